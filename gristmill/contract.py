@@ -1,0 +1,75 @@
+"""What a builder, a law and a reader of raw input promise each other.
+
+A builder is a function `build(inputs, out, config) -> summary` that writes a
+complete artifact into `out`, a folder that does not exist yet. It publishes
+nothing: `gristmill.artifact` does. Formats and rules of a family do not
+belong here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class GristmillError(Exception):
+    """An error whose text tells the user what is wrong and what to do."""
+
+
+class BadInput(GristmillError):
+    """Input that breaks a rule; the text names file, row and rule.
+
+    `row` is 1-based in the words of the format (a line, a parquet row, a game).
+    """
+
+    def __init__(self, file: str | Path, rule: str, row: int | None = None) -> None:
+        where = f"{file}" if row is None else f"{file}:{row}"
+        super().__init__(f"{where}: {rule}")
+        self.file = str(file)
+        self.row = row
+        self.rule = rule
+
+    def __reduce__(self) -> tuple[type[BadInput], tuple[str, str, int | None]]:
+        # Errors travel from pool workers, and the default pickling would call
+        # __init__ with the finished text alone.
+        return BadInput, (self.file, self.rule, self.row)
+
+
+@dataclass(frozen=True)
+class FileNote:
+    """What a builder knows of one file that it wrote, beyond its bytes.
+
+    rows: rows, documents or games in it, None where that means nothing.
+    payload: False for files that carry times, absolute paths or library
+        stamps; they are hashed, but do not count for the data version.
+    content_sha256: digest of the contents where bytes are not reproducible
+        (a SQLite file); takes the place of the file's hash in the data version.
+    """
+
+    rows: int | None = None
+    payload: bool = True
+    content_sha256: str | None = None
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A law that an artifact breaks: its name, the place, and what was found."""
+
+    law: str
+    where: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"{self.law}: {self.where}: {self.found}"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What every builder's summary carries; families add their own counts as fields.
+
+    files: path relative to the artifact (POSIX) -> note. Files that are not
+        named are payload without rows.
+    """
+
+    files: Mapping[str, FileNote]

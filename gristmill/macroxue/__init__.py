@@ -1,0 +1,1 @@
+"""2048 self-play logs to packs, value sidecars and pools."""

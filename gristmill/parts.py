@@ -1,0 +1,67 @@
+"""Finished parts of a build, kept so that a killed build goes on where it stopped.
+
+A part is one file that a worker made from a known share of the input. The
+store lives in a folder that belongs to one fingerprint (code version, config,
+inputs), so a part found there was made from the same things; its sha256 is
+checked before it is used. What an artifact is made of does not belong here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_CHUNK = 1 << 20
+
+
+def sha256_file(path: Path) -> str:
+    """Hex sha256 of a file's bytes, read in pieces of 1 MiB."""
+    digest = hashlib.sha256()
+    with path.open("rb", buffering=0) as file:
+        while piece := file.read(_CHUNK):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class PartStore:
+    """Parts in `folder`, which exists. Pickles, so workers can hold it."""
+
+    folder: Path
+
+    def data(self, name: str) -> Path:
+        """Where the finished part `name` lies."""
+        return self.folder / f"{name}.part"
+
+    def finished(self, name: str) -> dict[str, Any] | None:
+        """The summary of part `name` if it is there whole, else None."""
+        ledger = self.folder / f"{name}.json"
+        try:
+            entry = json.loads(ledger.read_bytes())
+            if sha256_file(self.data(name)) == entry["sha256"]:
+                return dict(entry["summary"])
+        except (OSError, ValueError, KeyError, TypeError):
+            pass
+        return None
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+        """Give a path to write part `name` to, and a dict for its JSON summary.
+
+        On leaving without an error the part becomes visible to `finished`:
+        first its data, then the ledger entry that vouches for it.
+        """
+        scratch = self.folder / f"{name}.writing"
+        summary: dict[str, Any] = {}
+        yield scratch, summary
+        entry = {"sha256": sha256_file(scratch), "summary": summary}
+        scratch.replace(self.data(name))
+        ledger = self.folder / f"{name}.json.writing"
+        ledger.write_text(json.dumps(entry))
+        os.replace(ledger, self.folder / f"{name}.json")

@@ -1,0 +1,73 @@
+"""Worker processes that return results in order and die with their parent."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import signal
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import TypeVar
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+log = logging.getLogger(__name__)
+
+_PR_SET_PDEATHSIG = 1
+
+
+def _die_with(parent: int) -> None:
+    """Ask the kernel for SIGKILL at the parent's death; leave at once if it came first."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _start(workers: int) -> ProcessPoolExecutor | None:
+    """A pool of spawned processes, or None where the machine gives no semaphores."""
+    try:
+        context = get_context("spawn")
+        # The executor makes its semaphores only when the first task comes, too
+        # late to choose another way; so make one of our own now.
+        context.Semaphore(1)
+        return ProcessPoolExecutor(
+            workers, mp_context=context, initializer=_die_with, initargs=(os.getpid(),)
+        )
+    except (ImportError, OSError, PermissionError) as error:
+        log.warning("no worker processes here (%s): going on in one process", error)
+        return None
+
+
+def ordered_map(
+    function: Callable[[Task], Result], tasks: Iterable[Task], workers: int
+) -> Iterator[Result]:
+    """Yield `function(task)` for each task, in the order of the tasks.
+
+    With `workers` of 0 or 1 everything runs here. Otherwise `function` and the
+    tasks must pickle, and at most two tasks a worker are in flight, so memory
+    does not grow with their number. Workers are spawned, never forked: a fork
+    of a process with threads (Dagster, polars) can hang. They are killed by the
+    kernel when this process dies, and cancelled when the caller stops early.
+
+    Must be iterated in the thread that lives as long as the pool: the kernel
+    ties a worker's life to the thread that spawned it.
+    """
+    executor = _start(workers) if workers > 1 else None
+    if executor is None:
+        for task in tasks:
+            yield function(task)
+        return
+    pending: deque[Future[Result]] = deque()
+    try:
+        for task in tasks:
+            pending.append(executor.submit(function, task))
+            if len(pending) >= 2 * workers:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        executor.shutdown(wait=True, cancel_futures=True)

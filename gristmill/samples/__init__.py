@@ -1,0 +1,1 @@
+"""Deterministic sample drops of our own making, one module a family."""
