@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +19,17 @@ from typing import Any
 _CHUNK = 1 << 20
 
 
-def sha256_file(path: Path) -> str:
-    """Hex sha256 of a file's bytes, read in pieces of 1 MiB."""
+def sha256_file(path: Path, advance: Callable[[int], None] | None = None) -> str:
+    """Hex sha256 of a file's bytes, read in pieces of 1 MiB.
+
+    advance: told the size of each piece, for progress.
+    """
     digest = hashlib.sha256()
     with path.open("rb", buffering=0) as file:
         while piece := file.read(_CHUNK):
             digest.update(piece)
+            if advance is not None:
+                advance(len(piece))
     return digest.hexdigest()
 
 
@@ -64,4 +68,4 @@ class PartStore:
         scratch.replace(self.data(name))
         ledger = self.folder / f"{name}.json.writing"
         ledger.write_text(json.dumps(entry))
-        os.replace(ledger, self.folder / f"{name}.json")
+        ledger.replace(self.folder / f"{name}.json")
