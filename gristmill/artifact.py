@@ -79,7 +79,9 @@ def _standing(build: Build) -> Published | None:
             return None
         if (stat.st_size, stat.st_mtime_ns) != (output.bytes, output.mtime_ns):
             return None
-    return Published(record, rebuilt=False, notes=["nothing to do: same inputs, config and code"])
+    return Published(
+        build.folder, record, rebuilt=False, notes=["nothing to do: same inputs, config and code"]
+    )
 
 
 def _build(build: Build, slot: Slot) -> Published:
@@ -100,7 +102,7 @@ def _build(build: Build, slot: Slot) -> Published:
         durable.remove_tree(attempt.out)
         raise
     durable.remove_tree(slot.work)
-    return Published(record, rebuilt=True, notes=notes)
+    return Published(build.folder, record, rebuilt=True, notes=notes)
 
 
 def _check_place(build: Build) -> None:
