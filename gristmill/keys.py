@@ -23,7 +23,7 @@ def refusal(key: str) -> str | None:
     """
     if len(key) > _LONGEST:
         return f"the name {key[:20]!r}… has {len(key)} characters, at most {_LONGEST} are allowed"
-    if _KEY.fullmatch(key, re.NOFLAG) is None:
+    if _KEY.fullmatch(key) is None:
         return (
             f"the name {key!r} may hold only ASCII letters, digits, '_', '-' "
             "and single dots between them"
