@@ -17,6 +17,7 @@ from pathlib import Path
 
 import click
 import dagster as dg
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -37,7 +38,11 @@ _UNFINISHED = [
     dg.DagsterRunStatus.CANCELING,
 ]
 
-console = Console()
+# Only errors of a run belong between the lines of this command; the UI has the rest.
+_QUIET = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
+
+# Where nobody looks at a terminal, a line of the table stays a line.
+console = Console(width=None if sys.stdout.isatty() else 160)
 
 
 @click.group(help=__doc__)
@@ -159,6 +164,7 @@ class Graph:
                 result = self._job.execute_in_process(
                     instance=self._instance,
                     asset_selection=[asset],
+                    run_config=_QUIET,
                     partition_key=key,
                     raise_on_error=False,
                 )
@@ -189,7 +195,9 @@ def _outcome(asset: str, partition: str, result: dg.ExecuteInProcessResult) -> O
 
 def show(outcomes: Sequence[Outcome], seconds: float) -> None:
     """The table at the end of a build, and what to do about what failed."""
-    table = Table("asset", "partition", "status", "where it lies")
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in ("asset", "partition", "status", "where it lies"):
+        table.add_column(name, overflow="fold")
     for name in ("rows", "bytes", "seconds"):
         table.add_column(name, justify="right")
     for item in outcomes:

@@ -4,19 +4,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
-from gristmill.macroxue.config import PackConfig
 
 from assets import configs
+from assets.checks import disk_checks
 from assets.partitions import macroxue_drops
 from assets.publishing import BATCH, Event, publish_asset
-from gristmill import rawfiles
+from gristmill import laws
 from gristmill.artifact import Attempt, Build
 from gristmill.contract import Summary
+from gristmill.macroxue.drops import raw_files
+from gristmill.macroxue.packer import CODE_VERSION, PackConfig
+from gristmill.macroxue.packer import pack as build_pack
 from resources import Lake
 
 GROUP = "macroxue"
 PACK = "macroxue/pack"
-PACK_CODE = "1"
+RAW_DROP = "macroxue/raw_drop"
 
 raw_drop = dg.AssetSpec(
     key=["macroxue", "raw_drop"],
@@ -41,7 +44,7 @@ PackRun = configs.launchpad(PackConfig)
     group_name=GROUP,
     kinds={"numpy", "sqlite"},
     owners=["team:data"],
-    code_version=PACK_CODE,
+    code_version=CODE_VERSION,
     backfill_policy=BATCH,
     output_required=False,
     description=(
@@ -58,38 +61,26 @@ def pack(context: dg.AssetExecutionContext, config: PackRun, lake: Lake) -> Iter
 
 def pack_build(lake: Lake, key: str, run: dg.Config) -> Build:
     """What the pack of drop `key` is built from, how, and where it goes."""
-    from gristmill.macroxue import drops
-
-    drop = lake.drop(GROUP, key)
+    drop = lake.drop("macroxue", key)
     config = configs.resolve(PackConfig, lake.settings(PACK, drop), run)
     artifact = lake.artifact("macroxue", "packs", key)
-    known = rawfiles.known_hashes(lake.root / artifact / "provenance.json")
-    inputs = rawfiles.raw_inputs(
-        lake.root, drops.raw_files(drop), raw_drop.key.to_user_string(), key, known
-    )
+    inputs = lake.raw_inputs(artifact, raw_files(drop), RAW_DROP, key)
 
     def make(attempt: Attempt) -> Summary:
-        from gristmill.macroxue import pack
-
         session = {"fingerprint": attempt.fingerprint}
-        return pack([drop], attempt.out, config, parts=attempt.parts, session=session)
-
-    def laws(folder):
-        from gristmill.macroxue.laws import pack_laws
-
-        return pack_laws(folder)
+        return build_pack(drop, attempt.out, config, parts=attempt.parts, session=session)
 
     return Build(
         root=lake.root,
         artifact=artifact,
         asset=PACK,
         partition=key,
-        code_version=PACK_CODE,
+        code_version=CODE_VERSION,
         config=config,
         inputs=inputs,
         make=make,
-        laws=laws,
-        # Aligned rows take about 1.5 times the compressed bytes, parts as much again.
+        laws=lambda folder: laws.check(PACK, folder),
+        # Rows take about 1.5 times the compressed bytes, and the parts as much again.
         space=4 * sum(item.bytes or 0 for item in inputs),
     )
 
@@ -98,3 +89,7 @@ def preview(folder: Path) -> dict[str, str]:
     from gristmill.macroxue.picture import pack_preview
 
     return pack_preview(folder)
+
+
+ASSETS = [raw_drop, pack]
+CHECKS = disk_checks(pack, "macroxue/packs")

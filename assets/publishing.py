@@ -59,21 +59,20 @@ def publish_asset(
 def event_metadata(published: Published, preview: Preview = lambda _: {}) -> dict[str, Any]:
     """Metadata of the event: numbers to plot, documents to read, and the whole record."""
     record = published.record
-    rows = [output.rows for output in record.outputs if output.rows is not None]
     metadata: dict[str, Any] = {
         "path": dg.MetadataValue.path(published.folder),
         "status": "built" if published.rebuilt else "unchanged",
-        "bytes": sum(output.bytes for output in record.outputs),
-        "seconds": record.seconds,
-        "peak_memory_mb": round(record.peak_memory_bytes / 1e6, 1),
     }
-    if rows:
-        metadata["dagster/partition_row_count"] = sum(rows)
     if published.notes:
         metadata["notes"] = dg.MetadataValue.md("\n".join(f"* {note}" for note in published.notes))
-    metadata |= record.counts
     for title, document in preview(published.folder).items():
         metadata[title] = dg.MetadataValue.md(document)
+    metadata |= record.counts
+    metadata["bytes"] = sum(output.bytes for output in record.outputs)
+    metadata["seconds"] = record.seconds
+    metadata["peak_memory_mb"] = round(record.peak_memory_bytes / 1e6, 1)
+    if "rows" in record.counts:
+        metadata["dagster/partition_row_count"] = record.counts["rows"]
     metadata["provenance"] = dg.MetadataValue.json(record.model_dump(mode="json"))
     return metadata
 

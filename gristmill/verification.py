@@ -7,7 +7,7 @@ content are its `laws.py`, found through `gristmill.laws`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,23 +79,30 @@ def _holds(artifact: _Artifact, path: Path) -> bool:
 
 
 def survey(
-    path: Path, asset: str, *, check_bytes: bool = True, check_laws: bool = True
+    path: Path,
+    asset: str,
+    partitions: Collection[str] | None = None,
+    *,
+    check_bytes: bool = True,
+    check_laws: bool = True,
 ) -> tuple[int, list[Finding]]:
     """How many artifacts of `asset` are at or below `path`, and the findings among them.
 
+    partitions: look at these alone; None for all.
     check_bytes: records, hashes and inputs; check_laws: the family's laws. An
     asset of which nothing was published yet has no findings.
     """
-    artifacts = [item for item in _artifacts(path.absolute()) if _is_of(item, asset)]
+    artifacts = [item for item in _artifacts(path.absolute()) if _is_of(item, asset, partitions)]
     findings = _compare(artifacts, None, True, None) if check_bytes else []
     if check_laws:
         findings += _broken_laws(artifacts)
     return len(artifacts), findings
 
 
-def _is_of(artifact: _Artifact, asset: str) -> bool:
+def _is_of(artifact: _Artifact, asset: str, partitions: Collection[str] | None) -> bool:
     try:
-        return provenance.read_record(artifact.record_path).asset == asset
+        record = provenance.read_record(artifact.record_path)
+        return record.asset == asset and (partitions is None or record.partition in partitions)
     except GristmillError:
         return True  # whose it is cannot be told: let the check name it
 

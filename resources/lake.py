@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
-from gristmill import keys, provenance
+from gristmill import keys, provenance, rawfiles
 from gristmill.contract import BadInput, GristmillError
 from gristmill.provenance import Input
 
@@ -53,6 +53,13 @@ class Lake(dg.ConfigurableResource):
     def artifact(self, *names: str) -> str:
         """The POSIX path of an artifact relative to the root."""
         return "/".join(keys.checked(name) for name in names)
+
+    def raw_inputs(
+        self, artifact: str, files: Iterable[Path], asset: str, partition: str
+    ) -> list[Input]:
+        """Raw files below the root as inputs of `artifact`, hashed unless its record knows them."""
+        known = rawfiles.known_hashes(self.root / artifact / provenance.RECORD)
+        return rawfiles.raw_inputs(self.root, files, asset, partition, known)
 
     def published(self, artifact: str, asset: str, partition: str | None = None) -> Input:
         """A published artifact as an input of another one.
