@@ -198,7 +198,8 @@ def gunzip(path: Path, digest: RawDigest, most: int) -> Iterator[bytes]:
                 members += 1
                 decoder = None
     if decoder is not None:
-        raise BadInput(path, "gzip stream is cut short: fetch the file anew")
+        behind = f"what stands behind gzip member {members}" if members else "the gzip stream"
+        raise BadInput(path, f"{behind} is cut short: fetch the file anew")
     if members == 0:
         raise BadInput(path, "0 bytes: not even an empty gzip file")
 
