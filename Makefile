@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 DATA := $(or $(GRISTMILL_DATA),data)
+BENCHES := pack dagster_overhead
 
 .PHONY: run ui test bench lint install clean
 
@@ -23,7 +24,7 @@ lint: install
 	$(BIN)/mypy
 
 bench: install
-	for bench in bench/[a-z]*.py; do echo "== $$bench"; $(BIN)/python $$bench || exit 1; done
+	for bench in $(BENCHES); do echo "== $$bench"; $(BIN)/python -m bench.$$bench || exit 1; done
 
 install: $(INSTALLED)
 

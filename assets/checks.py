@@ -4,8 +4,6 @@ In a run of some partitions a check looks at those, so that its cost follows the
 run and not the lake; executed by itself it looks at all that is published.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 
 import dagster as dg

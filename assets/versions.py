@@ -7,7 +7,8 @@ from; without the tags of its inputs a partition would show as stale.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import cache
 
 import dagster as dg
 
@@ -20,16 +21,14 @@ _INPUT_POINTER = "dagster/input_event_pointer"
 _NO_VERSION, _NO_POINTER = "INITIAL", "NULL"
 
 
-def tagger(
-    context: dg.AssetExecutionContext, keys: Sequence[str]
-) -> Callable[[str, str], dict[str, str]]:
+def tagger(context: dg.AssetExecutionContext) -> Callable[[str, str], dict[str, str]]:
     """A function from (partition key, data version) to the tags of its event.
 
     Upstream assets with the same partitions are matched key by key, upstream
     assets without partitions by their latest event.
     """
     spec = context.assets_def.get_asset_spec(context.asset_key)
-    inputs = {dep.asset_key: _latest(context.instance, dep.asset_key, keys) for dep in spec.deps}
+    inputs = {dep.asset_key: _latest(context.instance, dep.asset_key) for dep in spec.deps}
 
     def tags(key: str, data_version: str) -> dict[str, str]:
         found = {
@@ -47,9 +46,7 @@ def tagger(
     return tags
 
 
-def _latest(
-    instance: dg.DagsterInstance, asset: dg.AssetKey, keys: Sequence[str]
-) -> Callable[[str], tuple[str, str]]:
+def _latest(instance: dg.DagsterInstance, asset: dg.AssetKey) -> Callable[[str], tuple[str, str]]:
     """Data version and storage id of the latest event of `asset`, by partition key."""
 
     def fetch(partition: str | None) -> tuple[str, str] | None:
@@ -63,7 +60,8 @@ def _latest(
         version = (event.tags or {}).get(DATA_VERSION) if event else None
         return version or _NO_VERSION, str(records[0].storage_id)
 
-    def latest(key: str) -> tuple[str, str]:
-        return fetch(key) or fetch(None) or (_NO_VERSION, _NO_POINTER)
+    @cache
+    def whole() -> tuple[str, str]:
+        return fetch(None) or (_NO_VERSION, _NO_POINTER)
 
-    return latest
+    return lambda key: fetch(key) or whole()
