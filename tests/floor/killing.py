@@ -182,6 +182,15 @@ class Killer:
             self._check_recovery(kill, root, after)
             return "old" if found == before else "new"
 
+    def recomputed(self, kill: Kill, workers: int) -> float:
+        """How many parts the build after the kill computes, the others being adopted."""
+        with self._copy(kill.scenario) as root:
+            _, status = self._run(root, kill, workers, trace=False)
+            assert status == -signal.SIGKILL
+            published = publish(SCENARIOS[kill.scenario].build(root, workers))
+            assert State.of(root).built_as(self._after[kill.scenario])
+            return published.record.counts["computed"]
+
     def _check_recovery(self, kill: Kill, root: Path, after: State) -> None:
         build = SCENARIOS[kill.scenario].build(root, 1)
         published = publish(build)
