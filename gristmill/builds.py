@@ -28,7 +28,7 @@ class LawsBroken(GristmillError):
 
 
 class InputChanged(GristmillError):
-    """A raw input was written to while it was being read."""
+    """An input was written to, or built anew, while it was being read."""
 
 
 class DiskFull(GristmillError):
@@ -90,6 +90,16 @@ class Build:
         return provenance.fingerprint(self.code_version, self.config, self.inputs, self.tokenizer)
 
     @property
+    def parts_key(self) -> str:
+        """Names the folder of parts: the fingerprint, and the raw files as they stand.
+
+        A raw file that was replaced and put back while parts were made has the
+        old bytes, but a new time.
+        """
+        times = [item.mtime_ns for item in self.inputs]
+        return provenance.digest([self.fingerprint, times])[:16]
+
+    @property
     def title(self) -> str:
         return self.artifact if not self.shared else f"{self.artifact} [{self.partition}]"
 
@@ -106,7 +116,11 @@ class Published:
 
 @dataclass(frozen=True)
 class Slot:
-    """Names below `.gristmill` for one artifact partition."""
+    """Names below `.gristmill` for one artifact partition.
+
+    Locks and slots lie in folders of their own, so that no artifact's name can
+    be the name of another one's lock.
+    """
 
     work: Path
     lock: Path
@@ -123,4 +137,5 @@ class Slot:
             inside = PurePosixPath(build.artifact).relative_to(build.outer)
             own = f"{name}+{str(inside).replace('/', '+')}"
         lock = own if build.shared else name
-        return Slot(work / own, work / f"{lock}.lock", work / f"{name}.lock")
+        locks = work / "locks"
+        return Slot(work / "slots" / own, locks / lock, locks / name)

@@ -14,10 +14,10 @@ def abandoned(root: Path) -> Iterator[Path]:
     """Slots below `root` that hold something though no builder is at work on them."""
     for here, folders, _ in os.walk(root):
         if WORK in folders:
-            for slot in sorted(Path(here, WORK).iterdir()):
-                if slot.is_dir() and not _is_held(slot):
-                    yield slot
             folders.remove(WORK)
+            yield from (
+                slot for slot in sorted(Path(here, WORK, "slots").glob("*")) if not _is_held(slot)
+            )
 
 
 def sweep(slot: Path) -> None:
@@ -28,7 +28,7 @@ def sweep(slot: Path) -> None:
 
 def _lock_of(slot: Path) -> Path:
     # A nested artifact (`outer+inner`) is built under the lock of the outer one.
-    return slot.with_name(f"{slot.name.split('+')[0]}.lock")
+    return slot.parent.with_name("locks") / slot.name.split("+")[0]
 
 
 def _is_held(slot: Path) -> bool:

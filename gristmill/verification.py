@@ -233,19 +233,20 @@ class _Check:
         return root if root is not None and root / record.artifact == folder else None
 
     def _compare_version(self, folder: Path, item: Input) -> None:
-        for shared in (False, True):
-            path = provenance.record_path(folder, item.partition, shared)
-            if path.exists():
-                found = provenance.read_record(path).data_version
-                if found != item.data_version:
-                    self._report(
-                        folder,
-                        "input",
-                        f"has data version {found[:12]}, this was made from "
-                        f"{(item.data_version or '')[:12]}: build again",
-                    )
-                return
-        self._report(folder, "input", "is gone")
+        try:
+            found = provenance.published_version(folder, item.partition)
+        except GristmillError as error:
+            self._report(folder, "input", str(error))
+            return
+        if found is None:
+            self._report(folder, "input", "is gone")
+        elif found != item.data_version:
+            made_from = (item.data_version or "")[:12]
+            self._report(
+                folder,
+                "input",
+                f"has data version {found[:12]}, this was made from {made_from}: build again",
+            )
 
     def _expect(self, path: Path, size: int, sha256: str, rule: str) -> None:
         try:
@@ -279,18 +280,18 @@ def _unlisted(folder: Path, artifacts: list[_Artifact]) -> list[Finding]:
     listed: set[Path] = set()
     for item in artifacts:
         listed.add(item.record_path)
-        listed.add(provenance.inputs_path(item.record_path))
         try:
             record = provenance.read_record(item.record_path)
         except GristmillError:
             return []  # reported already; without the record every file would be unlisted
         listed.update(folder / output.path for output in record.outputs)
+        if record.inputs_file is not None:
+            listed.add(folder / record.inputs_file.path)
     findings = []
     for here, folders, names in os.walk(folder):
         inside = Path(here)
-        folders[:] = sorted(
-            name for name in folders if not (inside / name / provenance.RECORD).exists()
-        )
+        names += [name for name in folders if (inside / name).is_symlink()]
+        folders[:] = sorted(name for name in folders if not provenance.holds_record(inside / name))
         for name in sorted(names):
             if inside / name not in listed:
                 findings.append(
