@@ -1,18 +1,17 @@
-"""How a step of 2048 looks: a board as SVG and for a terminal, and bars of counts as SVG.
+"""How a step of 2048 looks: a board as SVG, and the same for a terminal.
 
 Which steps of a pack are worth a look is decided in `preview.py`.
 """
 
 from __future__ import annotations
 
-import base64
 import math
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
-from xml.sax.saxutils import escape
 
 from gristmill.macroxue.game import DIRECTIONS
+from gristmill.svg import BOLD, END, MIDDLE, card, text_at
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -25,17 +24,11 @@ _TILES = (
     *("#edcf72", "#edcc61", "#edc850", "#edc53f", "#edc22e"),
 )
 _BEYOND = "#3c3a32"
-_FRAME, _PAPER, _DARK, _LIGHT = "#bbada0", "#faf8ef", "#776e65", "#f9f6f2"
+_FRAME, _DARK, _LIGHT = "#bbada0", "#776e65", "#f9f6f2"
 _CHOSEN, _OTHER, _GROOVE, _FAINT = "#f65e3b", "#c9b8a4", "#ece4d8", "#b3a89c"
-_FONT = "font-family=\"'Clear Sans','Helvetica Neue',Arial,'DejaVu Sans',sans-serif\""
 _CELL, _GAP, _LEFT, _TOP = 46, 6, 22, 22
 _SIDE = 4 * _CELL + 5 * _GAP
 _ARROWS = "↑↓←→"
-
-
-def data_uri(svg: str) -> str:
-    """The SVG as an address that Markdown images take."""
-    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode("ascii")
 
 
 def tile_colours(rank: int) -> tuple[str, str]:
@@ -44,31 +37,17 @@ def tile_colours(rank: int) -> tuple[str, str]:
     return background, _DARK if rank <= 2 else _LIGHT
 
 
-def _text(x: float, y: float, text: str, size: float, fill: str, more: str = "") -> str:
-    return (
-        f'<text x="{x:g}" y="{y:g}" font-size="{size:g}" fill="{fill}"{more}>{escape(text)}</text>'
-    )
-
-
-def _card(width: int, height: int, label: str, body: Sequence[str]) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
-        f' viewBox="0 0 {width} {height}" role="img" {_FONT}><title>{escape(label)}</title>'
-        f'<rect width="{width}" height="{height}" rx="8" fill="{_PAPER}"/>{"".join(body)}</svg>'
-    )
-
-
 def _tile(cell: int, rank: int) -> str:
-    x = _LEFT + _GAP + cell % 4 * (_CELL + _GAP)
-    y = _TOP + _GAP + cell // 4 * (_CELL + _GAP)
+    x: float = _LEFT + _GAP + cell % 4 * (_CELL + _GAP)
+    y: float = _TOP + _GAP + cell // 4 * (_CELL + _GAP)
     background, ink = tile_colours(rank)
     square = f'<rect x="{x}" y="{y}" width="{_CELL}" height="{_CELL}" rx="4" fill="{background}"/>'
     if not rank:
         return square
     number = str(1 << rank)
     size = {1: 24, 2: 22, 3: 19, 4: 16, 5: 13.5}.get(len(number), 11.5)
-    bold = ' font-weight="700" text-anchor="middle"'
-    return square + _text(x + _CELL / 2, y + _CELL / 2 + size * 0.36, number, size, ink, bold)
+    x, y = x + _CELL / 2, y + _CELL / 2 + size * 0.36
+    return square + text_at(x, y, number, size, ink, BOLD + MIDDLE)
 
 
 def _arrow(move: int) -> str:
@@ -134,49 +113,24 @@ def board_svg(
     )
     body = [frame, *(_tile(cell, rank) for cell, rank in enumerate(ranks)), _arrow(move)]
     left = 2 * _LEFT + _SIDE + 8
-    body.append(_text(left, _TOP + 16, title, 15, _DARK, ' font-weight="700"'))
+    body.append(text_at(left, _TOP + 16, title, 15, _DARK, BOLD))
     for k, length in enumerate(bar_lengths(evs, legal, absolute)):
         y = _TOP + 40 + k * 34
         ink = _CHOSEN if k == move else _DARK
-        weight = ' font-weight="700"' if k == move else ""
+        weight = BOLD if k == move else ""
         can = bool(legal >> k & 1)
         name = f"{_ARROWS[k]} {DIRECTIONS[k]}"
-        body.append(_text(left, y + 10, name, 13, ink if can or k == move else _FAINT, weight))
+        body.append(text_at(left, y + 10, name, 13, ink if can or k == move else _FAINT, weight))
         value = _shown(evs[k]) if can else "illegal"
-        end = f' text-anchor="end"{weight}'
-        body.append(_text(left + 190, y + 10, value, 13, ink if can else _FAINT, end))
+        body.append(text_at(left + 190, y + 10, value, 13, ink if can else _FAINT, END + weight))
         groove = f'<rect x="{left}" y="{y + 15}" height="7" rx="3.5" width='
         body.append(f'{groove}"190" fill="{_GROOVE}"/>')
         if length:
             fill = _CHOSEN if k == move else _OTHER
             body.append(f'{groove}"{max(7, 190 * length):.1f}" fill="{fill}"/>')
     for line, note in enumerate(notes):
-        body.append(_text(left, _TOP + 188 + 17 * line, note, 11.5, _DARK))
-    return _card(left + 190 + _LEFT, _SIDE + 2 * _TOP, title or "board", body)
-
-
-def histogram_svg(title: str, bars: Sequence[tuple[str, int]], note: str = "") -> str:
-    """Upright bars with their counts above and labels below; for up to some twenty bars."""
-    step, bottom, tallest = 54, 186, 118
-    width = max(360, 40 + step * len(bars))
-    most = max((count for _, count in bars), default=0)
-    body = [_text(20, 30, title, 15, _DARK, ' font-weight="700"')]
-    if note:
-        body.append(_text(width - 20, 30, note, 11.5, _DARK, ' text-anchor="end"'))
-    body.append(f'<path d="M20 {bottom}.5H{width - 20}" stroke="{_FRAME}" stroke-width="1"/>')
-    for k, (label, count) in enumerate(bars):
-        x = (width - step * len(bars)) / 2 + step * k
-        tall = max(2.0, tallest * count / most) if count else 0.0
-        middle = ' text-anchor="middle"'
-        if count:
-            body.append(
-                f'<rect x="{x + 6:g}" y="{bottom - tall:.1f}" width="{step - 12}"'
-                f' height="{tall:.1f}" rx="3" fill="#f2b179"/>'
-            )
-        number = _text(x + step / 2, bottom - tall - 6, f"{count:,}", 12, _DARK, middle)
-        body.append(number if count else "")
-        body.append(_text(x + step / 2, bottom + 18, label, 11.5, _DARK, middle))
-    return _card(width, bottom + 34, title, body)
+        body.append(text_at(left, _TOP + 188 + 17 * line, note, 11.5, _DARK))
+    return card(left + 190 + _LEFT, _SIDE + 2 * _TOP, title or "board", body)
 
 
 def plain_name(name: str) -> str:

@@ -13,7 +13,8 @@ from pathlib import Path
 from gristmill.macroxue.game import DIRECTIONS
 from gristmill.macroxue.lookup import Pack, PackedStep
 from gristmill.macroxue.metadata import Run
-from gristmill.macroxue.picture import data_uri, histogram_svg, plain_name, step_svg
+from gristmill.macroxue.picture import plain_name, step_svg
+from gristmill.svg import data_uri, histogram_svg
 
 _FIRST, _BEST = 10, 20
 _SCORE_BINS = 10

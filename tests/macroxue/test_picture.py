@@ -14,7 +14,7 @@ from gristmill.contract import BadInput, GristmillError
 from gristmill.macroxue.lookup import Pack
 from gristmill.macroxue.metadata import Run, write_metadata
 from gristmill.macroxue.packer import PackConfig, pack
-from gristmill.macroxue.picture import bar_lengths, board_svg, histogram_svg, step_svg, step_text
+from gristmill.macroxue.picture import bar_lengths, board_svg, step_svg, step_text
 from gristmill.macroxue.preview import pack_preview, score_bins
 from gristmill.macroxue.rows import STEP_ROW_DTYPE
 from gristmill.macroxue.shards import open_steps
@@ -59,7 +59,6 @@ def test_text_cannot_leave_its_place() -> None:
     svg = board_svg([0] * 16, 0, [0.0] * 4, 15, title=wicked, notes=[wicked])
     assert texts(svg).count(wicked) == 2
     assert not list(ET.fromstring(svg).iter(f"{SVG}script"))
-    assert wicked in texts(histogram_svg(wicked, [(wicked, 3)], wicked))
 
 
 @pytest.mark.parametrize(
@@ -81,14 +80,6 @@ def test_bar_lengths(evs: list[float], legal: int, absolute: bool, lengths: list
 def test_a_board_has_sixteen_cells(ranks: list[int]) -> None:
     with pytest.raises(ValueError, match="16 ranks"):
         board_svg(ranks, 0, [0.0] * 4, 15)
-
-
-def test_histograms_are_to_scale() -> None:
-    svg = histogram_svg("Tiles", [("512", 4), ("1024", 8), ("2048", 0)])
-    bars = list(ET.fromstring(svg).iter(f"{SVG}rect"))[1:]
-    assert [float(bar.attrib["height"]) for bar in bars] == [59.0, 118.0]
-    assert texts(svg) == ["Tiles", "4", "512", "8", "1024", "2048"]
-    assert ET.fromstring(histogram_svg("none", [])).tag == f"{SVG}svg"
 
 
 def test_score_bins_count_every_run_and_have_round_widths() -> None:
