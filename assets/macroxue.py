@@ -86,7 +86,7 @@ def pack_build(lake: Lake, key: str, run: dg.Config) -> Build:
 
 
 def preview(folder: Path) -> dict[str, str]:
-    from gristmill.macroxue.picture import pack_preview
+    from gristmill.macroxue.preview import pack_preview
 
     return pack_preview(folder)
 

@@ -78,6 +78,11 @@ def _holds(artifact: _Artifact, path: Path) -> bool:
     return path == artifact.folder or artifact.folder in path.parents
 
 
+def count(path: Path) -> int:
+    """How many artifacts with a record are at or below `path`."""
+    return sum(1 for _ in _artifacts(path.absolute()))
+
+
 def survey(
     path: Path,
     asset: str,
