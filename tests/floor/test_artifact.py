@@ -228,6 +228,14 @@ def test_partitions_of_a_shared_folder_may_not_share_a_file(tmp_path: Path) -> N
     assert garbage(tmp_path) == []
 
 
+@pytest.mark.parametrize("partition", ["", "a/b", "../a", "a..b", ".a", "a b", None])
+def test_a_partition_that_cannot_name_a_record(tmp_path: Path, partition: str) -> None:
+    with pytest.raises(ValueError, match="a partition of a shared folder names its record"):
+        tiny_build(tmp_path, partition=partition, shared=True)
+    with pytest.raises(ValueError, match="a nested folder is not shared"):
+        tiny_build(tmp_path, NESTED, outer=OUTER, shared=True)
+
+
 def test_a_failing_builder_that_holds_its_pool_leaves_nothing(tmp_path: Path) -> None:
     """The results' name keeps the pool in the frame that the error carries."""
 
