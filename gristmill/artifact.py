@@ -67,7 +67,9 @@ def _standing(build: Build) -> Published | None:
         return None
     if not all(_untouched(build, output) for output in record.outputs):
         return None
-    return Published(record, rebuilt=False, notes=["nothing to do: same inputs, config and code"])
+    return Published(
+        build.folder, record, rebuilt=False, notes=["nothing to do: same inputs, config and code"]
+    )
 
 
 def _untouched(build: Build, output: Output) -> bool:
@@ -107,7 +109,7 @@ def _build(build: Build, slot: Slot) -> Published:
         _clear(slot, parts, keep_parts=_worth_keeping(error))
         raise
     durable.remove_tree(slot.work)
-    return Published(record, rebuilt=True, notes=notes)
+    return Published(build.folder, record, rebuilt=True, notes=notes)
 
 
 def _check_place(build: Build) -> None:

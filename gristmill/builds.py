@@ -121,6 +121,7 @@ class Build:
 class Published:
     """The record that stands now, whether this call built it, and what to tell the user."""
 
+    folder: Path
     record: Record
     rebuilt: bool
     notes: list[str] = field(default_factory=list)

@@ -7,7 +7,7 @@ content are its `laws.py`, found through `gristmill.laws`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +65,54 @@ def verify(
     artifacts = list(_artifacts(path))
     if not artifacts:
         raise GristmillError(f"{path}: no artifact with a provenance record is here or below")
+    findings = _compare(artifacts, data_root, check_inputs, progress)
+    if check_laws:
+        # Laws read the files: ask them only of artifacts that are as recorded.
+        bad = [Path(finding.path) for finding in findings]
+        whole = [item for item in artifacts if not any(_holds(item, path) for path in bad)]
+        findings += _broken_laws(whole)
+    return findings
+
+
+def _holds(artifact: _Artifact, path: Path) -> bool:
+    return path == artifact.folder or artifact.folder in path.parents
+
+
+def survey(
+    path: Path,
+    asset: str,
+    partitions: Collection[str] | None = None,
+    *,
+    check_bytes: bool = True,
+    check_laws: bool = True,
+) -> tuple[int, list[Finding]]:
+    """How many artifacts of `asset` are at or below `path`, and the findings among them.
+
+    partitions: look at these alone; None for all.
+    check_bytes: records, hashes and inputs; check_laws: the family's laws. An
+    asset of which nothing was published yet has no findings.
+    """
+    artifacts = [item for item in _artifacts(path.absolute()) if _is_of(item, asset, partitions)]
+    findings = _compare(artifacts, None, True, None) if check_bytes else []
+    if check_laws:
+        findings += _broken_laws(artifacts)
+    return len(artifacts), findings
+
+
+def _is_of(artifact: _Artifact, asset: str, partitions: Collection[str] | None) -> bool:
+    try:
+        record = provenance.read_record(artifact.record_path)
+        return record.asset == asset and (partitions is None or record.partition in partitions)
+    except GristmillError:
+        return True  # whose it is cannot be told: let the check name it
+
+
+def _compare(
+    artifacts: list[_Artifact],
+    data_root: Path | None,
+    check_inputs: bool,
+    progress: Progress | None,
+) -> list[Finding]:
     progress = progress or silent()
     with ThreadPoolExecutor(os.cpu_count()) as threads, progress:
         hashes = _Hashes(threads, progress)
@@ -74,9 +122,21 @@ def verify(
         findings = [finding for check in checks for finding in check.findings()]
     for folder in sorted({item.folder for item in artifacts}):
         findings += _unlisted(folder, [item for item in artifacts if item.folder == folder])
-    if check_laws:
-        for check in checks:
-            findings += check.broken_laws()
+    return findings
+
+
+def _broken_laws(artifacts: list[_Artifact]) -> list[Finding]:
+    findings = []
+    for item in artifacts:
+        try:
+            record = provenance.read_record(item.record_path)
+        except GristmillError as error:
+            findings.append(Finding(str(item.record_path), "record", str(error)))
+            continue
+        findings += [
+            Finding(str(item.folder / violation.where), violation.law, violation.found)
+            for violation in laws.check(record.asset, item.folder, record.partition)
+        ]
     return findings
 
 
@@ -216,16 +276,6 @@ class _Check:
             if found != sha256:
                 self._report(path, rule, f"sha256 {found}, recorded {sha256}")
         return self._found
-
-    def broken_laws(self) -> list[Finding]:
-        """Findings of the family's laws, asked only of files that are as recorded."""
-        if self._record is None or self._found:
-            return []
-        folder = self._artifact.folder
-        return [
-            Finding(str(folder / violation.where), violation.law, violation.found)
-            for violation in laws.check(self._record.asset, folder, self._record.partition)
-        ]
 
     def _report(self, path: Path, rule: str, found: str) -> None:
         self._found.append(Finding(str(path), rule, found))
