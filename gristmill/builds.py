@@ -5,6 +5,7 @@ The steps themselves belong to `gristmill.artifact` and `gristmill.commit`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -15,6 +16,7 @@ from gristmill.parts import PartStore
 from gristmill.provenance import Input, Record, Tokenizer
 
 WORK = ".gristmill"
+_KEY = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
 
 class LawsBroken(GristmillError):
@@ -77,6 +79,17 @@ class Build:
     tokenizer: Tokenizer | None = None
     space: int = 0
 
+    def __post_init__(self) -> None:
+        if not self.shared:
+            return
+        if self.outer is not None:
+            raise ValueError(f"{self.artifact}: a nested folder is not shared by partitions")
+        if self.partition is None or not _KEY.fullmatch(self.partition):
+            raise ValueError(
+                f"{self.artifact}: a partition of a shared folder names its record: letters, "
+                f"digits, _, - and single dots, not {self.partition!r}"
+            )
+
     @property
     def folder(self) -> Path:
         return self.root / self.artifact
@@ -136,6 +149,10 @@ class Slot:
         elif build.outer is not None:
             inside = PurePosixPath(build.artifact).relative_to(build.outer)
             own = f"{name}+{str(inside).replace('/', '+')}"
-        lock = own if build.shared else name
-        locks = work / "locks"
-        return Slot(work / "slots" / own, locks / lock, locks / name)
+        slot = work / "slots" / own
+        return Slot(slot, lock_of_slot(slot), work / "locks" / name)
+
+
+def lock_of_slot(slot: Path) -> Path:
+    """The lock that the builder in a slot holds: its own, or the outer artifact's."""
+    return slot.parents[1] / "locks" / slot.name.split("+")[0]

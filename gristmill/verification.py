@@ -218,12 +218,9 @@ class _Check:
                 "name the root, or leave the inputs out",
             )
             return
-        try:
-            inputs = provenance.read_inputs(record, self._artifact.record_path)
-        except (OSError, ValueError) as error:
-            self._report(self._artifact.record_path, "inputs list", str(error))
-            return
-        for item in inputs:
+        if not self._inputs_list_intact(record):
+            return  # reported with the outputs; what it lists now means nothing
+        for item in provenance.read_inputs(record, self._artifact.record_path):
             if item.path is None or item.path in record.deleted_inputs:
                 continue
             path = root / item.path
@@ -231,6 +228,15 @@ class _Check:
                 self._expect(path, item.bytes or 0, item.sha256 or "", "input")
             else:
                 self._compare_version(path, item)
+
+    def _inputs_list_intact(self, record: Record) -> bool:
+        if record.inputs_file is None:
+            return True
+        try:
+            found = sha256_file(self._artifact.folder / record.inputs_file.path)
+        except OSError:
+            return False
+        return found == record.inputs_file.sha256
 
     def _own_root(self, record: Record) -> Path | None:
         folder, depth = self._artifact.folder, len(Path(record.artifact).parts)
