@@ -20,7 +20,7 @@ _FIRST, _BEST = 10, 20
 _SCORE_BINS = 10
 _RUNS_SHOWN = 3
 # Three boards in a row fit the width of the dialog in which Dagster shows Markdown.
-_SCALE = 0.74
+SCALE = 0.74
 
 
 def pack_preview(path: Path) -> dict[str, str]:
@@ -117,5 +117,5 @@ def _boards(pack: Pack) -> str:
 
 def _cell(step: PackedStep) -> str:
     name = f"run {step.run.id}, step {step.step_index}"
-    image = f"![{name}]({data_uri(step_svg(step, _SCALE))})"
+    image = f"![{name}]({data_uri(step_svg(step, SCALE))})"
     return f"{image} {DIRECTIONS[step.move]}, `{plain_name(step.valuation)}`"

@@ -15,7 +15,7 @@ from gristmill.macroxue.lookup import Pack
 from gristmill.macroxue.metadata import Run, write_metadata
 from gristmill.macroxue.packer import PackConfig, pack
 from gristmill.macroxue.picture import bar_lengths, board_svg, step_svg, step_text
-from gristmill.macroxue.preview import pack_preview, score_bins
+from gristmill.macroxue.preview import SCALE, pack_preview, score_bins
 from gristmill.macroxue.rows import STEP_ROW_DTYPE
 from gristmill.macroxue.shards import open_steps
 from gristmill.macroxue.valuation_types import write_valuation_types
@@ -111,7 +111,7 @@ def test_the_preview_shows_runs_distributions_and_boards(folder: Path) -> None:
         match = re.fullmatch(r"run (\d+) · step ([\d,]+)", title)
         assert match
         step = opened.find(int(match[1]), int(match[2].replace(",", "")))
-        assert svg == step_svg(step)
+        assert svg == step_svg(step, SCALE)
         numbers = [str(1 << rank) for rank in step.ranks if rank]
         assert [text for text in texts(svg) if text.isdigit()] == numbers
 
