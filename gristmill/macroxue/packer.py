@@ -31,10 +31,11 @@ from gristmill.pool import ordered_map
 CODE_VERSION = "1"
 """Raised when the bytes of a pack change for the same input and config."""
 
-# Compressed bytes below which loading the scanner costs more than it saves,
-# and below which starting worker processes does (bench/pack.py prints both).
-_SCANNER_PAYS = 600_000
-_WORKERS_PAY = 48_000_000
+# Compressed bytes from which it pays to load the compiled scanner (a quarter of
+# a second, what the strict parser needs for 12,000 lines), and to start worker
+# processes (half a second, in which one process packs 1.5 million rows).
+_SCANNER_PAYS = 400_000
+_WORKERS_PAY = 100_000_000
 
 
 @dataclass(frozen=True)

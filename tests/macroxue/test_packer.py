@@ -76,6 +76,20 @@ def test_goldens(tmp_path: Path, drop: str, config: PackConfig, prefix: str) -> 
         assert list(dataclasses.astuple(runs[-1])) == told["last"]
 
 
+@pytest.mark.real
+@pytest.mark.skipif(not REAL.is_dir(), reason="the real Macroxue drops are not here")
+@pytest.mark.parametrize("drop", ["d6_v1", "d7_v1"])
+def test_strict_parser_gives_the_same_pack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drop: str
+) -> None:
+    pack(REAL / drop, tmp_path / "scanned", PackConfig())
+    assert "gristmill.macroxue.scan" in sys.modules
+    monkeypatch.delitem(sys.modules, "gristmill.macroxue.scan")
+    monkeypatch.setattr(packer, "_SCANNER_PAYS", 1 << 60)
+    pack(REAL / drop, tmp_path / "strict", PackConfig())
+    assert contents(tmp_path / "strict") == contents(tmp_path / "scanned")
+
+
 def odd_drop(root: Path, *, bad: bool) -> None:
     """Nine runs over several folders; names met in an order that parts see differently."""
     for i in range(9):
