@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -144,10 +145,13 @@ def pack(
     size = sum(run.steps_size for run in found.runs)
     tasks = cut_parts(found.runs, config.layout, config.on_error, store, size >= _SCANNER_PAYS)
     ledger = Ledger(found, _where(drops), config.quarantine_share)
-    with ShardWriter(out, STEP_FORMATS[config.layout], config.shard_rows) as writer:
-        for part, summary in zip(
-            tasks, ordered_map(make_part, tasks, _workers(config, size, len(tasks))), strict=True
-        ):
+    results = ordered_map(make_part, tasks, _workers(config, size, len(tasks)))
+    with (
+        # Ends the workers at once where a part breaks a rule.
+        closing(cast("Generator[dict[str, Any]]", results)),
+        ShardWriter(out, STEP_FORMATS[config.layout], config.shard_rows) as writer,
+    ):
+        for part, summary in zip(tasks, results, strict=True):
             ids, kinds = ledger.add(part, summary)
             _pour(part, ids, kinds, writer)
             if own is not None:

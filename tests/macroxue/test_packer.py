@@ -182,6 +182,15 @@ def test_a_killed_pack_goes_on_from_its_parts(tmp_path: Path) -> None:
     assert "w0/g0.meta.json" not in read
 
 
+@pytest.mark.usefixtures("small_parts")
+def test_an_error_in_a_worker_is_the_error_of_the_pack(tmp_path: Path) -> None:
+    odd_drop(tmp_path / "drop", bad=True)
+    for workers in (1, 2):
+        with pytest.raises(BadInput, match="move must be") as caught:
+            pack(tmp_path / "drop", tmp_path / f"w{workers}", PackConfig(workers=workers))
+        assert (Path(caught.value.file).name, caught.value.row) == ("g2.jsonl.gz", 61)
+
+
 def bad_pairs() -> dict[str, dict[str, Any]]:
     whole = gzip.compress(step() + b"\n")
     return {

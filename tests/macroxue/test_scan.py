@@ -77,6 +77,7 @@ def test_every_rule(line: bytes) -> None:
         step(["valuation_type"], debug={"tag": 'a"b\u00e9,}', "path": [[0, 1], [], {}, True]}),
         step(["seed", "step_index", "max_rank"], valuation=None),
         step(["branch_evs"]),
+        step().replace(b"{", b'{"x":' + b'[{"":' * 30 + b"0" + b"}]" * 30 + b",", 1),
         step(seed=9_999_999_999_999_999),
         compact(dict(reversed(STEP.items()))),
     ],
