@@ -18,8 +18,14 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.macroxue.metadata import content_sha256, write_metadata
-from gristmill.macroxue.pool_tables import Member, joined_runs, joined_session, write_trace
-from gristmill.macroxue.rows import STEP_FORMATS, Layout, Rows, to_layout
+from gristmill.macroxue.pool_tables import (
+    Member,
+    joined_runs,
+    joined_session,
+    write_trace,
+    write_warnings,
+)
+from gristmill.macroxue.rows import PADDING, STEP_FORMATS, Layout, Rows, as_bytes, to_layout
 from gristmill.macroxue.shards import ShardWriter
 from gristmill.macroxue.stream import BLOCK_ROWS
 from gristmill.macroxue.valuation_types import (
@@ -67,9 +73,9 @@ class MergeSummary(Summary):
     """Counts of a pool.
 
     packs, runs, rows, shards: what went in and what was written. names: entries
-    of the joined enum. untraced_runs: runs of packs without trace.jsonl.
-    repeated_runs: runs that an earlier one equals in seed, steps, score and
-    highest tile, most likely the same game twice; they are kept.
+    of the joined enum. warnings: lines carried over. untraced_runs: runs of packs
+    without trace.jsonl. repeated_runs: runs that an earlier one equals in seed,
+    steps, score and highest tile, most likely the same game twice; they are kept.
     runs_by_pack, rows_by_pack: by the packs' names.
     """
 
@@ -78,6 +84,7 @@ class MergeSummary(Summary):
     rows: int
     shards: int
     names: int
+    warnings: int
     untraced_runs: int
     repeated_runs: int
     runs_by_pack: Mapping[str, int]
@@ -96,10 +103,10 @@ def merge(
     Rows stand pack by pack in the order given; run ids are renumbered 0, 1, 2, ...
     over all; the enum holds the first pack's names in id order, then the unseen
     names of the next, and ids in rows follow. Only `run_id` and `valuation_type`
-    change. Pools are packs and may be merged again.
+    change, and padding becomes 0. Pools are packs and may be merged again.
 
     Writes steps.npy or steps-00000.npy, ...; metadata.db; valuation_types.json;
-    trace.jsonl. session: further keys for the `session` table.
+    trace.jsonl; warnings.jsonl where a pack has one. session: further keys for the `session` table.
 
     Raises BadInput for fewer than two packs, for folders that are the same or lie
     in one another (`out` included), for a pack without rows, for rows that do not
@@ -124,6 +131,8 @@ def merge(
     )
     files["valuation_types.json"] = FileNote(rows=len(names))
     files["trace.jsonl"] = FileNote(rows=len(table))
+    if warnings := write_warnings(out / "warnings.jsonl", members):
+        files["warnings.jsonl"] = FileNote(rows=warnings)
     return MergeSummary(
         files=files,
         packs=len(members),
@@ -131,6 +140,7 @@ def merge(
         rows=sum(member.stream.rows for member in members),
         shards=len(writer.written),
         names=len(names),
+        warnings=warnings,
         untraced_runs=sum(len(member.joined) for member in members if member.trace is None),
         repeated_runs=repeated,
         runs_by_pack={member.name: len(member.joined) for member in members},
@@ -190,6 +200,8 @@ def _renumbered(
         stream = member.stream
         stretch = stream.stretch(start, min(start + BLOCK_ROWS, stream.rows))
         rows = to_layout(stretch.rows, config.layout)
+        if config.layout == "aligned48":
+            as_bytes(rows)[:, PADDING] = 0
         first = member.first_id + stretch.first_run
         new = np.arange(first, first + len(stretch.counts), dtype=np.uint32)
         rows["run_id"] = np.repeat(new, stretch.counts)

@@ -29,8 +29,8 @@ class Member:
     """One pack of a pool, opened.
 
     names: its enum. trace: its lines by place of the run, None where it has no
-    trace.jsonl. first_id, first_row: where its runs and rows begin in the pool.
-    joined: its runs with their new ids.
+    trace.jsonl. warnings: lines of its warnings.jsonl. first_id, first_row: where
+    its runs and rows begin in the pool. joined: its runs with their new ids.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Member:
     names: tuple[str, ...]
     session: dict[str, str]
     trace: list[dict[str, Any]] | None
+    warnings: list[dict[str, Any]]
     first_id: int = 0
     first_row: int = 0
     joined: list[Run] = field(default_factory=list)
@@ -48,20 +49,23 @@ class Member:
         stream = StepStream(folder)
         names = read_valuation_types(folder / "valuation_types.json")
         trace = _read_trace(folder / "trace.jsonl", stream.runs)
-        return Member(name, stream, names, read_session(folder / "metadata.db"), trace)
+        noted = folder / "warnings.jsonl"
+        warnings = read_lines(noted) if noted.exists() else []
+        session = read_session(folder / "metadata.db")
+        return Member(name, stream, names, session, trace, warnings)
 
 
 def _read_trace(path: Path, runs: Sequence[Run]) -> list[dict[str, Any]] | None:
     if not path.exists():
         return None
-    lines = read_trace(path)
+    lines = read_lines(path)
     if [line.get("run_id") for line in lines] != [run.id for run in runs]:
         raise BadInput(path, "does not have one line for each run of metadata.db, in order")
     return lines
 
 
-def read_trace(path: Path) -> list[dict[str, Any]]:
-    """The lines of a trace.jsonl. Raises BadInput naming the line that is no JSON object."""
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a .jsonl file. Raises BadInput naming the line that is no JSON object."""
     lines = []
     for number, text in enumerate(path.read_bytes().splitlines(), 1):
         try:
@@ -154,6 +158,24 @@ def write_trace(path: Path, members: Sequence[Member]) -> None:
                 row += run.steps
 
 
+def write_warnings(path: Path, members: Sequence[Member]) -> int:
+    """The packs' warnings with `pack` and, where they name a run, its id here; returns how many.
+
+    `pack` is the outermost pack: a warning of a pool's pool has lost the inner name,
+    which the run's trace line still has. No file where there is none.
+    """
+    lines = []
+    for member in members:
+        new = {was.id: run.id for run, was in zip(member.joined, member.stream.runs, strict=True)}
+        for line in member.warnings:
+            here = {"run_id": new[line["run_id"]]} if line.get("run_id") in new else {}
+            lines.append({**line, **here, "pack": member.name})
+    if lines:
+        with path.open("x", encoding="utf-8", newline="\n") as file:
+            file.writelines(_json(line) + "\n" for line in lines)
+    return len(lines)
+
+
 def _cell(text: object) -> str:
     return str(text).replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
 
@@ -167,7 +189,7 @@ def origin_table(pool: Path) -> str:
     """
     members = pool_members(pool)
     runs = read_runs(pool / "metadata.db")
-    trace = read_trace(pool / "trace.jsonl")
+    trace = read_lines(pool / "trace.jsonl")
     total = sum(run.steps for run in runs)
     lines = [
         "| pack | runs | rows | share | run ids | first row | highest score | raw drops |",

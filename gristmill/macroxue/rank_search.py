@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-PLAIN, FOLLOWED, SOLVED, TRACED_BACK, UNKNOWN = 0, 1, 2, 3, 4
-"""How the ranks of a row became known."""
+PLAIN, FOLLOWED, SOLVED, TRACED_BACK, UNKNOWN, UNFIT = 0, 1, 2, 3, 4, 5
+"""How the ranks of a row became known; UNFIT: unknown, since no ranks have its board_eval."""
 
 _JIT: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy"}
 
@@ -111,8 +111,8 @@ def _set(board: Any, cells: Any, count: int, top: int, which: int) -> int:
 
 
 @njit(**_JIT)  # type: ignore[untyped-decorator]
-def _solve(board: Any, cells: Any, count: int, top: int, score: int) -> bool:
-    """Find the only ranks of the masked cells that have this board_eval."""
+def _solve(board: Any, cells: Any, count: int, top: int, score: int) -> int:
+    """Find the only ranks of the masked cells that have this board_eval: SOLVED if it can."""
     found = best = -1
     several = several_best = False
     for which in range(_tries(count, top)):
@@ -127,10 +127,12 @@ def _solve(board: Any, cells: Any, count: int, top: int, score: int) -> bool:
     # The column max_rank, where it tells one apart.
     if several and best >= 0 and not several_best:
         found, several = best, False
-    if found < 0 or several:
-        return False
+    if several or _tries(count, top) == 0:
+        return UNKNOWN
+    if found < 0:
+        return UNFIT
     _set(board, cells, count, top, found)
-    return True
+    return SOLVED
 
 
 @njit(**_JIT)  # type: ignore[untyped-decorator]
@@ -184,7 +186,7 @@ def search(
             continue
         if (
             not starts[row]
-            and how[row - 1] != UNKNOWN
+            and how[row - 1] < UNKNOWN
             and _follows(ranks[row - 1], moves[row - 1], ranks[row], after)
         ):
             ranks[row] = after
@@ -192,9 +194,9 @@ def search(
             continue
         count = _masked(masks[row], cells)
         top = tops[row] if 16 <= tops[row] <= _TOP else _TOP
-        how[row] = SOLVED if _solve(ranks[row], cells, count, top, scores[row]) else UNKNOWN
+        how[row] = _solve(ranks[row], cells, count, top, scores[row])
     for row in range(rows - 2, -1, -1):
-        if how[row] != UNKNOWN or starts[row + 1] or how[row + 1] == UNKNOWN:
+        if how[row] != UNKNOWN or starts[row + 1] or how[row + 1] >= UNKNOWN:
             continue
         count = _masked(masks[row], cells)
         top = tops[row] if 16 <= tops[row] <= _TOP else _TOP
@@ -202,7 +204,7 @@ def search(
         if _solve_back(ranks[row], cells, count, top, score, move, then, after):
             how[row] = TRACED_BACK
     for row in range(rows):
-        if how[row] == UNKNOWN:
+        if how[row] >= UNKNOWN:
             # All different, so that none of them can merge with another.
             count = _masked(masks[row], cells)
             for i in range(count):

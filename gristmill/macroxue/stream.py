@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput
 from gristmill.macroxue.metadata import Run, read_runs
-from gristmill.macroxue.rows import STEP_ROW_DTYPE, Rows, to_aligned
+from gristmill.macroxue.other_forms import refuse_other_forms
+from gristmill.macroxue.rows import STEP_ROW_DTYPE, Rows, as_bytes, to_aligned
 from gristmill.macroxue.shards import open_steps, step_files
 
 BLOCK_ROWS = 1 << 17
@@ -67,6 +68,7 @@ class StepStream:
         self.files: list[StepFile] = []
         self.rows = 0
         for path in step_files(folder):
+            refuse_other_forms(path)
             rows = open_steps(path)
             if len(rows) == 0:
                 raise BadInput(
@@ -96,7 +98,8 @@ class StepStream:
             whole = np.empty(stop - start, STEP_ROW_DTYPE)
             for file in touched:
                 a, b = max(start, file.first), min(stop, file.first + file.rows)
-                whole[a - start : b - start] = to_aligned(self.read(a, b))
+                # As bytes: assigning rows would leave their padding as it was.
+                as_bytes(whole)[a - start : b - start] = as_bytes(to_aligned(self.read(a, b)))
             return whole
         rows = np.empty(stop - start, touched[0].dtype if touched else STEP_ROW_DTYPE)
         octets = rows.view(np.uint8).data

@@ -31,17 +31,26 @@ from gristmill.macroxue.rows import Rows, decode_boards
 class TrueRanks:
     """Ranks of rows, and how far they are sure.
 
-    ranks: uint8 [N, 16], row-major. unknown: bool [N], rows of rule 4.
-    masked, followed, solved, unknown_rows: counts of rows with a masked tile, and
-    of these by rule (solved: rules 2 and 3).
+    ranks: uint8 [N, 16], row-major. unknown: bool [N], rows of rule 4. unfit: bool
+    [N], those of them whose board_eval no ranks have, which a packer never writes.
+    masked, followed, solved, unknown_rows: counts of rows with a masked tile, and of
+    these by rule (solved: rules 2 and 3).
     """
 
     ranks: npt.NDArray[np.uint8]
     unknown: npt.NDArray[np.bool_]
+    unfit: npt.NDArray[np.bool_]
     masked: int = 0
     followed: int = 0
     solved: int = 0
     unknown_rows: int = 0
+
+
+def capped_ranks(rows: Rows) -> TrueRanks:
+    """Step rows [N] decoded as they are: a masked cell is 16, whatever its tile."""
+    ranks = decode_boards(rows["board"], rows["tile_65536_mask"])
+    none = np.zeros(len(rows), np.bool_)
+    return TrueRanks(ranks, none, none, int(np.count_nonzero(rows["tile_65536_mask"])))
 
 
 def true_ranks(rows: Rows, run_starts: npt.NDArray[np.int64]) -> TrueRanks:
@@ -53,9 +62,8 @@ def true_ranks(rows: Rows, run_starts: npt.NDArray[np.int64]) -> TrueRanks:
     masks = rows["tile_65536_mask"]
     ranks = decode_boards(rows["board"], masks)
     masked = np.flatnonzero(masks)
-    unknown = np.zeros(len(rows), np.bool_)
     if not len(masked):
-        return TrueRanks(ranks, unknown)
+        return capped_ranks(rows)
     from gristmill.macroxue import rank_search
 
     starts = np.zeros(len(rows), np.bool_)
@@ -68,13 +76,14 @@ def true_ranks(rows: Rows, run_starts: npt.NDArray[np.int64]) -> TrueRanks:
         np.ascontiguousarray(rows["max_rank"]),
         starts,
     )
-    unknown = how == rank_search.UNKNOWN
-    count = np.bincount(how, minlength=rank_search.UNKNOWN + 1)
+    unknown = how >= rank_search.UNKNOWN
+    count = np.bincount(how, minlength=rank_search.UNFIT + 1)
     return TrueRanks(
         ranks,
         unknown,
+        how == rank_search.UNFIT,
         len(masked),
         int(count[rank_search.FOLLOWED]),
         int(count[rank_search.SOLVED] + count[rank_search.TRACED_BACK]),
-        int(count[rank_search.UNKNOWN]),
+        int(unknown.sum()),
     )

@@ -19,10 +19,10 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.macroxue.game import move
-from gristmill.macroxue.rows import VALUE_FORMAT, VALUE_ROW_DTYPE, Rows, decode_boards
+from gristmill.macroxue.rows import VALUE_FORMAT, VALUE_ROW_DTYPE, Rows
 from gristmill.macroxue.shards import ShardWriter
 from gristmill.macroxue.stream import StepStream, Stretch
-from gristmill.macroxue.true_ranks import TrueRanks, true_ranks
+from gristmill.macroxue.true_ranks import TrueRanks, capped_ranks, true_ranks
 
 CODE_VERSION = "1"
 """Raised when the bytes of a sidecar change for the same pack and config."""
@@ -181,10 +181,7 @@ def run_values(
 def ranks_for(stretch: Stretch, config: ValueConfig) -> TrueRanks:
     """The ranks that a sidecar of this config is computed from, for a stretch of whole runs."""
     if config.compat == "reference":
-        rows = stretch.rows
-        ranks = decode_boards(rows["board"], rows["tile_65536_mask"])
-        masked = int(np.count_nonzero(rows["tile_65536_mask"]))
-        return TrueRanks(ranks, np.zeros(len(rows), np.bool_), masked)
+        return capped_ranks(stretch.rows)
     return true_ranks(stretch.rows, stretch.run_starts())
 
 
