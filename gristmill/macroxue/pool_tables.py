@@ -1,0 +1,211 @@
+"""What a pool tells beside its rows: joined runs, session keys and trace, and its page.
+
+How the rows get into a pool is the business of `merger.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gristmill.contract import BadInput
+from gristmill.macroxue.metadata import Run, read_runs, read_session
+from gristmill.macroxue.stream import StepStream
+from gristmill.macroxue.valuation_types import read_valuation_types
+
+PACKS_KEY = "packs"
+"""Session key of a pool: JSON list of {name, runs, rows, first_run, first_row, session}."""
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+@dataclass
+class Member:
+    """One pack of a pool, opened.
+
+    names: its enum. trace: its lines by place of the run, None where it has no
+    trace.jsonl. warnings: lines of its warnings.jsonl. first_id, first_row: where
+    its runs and rows begin in the pool. joined: its runs with their new ids.
+    """
+
+    name: str
+    stream: StepStream
+    names: tuple[str, ...]
+    session: dict[str, str]
+    trace: list[dict[str, Any]] | None
+    warnings: list[dict[str, Any]]
+    first_id: int = 0
+    first_row: int = 0
+    joined: list[Run] = field(default_factory=list)
+
+    @staticmethod
+    def open(folder: Path, name: str) -> Member:
+        """Open a pack with all that a merge needs of it; BadInput names the file at fault."""
+        stream = StepStream(folder)
+        names = read_valuation_types(folder / "valuation_types.json")
+        trace = _read_trace(folder / "trace.jsonl", stream.runs)
+        noted = folder / "warnings.jsonl"
+        warnings = read_lines(noted) if noted.exists() else []
+        session = read_session(folder / "metadata.db")
+        return Member(name, stream, names, session, trace, warnings)
+
+
+def _read_trace(path: Path, runs: Sequence[Run]) -> list[dict[str, Any]] | None:
+    if not path.exists():
+        return None
+    lines = read_lines(path)
+    if [line.get("run_id") for line in lines] != [run.id for run in runs]:
+        raise BadInput(path, "does not have one line for each run of metadata.db, in order")
+    return lines
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a .jsonl file. Raises BadInput naming the line that is no JSON object."""
+    lines = []
+    for number, text in enumerate(path.read_bytes().splitlines(), 1):
+        try:
+            line = json.loads(text)
+        except ValueError as error:
+            raise BadInput(path, f"not JSON: {error}", number) from error
+        if not isinstance(line, dict):
+            raise BadInput(path, "not a JSON object", number)
+        lines.append(line)
+    return lines
+
+
+def joined_runs(members: Sequence[Member]) -> int:
+    """Give every member its place in the pool and its runs their new ids, in order.
+
+    Returns how many runs equal an earlier one in everything but the id.
+    """
+    met: set[tuple[int, int, int, int]] = set()
+    run_id = row = repeated = 0
+    for member in members:
+        member.first_id, member.first_row = run_id, row
+        for run in member.stream.runs:
+            facts = (run.seed, run.steps, run.max_score, run.highest_tile)
+            repeated += facts in met
+            met.add(facts)
+            member.joined.append(Run(run_id, *facts))
+            run_id += 1
+        row += member.stream.rows
+    return repeated
+
+
+def joined_session(members: Sequence[Member], extras: Mapping[str, str]) -> dict[str, str]:
+    """The session keys of a pool: each member's under `<name>/<key>`, `packs`, and extras.
+
+    Nothing is lost: names are unique and without '/', and `packs` lists each member's own keys, so
+    that `member_session` gives back what the member had. A pool of pools nests:
+    `<pool>/<pack>/<key>`.
+    """
+    session: dict[str, str] = {}
+    listed = []
+    for member in members:
+        session |= {f"{member.name}/{key}": value for key, value in member.session.items()}
+        listed.append(
+            {
+                "name": member.name,
+                "runs": len(member.joined),
+                "rows": member.stream.rows,
+                "first_run": member.first_id,
+                "first_row": member.first_row,
+                "session": sorted(member.session),
+            }
+        )
+    session[PACKS_KEY] = _json(listed)
+    if taken := session.keys() & extras.keys():
+        raise ValueError(f"session keys {sorted(taken)} are the pool's own")
+    return session | dict(extras)
+
+
+def pool_members(pool: Path) -> list[dict[str, Any]]:
+    """The entries of `packs` in a pool's session, in order. BadInput where it is no pool."""
+    path = pool / "metadata.db"
+    text = read_session(path).get(PACKS_KEY)
+    if text is None:
+        raise BadInput(path, "has no session key 'packs': not a pool made by merge")
+    return list(json.loads(text))
+
+
+def member_session(pool: Path, name: str) -> dict[str, str]:
+    """The session table that a member of a pool had before the merge."""
+    session = read_session(pool / "metadata.db")
+    keys = next(entry["session"] for entry in pool_members(pool) if entry["name"] == name)
+    return {key: session[f"{name}/{key}"] for key in keys}
+
+
+def write_trace(path: Path, members: Sequence[Member]) -> None:
+    """One line a run: its place here, where it came from, and what its pack's trace said.
+
+    `from` lists the packs it went through, the last one first: [{pack, run_id}, ...];
+    the fields of the raw pair (drop, meta, steps, bytes and sha256 of both) are
+    carried unchanged where the member has a trace.
+    """
+    with path.open("x", encoding="utf-8", newline="\n") as file:
+        for member in members:
+            row = member.first_row
+            old = member.trace or [{} for _ in member.joined]
+            for run, was, line in zip(member.joined, member.stream.runs, old, strict=True):
+                came = [{"pack": member.name, "run_id": was.id}, *line.get("from", [])]
+                here = {"run_id": run.id, "rows": run.steps, "first_row": row, "from": came}
+                file.write(_json({**line, **here}) + "\n")
+                row += run.steps
+
+
+def write_warnings(path: Path, members: Sequence[Member]) -> int:
+    """The packs' warnings with `pack` and, where they name a run, its id here; returns how many.
+
+    `pack` is the outermost pack: a warning of a pool's pool has lost the inner name,
+    which the run's trace line still has. No file where there is none.
+    """
+    lines = []
+    for member in members:
+        new = {was.id: run.id for run, was in zip(member.joined, member.stream.runs, strict=True)}
+        for line in member.warnings:
+            here = {"run_id": new[line["run_id"]]} if line.get("run_id") in new else {}
+            lines.append({**line, **here, "pack": member.name})
+    if lines:
+        with path.open("x", encoding="utf-8", newline="\n") as file:
+            file.writelines(_json(line) + "\n" for line in lines)
+    return len(lines)
+
+
+def _cell(text: object) -> str:
+    return str(text).replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
+
+
+def origin_table(pool: Path) -> str:
+    """Markdown: which rows and runs of a pool came from which pack and raw drops.
+
+    One line for each member, in order, with its share of the rows, its range of
+    run ids and rows, its highest score, and the raw drops its trace names. Raises
+    BadInput where the folder is no pool or lacks its trace.
+    """
+    members = pool_members(pool)
+    runs = read_runs(pool / "metadata.db")
+    trace = read_lines(pool / "trace.jsonl")
+    total = sum(run.steps for run in runs)
+    lines = [
+        "| pack | runs | rows | share | run ids | first row | highest score | raw drops |",
+        "|---|---:|---:|---:|---|---:|---:|---|",
+    ]
+    for entry in members:
+        first, count = entry["first_run"], entry["runs"]
+        own = slice(first, first + count)
+        drops = sorted({str(line["drop"]) for line in trace[own] if "drop" in line})
+        shown = ", ".join(f"`{_cell(drop)}`" for drop in drops[:8]) or "not traced"
+        more = f" and {len(drops) - 8} more" if len(drops) > 8 else ""
+        best = max(run.max_score for run in runs[own])
+        lines.append(
+            f"| `{_cell(entry['name'])}` | {count:,} | {entry['rows']:,} |"
+            f" {entry['rows'] / total:.1%} | {first:,} to {first + count - 1:,} |"
+            f" {entry['first_row']:,} | {best:,} | {shown}{more} |"
+        )
+    lines.append(f"| all | {len(runs):,} | {total:,} | 100.0% | | | | |")
+    return "\n".join(lines) + "\n"
