@@ -86,14 +86,13 @@ def materialize(selection: tuple[str, ...], partitions: tuple[str, ...], everyth
         raise click.UsageError("name assets to build, or say --all")
     lake, started = Lake(), time.monotonic()
     with open_instance() as instance:
-        refused = [line for inbox in INBOXES for line in register(instance, lake, inbox)]
+        refused = register_all(instance, lake)
         graph = Graph(instance)
-        chosen = graph.select(selection)
-        outcomes = [
-            outcome
-            for asset in chosen
-            for outcome in graph.materialize(asset, graph.keys(asset, partitions))
-        ]
+        outcomes: list[Outcome] = []
+        for asset in graph.select(selection):
+            outcomes += graph.materialize(asset, graph.keys(asset, partitions))
+            # What was built may be what another drop was waiting for: a pool its packs.
+            refused = register_all(instance, lake)
     for line in refused:
         console.print(f"[yellow]refused[/] {line}")
     show(outcomes, time.monotonic() - started)
@@ -101,6 +100,11 @@ def materialize(selection: tuple[str, ...], partitions: tuple[str, ...], everyth
         console.print("nothing to build: no drop is at hand, see `gristmill samples`")
     if any(outcome.status == "failed" for outcome in outcomes):
         sys.exit(1)
+
+
+def register_all(instance: dg.DagsterInstance, lake: Lake) -> list[str]:
+    """`register` for every inbox; the lines of what is refused."""
+    return [line for inbox in INBOXES for line in register(instance, lake, inbox)]
 
 
 def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> Iterator[str]:
