@@ -106,11 +106,12 @@ def occasion(headers: Mapping[str, str]) -> str:
     return f"{headers.get('Date', '')} {headers.get('Round', '')}"
 
 
-def content_id(headers: Mapping[str, str], moves_digest: bytes) -> str:
+def content_id(headers: Mapping[str, str], moves: Sequence[str]) -> str:
     """The id of a game by its content: start, players, occasion and all moves.
 
-    40 hex digits of a SHA-256. moves_digest: SHA-256 of the UCI moves joined by
-    single spaces. The file that the game was found in plays no part.
+    The first 40 hex digits of SHA-256 over Variant, FEN, White, Black, the
+    occasion (each with a line feed behind it, missing tags empty) and the UCI
+    moves joined by spaces. The file that the game was found in plays no part.
     """
     words = (
         headers.get("Variant", ""),
@@ -118,14 +119,14 @@ def content_id(headers: Mapping[str, str], moves_digest: bytes) -> str:
         headers.get("White", ""),
         headers.get("Black", ""),
         occasion(headers),
+        " ".join(moves),
     )
-    head = "\n".join(words).encode("utf-8", "replace")
-    return hashlib.sha256(head + b"\n" + moves_digest).hexdigest()[:40]
+    return hashlib.sha256("\n".join(words).encode("utf-8", "replace")).hexdigest()[:40]
 
 
-def moves_digest(moves: Sequence[str]) -> bytes:
-    """SHA-256 of the moves joined by spaces; its first 8 bytes are the move key."""
-    return hashlib.sha256(" ".join(moves).encode()).digest()
+def move_key(moves: Sequence[str]) -> int:
+    """First 8 bytes, big end first, of SHA-256 over the UCI moves joined by spaces."""
+    return int.from_bytes(hashlib.sha256(" ".join(moves).encode()).digest()[:8], "big")
 
 
 def valid_row(

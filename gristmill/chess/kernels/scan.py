@@ -34,7 +34,8 @@ MORE, NO_ROOM = 2, 3
 # Columns of a game's record.
 (START, END, PLIES, MOVE0, VERDICT, WIDE, RESULT, TERMINATOR) = range(8)
 (HEAD0, HEAD1, LIST0, LIST1, UCI0, UCI1, TAG0, TAG1) = range(8, 16)
-COLUMNS = 16
+ID0 = 16
+COLUMNS = 17
 MAX_PLIES = 2000
 PADDING = 16  # zero bytes that must follow the text
 
@@ -96,6 +97,35 @@ def write_moves(moves, first, n, out, o, uci, u):
         o += 1
     out[o] = 93
     return o + 1, u
+
+
+@njit
+def _copy(buf, span, out, o):
+    if span[0] >= 0:
+        for k in range(span[0], span[1]):
+            out[o] = buf[k]
+            o += 1
+    return o
+
+
+@njit
+def _write_identity(buf, known, out, o):
+    """What `rows.content_id` hashes before the moves, from ASCII tags of a plain game."""
+    out[o], out[o + 1] = 10, 10  # no Variant, no FEN
+    o = _copy(buf, known[4], out, o + 2)
+    out[o] = 10
+    o = _copy(buf, known[5], out, o + 1)
+    out[o] = 10
+    o += 1
+    if known[9, 1] > known[9, 0]:
+        o = _copy(buf, known[9], out, o)
+    else:
+        day = 7 if known[7, 1] > known[7, 0] else 2
+        o = _copy(buf, known[day], out, o)
+        out[o] = 32
+        o = _copy(buf, known[8 if day == 7 else 3], out, o + 1)
+    out[o] = 10
+    return o + 1
 
 
 @njit
@@ -310,7 +340,10 @@ def _entry(stamp):
             game[HEAD0] = o
             if not wide:
                 o = write_headers(buf, tags, t, last, known[n], filled, out, o)
-            game[HEAD1], game[LIST0], game[UCI0] = o, o, u
+            game[HEAD1], game[LIST0], game[ID0] = o, o, u
+            if not wide:
+                u = _write_identity(buf, known[n], uci, u)
+            game[UCI0] = u
             o, u = write_moves(moves, m, plies, out, o, uci, u)
             game[LIST1], game[UCI1] = o, u
             n, m, t, pos = n + 1, m + plies, last, p
