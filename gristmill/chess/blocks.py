@@ -140,11 +140,13 @@ def _find(data: bytes) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np
     return buf, found, moves[:plies], uci[:used].tobytes()
 
 
-def read_block(share: RowShare) -> Block:
-    """Read a share's rows.
+def find_block(
+    share: RowShare,
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint16], bytes]:
+    """A share's bytes, the rows found there, their packed moves, and their moves as text.
 
     Raises BadInput, naming the row, for a line that is no JSON object or has
-    moves that are not text, and where the sidecar is not of these rows.
+    moves that are not plain text.
     """
     from gristmill.chess.kernels import rowtext
 
@@ -163,6 +165,18 @@ def read_block(share: RowShare) -> Block:
             number = int(np.flatnonzero(found[:, rowtext.ODD])[0]) + 1
             rule = f"row {number} after byte {share.start} has moves that are not plain text"
             raise BadInput(share.path, rule, number)
+    return buf, found, moves, uci
+
+
+def read_block(share: RowShare) -> Block:
+    """Read a share's rows.
+
+    Raises BadInput, naming the row, for a line that is no JSON object or has
+    moves that are not text, and where the sidecar is not of these rows.
+    """
+    from gristmill.chess.kernels import rowtext
+
+    buf, found, moves, uci = find_block(share)
     sha256 = hashlib.sha256
     digests = b"".join(
         [

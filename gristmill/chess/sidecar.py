@@ -4,13 +4,14 @@
     <rows>.games.bin    records of GAME, one a row, in row order
     <rows>.phases.bin   one byte a ply, games laid end to end: the phase code
                         (phase id in the low two bits, see `rows.PHASE_REASONS`)
-and `sources.json`, the PGN files with their bytes and sha256.
+`sources.json`, the PGN files with their bytes and sha256, and in a dataset
+`rows.json`, the JSONL files that the records are of.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gristmill.contract import BadInput
+from gristmill.parts import sha256_file
 
 FOLDER = "sidecar"
 # row: byte offset of the row's line in its JSONL file. pgn, size: byte offset
@@ -111,3 +113,25 @@ def read_sources(root: Path) -> list[dict[str, Any]]:
         return []
     sources: list[dict[str, Any]] = json.loads(path.read_bytes())["sources"]
     return sources
+
+
+def rows_file(root: Path) -> Path:
+    return root / FOLDER / "rows.json"
+
+
+def write_rows(root: Path, files: Mapping[str, tuple[Path, int]]) -> None:
+    """Note bytes, sha256 and rows of each split's JSONL file in rows.json."""
+    noted = {
+        name: {"bytes": path.stat().st_size, "sha256": sha256_file(path), "rows": count}
+        for name, (path, count) in files.items()
+    }
+    rows_file(root).write_text(json.dumps(noted, indent=2))
+
+
+def read_rows(root: Path) -> dict[str, dict[str, Any]]:
+    """What `write_rows` noted; empty where there is no sidecar."""
+    path = rows_file(root)
+    if not path.exists():
+        return {}
+    noted: dict[str, dict[str, Any]] = json.loads(path.read_bytes())
+    return noted
