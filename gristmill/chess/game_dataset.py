@@ -21,7 +21,7 @@ from gristmill.chess.config import SPLITS, GameConfig
 from gristmill.chess.keys import duplicates, shared
 from gristmill.chess.sections import Made, Sinks, clear_scratch, grind, scratch
 from gristmill.chess.splits import Dealt, deal_all, refuse_live_games, splits_of, taken
-from gristmill.chess.validate import VALID
+from gristmill.chess.validation import VALID
 from gristmill.contract import FileNote, GristmillError, Summary
 from gristmill.parts import PartStore
 

@@ -100,9 +100,12 @@ def _make(task: _Task) -> Made:
     return _arrays(block.records["row"], plies, block.codes, kept, indices)
 
 
-def _tasks(dataset: Path, split: str, config: CacheConfig) -> Iterator[tuple[str, _Task]]:
+def _tasks(
+    dataset: Path, split: str, config: CacheConfig, replay: bool = False
+) -> Iterator[tuple[str, _Task]]:
+    """One split's tasks; `replay` leaves the sidecar aside."""
     path = dataset / f"{split}.jsonl"
-    beside = sidecar.Sidecar.open(dataset, split)
+    beside = None if replay else sidecar.Sidecar.open(dataset, split)
     if beside and not config.max_samples_per_game:
         for first, ply, records in beside.blocks(config.share_games):
             share = RowShare(path, 0, 0, beside, first, ply)
@@ -110,6 +113,32 @@ def _tasks(dataset: Path, split: str, config: CacheConfig) -> Iterator[tuple[str
         return
     for share in shares(path, _SHARE_BYTES, beside):
         yield f"{split}_{share.start:014d}", _Task(split, share, -1, config)
+
+
+def sample_parts(
+    dataset: Path, split: str, config: CacheConfig, replay: bool = False
+) -> Iterator[Made]:
+    """A split's samples in order, made anew: the arrays of LAYOUT as bytes, part by part.
+
+    With `replay` every game is replayed from its moves, sidecar or not.
+    """
+    for _, task in _tasks(dataset, split, config, replay):
+        yield _make(task)
+
+
+def sample_arrays(
+    dataset: Path, split: str, config: CacheConfig
+) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint8]]:
+    """Offsets, splice indices and phase ids of all samples of a split, in memory."""
+    names = list(LAYOUT)[1:]
+    pieces: dict[str, list[bytes]] = {name: [] for name in names}
+    for sections, _ in sample_parts(dataset, split, config):
+        for name in names:
+            pieces[name].append(bytes(sections[name]))
+    offsets, indices, phases = (
+        np.frombuffer(b"".join(pieces[name]), LAYOUT[name]) for name in names
+    )
+    return offsets, indices, phases
 
 
 def _source(dataset: Path, split: str, noted: Mapping[str, Any]) -> dict[str, Any]:
