@@ -9,7 +9,7 @@ belong here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 
@@ -73,3 +73,19 @@ class Summary:
     """
 
     files: Mapping[str, FileNote]
+
+
+def counts_of(summary: Summary) -> dict[str, int | float]:
+    """A summary's numbers by name: fields, and mappings of numbers as `field/key`."""
+    counts: dict[str, int | float] = {}
+    for spec in fields(summary):
+        value = getattr(summary, spec.name)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            counts[spec.name] = value
+        elif isinstance(value, Mapping):
+            counts |= {
+                f"{spec.name}/{key}": number
+                for key, number in value.items()
+                if isinstance(number, int | float)
+            }
+    return counts

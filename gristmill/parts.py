@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +19,17 @@ from typing import Any
 _CHUNK = 1 << 20
 
 
-def sha256_file(path: Path) -> str:
-    """Hex sha256 of a file's bytes, read in pieces of 1 MiB."""
+def sha256_file(path: Path, advance: Callable[[int], None] | None = None) -> str:
+    """Hex sha256 of a file's bytes, read in pieces of 1 MiB.
+
+    advance: told the size of each piece, for progress.
+    """
     digest = hashlib.sha256()
     with path.open("rb", buffering=0) as file:
         while piece := file.read(_CHUNK):
             digest.update(piece)
+            if advance is not None:
+                advance(len(piece))
     return digest.hexdigest()
 
 
@@ -50,12 +54,22 @@ class PartStore:
             pass
         return None
 
+    def sweep(self) -> None:
+        """Remove what killed writers left, so that no one goes on writing in it.
+
+        A half-written SQLite file and its journal would be taken for a database.
+        """
+        for path in self.folder.iterdir():
+            if path.suffix not in (".part", ".json"):
+                path.unlink()
+
     @contextmanager
     def writing(self, name: str) -> Iterator[tuple[Path, dict[str, Any]]]:
         """Give a path to write part `name` to, and a dict for its JSON summary.
 
-        On leaving without an error the part becomes visible to `finished`:
-        first its data, then the ledger entry that vouches for it.
+        Nothing stands at the path yet. On leaving without an error the part
+        becomes visible to `finished`: first its data, then the ledger entry that
+        vouches for it.
         """
         scratch = self.folder / f"{name}.writing"
         summary: dict[str, Any] = {}
@@ -64,4 +78,4 @@ class PartStore:
         scratch.replace(self.data(name))
         ledger = self.folder / f"{name}.json.writing"
         ledger.write_text(json.dumps(entry))
-        os.replace(ledger, self.folder / f"{name}.json")
+        ledger.replace(self.folder / f"{name}.json")

@@ -1,0 +1,141 @@
+"""What is to be built, what a builder is told, and how a build can fail.
+
+The steps themselves belong to `gristmill.artifact` and `gristmill.commit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from gristmill import provenance
+from gristmill.contract import GristmillError, Summary, Violation
+from gristmill.parts import PartStore
+from gristmill.provenance import Input, Record, Tokenizer
+
+WORK = ".gristmill"
+
+
+class LawsBroken(GristmillError):
+    """A staged artifact breaks laws of its family; nothing was published."""
+
+    def __init__(self, artifact: str, violations: Sequence[Violation]) -> None:
+        shown = "\n".join(f"  {violation}" for violation in violations[:20])
+        more = f"\n  and {len(violations) - 20} more" if len(violations) > 20 else ""
+        super().__init__(f"{artifact}: not published, the build breaks laws:\n{shown}{more}")
+        self.violations = list(violations)
+
+
+class InputChanged(GristmillError):
+    """An input was written to, or built anew, while it was being read."""
+
+
+class DiskFull(GristmillError):
+    """There is not enough room; nothing was published and nothing was lost."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What a builder is told: where to write, and what it is making.
+
+    out: the staging folder, which does not exist yet.
+    published: where the artifact will lie, for files that must name their place.
+    parts: finished parts of this fingerprint, of this attempt or a killed one.
+    """
+
+    out: Path
+    published: Path
+    parts: PartStore
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class Build:
+    """One artifact partition: what it is made from, how, and where it goes.
+
+    root: the data root; `artifact` is a POSIX path relative to it.
+    make: writes a complete artifact into `attempt.out`.
+    laws: what must hold of it before the commit.
+    shared: several partitions publish into the folder `artifact`, each with its
+        own record `provenance/<partition>.json`.
+    outer: path of the artifact that `artifact` is nested in, which lends its lock.
+    space: bytes that the build needs at most, where known.
+    """
+
+    root: Path
+    artifact: str
+    asset: str
+    partition: str | None
+    code_version: str
+    config: object
+    inputs: Sequence[Input]
+    make: Callable[[Attempt], Summary]
+    laws: Callable[[Path], Iterable[Violation]] = lambda _: ()
+    shared: bool = False
+    outer: str | None = None
+    tokenizer: Tokenizer | None = None
+    space: int = 0
+
+    @property
+    def folder(self) -> Path:
+        return self.root / self.artifact
+
+    @property
+    def record_path(self) -> Path:
+        return provenance.record_path(self.folder, self.partition, self.shared)
+
+    @property
+    def fingerprint(self) -> str:
+        return provenance.fingerprint(self.code_version, self.config, self.inputs, self.tokenizer)
+
+    @property
+    def parts_key(self) -> str:
+        """Names the folder of parts: the fingerprint, and the raw files as they stand.
+
+        A raw file that was replaced and put back while parts were made has the
+        old bytes, but a new time.
+        """
+        times = [item.mtime_ns for item in self.inputs]
+        return provenance.digest([self.fingerprint, times])[:16]
+
+    @property
+    def title(self) -> str:
+        return self.artifact if not self.shared else f"{self.artifact} [{self.partition}]"
+
+
+@dataclass(frozen=True)
+class Published:
+    """The record that stands now, whether this call built it, and what to tell the user."""
+
+    folder: Path
+    record: Record
+    rebuilt: bool
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Names below `.gristmill` for one artifact partition.
+
+    Locks and slots lie in folders of their own, so that no artifact's name can
+    be the name of another one's lock.
+    """
+
+    work: Path
+    lock: Path
+    folder_lock: Path
+
+    @staticmethod
+    def of(build: Build) -> Slot:
+        outermost = build.root / (build.outer or build.artifact)
+        work, name = outermost.parent / WORK, outermost.name
+        own = name
+        if build.shared:
+            own = f"{name}@{build.partition}"
+        elif build.outer is not None:
+            inside = PurePosixPath(build.artifact).relative_to(build.outer)
+            own = f"{name}+{str(inside).replace('/', '+')}"
+        lock = own if build.shared else name
+        locks = work / "locks"
+        return Slot(work / "slots" / own, locks / lock, locks / name)

@@ -1,0 +1,300 @@
+"""Comparing published artifacts with their records, byte by byte.
+
+`gristmill.provenance.verify` is the public name. The rules of a family's
+content are its `laws.py`, found through `gristmill.laws`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from gristmill import laws, provenance
+from gristmill.builds import WORK
+from gristmill.contract import GristmillError
+from gristmill.parts import sha256_file
+from gristmill.progress import Progress, silent
+from gristmill.provenance import Input, Record
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is not as a record says: the file, the rule it breaks, what was found."""
+
+    path: str
+    rule: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.rule}: {self.found}"
+
+
+@dataclass(frozen=True)
+class _Artifact:
+    """A record on disk, and the folder that it speaks of."""
+
+    folder: Path
+    record_path: Path
+
+
+def verify(
+    path: Path,
+    *,
+    data_root: Path | None = None,
+    check_inputs: bool = True,
+    check_laws: bool = True,
+    progress: Progress | None = None,
+) -> list[Finding]:
+    """Check the artifact at `path`, or every artifact below it, against its records.
+
+    Sizes and sha256 of all outputs, files that no record lists, the digests of
+    the record itself, its inputs (raw files by hash, artifacts by their data
+    version), and the laws of the family.
+
+    data_root: where paths of inputs start; None takes it from the artifact's
+        own place, which ends in the path that its record names.
+    check_inputs: False where raw drops were archived elsewhere.
+
+    Returns the findings, none where all is well. Raises GristmillError where
+    no artifact is at or below `path`.
+    """
+    path = path.absolute()
+    artifacts = list(_artifacts(path))
+    if not artifacts:
+        raise GristmillError(f"{path}: no artifact with a provenance record is here or below")
+    findings = _compare(artifacts, data_root, check_inputs, progress)
+    if check_laws:
+        # Laws read the files: ask them only of artifacts that are as recorded.
+        bad = [Path(finding.path) for finding in findings]
+        whole = [item for item in artifacts if not any(_holds(item, path) for path in bad)]
+        findings += _broken_laws(whole)
+    return findings
+
+
+def _holds(artifact: _Artifact, path: Path) -> bool:
+    return path == artifact.folder or artifact.folder in path.parents
+
+
+def survey(
+    path: Path,
+    asset: str,
+    partitions: Collection[str] | None = None,
+    *,
+    check_bytes: bool = True,
+    check_laws: bool = True,
+) -> tuple[int, list[Finding]]:
+    """How many artifacts of `asset` are at or below `path`, and the findings among them.
+
+    partitions: look at these alone; None for all.
+    check_bytes: records, hashes and inputs; check_laws: the family's laws. An
+    asset of which nothing was published yet has no findings.
+    """
+    artifacts = [item for item in _artifacts(path.absolute()) if _is_of(item, asset, partitions)]
+    findings = _compare(artifacts, None, True, None) if check_bytes else []
+    if check_laws:
+        findings += _broken_laws(artifacts)
+    return len(artifacts), findings
+
+
+def _is_of(artifact: _Artifact, asset: str, partitions: Collection[str] | None) -> bool:
+    try:
+        record = provenance.read_record(artifact.record_path)
+        return record.asset == asset and (partitions is None or record.partition in partitions)
+    except GristmillError:
+        return True  # whose it is cannot be told: let the check name it
+
+
+def _compare(
+    artifacts: list[_Artifact],
+    data_root: Path | None,
+    check_inputs: bool,
+    progress: Progress | None,
+) -> list[Finding]:
+    progress = progress or silent()
+    with ThreadPoolExecutor(os.cpu_count()) as threads, progress:
+        hashes = _Hashes(threads, progress)
+        checks = [_Check(item, data_root, hashes) for item in artifacts]
+        for check in checks:
+            check.start(check_inputs)
+        findings = [finding for check in checks for finding in check.findings()]
+    for folder in sorted({item.folder for item in artifacts}):
+        findings += _unlisted(folder, [item for item in artifacts if item.folder == folder])
+    return findings
+
+
+def _broken_laws(artifacts: list[_Artifact]) -> list[Finding]:
+    findings = []
+    for item in artifacts:
+        try:
+            record = provenance.read_record(item.record_path)
+        except GristmillError as error:
+            findings.append(Finding(str(item.record_path), "record", str(error)))
+            continue
+        findings += [
+            Finding(str(item.folder / violation.where), violation.law, violation.found)
+            for violation in laws.check(record.asset, item.folder, record.partition)
+        ]
+    return findings
+
+
+def _artifacts(path: Path) -> Iterator[_Artifact]:
+    for here, folders, names in os.walk(path):
+        folders[:] = sorted(name for name in folders if name != WORK)
+        folder = Path(here)
+        if folder.name == provenance.SHARED_RECORDS:
+            records = sorted(name for name in names if name.endswith(".json"))
+            yield from (_Artifact(folder.parent, folder / name) for name in records)
+        elif provenance.RECORD in names:
+            yield _Artifact(folder, folder / provenance.RECORD)
+
+
+class _Hashes:
+    """sha256 of files, each computed once, by threads (hashing releases the GIL)."""
+
+    def __init__(self, threads: ThreadPoolExecutor, progress: Progress) -> None:
+        self._threads = threads
+        self._progress = progress
+        self._known: dict[Path, Future[str]] = {}
+
+    def start(self, path: Path, size: int) -> None:
+        if path not in self._known:
+            self._progress.expect(size)
+            self._known[path] = self._threads.submit(self._hash, path)
+
+    def result(self, path: Path) -> str:
+        return self._known[path].result()
+
+    def _hash(self, path: Path) -> str:
+        return sha256_file(path, self._progress.advance)
+
+
+class _Check:
+    """One record against the disk, in two steps: ask for all hashes, then compare."""
+
+    def __init__(self, artifact: _Artifact, data_root: Path | None, hashes: _Hashes) -> None:
+        self._artifact = artifact
+        self._root = data_root
+        self._hashes = hashes
+        self._found: list[Finding] = []
+        self._expected: list[tuple[Path, str, str]] = []  # path, sha256, rule
+        self._record: Record | None = None
+
+    def start(self, check_inputs: bool) -> None:
+        path = self._artifact.record_path
+        try:
+            self._record = record = provenance.read_record(path)
+        except GristmillError as error:
+            self._report(path, "record", str(error))
+            return
+        if record.digest != record.computed_digest():
+            self._report(path, "record digest", "the record was changed after it was written")
+        if record.data_version != provenance.data_version(record.outputs):
+            self._report(path, "data version", "is not the digest of the recorded outputs")
+        if record.inputs_file is not None:
+            inputs_file = self._artifact.folder / record.inputs_file.path
+            self._expect(
+                inputs_file, record.inputs_file.bytes, record.inputs_file.sha256, "inputs list"
+            )
+        for output in record.outputs:
+            self._expect(self._artifact.folder / output.path, output.bytes, output.sha256, "output")
+        if check_inputs:
+            self._start_inputs(record)
+
+    def _start_inputs(self, record: Record) -> None:
+        root = self._root or self._own_root(record)
+        if root is None:
+            self._report(
+                self._artifact.record_path,
+                "inputs",
+                f"the folder does not lie at {record.artifact} below a data root: "
+                "name the root, or leave the inputs out",
+            )
+            return
+        try:
+            inputs = provenance.read_inputs(record, self._artifact.record_path)
+        except (OSError, ValueError) as error:
+            self._report(self._artifact.record_path, "inputs list", str(error))
+            return
+        for item in inputs:
+            if item.path is None or item.path in record.deleted_inputs:
+                continue
+            path = root / item.path
+            if item.data_version is None:
+                self._expect(path, item.bytes or 0, item.sha256 or "", "input")
+            else:
+                self._compare_version(path, item)
+
+    def _own_root(self, record: Record) -> Path | None:
+        folder, depth = self._artifact.folder, len(Path(record.artifact).parts)
+        root = folder.parents[depth - 1] if len(folder.parents) >= depth else None
+        return root if root is not None and root / record.artifact == folder else None
+
+    def _compare_version(self, folder: Path, item: Input) -> None:
+        try:
+            found = provenance.published_version(folder, item.partition)
+        except GristmillError as error:
+            self._report(folder, "input", str(error))
+            return
+        if found is None:
+            self._report(folder, "input", "is gone")
+        elif found != item.data_version:
+            made_from = (item.data_version or "")[:12]
+            self._report(
+                folder,
+                "input",
+                f"has data version {found[:12]}, this was made from {made_from}: build again",
+            )
+
+    def _expect(self, path: Path, size: int, sha256: str, rule: str) -> None:
+        try:
+            found = path.stat().st_size
+        except OSError as error:
+            self._report(path, rule, f"cannot be read: {error.strerror}")
+            return
+        if found != size:
+            self._report(path, rule, f"{found:,} bytes, recorded {size:,}")
+            return
+        self._hashes.start(path, size)
+        self._expected.append((path, sha256, rule))
+
+    def findings(self) -> list[Finding]:
+        for path, sha256, rule in self._expected:
+            try:
+                found = self._hashes.result(path)
+            except OSError as error:
+                self._report(path, rule, f"cannot be read: {error}")
+                continue
+            if found != sha256:
+                self._report(path, rule, f"sha256 {found}, recorded {sha256}")
+        return self._found
+
+    def _report(self, path: Path, rule: str, found: str) -> None:
+        self._found.append(Finding(str(path), rule, found))
+
+
+def _unlisted(folder: Path, artifacts: list[_Artifact]) -> list[Finding]:
+    """Files in an artifact's folder that no record speaks of."""
+    listed: set[Path] = set()
+    for item in artifacts:
+        listed.add(item.record_path)
+        try:
+            record = provenance.read_record(item.record_path)
+        except GristmillError:
+            return []  # reported already; without the record every file would be unlisted
+        listed.update(folder / output.path for output in record.outputs)
+        if record.inputs_file is not None:
+            listed.add(folder / record.inputs_file.path)
+    findings = []
+    for here, folders, names in os.walk(folder):
+        inside = Path(here)
+        names += [name for name in folders if (inside / name).is_symlink()]
+        folders[:] = sorted(name for name in folders if not provenance.holds_record(inside / name))
+        for name in sorted(names):
+            if inside / name not in listed:
+                findings.append(
+                    Finding(str(inside / name), "unlisted", "no record speaks of this file")
+                )
+    return findings
