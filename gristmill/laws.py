@@ -14,6 +14,11 @@ from gristmill.contract import Violation
 
 _LAWS = {
     "macroxue/pack": "gristmill.macroxue.laws:pack_laws",
+    "chess/elite_pgn": "gristmill.chess.laws:archive_laws",
+    "chess/valid_games": "gristmill.chess.laws:validated_laws",
+    "chess/game_dataset": "gristmill.chess.laws:dataset_laws",
+    "chess/splice_cache": "gristmill.chess.laws_cache:cache_laws",
+    "chess/splice_dataset": "gristmill.chess.laws_splice:splice_laws",
 }
 
 

@@ -86,7 +86,7 @@ def _finish(
 def fetch_month(
     month: str,
     out: Path,
-    config: ArchiveConfig = ArchiveConfig(),  # noqa: B008 (frozen)
+    config: ArchiveConfig = ArchiveConfig(),
     *,
     parts: PartStore | None = None,
     sleep: Callable[[float], None] = time.sleep,
@@ -117,7 +117,7 @@ def take_drop(
     drop: Path,
     out: Path,
     month: str,
-    config: ArchiveConfig = ArchiveConfig(),  # noqa: B008 (frozen)
+    config: ArchiveConfig = ArchiveConfig(),
 ) -> ArchiveSummary:
     """Unpack the PGN of a `.zip`, `.pgn` or `.pgn.zst` drop into the folder `out`.
 

@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,7 +113,7 @@ def _canonical(share: RowShare, line: bytes, number: int) -> bytes:
     winner = row.get("winner_side", "?")
     headers = row.get("headers")
     plain = isinstance(headers, dict) and all(isinstance(v, str) for v in headers.values())
-    out = {
+    out: dict[str, Any] = {
         "game_id": str(row.get("game_id") or ""),
         "source_file": str(row.get("source_file") or ""),
         "headers": headers if plain else {},
@@ -179,10 +180,7 @@ def read_block(share: RowShare) -> Block:
     buf, found, moves, uci = find_block(share)
     sha256 = hashlib.sha256
     digests = b"".join(
-        [
-            sha256(uci[a:b]).digest()[:8]
-            for a, b in found[:, [rowtext.UCI0, rowtext.UCI1]].tolist()
-        ]
+        [sha256(uci[a:b]).digest()[:8] for a, b in found[:, [rowtext.UCI0, rowtext.UCI1]].tolist()]
     )
     keys = np.frombuffer(digests, ">u8").astype(np.uint64)
     if share.sidecar:
@@ -228,4 +226,3 @@ def _made_up(
     records["plies"] = found[:, rowtext.N]
     records["move_key"] = keys
     return records, replayed(moves, found[:, rowtext.N])
-

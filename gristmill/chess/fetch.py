@@ -97,9 +97,7 @@ def _load(partial: Path, url: str) -> dict[str, str]:
     return state if isinstance(state, dict) and state.get("url") == url else {}
 
 
-def _open(
-    url: str, partial: Path, have: int, state: dict[str, str], config: FetchConfig
-) -> Any:
+def _open(url: str, partial: Path, have: int, state: dict[str, str], config: FetchConfig) -> Any:
     request = urllib.request.Request(url, headers={"User-Agent": config.user_agent})
     if have:
         request.add_header("Range", f"bytes={have}-")

@@ -199,7 +199,9 @@ def build_game_dataset(
     if sidecar.sources_file(valid.parent).exists():
         shutil.copyfile(sidecar.sources_file(valid.parent), sidecar.sources_file(out))
     (out / STATS).write_text(json.dumps(_stats(valid, published or out, config, totals), indent=2))
-    sidecar.write_rows(out, {split: (out / f"{split}.jsonl", totals.split_games[split]) for split in SPLITS})
+    sidecar.write_rows(
+        out, {split: (out / f"{split}.jsonl", totals.split_games[split]) for split in SPLITS}
+    )
     by_split = [sidecar.games_file(out, split) for split in SPLITS]
     leaked = shared(by_split)
     if leaked and config.split == "moves":

@@ -24,6 +24,7 @@ from gristmill.chess.sidecar import GAME
 
 PLIES_BIN = 10
 
+
 @dataclass(frozen=True)
 class ShareTask:
     """A share, the number of its file among the inputs, and the name for `source_file`."""

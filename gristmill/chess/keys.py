@@ -79,6 +79,6 @@ def split_of(
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         z ^= z >> np.uint64(31)
     place = (z >> np.uint64(11)).astype(np.float64) / float(1 << 53)
-    return np.where(
-        place < train_ratio, 0, np.where(place < train_ratio + val_ratio, 1, 2)
-    ).astype(np.uint8)
+    return np.where(place < train_ratio, 0, np.where(place < train_ratio + val_ratio, 1, 2)).astype(
+        np.uint8
+    )

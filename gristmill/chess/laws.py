@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,19 @@ from gristmill.contract import BadInput, Violation
 from gristmill.parts import sha256_file
 
 _SHARE_BYTES = 4 << 20
+Law = Callable[..., Iterator[Violation]]
+
+
+def relative(law: Law) -> Law:
+    """The law with places told as paths relative to the folder that it is asked about."""
+
+    @wraps(law)
+    def told(path: Path, *more: Any, **named: Any) -> Iterator[Violation]:
+        for violation in law(path, *more, **named):
+            where = violation.where.replace(f"{path}/", "")
+            yield Violation(violation.law, where, violation.found.replace(f"{path}/", ""))
+
+    return told
 
 
 def read_json(path: Path) -> tuple[dict[str, Any], list[Violation]]:
@@ -45,6 +59,7 @@ def _equal(law: str, where: Path | str, found: Any, told: Any) -> Iterator[Viola
         yield Violation(law, str(where), f"found {found!r}, told {told!r}")
 
 
+@relative
 def archive_laws(path: Path) -> Iterator[Violation]:
     """A fetched month: one PGN, of the bytes and sha256 that source.json names."""
     record, wrong = read_json(path / SOURCE)
@@ -91,6 +106,7 @@ def _rows_hold(jsonl: Path, root: Path, name: str) -> Iterator[Violation | Block
         yield Violation("rows_as_sidecar", str(jsonl), str(error))
 
 
+@relative
 def validated_laws(path: Path) -> Iterator[Violation]:
     """A validated folder: rows, sidecar, phases, winners and counts agree."""
     from gristmill.chess.kernels import rowtext
@@ -132,6 +148,7 @@ def validated_laws(path: Path) -> Iterator[Violation]:
         yield from _equal("plies_profiled", path / PROFILE, plies, profile["plies"])
 
 
+@relative
 def dataset_laws(path: Path) -> Iterator[Violation]:
     """A game dataset: rows, sidecar, phases, eligibility, splits and stats agree; no leakage."""
     from gristmill.chess.kernels import rowtext

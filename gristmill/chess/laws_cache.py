@@ -14,7 +14,7 @@ import numpy as np
 
 from gristmill.chess import rows
 from gristmill.chess.config import SPLITS, CacheConfig
-from gristmill.chess.laws import read_json
+from gristmill.chess.laws import read_json, relative
 from gristmill.chess.splice_cache import LAYOUT, MANIFEST, PATHS, sample_parts
 from gristmill.chess.vocabulary import VOCABULARY, moves_in
 from gristmill.contract import BadInput, Violation
@@ -82,12 +82,13 @@ def _contents(path: Path, dataset: Path, split: str, config: CacheConfig) -> Ite
             file.close()
 
 
+@relative
 def cache_laws(path: Path, dataset: Path | None = None) -> Iterator[Violation]:
     """A cache folder: structure, manifest, source, and every element derived anew.
 
-    dataset: the folder of the rows; by default the one that the cache stands in.
+    dataset: the folder of the rows; by default the one that the cache stands in,
+    or, for a cache that is still being built, the one that its manifest names.
     """
-    dataset = dataset or path.parent
     if not (path / MANIFEST).is_file():
         yield Violation("missing_manifest", str(path / MANIFEST), "missing")
         return
@@ -98,6 +99,10 @@ def cache_laws(path: Path, dataset: Path | None = None) -> Iterator[Violation]:
     if manifest.get("kind") != rows.CACHE_KIND:
         yield Violation("manifest_kind_unexpected", str(path), repr(manifest.get("kind")))
         return
+    if dataset is None:
+        dataset = path.parent
+        if not (dataset / "train.jsonl").is_file():
+            dataset = Path(str(manifest.get("dataset_dir", dataset)))
     try:
         config = CacheConfig(**manifest["config"])
         entries = {split: manifest["splits"][split] for split in SPLITS}

@@ -10,7 +10,7 @@ from typing import Any
 from gristmill.chess import rows
 from gristmill.chess.config import SPLITS
 from gristmill.chess.game_dataset import STATS
-from gristmill.chess.laws import read_json
+from gristmill.chess.laws import read_json, relative
 from gristmill.chess.phases import phase_codes
 from gristmill.contract import Violation
 
@@ -59,6 +59,7 @@ def _row_faults(row: Mapping[str, Any], params: Mapping[str, Any]) -> Iterator[s
         yield "phase or its reason is not that of the replayed context"
 
 
+@relative
 def splice_laws(path: Path) -> Iterator[Violation]:
     """A legacy splice dataset: rows counted, a sample of them checked by every rule."""
     stats, wrong = read_json(path / STATS)

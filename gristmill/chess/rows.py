@@ -11,7 +11,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-
 ROSTER = ("Event", "Site", "Date", "Round", "White", "Black", "Result")
 # Tags that the scanner gives fixed slots: the roster and what the rules look at.
 KNOWN = (
@@ -171,4 +170,3 @@ def moves_of(row: Mapping[str, Any]) -> list[str]:
         if isinstance(value, list):
             return [str(move) for move in value]
     return []
-

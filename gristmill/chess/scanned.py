@@ -94,9 +94,7 @@ def _reasons(batch: Batch, config: ValidateConfig, board: NDArray[np.int64]) -> 
     result, plies = batch.games[:, scan.RESULT], batch.games[:, scan.PLIES]
     open_result = (result == 0) | (result == _UNKNOWN)
     mismatch = (board > 0) & ~open_result & (board != result)
-    fault = np.where(
-        plies == 0, 1, np.where(mismatch, 2, np.where(plies < config.min_plies, 3, 0))
-    )
+    fault = np.where(plies == 0, 1, np.where(mismatch, 2, np.where(plies < config.min_plies, 3, 0)))
     names = ("", "empty_game", "result_mismatch", "too_short")
     reasons = [names[n] for n in fault.tolist()]
     if has_filters(config):

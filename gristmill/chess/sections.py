@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, TypeVar
 
+from gristmill.contract import GristmillError
 from gristmill.parts import PartStore
 from gristmill.pool import ordered_map
 
@@ -58,9 +59,12 @@ def _write(file: BinaryIO, piece: Bytes) -> None:
 def _split_part(path: Path, sizes: list[list[Any]]) -> Iterator[tuple[str, bytes]]:
     with path.open("rb", buffering=0) as file:
         for name, size in sizes:
-            while size:
-                piece = file.read(min(size, _CHUNK))
-                size -= len(piece)
+            left = int(size)
+            while left:
+                piece = file.read(min(left, _CHUNK))
+                if not piece:
+                    raise GristmillError(f"{path}: the part has lost its end; remove it")
+                left -= len(piece)
                 yield name, piece
 
 

@@ -168,7 +168,9 @@ def _build_split(
                 sinks.write(name, piece)
             counts["games"] += part["games"]
             counts["samples"] += part["samples"]
-            counts["phases"] = [a + b for a, b in zip(counts["phases"], part["phases"], strict=True)]
+            counts["phases"] = [
+                a + b for a, b in zip(counts["phases"], part["phases"], strict=True)
+            ]
     named = [os.path.abspath(published / f"{split}.jsonl")]  # noqa: PTH100 (no look at the disk)
     (out / split / PATHS).write_text(json.dumps(named, indent=2))
     return counts
@@ -185,7 +187,7 @@ def _split_entry(
         }
         for name in LAYOUT
     }
-    total = sum(entry["size_bytes"] for entry in files.values())
+    total = sum((out / split / name).stat().st_size for name in LAYOUT)
     return {
         "game_rows_total": counts["games"],
         "sample_rows_total": counts["samples"],

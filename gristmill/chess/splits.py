@@ -101,12 +101,16 @@ def deal_all(
         ]
         dealt.append(Dealt(path, len(ids), len(mine)))
         ids += mine
-    places = deal([i for i in ids if i is not None], config.seed, config.train_ratio, config.val_ratio)
+    places = deal(
+        [i for i in ids if i is not None], config.seed, config.train_ratio, config.val_ratio
+    )
     path.write_bytes(bytes(NOT_TAKEN if i is None else places[i] for i in ids))
     return dealt
 
 
-def splits_of(block: Block, config: GameConfig | SpliceConfig, dealt: Dealt | None) -> NDArray[np.uint8]:
+def splits_of(
+    block: Block, config: GameConfig | SpliceConfig, dealt: Dealt | None
+) -> NDArray[np.uint8]:
     """The split of each row of a block, NOT_TAKEN for rows that go nowhere."""
     if dealt is not None:
         return dealt.splits()

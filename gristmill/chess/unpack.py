@@ -106,7 +106,7 @@ def _one_pgn(archive: zipfile.ZipFile, path: Path, limits: Limits) -> zipfile.Zi
     return info
 
 
-def unpack_zip(path: Path, target: Path, limits: Limits = Limits()) -> int:  # noqa: B008
+def unpack_zip(path: Path, target: Path, limits: Limits = Limits()) -> int:
     """Unpack the one PGN of a ZIP to `target`; returns its bytes.
 
     Raises BadInput where signature, directory, CRC or limits are not right.
@@ -149,7 +149,7 @@ def _unzstd(file: BinaryIO, path: Path) -> Iterator[bytes]:
         raise BadInput(path, "ends in the middle of a zstd frame; fetch it again")
 
 
-def unpack_zst(path: Path, target: Path, limits: Limits = Limits()) -> int:  # noqa: B008
+def unpack_zst(path: Path, target: Path, limits: Limits = Limits()) -> int:
     """Unpack a `.pgn.zst` to `target`; returns its bytes. Raises BadInput as `unpack_zip`."""
     with path.open("rb") as file:
         head = file.read(4)
@@ -161,7 +161,7 @@ def unpack_zst(path: Path, target: Path, limits: Limits = Limits()) -> int:  # n
         return _write(_unzstd(file, path), path, target, most)
 
 
-def unpack_pgn(path: Path, target: Path, limits: Limits = Limits()) -> int:  # noqa: B008
+def unpack_pgn(path: Path, target: Path, limits: Limits = Limits()) -> int:
     """Copy a plain PGN to `target`; returns its bytes. Raises BadInput if it is not text."""
     with path.open("rb") as file:
         return _write(iter(lambda: file.read(_CHUNK), b""), path, target, limits.pgn_bytes)

@@ -104,22 +104,19 @@ def _grind_all(
 ) -> _Tally:
     """Run all shares; one that began in the wrong place is done again from the right one."""
     tally, file, expected = _Tally(), -1, 0
-    for (name, task), (pieces, part) in zip(
-        tasks, grind(harvest_share, tasks, workers, store), strict=True
-    ):
+    done = grind(harvest_share, tasks, workers, store)
+    for (name, task), made in zip(tasks, done, strict=True):
+        pieces, part = made
         if task.file != file:
             file, expected = task.file, 0
         moved = follow(expected, task.share)
         if moved is None:
             _pour(pieces, sinks, tally, part)
         else:
-            for _ in pieces:
-                pass
             again = ShareTask(moved, task.file, task.source, task.config)
             redo = [(f"{name}_from_{expected:014d}", again)]
-            for pieces_again, part_again in grind(harvest_share, redo, 1, store):
-                part = part_again
-                _pour(pieces_again, sinks, tally, part)
+            pieces, part = next(grind(harvest_share, redo, 1, store))
+            _pour(pieces, sinks, tally, part)
         expected = part["end"] if task.share.stop < task.share.path.stat().st_size else 0
     return tally
 
@@ -199,9 +196,7 @@ def validate(
             "plies": counts["plies"],
             "winners": _named(counts, "winner"),
             "phases": _named(counts, "phase"),
-            "plies_bins": {
-                k: n for k, n in sorted(_named(counts, "plies").items(), key=lambda kv: int(kv[0]))
-            },
+            "plies_bins": dict(sorted(_named(counts, "plies").items(), key=lambda kv: int(kv[0]))),
             "reasons": reasons,
             "flags": flags,
             "duplicate_games": twins,

@@ -13,6 +13,8 @@ A move is from | to << 6 | promotion << 12 (0 none, 1 knight .. 4 queen).
 
 from __future__ import annotations
 
+from typing import Any
+
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
@@ -59,8 +61,7 @@ _leading = _bit_count("ctlz")
 count = _bit_count("ctpop")
 
 
-@intrinsic
-def borrowed(typingctx, array):
+def _borrowed(typingctx, array):
     """The same array without its reference count, for passing between kernels.
 
     Counting references on every inner call costs more than the chess. The
@@ -74,6 +75,10 @@ def borrowed(typingctx, array):
         return view._getvalue()
 
     return array(array), codegen
+
+
+# Any: mypy takes an intrinsic for a function of two arguments.
+borrowed: Any = intrinsic(_borrowed)
 
 
 @njit(forceinline=True)
@@ -118,9 +123,7 @@ def attacked(bb, square, by, occupied, gone):
     if straight & ROOK_LINES[square] and rook_attacks(square, occupied) & straight:
         return True
     slanted = (bb[4] | bb[6]) & theirs
-    return bool(
-        slanted & BISHOP_LINES[square] and bishop_attacks(square, occupied) & slanted
-    )
+    return bool(slanted & BISHOP_LINES[square] and bishop_attacks(square, occupied) & slanted)
 
 
 @njit
@@ -151,7 +154,11 @@ def may_castle(bb, st, short):
     if not st[RIGHTS] & ((1 if short else 2) << (2 * turn)):
         return False
     occupied = bb[0] | bb[1]
-    free = (BIT[king + 1] | BIT[king + 2]) if short else (BIT[king - 1] | BIT[king - 2] | BIT[king - 3])
+    free = (
+        (BIT[king + 1] | BIT[king + 2])
+        if short
+        else (BIT[king - 1] | BIT[king - 2] | BIT[king - 3])
+    )
     if occupied & free:
         return False
     step = 1 if short else -1

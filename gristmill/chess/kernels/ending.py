@@ -76,4 +76,3 @@ def verdict(bb, kinds, st, key, keys, ply, wants_claims):
         if st2[CLOCK] and _times(keys, ply, clock, full_key(bb2, kinds2, st2, key2)) >= 2:
             return CLAIMABLE
     return OPEN
-

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gristmill.chess.kernels.board import TURN
-from gristmill.chess.kernels.moves import may_castle, resolve
+from gristmill.chess.kernels.board import TURN, may_castle
+from gristmill.chess.kernels.moves import resolve
 
 # Kind of piece by letter, -1 for other characters.
 KIND = np.full(256, -1, dtype=np.int64)

@@ -330,7 +330,7 @@ def _entry(stamp):
             given = NO_RESULT
             if known[n, 6, 0] >= 0:
                 given = result_code(buf, known[n, 6, 0], known[n, 6, 1])
-            filled = terminator if given == NO_RESULT or given == UNKNOWN else 0
+            filled = terminator if given in (NO_RESULT, UNKNOWN) else 0
             result = filled if filled else given
             game[START], game[END], game[PLIES], game[MOVE0] = pos, p, plies, m
             game[WIDE], game[RESULT], game[TERMINATOR] = wide, result, terminator

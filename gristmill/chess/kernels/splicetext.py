@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from gristmill.chess.kernels.board import borrowed
-from gristmill.chess.kernels.rowtext import ID0, ID1, LIST0, LIST1, N, WINNER, write_number
+from gristmill.chess.kernels.rowtext import ID0, ID1, LIST0, LIST1, WINNER, N, write_number
 from gristmill.chess.kernels.stamp import KERNEL_STAMP
 from gristmill.chess.rows import PHASE_REASONS, PHASE_RULE, PHASES, PROGRESS, REMAINING
 
@@ -69,7 +69,12 @@ def _entry(stamp):
         codes. k: plies of the target. places: int64 scratch, one more than the
         longest game has plies.
         """
-        buf, records, out, places = borrowed(buf), borrowed(records), borrowed(out), borrowed(places)
+        buf, records, out, places = (
+            borrowed(buf),
+            borrowed(records),
+            borrowed(out),
+            borrowed(places),
+        )
         o, at = stamp & 0, 0
         for i in range(records.shape[0]):
             if not picked[i]:
