@@ -101,7 +101,7 @@ def judge(game: OracleGame, config: ValidateConfig) -> tuple[str, int, int, str]
     told = [t for t in game.terminators if t != "*" and t != result]
     if game.header_result != "*" and told:
         flags |= rows.RESULT_CONFLICT
-    if result not in rows.RESULTS:
+    if result not in rows.RESULTS[1:]:
         flags |= rows.ODD_RESULT
     if odd_variant or odd_start or odd_move:
         flags |= rows.NONSTANDARD

@@ -28,10 +28,9 @@ def take_odd(harvest: Harvest, odd: Odd) -> None:
     else:
         game_id = rows.content_id(headers, game.moves)
     if reason:
-        whole = reason == "too_short" or (
-            not harvest.reference and reason not in ("pgn_errors", "empty_game")
-        )
-        harvest.reject(game_id if whole else "", reason, ply, game.result, why, odd.offset)
+        nameless = ("pgn_errors", "empty_game", *("result_mismatch",) * harvest.reference)
+        game_id = "" if reason in nameless else game_id
+        harvest.reject(game_id, reason, ply, game.result, why, odd.offset)
         return
     winner = rows.winner_side(game.result)
     told = "/".join(game.terminators)

@@ -161,7 +161,7 @@ def test_generated_and_mutated_games(tmp_path: Path, seed: int) -> None:
 
 def test_unmutated_games_hardly_need_the_oracle(tmp_path: Path) -> None:
     pgn = write_games(tmp_path / "made.pgn", 3, 300, 0.0)
-    assert same_as_plain(pgn, tmp_path) < 15
+    assert same_as_plain(pgn, tmp_path) < 30
 
 
 @pytest.mark.slow
