@@ -38,6 +38,16 @@ _UNFINISHED = [
     dg.DagsterRunStatus.CANCELING,
 ]
 
+# Which partitions of a wing's assets `--all` takes, where not all that are known.
+AT_HAND = {
+    key: wing.at_hand
+    for wing in definitions.WINGS
+    if hasattr(wing, "at_hand")
+    for asset in wing.ASSETS
+    if isinstance(asset, dg.AssetsDefinition)
+    for key in asset.keys
+}
+
 # Only errors of a run belong between the lines of this command; the UI has the rest.
 _QUIET = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
 
@@ -87,7 +97,7 @@ def materialize(selection: tuple[str, ...], partitions: tuple[str, ...], everyth
     lake, started = Lake(), time.monotonic()
     with open_instance() as instance:
         refused = register_all(instance, lake)
-        graph = Graph(instance)
+        graph = Graph(instance, lake)
         outcomes: list[Outcome] = []
         for asset in graph.select(selection):
             outcomes += graph.materialize(asset, graph.keys(asset, partitions))
@@ -110,9 +120,8 @@ def register_all(instance: dg.DagsterInstance, lake: Lake) -> list[str]:
 def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> Iterator[str]:
     """Make the drops at hand known to the instance; yields what is refused and why."""
     found = at_hand(lake.inbox(inbox.family), inbox.refuse, inbox.shape)
-    known = set(instance.get_dynamic_partitions(inbox.partitions_name))
-    new = [arrival.key for arrival in found.arrivals if arrival.key not in known]
-    instance.add_dynamic_partitions(inbox.partitions_name, new)
+    if new := inbox.new_keys(instance, found.arrivals):
+        instance.add_dynamic_partitions(str(inbox.dynamic), new)
     for arrival in found.arrivals:
         wanted = dg.AssetRecordsFilter(inbox.raw_drop, asset_partitions=[arrival.key])
         last = instance.fetch_materializations(wanted, limit=1).records
@@ -127,8 +136,9 @@ def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> Iterator
 class Graph:
     """The project's assets, to be run in this process against an instance."""
 
-    def __init__(self, instance: dg.DagsterInstance) -> None:
+    def __init__(self, instance: dg.DagsterInstance, lake: Lake) -> None:
         self._instance = instance
+        self._lake = lake
         defs = definitions.build_defs()
         self._job = defs.resolve_implicit_global_asset_job_def()
         self._graph = defs.resolve_asset_graph()
@@ -149,7 +159,10 @@ class Graph:
         return [key for key in ordered if not names or key in wanted]
 
     def keys(self, asset: dg.AssetKey, wanted: Sequence[str]) -> list[str | None]:
-        """The partitions to build: those wanted, else all; [None] for an asset without any."""
+        """The partitions to build: those wanted, else those at hand; [None] where there are none.
+
+        At hand are all that are known, unless the asset's wing says which.
+        """
         definition = self._graph.get(asset).partitions_def
         if definition is None:
             return [None]
@@ -157,8 +170,11 @@ class Graph:
         if unknown := sorted(set(wanted) - set(known)):
             raise click.UsageError(
                 f"{asset.to_user_string()} has no partition {unknown[0]!r}; there are: "
-                f"{', '.join(known) or 'none'}"
+                f"{_listed(known)}"
             )
+        if not wanted and asset in AT_HAND:
+            wanted = sorted(AT_HAND[asset](self._lake))
+            return [key for key in known if key in wanted]
         return [key for key in known if not wanted or key in wanted]
 
     def materialize(self, asset: dg.AssetKey, keys: Sequence[str | None]) -> Iterator[Outcome]:
@@ -175,8 +191,18 @@ class Graph:
             yield _outcome(asset.to_user_string(), key or "", result)
 
 
+def _listed(known: Sequence[str]) -> str:
+    """Partition keys for an error: of many the first and the last."""
+    if len(known) > 40:
+        return f"{', '.join(known[:2])} … {', '.join(known[-2:])}"
+    return ", ".join(known) or "none"
+
+
 def _outcome(asset: str, partition: str, result: dg.ExecuteInProcessResult) -> Outcome:
     events = result.get_asset_materialization_events()
+    if result.success and not events and (observed := result.get_asset_observation_events()):
+        reason = observed[-1].asset_observation_data.asset_observation.metadata["reason"].value
+        return Outcome(asset, partition, "not built", reason=str(reason))
     if not result.success or not events:
         failures = [event.step_failure_data for event in result.get_step_failure_events()]
         error = failures[0].user_failure_data or failures[0].error if failures else None
@@ -221,9 +247,11 @@ def show(outcomes: Sequence[Outcome], seconds: float) -> None:
     console.print(table)
     for item in outcomes:
         if item.reason:
-            console.print(f"[red]failed[/] {item.asset} {item.partition}: {item.reason}")
+            colour = "red" if item.status == "failed" else "yellow"
+            told = f"{item.asset} {item.partition}: {item.reason}"
+            console.print(f"[{colour}]{item.status}[/] {told}")
     built = sum(item.status == "built" for item in outcomes)
-    if outcomes and all(item.status == "unchanged" for item in outcomes):
+    if outcomes and all(item.status in ("unchanged", "not built") for item in outcomes):
         console.print(f"nothing needed doing ({len(outcomes)} artifacts, {seconds:.1f} s)")
     else:
         console.print(f"{built} built in {seconds:.1f} s; `make ui` shows them")
@@ -275,7 +303,9 @@ def retire(key: str, dry_run: bool, artifacts: bool) -> None:
     lake = Lake()
     with open_instance() as instance:
         inboxes = [
-            inbox for inbox in INBOXES if instance.has_dynamic_partition(inbox.partitions_name, key)
+            inbox
+            for inbox in INBOXES
+            if inbox.dynamic and instance.has_dynamic_partition(inbox.dynamic, key)
         ]
         if not inboxes:
             raise click.UsageError(f"no dynamic partition is called {key!r}")
@@ -283,9 +313,9 @@ def retire(key: str, dry_run: bool, artifacts: bool) -> None:
             folder = lake.inbox(inbox.family) / key
             if folder.exists():
                 raise click.UsageError(f"{folder} is still there: move the drop away first")
-            console.print(f"{inbox.partitions_name}: forget {key}")
+            console.print(f"{inbox.dynamic}: forget {key}")
             if not dry_run:
-                instance.delete_dynamic_partition(inbox.partitions_name, key)
+                instance.delete_dynamic_partition(str(inbox.dynamic), key)
             for built in sorted(lake.root.glob(f"{inbox.family}/*/{key}")):
                 console.print(f"{'delete' if artifacts else 'stays'}: {built}")
                 if artifacts and not dry_run:

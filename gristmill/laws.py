@@ -30,7 +30,7 @@ _LAWS: Final = {
     "chess/elite_pgn": (("gristmill.chess.laws:archive_laws", _FOLDER),),
     "chess/valid_games": (("gristmill.chess.laws:validated_laws", _FOLDER),),
     "chess/game_dataset": (("gristmill.chess.laws:dataset_laws", _FOLDER),),
-    "chess/splice_cache": (("gristmill.chess.laws_cache:cache_laws", _FOLDER),),
+    "chess/splice_cache": (("gristmill.chess.laws_cache:cache_laws", _INPUTS),),
     "chess/splice_dataset": (("gristmill.chess.laws_splice:splice_laws", _FOLDER),),
 }
 

@@ -101,7 +101,8 @@ def fetch_month(
     """
     url = config.url_template.format(month=check_month(month))
     out.mkdir()
-    partial = (parts.folder if parts else out) / "archive.zip.partial"
+    # Under the name of a part, which is kept when an attempt fails.
+    partial = (parts.folder if parts else out) / "archive.zip.part"
     fetched = fetch(url, partial, config.fetch, sleep)
     try:
         archive = (partial.stat().st_size, sha256_file(partial))

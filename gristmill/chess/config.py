@@ -149,7 +149,10 @@ class CacheConfig:
 
 @dataclass(frozen=True)
 class MonthConfig:
-    """All choices for one month; `validate`, `game`, `cache` and `splice` give the parts."""
+    """All choices for one month; `validate`, `game`, `cache` and `splice` give the parts.
+
+    source_name: written as `source_file`; empty for the name of the month's PGN.
+    """
 
     min_context: int = 8
     min_target: int = 1
@@ -163,6 +166,7 @@ class MonthConfig:
     elo_floor: int = 0
     time_controls: tuple[str, ...] = ()
     drop_abandoned: bool = False
+    source_name: str = ""
     train_ratio: float = 0.8
     val_ratio: float = 0.1
     split: Split = "moves"
@@ -185,7 +189,8 @@ class MonthConfig:
 
     def validate(self) -> ValidateConfig:
         """The config of `gristmill.chess.validate`."""
-        return self._derive(ValidateConfig)
+        names = (self.source_name,) if self.source_name else ()
+        return self._derive(ValidateConfig, source_names=names)
 
     def game(self) -> GameConfig:
         """The config of `build_game_dataset`."""

@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from gristmill.chess.unpack import snippet
-from gristmill.contract import GristmillError
+from gristmill.contract import GristmillError, NothingToBuild
 
 
 class DownloadError(GristmillError):
     """The archive could not be had; the text says why and what to do."""
 
 
-class NotPublished(GristmillError):
+class NotPublished(NothingToBuild):
     """The server has no such archive, as for a month that is not published yet."""
 
     def __init__(self, url: str, status: int) -> None:

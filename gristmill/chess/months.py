@@ -11,6 +11,7 @@ from gristmill.contract import BadInput
 FIRST_MONTH = "2020-06"
 _MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])", re.ASCII)
 _BARE = re.compile(r"\d{4}-\d{2}", re.ASCII)
+_NAMED = re.compile(r"(?<!\d)\d{4}-\d{2}(?!\d)", re.ASCII)
 _LINK = re.compile(r"lichess_elite_(\d{4}-\d{2})\.zip(?:\?|$)", re.ASCII)
 
 
@@ -41,7 +42,14 @@ def parse_month_list(text: str, name: str = "month list") -> list[str]:
     return list(months)
 
 
-def _before(month: str) -> str:
+def month_in(name: str) -> str | None:
+    """The one month that a file's name carries, as in `lichess_elite_2024-01.zip`; else None."""
+    found = set(_NAMED.findall(name))
+    return found.pop() if len(found) == 1 else None
+
+
+def month_before(month: str) -> str:
+    """The month before a month."""
     year, number = int(month[:4]), int(month[5:])
     return f"{year - 1}-12" if number == 1 else f"{year}-{number - 1:02d}"
 
@@ -60,7 +68,7 @@ def due_months(
     missing: list[str] = []
     month = f"{tick.year}-{tick.month:02d}"
     for _ in range(look_back):
-        month = _before(month)
+        month = month_before(month)
         if month >= FIRST_MONTH and month not in present:
             missing.append(month)
     missing.reverse()

@@ -137,7 +137,9 @@ def test_no_leakage_between_real_files_that_share_games(real: Path, tmp_path: Pa
     counted = build_game_dataset(tmp_path / "v", tmp_path / "g")
     assert counted.shared_sequences == 0
     assert counted.duplicate_games > 0
-    sequences = [{tuple(row["moves"]) for row in rows(tmp_path / "g" / f"{s}.jsonl")} for s in SPLITS]
+    sequences = [
+        {tuple(row["moves"]) for row in rows(tmp_path / "g" / f"{s}.jsonl")} for s in SPLITS
+    ]
     assert not (sequences[0] & sequences[1] or sequences[0] & sequences[2])
     assert not sequences[1] & sequences[2]
     total = sum(counted.games.values())
@@ -154,7 +156,9 @@ def test_no_leakage_between_real_files_that_share_games(real: Path, tmp_path: Pa
 def test_another_seed_gives_another_split(valid: Path, tmp_path: Path) -> None:
     build_game_dataset(valid, tmp_path / "a", GameConfig(seed=7))
     build_game_dataset(valid, tmp_path / "b", GameConfig(seed=8))
-    assert (tmp_path / "a" / "val.jsonl").read_bytes() != (tmp_path / "b" / "val.jsonl").read_bytes()
+    assert (tmp_path / "a" / "val.jsonl").read_bytes() != (
+        tmp_path / "b" / "val.jsonl"
+    ).read_bytes()
 
 
 @pytest.mark.parametrize("field", ["moves", "moves_uci"])
@@ -206,7 +210,10 @@ def test_draws_only_on_request(valid: Path, tmp_path: Path) -> None:
     everything = build_game_dataset(valid, tmp_path / "b", GameConfig(allow_draws=True))
     assert without.input_games == everything.input_games
     drawn = [
-        row for s in SPLITS for row in rows(tmp_path / "b" / f"{s}.jsonl") if row["winner_side"] == "D"
+        row
+        for s in SPLITS
+        for row in rows(tmp_path / "b" / f"{s}.jsonl")
+        if row["winner_side"] == "D"
     ]
     assert drawn
     assert everything.spliceable_games == without.spliceable_games + len(drawn)
@@ -296,6 +303,19 @@ def test_a_dataset_that_changed_under_its_sidecar_is_refused(valid: Path, tmp_pa
     path.write_bytes(path.read_bytes().replace(b"1-0", b"0-1", 1))
     with pytest.raises(BadInput, match="has changed since its sidecar"):
         build_splice_cache(tmp_path / "d", tmp_path / "c")
+
+
+def test_files_name_the_place_where_they_will_stand(valid: Path, tmp_path: Path) -> None:
+    home = tmp_path / "lake" / "elite_2024-01_game"
+    build_game_dataset(valid, tmp_path / "staged", published=home)
+    assert json.loads((tmp_path / "staged" / "stats.json").read_text())["output_dir"] == str(home)
+    place = home / "runtime_splice_cache"
+    build_splice_cache(tmp_path / "staged", tmp_path / "cache", published=place)
+    for split in SPLITS:
+        paths = json.loads((tmp_path / "cache" / split / "paths.json").read_text())
+        assert paths == [str(home / f"{split}.jsonl")]
+    manifest = json.loads((tmp_path / "cache" / "manifest.json").read_text())
+    assert manifest["dataset_dir"] == str(home)
 
 
 def test_one_config_for_the_month() -> None:
