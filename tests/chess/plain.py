@@ -14,7 +14,7 @@ from typing import Any
 
 import chess
 import chess.pgn
-import chess.variant  # noqa: F401 (read_game looks variants up there)
+import chess.variant
 
 logging.getLogger("chess.pgn").setLevel(logging.CRITICAL + 1)
 ROSTER = ("Event", "Site", "Date", "Round", "White", "Black", "Result")
@@ -118,7 +118,9 @@ def phases(moves: list[str]) -> list[tuple[str, str]]:
     return told + [("unknown", "invalid_moves_uci")] * (len(moves) - len(told))
 
 
-def splices(row: dict[str, Any], k: int, min_context: int, min_target: int, cap: int, seed: int) -> str:
+def splices(
+    row: dict[str, Any], k: int, min_context: int, min_target: int, cap: int, seed: int
+) -> str:
     """The legacy sample rows of a validated row."""
     moves, told = row["moves"], phases(row["moves"])
     n, out = len(row["moves"]), []

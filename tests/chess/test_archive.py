@@ -53,7 +53,9 @@ def pgn(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 class Server:
     """A local archive whose answers a test decides; `asked` holds the Range of each request."""
 
-    def __init__(self, answer: Callable[["Server", http.server.BaseHTTPRequestHandler], None]) -> None:
+    def __init__(
+        self, answer: Callable[["Server", http.server.BaseHTTPRequestHandler], None]
+    ) -> None:
         server = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -152,7 +154,9 @@ def test_a_cut_connection_is_resumed_where_it_broke(serve, pgn: bytes, tmp_path:
     assert (summary.requests, summary.resumed_bytes) == (3, 2 * step)
 
 
-def test_a_later_run_goes_on_with_what_an_earlier_one_got(serve, pgn: bytes, tmp_path: Path) -> None:
+def test_a_later_run_goes_on_with_what_an_earlier_one_got(
+    serve, pgn: bytes, tmp_path: Path
+) -> None:
     data = zipped(("x.pgn", pgn))
     (tmp_path / "parts").mkdir()
     parts = PartStore(tmp_path / "parts")
@@ -177,7 +181,7 @@ def test_a_later_run_goes_on_with_what_an_earlier_one_got(serve, pgn: bytes, tmp
 def test_a_file_that_changed_between_attempts_is_begun_anew(
     serve, pgn: bytes, tmp_path: Path
 ) -> None:
-    old, new = zipped(("x.pgn", b"[Event \"old\"]\n" * 999)), zipped(("x.pgn", pgn))
+    old, new = zipped(("x.pgn", b'[Event "old"]\n' * 999)), zipped(("x.pgn", pgn))
 
     def answer(server: Server, handler: http.server.BaseHTTPRequestHandler) -> None:
         first = len(server.asked) == 1
@@ -293,7 +297,10 @@ GAME = b'[Event "E"]\n\n1. e4 *\n'
         (zipped(("a.pgn", b"1. e4 e5 " * 4_000_000)), "bomb"),
         (zipped(("a.pgn", b"<html>no</html>")), "does not hold PGN"),
         (zipped(("a.pgn", b"\0\1\2")), "does not hold PGN"),
-        (zipped(("a.pgn", GAME * 9)).replace(b"\x50\x4b\x05\x06", b"\x50\x4b\x05\x07"), "broken ZIP"),
+        (
+            zipped(("a.pgn", GAME * 9)).replace(b"\x50\x4b\x05\x06", b"\x50\x4b\x05\x07"),
+            "broken ZIP",
+        ),
         (b"PK\x03\x04 and then nothing", "broken ZIP"),
         (b"", "not a ZIP"),
     ],
@@ -324,7 +331,10 @@ def test_limits_hold_whatever_the_directory_says(tmp_path: Path) -> None:
     (tmp_path / "a.pgn").write_bytes(GAME * 1000)
     with pytest.raises(BadInput, match="more than 1000 bytes"):
         take_drop(
-            tmp_path / "a.pgn", tmp_path / "out", MONTH, ArchiveConfig(limits=Limits(pgn_bytes=1000))
+            tmp_path / "a.pgn",
+            tmp_path / "out",
+            MONTH,
+            ArchiveConfig(limits=Limits(pgn_bytes=1000)),
         )
 
 

@@ -137,7 +137,9 @@ def test_no_leakage_between_real_files_that_share_games(real: Path, tmp_path: Pa
     counted = build_game_dataset(tmp_path / "v", tmp_path / "g")
     assert counted.shared_sequences == 0
     assert counted.duplicate_games > 0
-    sequences = [{tuple(row["moves"]) for row in rows(tmp_path / "g" / f"{s}.jsonl")} for s in SPLITS]
+    sequences = [
+        {tuple(row["moves"]) for row in rows(tmp_path / "g" / f"{s}.jsonl")} for s in SPLITS
+    ]
     assert not (sequences[0] & sequences[1] or sequences[0] & sequences[2])
     assert not sequences[1] & sequences[2]
     total = sum(counted.games.values())
@@ -154,7 +156,9 @@ def test_no_leakage_between_real_files_that_share_games(real: Path, tmp_path: Pa
 def test_another_seed_gives_another_split(valid: Path, tmp_path: Path) -> None:
     build_game_dataset(valid, tmp_path / "a", GameConfig(seed=7))
     build_game_dataset(valid, tmp_path / "b", GameConfig(seed=8))
-    assert (tmp_path / "a" / "val.jsonl").read_bytes() != (tmp_path / "b" / "val.jsonl").read_bytes()
+    assert (tmp_path / "a" / "val.jsonl").read_bytes() != (
+        tmp_path / "b" / "val.jsonl"
+    ).read_bytes()
 
 
 @pytest.mark.parametrize("field", ["moves", "moves_uci"])
@@ -206,7 +210,10 @@ def test_draws_only_on_request(valid: Path, tmp_path: Path) -> None:
     everything = build_game_dataset(valid, tmp_path / "b", GameConfig(allow_draws=True))
     assert without.input_games == everything.input_games
     drawn = [
-        row for s in SPLITS for row in rows(tmp_path / "b" / f"{s}.jsonl") if row["winner_side"] == "D"
+        row
+        for s in SPLITS
+        for row in rows(tmp_path / "b" / f"{s}.jsonl")
+        if row["winner_side"] == "D"
     ]
     assert drawn
     assert everything.spliceable_games == without.spliceable_games + len(drawn)

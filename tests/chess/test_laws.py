@@ -66,7 +66,9 @@ def test_all_laws_hold(built: Path, valid: Path, tmp_path: Path) -> None:
         assert list(check(asset, folder)) == []
     build_game_dataset(valid, tmp_path / "shuffled", GameConfig(split="shuffle", allow_draws=True))
     assert list(dataset_laws(tmp_path / "shuffled")) == []
-    build_splice_cache(tmp_path / "shuffled", tmp_path / "aside", CacheConfig(max_samples_per_game=3))
+    build_splice_cache(
+        tmp_path / "shuffled", tmp_path / "aside", CacheConfig(max_samples_per_game=3)
+    )
     assert list(cache_laws(tmp_path / "aside")) == []
 
 
@@ -74,7 +76,10 @@ def test_all_laws_hold(built: Path, valid: Path, tmp_path: Path) -> None:
     ("law", "breach"),
     [
         ("rows_as_sidecar", lambda p: edit(p / "valid_games.jsonl", b'"e2e4"', b'"e2e3"')),
-        ("winner_of_result", lambda p: edit(p / "valid_games.jsonl", b'"W", "plies"', b'"B", "plies"')),
+        (
+            "winner_of_result",
+            lambda p: edit(p / "valid_games.jsonl", b'"W", "plies"', b'"B", "plies"'),
+        ),
         ("phases_rederived", lambda p: flip(p / "sidecar" / "games.phases.bin", 40, 2)),
         ("rows_as_sidecar", lambda p: flip(p / "sidecar" / "games.games.bin", 32)),
         ("has_sidecar", lambda p: (p / "sidecar" / "games.games.bin").unlink()),
@@ -87,7 +92,9 @@ def test_all_laws_hold(built: Path, valid: Path, tmp_path: Path) -> None:
         ("readable_json", lambda p: (p / "summary.json").write_text("{")),
     ],
 )
-def test_breaches_of_validated_games(copy: Path, law: str, breach: Callable[[Path], object]) -> None:
+def test_breaches_of_validated_games(
+    copy: Path, law: str, breach: Callable[[Path], object]
+) -> None:
     breach(copy / "valid")
     found = list(validated_laws(copy / "valid"))
     assert law in {violation.law for violation in found}
@@ -120,7 +127,10 @@ def straddle(path: Path) -> None:
     [
         ("no_leakage", straddle),
         ("split_of_moves", straddle),
-        ("rows_as_sidecar", lambda p: edit(p / "val.jsonl", b'"moves": ["', b'"moves": ["a2a3", "')),
+        (
+            "rows_as_sidecar",
+            lambda p: edit(p / "val.jsonl", b'"moves": ["', b'"moves": ["a2a3", "'),
+        ),
         ("rows_noted", lambda p: edit(p / "val.jsonl", b"1-0", b"0-1")),
         ("phases_rederived", lambda p: flip(p / "sidecar" / "test.phases.bin", 9, 3)),
         ("missing_file", lambda p: (p / "test.jsonl").unlink()),
@@ -199,7 +209,10 @@ def test_breaches_of_caches(copy: Path, law: str, breach: Callable[[Path], objec
     [
         ("missing_file", lambda p: (p / "val.jsonl").unlink()),
         ("samples_counted", lambda p: edit(p / "val.jsonl", b"\n", b"\n\n")),
-        ("sample_rows", lambda p: edit(p / "val.jsonl", b'"context": ["', b'"context": ["a2a3", "')),
+        (
+            "sample_rows",
+            lambda p: edit(p / "val.jsonl", b'"context": ["', b'"context": ["a2a3", "'),
+        ),
         ("sample_rows", lambda p: edit(p / "val.jsonl", b'"next_move": "', b'"next_move": "x')),
         ("sample_rows", lambda p: edit(p / "val.jsonl", b"late", b"early")),
         ("sample_rows", lambda p: edit(p / "val.jsonl", b'"phase": "middlegame"', b'"phase": "x"')),

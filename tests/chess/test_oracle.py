@@ -2,6 +2,8 @@
 
 import random
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import chess
@@ -13,6 +15,7 @@ from gristmill.chess.harvest import Harvest, ShareTask, harvest_share
 from gristmill.chess.odd import take_odd
 from gristmill.chess.oracle import read_game
 from gristmill.chess.pgn import Odd, plan
+from gristmill.contract import BadInput
 from tests.chess import plain
 
 BLANK_LINES = re.compile(rb"(?:[ \t\r]*\n)*")
@@ -20,7 +23,7 @@ ALPHABET = "abcdefgh12345678NBRQKOx+#=-!?().{};$ \n\t[]%*/\"'0e.p\r\\é"
 
 
 def same_as_plain(pgn: Path, tmp: Path, share_bytes: int = 2 << 20) -> int:
-    """Both outputs of the reference rules, compared as bytes; returns how many went to the oracle."""
+    """Both outputs of the reference rules as bytes; returns how many games the oracle read."""
     out = tmp / f"{pgn.stem}_{share_bytes}"
     config = ValidateConfig(compat="reference", share_bytes=share_bytes, source_names=("x.pgn",))
     summary = validate([pgn], out, config)
@@ -108,7 +111,9 @@ def game_text(dice: random.Random, moves: list[str], result: str) -> str:
     if dice.random() < 0.8:
         tags.append(f'[Result "{said}"]')
     if dice.random() < 0.3:
-        tags.append(dice.choice(['[UTCDate "2024.01.01"]', '[Black "Jürgen \\"x\\" q"y"]', '[a ""]']))
+        tags.append(
+            dice.choice(['[UTCDate "2024.01.01"]', '[Black "Jürgen \\"x\\" q"y"]', '[a ""]'])
+        )
     dice.shuffle(tags)
     words: list[str] = []
     for ply, move in enumerate(moves):
@@ -182,6 +187,50 @@ def test_filters_agree_too(tmp_path: Path, seed: int) -> None:
         ValidateConfig(compat="reference", elo_floor=1),
     ):
         both_ways(pgn, config)
+
+
+def test_a_game_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gristmill.chess.pgn.MAX_GAME_BYTES", 100_000)
+    monkeypatch.setattr("gristmill.chess.pgn._WINDOW", 10_000)
+    pgn = tmp_path / "open.pgn"
+    pgn.write_text('[Event "a"]\n\n1. e4 *\n\n[Event "b"]\n\n1. e4 { ' + "x\n" * 200_000)
+    with pytest.raises(BadInput, match=r"game at byte 23 has no end.*comment left open"):
+        validate([pgn], tmp_path / "out", ValidateConfig(share_bytes=1000))
+
+
+def test_games_are_read_by_windows_where_nothing_shows_their_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pgn = write_games(tmp_path / "made.pgn", 5, 60, 0.1)
+    pgn.write_bytes(pgn.read_bytes().replace(b"[Event", b"[Evemt"))
+    assert len(plan(pgn, 1000)) == 1
+    for window in (1 << 20, 7_001):
+        monkeypatch.setattr("gristmill.chess.pgn._WINDOW", window)
+        same_as_plain(pgn, tmp_path, share_bytes=window)
+
+
+def test_importing_the_package_is_cheap() -> None:
+    heavy = "{'numpy', 'numba', 'chess', 'torch', 'zstandard'}"
+    code = f"import sys, gristmill.chess; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_a_changed_kernel_is_compiled_anew(tmp_path: Path) -> None:
+    """numba keys its cache by what an entry point closes over: the stamp of all the sources."""
+    from gristmill.chess.kernels import generate, replay, rowtext, scan, splicetext
+    from gristmill.chess.kernels.stamp import KERNEL_STAMP
+
+    for entry in (
+        scan.scan_games,
+        replay.replay,
+        rowtext.find_rows,
+        rowtext.write_games,
+        splicetext.write_splices,
+        generate.play,
+    ):
+        cells = [cell.cell_contents for cell in entry.py_func.__closure__]
+        assert KERNEL_STAMP in cells
 
 
 def test_a_comment_that_looks_like_the_start_of_a_game(tmp_path: Path) -> None:

@@ -39,9 +39,7 @@ def test_samples_with_and_without_a_cache(dataset: Path, cached: Path) -> None:
     assert (with_cache.cached, without.cached) == ([True], [False])
     samples = [with_cache[i] for i in range(len(with_cache))]
     assert samples == [without[i] for i in range(len(without))]
-    told = [
-        (s.context, s.next_move, s.target, s.phase, s.winner, s.side_to_move) for s in samples
-    ]
+    told = [(s.context, s.next_move, s.target, s.phase, s.winner, s.side_to_move) for s in samples]
     assert told == expected(dataset, "val", 3)
     assert with_cache[-1] == samples[-1]
     with pytest.raises(IndexError):

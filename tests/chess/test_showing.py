@@ -21,7 +21,7 @@ from gristmill.chess.preview import (
 )
 from gristmill.chess.tracing import find
 from gristmill.contract import BadInput
-from gristmill.samples.chess import make_games, write_month
+from gristmill.samples.chess import make_games, write_drops, write_month
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -37,6 +37,8 @@ def test_samples_are_legal_deterministic_and_varied(tmp_path: Path, month: Path)
     write_month(tmp_path / "a.zip", "2024-01", 30, 1)
     write_month(tmp_path / "b.zip", "2024-01", 30, 1)
     assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
+    drops = write_drops(tmp_path)
+    assert [drop.name[14:] for drop in drops] == ["2020-06.zip", "2020-07.pgn", "2020-08.zip"]
     assert make_games("2024-02", 5, 1) != make_games("2024-01", 5, 1)
     for game in make_games("2024-01", 20, 3):
         board = chess.Board()
@@ -104,8 +106,9 @@ def test_previews(valid: Path, dataset: Path) -> None:
     assert list(documents) == ["distributions", "openings", "reasons", "positions", "drift"]
     assert sum(len(document.encode()) for document in documents.values()) < 100_000
     assert all(value == 0 for value in drift(profile, profile).values())
-    assert f"| too_short | invalid | {profile['reasons']['too_short']} |".replace("_", " ") in (
-        documents["reasons"]
+    assert (
+        f"| too_short | invalid | {profile['reasons']['too_short']} |".replace("_", " ")
+        in (documents["reasons"])
     )
     boards = images(documents["positions"])
     assert len(boards) == 6
@@ -129,7 +132,8 @@ def test_another_month_drifts(valid: Path, tmp_path: Path) -> None:
 
 def test_length_bars_count_every_game() -> None:
     assert length_bars({"0": 1, "10": 2, "20": 3, "190": 4, "210": 5, "1990": 6}) == [
-        ("0", 3), ("20", 3), *((str(low), 0) for low in range(40, 180, 20)), ("180", 4), ("200–", 11)
+        ("0", 3), ("20", 3), *((str(low), 0) for low in range(40, 180, 20)),
+        ("180", 4), ("200–", 11),
     ]  # fmt: skip
 
 
@@ -138,7 +142,9 @@ def test_text_of_others_cannot_leave_its_place(tmp_path: Path) -> None:
     assert len(plain(wicked)) < 80
     pgn = tmp_path / "w.pgn"
     moves = " ".join(("e4", "e5", "Nf3", "Nc6", "Bb5", "a6", "Ba4", "Nf6", "O-O", "Be7"))
-    tags = f'[White "{wicked}"]\n[Black "\\u202e"]\n[Result "1-0"]\n[ECO "C60"]\n[Opening "{wicked}"]'
+    tags = (
+        f'[White "{wicked}"]\n[Black "\\u202e"]\n[Result "1-0"]\n[ECO "C60"]\n[Opening "{wicked}"]'
+    )
     pgn.write_text(f"{tags}\n\n{moves} 1-0\n\n")
     validate([pgn], tmp_path / "v")
     documents = validated_preview(tmp_path / "v")
