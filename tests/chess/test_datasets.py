@@ -305,6 +305,19 @@ def test_a_dataset_that_changed_under_its_sidecar_is_refused(valid: Path, tmp_pa
         build_splice_cache(tmp_path / "d", tmp_path / "c")
 
 
+def test_files_name_the_place_where_they_will_stand(valid: Path, tmp_path: Path) -> None:
+    home = tmp_path / "lake" / "elite_2024-01_game"
+    build_game_dataset(valid, tmp_path / "staged", published=home)
+    assert json.loads((tmp_path / "staged" / "stats.json").read_text())["output_dir"] == str(home)
+    place = home / "runtime_splice_cache"
+    build_splice_cache(tmp_path / "staged", tmp_path / "cache", published=place)
+    for split in SPLITS:
+        paths = json.loads((tmp_path / "cache" / split / "paths.json").read_text())
+        assert paths == [str(home / f"{split}.jsonl")]
+    manifest = json.loads((tmp_path / "cache" / "manifest.json").read_text())
+    assert manifest["dataset_dir"] == str(home)
+
+
 def test_one_config_for_the_month() -> None:
     month = MonthConfig(min_context=10, min_target=2, seed=3, cache_cap=6, legacy_cap=9, workers=2)
     assert month.game().min_context == month.cache().min_context == month.splice().min_context == 10

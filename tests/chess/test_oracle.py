@@ -194,7 +194,7 @@ def test_a_game_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("gristmill.chess.pgn._WINDOW", 10_000)
     pgn = tmp_path / "open.pgn"
     pgn.write_text('[Event "a"]\n\n1. e4 *\n\n[Event "b"]\n\n1. e4 { ' + "x\n" * 200_000)
-    with pytest.raises(BadInput, match=r"game at byte 23 has no end.*comment left open"):
+    with pytest.raises(BadInput, match=r"game at byte 22 has no end.*comment left open"):
         validate([pgn], tmp_path / "out", ValidateConfig(share_bytes=1000))
 
 
