@@ -19,6 +19,8 @@ from gristmill.chess.unpack import Limits, unpack_pgn, unpack_zip, unpack_zst
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.parts import PartStore, sha256_file
 
+# Raised when the bytes that this builder makes change.
+CODE_VERSION = "1"
 URL_TEMPLATE = "https://database.nikonoel.fr/lichess_elite_{month}.zip"
 SOURCE = "source.json"
 

@@ -59,12 +59,12 @@ class Block:
 
     def ids(self) -> list[str]:
         """The games' ids, unescaped."""
-        from gristmill.chess.kernels import rowtext
+        from gristmill.chess.kernels import rowshape
 
         text = self.buf.tobytes()
         return [
             str(json.loads(text[a - 1 : b + 1]))
-            for a, b in self.found[:, [rowtext.ID0, rowtext.ID1]].tolist()
+            for a, b in self.found[:, [rowshape.ID0, rowshape.ID1]].tolist()
         ]
 
 
@@ -126,18 +126,18 @@ def _canonical(share: RowShare, line: bytes, number: int) -> bytes:
 
 
 def _find(data: bytes) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint16], bytes]:
-    from gristmill.chess.kernels import rowtext
+    from gristmill.chess.kernels import rowshape, rowtext
 
     size = len(data)
     buf = np.zeros(size + 64, np.uint8)
     buf[:size] = np.frombuffer(data, np.uint8)
-    records = np.zeros((data.count(b"\n") + 1, rowtext.COLUMNS), np.int64)
+    records = np.zeros((data.count(b"\n") + 1, rowshape.COLUMNS), np.int64)
     moves = np.zeros(size // 3 + 16, np.uint16)
     uci = np.zeros(size + 16, np.uint8)
     n = rowtext.find_rows(buf, size, records, moves, uci)
     found = records[:n]
-    plies = int(found[:, rowtext.N].sum())
-    used = int(found[-1, rowtext.UCI1]) if n else 0
+    plies = int(found[:, rowshape.N].sum())
+    used = int(found[-1, rowshape.UCI1]) if n else 0
     return buf, found, moves[:plies], uci[:used].tobytes()
 
 
@@ -149,21 +149,21 @@ def find_block(
     Raises BadInput, naming the row, for a line that is no JSON object or has
     moves that are not plain text.
     """
-    from gristmill.chess.kernels import rowtext
+    from gristmill.chess.kernels import rowshape
 
     with share.path.open("rb", buffering=0) as file:
         data = os.pread(file.fileno(), share.stop - share.start, share.start)
     buf, found, moves, uci = _find(data)
-    if found[:, rowtext.ODD].any():
+    if found[:, rowshape.ODD].any():
         lines = [
             _canonical(share, data[a:b], i + 1) if odd else data[a:b] + b"\n"
             for i, (a, b, odd) in enumerate(
-                found[:, [rowtext.LINE0, rowtext.LINE1, rowtext.ODD]].tolist()
+                found[:, [rowshape.LINE0, rowshape.LINE1, rowshape.ODD]].tolist()
             )
         ]
         buf, found, moves, uci = _find(b"".join(lines))
-        if found[:, rowtext.ODD].any():
-            number = int(np.flatnonzero(found[:, rowtext.ODD])[0]) + 1
+        if found[:, rowshape.ODD].any():
+            number = int(np.flatnonzero(found[:, rowshape.ODD])[0]) + 1
             rule = f"row {number} after byte {share.start} has moves that are not plain text"
             raise BadInput(share.path, rule, number)
     return buf, found, moves, uci
@@ -175,12 +175,15 @@ def read_block(share: RowShare) -> Block:
     Raises BadInput, naming the row, for a line that is no JSON object or has
     moves that are not text, and where the sidecar is not of these rows.
     """
-    from gristmill.chess.kernels import rowtext
+    from gristmill.chess.kernels import rowshape
 
     buf, found, moves, uci = find_block(share)
     sha256 = hashlib.sha256
     digests = b"".join(
-        [sha256(uci[a:b]).digest()[:8] for a, b in found[:, [rowtext.UCI0, rowtext.UCI1]].tolist()]
+        [
+            sha256(uci[a:b]).digest()[:8]
+            for a, b in found[:, [rowshape.UCI0, rowshape.UCI1]].tolist()
+        ]
     )
     keys = np.frombuffer(digests, ">u8").astype(np.uint64)
     if share.sidecar:
@@ -193,13 +196,13 @@ def read_block(share: RowShare) -> Block:
 def _from_sidecar(
     share: RowShare, sidecar: Sidecar, found: NDArray[np.int64], keys: NDArray[np.uint64]
 ) -> tuple[NDArray[np.void], NDArray[np.uint8]]:
-    from gristmill.chess.kernels import rowtext
+    from gristmill.chess.kernels import rowshape
 
     records = sidecar.records(share.first, len(found))
     fits = (
         len(records) == len(found)
-        and (records["row"].astype(np.int64) == found[:, rowtext.LINE0] + share.start).all()
-        and (records["plies"] == found[:, rowtext.N]).all()
+        and (records["row"].astype(np.int64) == found[:, rowshape.LINE0] + share.start).all()
+        and (records["plies"] == found[:, rowshape.N]).all()
         and (records["move_key"] == keys).all()
     )
     if not fits:
@@ -217,12 +220,12 @@ def _made_up(
     keys: NDArray[np.uint64],
     moves: NDArray[np.uint16],
 ) -> tuple[NDArray[np.void], NDArray[np.uint8]]:
-    from gristmill.chess.kernels import rowtext
+    from gristmill.chess.kernels import rowshape
     from gristmill.chess.sidecar import GAME
 
     records = np.zeros(len(found), GAME)
-    records["row"] = found[:, rowtext.LINE0] + share.start
+    records["row"] = found[:, rowshape.LINE0] + share.start
     records["file"] = NO_SOURCE
-    records["plies"] = found[:, rowtext.N]
+    records["plies"] = found[:, rowshape.N]
     records["move_key"] = keys
-    return records, replayed(moves, found[:, rowtext.N])
+    return records, replayed(moves, found[:, rowshape.N])

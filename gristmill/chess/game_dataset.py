@@ -7,7 +7,6 @@ order; nothing is replayed where the sidecar is there.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +18,14 @@ from gristmill.chess import rows, sidecar
 from gristmill.chess.blocks import RowShare, read_block, shares
 from gristmill.chess.config import SPLITS, GameConfig
 from gristmill.chess.keys import duplicates, shared
-from gristmill.chess.sections import Made, Sinks, clear_scratch, grind, scratch
+from gristmill.chess.sections import Bytes, Made, Sinks, clear_scratch, grind, scratch
 from gristmill.chess.splits import Dealt, deal_all, refuse_live_games, splits_of, taken
 from gristmill.chess.validation import VALID
 from gristmill.contract import FileNote, GristmillError, Summary
 from gristmill.parts import PartStore
 
+# Raised when the bytes that this builder makes change.
+CODE_VERSION = "1"
 STATS = "stats.json"
 
 
@@ -62,31 +63,34 @@ def valid_file(valid_games: Path) -> Path:
 
 
 def _make(task: _Task) -> Made:
-    from gristmill.chess.kernels import rowtext
+    from gristmill.chess.kernels import rowshape, rowtext
 
     block = read_block(task.share)
     passes, _ = taken(block, task.config)
     places = splits_of(block, task.config, task.dealt)
-    plies = block.found[:, rowtext.N]
-    winner = block.found[:, rowtext.WINNER]
-    out = np.zeros(len(block.buf) + 128 * len(block.found), np.uint8)
-    sections: dict[str, bytes] = {}
+    plies = block.found[:, rowshape.N]
+    winner = block.found[:, rowshape.WINNER]
+    out = np.empty(len(block.buf) + 128 * len(block.found), np.uint8)
+    used = 0
+    sections: dict[str, Bytes] = {}
     summary: dict[str, Any] = {"games": len(block.found), "eligible": int(passes.sum())}
     for number, split in enumerate(SPLITS):
         picked = places == number
         lengths = np.zeros(int(picked.sum()), np.int64)
+        room = out[used:]
         size = rowtext.write_games(
-            block.buf, block.found, picked, task.config.keep_headers, out, lengths
+            block.buf, block.found, picked, task.config.keep_headers, room, lengths
         )
+        used += size
         records = block.records[picked].copy()
         records["row"] = np.cumsum(lengths) - lengths
-        sections[split] = out[:size].tobytes()
+        sections[split] = room[:size].data
         sections[f"{split}.games"] = records.tobytes()
         sections[f"{split}.phases"] = block.codes[np.repeat(picked, plies)].tobytes()
         chars, counts = np.unique(winner[picked], return_counts=True)
         summary[split] = {
             "games": len(lengths),
-            "plies": int(block.found[picked, rowtext.PLIES].sum()),
+            "plies": int(block.found[picked, rowshape.PLIES].sum()),
             "winners": {chr(c): n for c, n in zip(chars.tolist(), counts.tolist(), strict=True)},
         }
     return sections, summary
@@ -197,7 +201,7 @@ def build_game_dataset(
     clear_scratch(out)
     plan.unlink(missing_ok=True)
     if sidecar.sources_file(valid.parent).exists():
-        shutil.copyfile(sidecar.sources_file(valid.parent), sidecar.sources_file(out))
+        sidecar.sources_file(out).write_bytes(sidecar.sources_file(valid.parent).read_bytes())
     (out / STATS).write_text(json.dumps(_stats(valid, published or out, config, totals), indent=2))
     sidecar.write_rows(
         out, {split: (out / f"{split}.jsonl", totals.split_games[split]) for split in SPLITS}

@@ -76,10 +76,10 @@ def archive_laws(path: Path) -> Iterator[Violation]:
 
 def _phases_hold(block: Block, where: Path) -> Iterator[Violation]:
     """The block's phase codes are those of its moves, replayed."""
-    from gristmill.chess.kernels import rowtext
+    from gristmill.chess.kernels import rowshape
 
     _, found, moves, _ = find_block(block.share)
-    codes = replayed(moves, found[:, rowtext.N])
+    codes = replayed(moves, found[:, rowshape.N])
     wrong = np.flatnonzero(codes != block.codes)
     if len(wrong):
         at = f"ply {int(wrong[0])} of the rows from byte {block.share.start} on"
@@ -109,7 +109,7 @@ def _rows_hold(jsonl: Path, root: Path, name: str) -> Iterator[Violation | Block
 @relative
 def validated_laws(path: Path) -> Iterator[Violation]:
     """A validated folder: rows, sidecar, phases, winners and counts agree."""
-    from gristmill.chess.kernels import rowtext
+    from gristmill.chess.kernels import rowshape
 
     summary, wrong = read_json(path / SUMMARY)
     profile, wrong_too = read_json(path / PROFILE)
@@ -122,13 +122,13 @@ def validated_laws(path: Path) -> Iterator[Violation]:
             continue
         found = item.found
         valid += len(found)
-        plies += int(found[:, rowtext.N].sum())
-        off = np.flatnonzero(found[:, rowtext.N] != found[:, rowtext.PLIES])
+        plies += int(found[:, rowshape.N].sum())
+        off = np.flatnonzero(found[:, rowshape.N] != found[:, rowshape.PLIES])
         if len(off):
             yield Violation("plies_counted", f"{path / VALID}: row {int(off[0])} of a block", "")
         text = item.buf.tobytes()
         for n, (a, b, side) in enumerate(
-            found[:, [rowtext.RES0, rowtext.RES1, rowtext.WINNER]].tolist()
+            found[:, [rowshape.RES0, rowshape.RES1, rowshape.WINNER]].tolist()
         ):
             if rows.winner_side(text[a:b].decode()) != chr(side):
                 where = f"{path / VALID}: row {n} from byte {item.share.start} on"
@@ -151,7 +151,7 @@ def validated_laws(path: Path) -> Iterator[Violation]:
 @relative
 def dataset_laws(path: Path) -> Iterator[Violation]:
     """A game dataset: rows, sidecar, phases, eligibility, splits and stats agree; no leakage."""
-    from gristmill.chess.kernels import rowtext
+    from gristmill.chess.kernels import rowshape
 
     stats, wrong = read_json(path / STATS)
     yield from wrong
@@ -171,9 +171,9 @@ def dataset_laws(path: Path) -> Iterator[Violation]:
                 yield item
                 continue
             games += len(item.found)
-            if (item.found[:, rowtext.N] < shortest).any():
+            if (item.found[:, rowshape.N] < shortest).any():
                 yield Violation("games_spliceable", str(jsonl), "a game is too short to splice")
-            sides = set(item.found[:, rowtext.WINNER].tolist())
+            sides = set(item.found[:, rowshape.WINNER].tolist())
             if stats["decisive_only"] and not sides <= {ord("W"), ord("B")}:
                 yield Violation("games_decisive", str(jsonl), f"winners {sorted(map(chr, sides))}")
             if by_moves:

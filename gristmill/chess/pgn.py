@@ -22,8 +22,11 @@ from gristmill.contract import BadInput
 
 _BOUNDARY = re.compile(rb"\n[ \t]*\r?\n(?=\[Event )")
 _SLACK = 1 << 16
+# A share without a line that looks like a game's start may be a whole file; it
+# is read by windows all the same.
+_WINDOW = 4 << 20
 # A single game beyond this is not a game but a broken or hostile file.
-MAX_GAME_BYTES = 64 << 20
+MAX_GAME_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,7 @@ def read_share(share: Share) -> Iterator[Batch | Odd | int]:
     arrays: _Arrays | None = None
     with share.path.open("rb", buffering=0) as file:
         while True:
-            want = min(total, share.stop + slack) - start
+            want = min(total, min(share.stop, start + _WINDOW) + slack) - start
             data = os.pread(file.fileno(), max(want, 0), start)
             at_eof = start + len(data) >= total
             if arrays is None or arrays.size < len(data):
@@ -176,14 +179,14 @@ def read_share(share: Share) -> Iterator[Batch | Odd | int]:
                     else:
                         yield Odd(start + pos, game.end - pos, game)
                         pos = game.end
-            if len(data) - pos > MAX_GAME_BYTES:
+            if pos == 0 and len(data) > MAX_GAME_BYTES:
                 raise BadInput(
                     share.path,
                     f"the game at byte {start + pos} has no end within {MAX_GAME_BYTES} bytes; "
                     "is a comment left open?",
                 )
             start += pos
-            slack *= 2
+            slack = _SLACK if pos else slack * 2
 
 
 def follow(expected: int, share: Share) -> Share | None:

@@ -25,6 +25,8 @@ from gristmill.chess.vocabulary import write_vocabulary
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.parts import PartStore, sha256_file
 
+# Raised when the bytes that this builder makes change.
+CODE_VERSION = "1"
 FOLDER, MANIFEST, PATHS = "runtime_splice_cache", "manifest.json", "paths.json"
 # File name -> dtype, in the order of the manifest.
 LAYOUT = {
@@ -211,14 +213,14 @@ def build_splice_cache(
     Writes for each split the four arrays of spec 3.1 (little-endian, no header;
     of length 0 for an empty split) and paths.json, manifest.json (3.4, with the
     source's size and sha256, row counts and layout) and vocab_rows_meta.json
-    (3.5). published: where the dataset folder will stand, for the absolute
-    paths in paths.json; by default where it is.
+    (3.5). published: where the cache will stand, inside its dataset's folder, for
+    the absolute paths in paths.json; by default that is where the dataset is now.
 
     Raises BadInput where a split file is missing, cannot be read, or is not the
     one that its sidecar was made with.
     """
     dataset = dataset_dir.resolve()
-    home = published or dataset
+    home = published.parent if published else dataset
     noted = sidecar.read_rows(dataset)
     sources = {split: _source(dataset, split, noted) for split in SPLITS}
     out.mkdir()

@@ -22,11 +22,13 @@ from gristmill.chess.blocks import Block, RowShare, read_block, shares
 from gristmill.chess.config import SPLITS, SpliceConfig
 from gristmill.chess.game_dataset import STATS, valid_file
 from gristmill.chess.keys import duplicates
-from gristmill.chess.sections import Made, Sinks, clear_scratch, grind, scratch
+from gristmill.chess.sections import Bytes, Made, Sinks, clear_scratch, grind, scratch
 from gristmill.chess.splits import Dealt, deal_all, refuse_live_games, splits_of, taken
 from gristmill.contract import FileNote, Summary
 from gristmill.parts import PartStore
 
+# Raised when the bytes that this builder makes change.
+CODE_VERSION = "1"
 _BATCH = 256  # what the earlier implementation names in its stats
 
 
@@ -57,21 +59,24 @@ def _first_met(numbers: NDArray[np.integer[Any]], names: tuple[str, ...]) -> dic
 
 def _id_keys(block: Block, picked: NDArray[np.bool_]) -> bytes:
     """Sidecar-like records that carry a hash of the game id, to count distinct ids by."""
-    ids = [i for i, yes in zip(block.ids(), picked.tolist(), strict=True) if yes]
-    records = np.zeros(len(ids), sidecar.GAME)
-    digests = [hashlib.sha256(i.encode()).digest()[:8] for i in ids]
-    records["move_key"] = np.frombuffer(b"".join(digests), ">u8")
+    from gristmill.chess.kernels import rowshape
+
+    text, sha256 = block.buf.data, hashlib.sha256
+    spans = block.found[picked][:, [rowshape.ID0, rowshape.ID1]].tolist()
+    records = np.zeros(len(spans), sidecar.GAME)
+    digests = b"".join([sha256(text[a:b]).digest()[:8] for a, b in spans])
+    records["move_key"] = np.frombuffer(digests, ">u8")
     return records.tobytes()
 
 
 def _make(task: _Task) -> Made:
-    from gristmill.chess.kernels import rowtext, splicetext
+    from gristmill.chess.kernels import rowshape, splicetext
 
     config, block = task.config, read_block(task.share)
     found, codes = block.found, block.codes
     passes, _ = taken(block, config)
     places = splits_of(block, config, task.dealt)
-    n = found[:, rowtext.N].copy()
+    n = found[:, rowshape.N].copy()
     samples = splice.counts(n, config.min_context, config.min_target)
     samples[places > 2] = 0
     cap = config.max_samples_per_game
@@ -86,18 +91,22 @@ def _make(task: _Task) -> Made:
     begins = np.cumsum(n) - n
     owner = np.repeat(np.arange(len(n)), kept)
     # A context of i + 1 moves and a target: at most 13 bytes a move.
-    ids = found[:, rowtext.ID1] - found[:, rowtext.ID0] + splicetext.FIXED_BYTES
+    ids = found[:, rowshape.ID1] - found[:, rowshape.ID0] + splicetext.FIXED_BYTES
     bound = int((ids[owner] + 13 * (indices + config.k + 3)).sum())
-    out = np.zeros(bound + 64, np.uint8)
+    # Never read before it is written, and its untouched end costs nothing.
+    out = np.empty(bound + 64, np.uint8)
+    used = 0
     scratch_places = np.zeros(int(n.max(initial=0)) + 2, np.int64)
-    sections: dict[str, bytes] = {}
+    sections: dict[str, Bytes] = {}
     summary: dict[str, Any] = {"games": len(n), "eligible": int(passes.sum())}
     for number, split in enumerate(SPLITS):
         picked = places == number
+        room = out[used:]
         size = splicetext.write_splices(
-            block.buf, found, picked, kept, indices, begins, codes, config.k, out, scratch_places
+            block.buf, found, picked, kept, indices, begins, codes, config.k, room, scratch_places
         )
-        sections[split] = out[:size].tobytes()
+        sections[split] = room[:size].data
+        used += size
         sections[f"{split}.ids"] = _id_keys(block, picked)
         mine = picked[owner]
         left = n[owner][mine] - indices[mine] - 1

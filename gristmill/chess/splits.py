@@ -51,9 +51,9 @@ def refuse_live_games(path: Path) -> None:
 
 def taken(block: Block, config: GameConfig | SpliceConfig) -> tuple[NDArray[np.bool_], ...]:
     """(passes the filter of results, and is long enough to splice too) for each row."""
-    from gristmill.chess.kernels import rowtext
+    from gristmill.chess.kernels import rowshape
 
-    winner, n = block.found[:, rowtext.WINNER], block.found[:, rowtext.N]
+    winner, n = block.found[:, rowshape.WINNER], block.found[:, rowshape.N]
     passes = np.full(len(winner), True)
     if not config.allow_draws:
         passes = (winner == ord("W")) | (winner == ord("B"))

@@ -22,7 +22,7 @@ _SHARE_BYTES = 4 << 20
 
 def moves_in(path: Path) -> list[str]:
     """The distinct moves of a game file, sorted."""
-    from gristmill.chess.kernels import rowtext
+    from gristmill.chess.kernels import rowshape
 
     seen = np.zeros(1 << 16, dtype=np.bool_)
     other: set[str] = set()
@@ -31,7 +31,7 @@ def moves_in(path: Path) -> list[str]:
         seen[moves] = True
         if seen[NO_MOVE]:
             seen[NO_MOVE] = False
-            for begin, end in found[:, [rowtext.UCI0, rowtext.UCI1]].tolist():
+            for begin, end in found[:, [rowshape.UCI0, rowshape.UCI1]].tolist():
                 other.update(uci[begin:end].decode().split())
     return sorted({unpack_move(move) for move in np.flatnonzero(seen).tolist()} | other)
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gristmill.chess.kernels.board import CLOCK, TURN, count, full_key, in_check, make
+from gristmill.chess.kernels.attacks import count
+from gristmill.chess.kernels.board import CLOCK, TURN, full_key, in_check, make
 from gristmill.chess.kernels.moves import legal_moves
 from gristmill.chess.kernels.tables import LIGHT
 

@@ -11,16 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gristmill.chess.kernels.board import (
-    CLOCK,
-    TURN,
-    attacked,
-    borrowed,
-    full_key,
-    in_check,
-    make,
-    reset,
-)
+from gristmill.chess.kernels.attacks import attacked, borrowed
+from gristmill.chess.kernels.board import CLOCK, TURN, full_key, in_check, make, reset
 from gristmill.chess.kernels.ending import DRAWN, OPEN, verdict
 from gristmill.chess.kernels.moves import legal_moves
 from gristmill.chess.kernels.stamp import KERNEL_STAMP

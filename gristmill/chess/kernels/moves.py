@@ -9,15 +9,8 @@ from __future__ import annotations
 
 from numba import njit
 
-from gristmill.chess.kernels.board import (
-    EP,
-    TURN,
-    bishop_attacks,
-    leaves_king_safe,
-    lowest,
-    may_castle,
-    rook_attacks,
-)
+from gristmill.chess.kernels.attacks import bishop_attacks, lowest, rook_attacks
+from gristmill.chess.kernels.board import EP, TURN, leaves_king_safe, may_castle
 from gristmill.chess.kernels.tables import BIT, KING, KNIGHT, PAWN, U64
 
 

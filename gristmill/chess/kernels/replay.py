@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from numba import njit
 
-from gristmill.chess.kernels.board import borrowed, make, phase, reset
+from gristmill.chess.kernels.attacks import borrowed
+from gristmill.chess.kernels.board import make, phase, reset
 from gristmill.chess.kernels.moves import legal
 from gristmill.chess.kernels.stamp import KERNEL_STAMP
 

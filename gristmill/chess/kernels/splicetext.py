@@ -7,8 +7,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gristmill.chess.kernels.board import borrowed
-from gristmill.chess.kernels.rowtext import ID0, ID1, LIST0, LIST1, WINNER, N, write_number
+from gristmill.chess.kernels.attacks import borrowed
+from gristmill.chess.kernels.copying import copy
+from gristmill.chess.kernels.rowshape import ID0, ID1, LIST0, LIST1, WINNER, N
+from gristmill.chess.kernels.rowtext import write_number
 from gristmill.chess.kernels.stamp import KERNEL_STAMP
 from gristmill.chess.rows import PHASE_REASONS, PHASE_RULE, PHASES, PROGRESS, REMAINING
 
@@ -46,15 +48,8 @@ _PHASE, _PHASE_AT = _table(
 
 
 @njit(forceinline=True)
-def _put(text, start, end, out, o):
-    for k in range(end - start):
-        out[o + k] = text[start + k]
-    return o + end - start
-
-
-@njit(forceinline=True)
 def _put_of(table, at, i, out, o):
-    return _put(table, at[i], at[i + 1], out, o)
+    return copy(table, at[i], at[i + 1], out, o)
 
 
 def _entry(stamp):
@@ -94,15 +89,15 @@ def _entry(stamp):
                 index = indices[s]
                 ply, left = index + 1, n - index - 1
                 last = min(n, index + 1 + k)
-                o = _put(_HEAD, 0, _HEAD.size, out, o)
-                o = _put(buf, row[ID0], row[ID1], out, o)
-                o = _put(_WINNER, 0, _WINNER.size, out, o)
+                o = copy(_HEAD, 0, _HEAD.size, out, o)
+                o = copy(buf, row[ID0], row[ID1], out, o)
+                o = copy(_WINNER, 0, _WINNER.size, out, o)
                 out[o] = row[WINNER]
-                o = _put(_INDEX, 0, _INDEX.size, out, o + 1)
+                o = copy(_INDEX, 0, _INDEX.size, out, o + 1)
                 o = write_number(index, out, o)
-                o = _put(_PLY, 0, _PLY.size, out, o)
+                o = copy(_PLY, 0, _PLY.size, out, o)
                 o = write_number(ply, out, o)
-                o = _put(_LEFT, 0, _LEFT.size, out, o)
+                o = copy(_LEFT, 0, _LEFT.size, out, o)
                 o = write_number(left, out, o)
                 bucket = 0 if left <= 10 else 1 if left <= 20 else 2
                 o = _put_of(_REMAINING, _REMAINING_AT, bucket, out, o)
@@ -110,12 +105,12 @@ def _entry(stamp):
                 bucket = 0 if share < 0.33 else 1 if share < 0.66 else 2
                 o = _put_of(_PROGRESS, _PROGRESS_AT, bucket, out, o)
                 o = _put_of(_PHASE, _PHASE_AT, np.int64(codes[begins[i] + index]), out, o)
-                o = _put(buf, places[0], places[index + 1] - 2, out, o)
-                o = _put(_TARGET, 0, _TARGET.size, out, o)
-                o = _put(buf, places[index + 1], places[last] - 2, out, o)
-                o = _put(_NEXT, 0, _NEXT.size, out, o)
-                o = _put(buf, places[index + 1], places[index + 2] - 2, out, o)
-                o = _put(_TOTAL, 0, _TOTAL.size, out, o)
+                o = copy(buf, places[0], places[index + 1] - 2, out, o)
+                o = copy(_TARGET, 0, _TARGET.size, out, o)
+                o = copy(buf, places[index + 1], places[last] - 2, out, o)
+                o = copy(_NEXT, 0, _NEXT.size, out, o)
+                o = copy(buf, places[index + 1], places[index + 2] - 2, out, o)
+                o = copy(_TOTAL, 0, _TOTAL.size, out, o)
                 o = write_number(n, out, o)
                 out[o], out[o + 1] = 125, 10
                 o += 2
