@@ -1,6 +1,6 @@
 """The inboxes of all families: which drops start which assets."""
 
-from assets import chess, macroxue, partitions
+from assets import chess, chess_drops, macroxue, partitions
 from gristmill.chess.months import month_in
 from gristmill.macroxue import drops
 from sensors.raw_drops import Inbox
@@ -27,7 +27,7 @@ INBOXES = [
         raw_drop=chess.raw_drop.key,
         partitions=partitions.chess_months,
         targets=chess.chess_month,
-        refuse=chess.drop_refusal,
-        shape=Shape(chess.ENDINGS, key_in=month_in),
+        refuse=chess_drops.drop_refusal,
+        shape=Shape(chess_drops.ENDINGS, key_in=month_in),
     ),
 ]
