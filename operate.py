@@ -105,7 +105,7 @@ def materialize(selection: tuple[str, ...], partitions: tuple[str, ...], everyth
 
 def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> Iterator[str]:
     """Make the drops at hand known to the instance; yields what is refused and why."""
-    found = at_hand(lake.inbox(inbox.family), inbox.refuse)
+    found = at_hand(lake.inbox(inbox.family), inbox.refuse, inbox.shape)
     known = set(instance.get_dynamic_partitions(inbox.partitions_name))
     new = [arrival.key for arrival in found.arrivals if arrival.key not in known]
     instance.add_dynamic_partitions(inbox.partitions_name, new)

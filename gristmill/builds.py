@@ -5,18 +5,17 @@ The steps themselves belong to `gristmill.artifact` and `gristmill.commit`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from gristmill import provenance
 from gristmill.contract import GristmillError, Summary, Violation
+from gristmill.keys import refusal
 from gristmill.parts import PartStore
 from gristmill.provenance import Input, Record, Tokenizer
 
 WORK = ".gristmill"
-_KEY = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
 
 class LawsBroken(GristmillError):
@@ -84,10 +83,10 @@ class Build:
             return
         if self.outer is not None:
             raise ValueError(f"{self.artifact}: a nested folder is not shared by partitions")
-        if self.partition is None or not _KEY.fullmatch(self.partition):
+        if self.partition is None or (wrong := refusal(self.partition)):
+            told = "there is none" if self.partition is None else wrong
             raise ValueError(
-                f"{self.artifact}: a partition of a shared folder names its record: letters, "
-                f"digits, _, - and single dots, not {self.partition!r}"
+                f"{self.artifact}: a partition of a shared folder names its record: {told}"
             )
 
     @property
@@ -154,5 +153,8 @@ class Slot:
 
 
 def lock_of_slot(slot: Path) -> Path:
-    """The lock that the builder in a slot holds: its own, or the outer artifact's."""
+    """The lock that the builder in a slot holds.
+
+    A nested artifact (`outer+inner`) is built under the lock of the outer one.
+    """
     return slot.parents[1] / "locks" / slot.name.split("+")[0]

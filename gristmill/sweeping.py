@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gristmill import durable, locks
-from gristmill.builds import WORK
+from gristmill.builds import WORK, lock_of_slot
 
 
 def abandoned(root: Path) -> Iterator[Path]:
@@ -22,18 +22,13 @@ def abandoned(root: Path) -> Iterator[Path]:
 
 def sweep(slot: Path) -> None:
     """Remove a slot's staging folder and parts. Raises locks.Busy if a builder came."""
-    with locks.held(_lock_of(slot), slot.name):
+    with locks.held(lock_of_slot(slot), slot.name):
         durable.remove_tree(slot)
-
-
-def _lock_of(slot: Path) -> Path:
-    # A nested artifact (`outer+inner`) is built under the lock of the outer one.
-    return slot.parent.with_name("locks") / slot.name.split("+")[0]
 
 
 def _is_held(slot: Path) -> bool:
     try:
-        with locks.held(_lock_of(slot), slot.name):
+        with locks.held(lock_of_slot(slot), slot.name):
             return False
     except locks.Busy:
         return True

@@ -126,7 +126,10 @@ def _compare(
             check.start(check_inputs)
         findings = [finding for check in checks for finding in check.findings()]
     for folder in sorted({item.folder for item in artifacts}):
-        findings += _unlisted(folder, [item for item in artifacts if item.folder == folder])
+        # Also of partitions that were not asked for: their files are not strays.
+        findings += _unlisted(
+            folder, [item for item in _artifacts(folder) if item.folder == folder]
+        )
     return findings
 
 

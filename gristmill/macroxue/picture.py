@@ -99,12 +99,13 @@ def board_svg(
     title: str = "",
     notes: Sequence[str] = (),
     absolute: bool = False,
+    scale: float = 1.0,
 ) -> str:
     """A board with the chosen move as an arrow, and a bar of the EV for each direction.
 
     ranks: 16, row-major. move: 0..3 of up, down, left, right; also the order of
     evs and of the bits of `legal`. title and notes: text above and below the
-    bars. absolute: as in `bar_lengths`. About 3.5 kB.
+    bars. absolute: as in `bar_lengths`. scale: as in `svg.card`. About 3.5 kB.
     """
     if len(ranks) != 16 or len(evs) != 4 or not 0 <= move <= 3:
         raise ValueError("a board has 16 ranks, 4 EVs and a move of 0..3")
@@ -130,7 +131,7 @@ def board_svg(
             body.append(f'{groove}"{max(7, 190 * length):.1f}" fill="{fill}"/>')
     for line, note in enumerate(notes):
         body.append(text_at(left, _TOP + 188 + 17 * line, note, 11.5, _DARK))
-    return card(left + 190 + _LEFT, _SIDE + 2 * _TOP, title or "board", body)
+    return card(left + 190 + _LEFT, _SIDE + 2 * _TOP, title or "board", body, scale)
 
 
 def plain_name(name: str) -> str:
@@ -151,7 +152,7 @@ def step_notes(step: PackedStep) -> list[str]:
     ]
 
 
-def step_svg(step: PackedStep) -> str:
+def step_svg(step: PackedStep, scale: float = 1.0) -> str:
     """`board_svg` of a packed step; tuple values are chances and are drawn as such."""
     return board_svg(
         step.ranks,
@@ -161,6 +162,7 @@ def step_svg(step: PackedStep) -> str:
         title=step_title(step),
         notes=step_notes(step),
         absolute=step.valuation.startswith("tuple"),
+        scale=scale,
     )
 
 

@@ -19,17 +19,19 @@ from gristmill.svg import data_uri, histogram_svg
 _FIRST, _BEST = 10, 20
 _SCORE_BINS = 10
 _RUNS_SHOWN = 3
+# Three boards in a row fit the width of the dialog in which Dagster shows Markdown.
+SCALE = 0.74
 
 
 def pack_preview(path: Path) -> dict[str, str]:
-    """Markdown documents of the pack at `path`, by name: runs, distributions, boards.
+    """Markdown documents of the pack at `path`, by title.
 
     Together under 100 kB whatever the pack's size; reads the tables and nine
     rows. Raises BadInput where the pack is not whole.
     """
     pack = Pack(path)
     return {
-        "runs": _runs(pack.runs, len(pack)),
+        "table of runs": _runs(pack.runs, len(pack)),
         "distributions": _distributions(pack.runs),
         "boards": _boards(pack),
     }
@@ -115,5 +117,5 @@ def _boards(pack: Pack) -> str:
 
 def _cell(step: PackedStep) -> str:
     name = f"run {step.run.id}, step {step.step_index}"
-    image = f"![{name}]({data_uri(step_svg(step))})"
+    image = f"![{name}]({data_uri(step_svg(step, SCALE))})"
     return f"{image} {DIRECTIONS[step.move]}, `{plain_name(step.valuation)}`"

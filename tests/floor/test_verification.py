@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gristmill import laws, provenance
+from gristmill import laws, provenance, verification
 from gristmill.artifact import publish
 from gristmill.contract import GristmillError, Violation
 from gristmill.progress import silent
@@ -229,6 +229,22 @@ def test_a_broken_law_is_a_finding(root: Path, monkeypatch: pytest.MonkeyPatch) 
     (root / OUTER / "metadata.db").unlink()
     assert _found(root, OUTER) == [(f"{OUTER}/metadata.db", "output")]
     assert (root / OUTER) not in [folder for _, folder in asked]
+
+
+def test_a_survey_of_some_partitions_takes_the_others_as_they_are(root: Path) -> None:
+    shared = root / "megatron/kd"
+    assert verification.survey(shared, "test/tiny", {"p0"}) == (1, [])
+    assert verification.survey(root, "test/tiny") == (4, [])
+    assert verification.survey(root, "test/other") == (0, [])
+    (shared / "p1_trace.jsonl").unlink()
+    assert verification.survey(shared, "test/tiny", {"p0"}) == (1, [])
+    count, findings = verification.survey(shared, "test/tiny", {"p1"})
+    assert (count, [finding.rule for finding in findings]) == (1, ["output"])
+    (shared / "stray").write_bytes(b"")
+    _, findings = verification.survey(shared, "test/tiny", {"p0"})
+    assert [(finding.path, finding.rule) for finding in findings] == [
+        (str(shared / "stray"), "unlisted")
+    ]
 
 
 def test_progress_reaches_its_total(root: Path) -> None:

@@ -15,7 +15,7 @@ from gristmill.macroxue.lookup import Pack
 from gristmill.macroxue.metadata import Run, write_metadata
 from gristmill.macroxue.packer import PackConfig, pack
 from gristmill.macroxue.picture import bar_lengths, board_svg, step_svg, step_text
-from gristmill.macroxue.preview import pack_preview, score_bins
+from gristmill.macroxue.preview import SCALE, pack_preview, score_bins
 from gristmill.macroxue.rows import STEP_ROW_DTYPE
 from gristmill.macroxue.shards import open_steps
 from gristmill.macroxue.valuation_types import write_valuation_types
@@ -97,10 +97,10 @@ def test_score_bins_count_every_run_and_have_round_widths() -> None:
 
 def test_the_preview_shows_runs_distributions_and_boards(folder: Path) -> None:
     documents = pack_preview(folder)
-    assert list(documents) == ["runs", "distributions", "boards"]
+    assert list(documents) == ["table of runs", "distributions", "boards"]
     opened = Pack(folder)
     for run in opened.runs:
-        assert f"| {run.id} | {run.seed} | {run.steps:,} | " in documents["runs"]
+        assert f"| {run.id} | {run.seed} | {run.steps:,} | " in documents["table of runs"]
     scores, tiles = (texts(svg) for svg in images(documents["distributions"]))
     assert scores[0] == "Score"
     assert str(max(run.highest_tile for run in opened.runs)) in tiles
@@ -111,7 +111,7 @@ def test_the_preview_shows_runs_distributions_and_boards(folder: Path) -> None:
         match = re.fullmatch(r"run (\d+) · step ([\d,]+)", title)
         assert match
         step = opened.find(int(match[1]), int(match[2].replace(",", "")))
-        assert svg == step_svg(step)
+        assert svg == step_svg(step, SCALE)
         numbers = [str(1 << rank) for rank in step.ranks if rank]
         assert [text for text in texts(svg) if text.isdigit()] == numbers
 
@@ -144,8 +144,8 @@ def test_a_preview_of_the_worst_pack_stays_under_100_kb(tmp_path: Path) -> None:
     path = made_pack(tmp_path / "pack", 5000, ["search", "tuple11", "tuple10", wicked])
     documents = pack_preview(path)
     assert sum(len(document.encode()) for document in documents.values()) < 100_000
-    assert "4,970 more" in documents["runs"]
-    assert f"| 4999 | {1 - 2**63} | 3 | **{2**63 - 2:,}** |" in documents["runs"]
+    assert "4,970 more" in documents["table of runs"]
+    assert f"| 4999 | {1 - 2**63} | 3 | **{2**63 - 2:,}** |" in documents["table of runs"]
     assert "-3.403e+38" in images(documents["boards"])[0]
     assert "<script" not in documents["boards"]
     table = [line for line in documents["boards"].splitlines() if "**run" in line]

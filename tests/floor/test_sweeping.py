@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gristmill import leftovers, locks, provenance
+from gristmill import locks, provenance, sweeping
 from gristmill.artifact import Attempt, Build, publish
 from gristmill.builds import Slot
 from gristmill.contract import Summary
@@ -26,6 +26,13 @@ def _leave_parts(build: Build) -> Path:
     return Slot.of(build).work
 
 
+def _sweep(root: Path) -> list[Path]:
+    found = list(sweeping.abandoned(root))
+    for slot in found:
+        sweeping.sweep(slot)
+    return found
+
+
 def test_abandoned_slots_are_swept_and_held_ones_are_not(tmp_path: Path) -> None:
     publish(tiny_build(tmp_path))
     before = State.of(tmp_path)
@@ -35,17 +42,19 @@ def test_abandoned_slots_are_swept_and_held_ones_are_not(tmp_path: Path) -> None
     left = [_leave_parts(shared), _leave_parts(nested)]
     held = _leave_parts(single)
     with locks.held(Slot.of(single).lock, "it"):
-        assert leftovers.sweep(tmp_path) == left
+        assert _sweep(tmp_path) == left
         assert held.exists()
+        with pytest.raises(locks.Busy):
+            sweeping.sweep(held)
     with locks.held(Slot.of(tiny_build(tmp_path)).lock, "the outer one"):
         nested_slot = _leave_empty_slot(nested)
-        assert leftovers.sweep(tmp_path) == [held]
+        assert _sweep(tmp_path) == [held]
         assert nested_slot.exists()
-    assert leftovers.sweep(tmp_path) == [nested_slot]
+    assert _sweep(tmp_path) == [nested_slot]
     assert garbage(tmp_path) == []
     assert State.of(tmp_path) == before
     assert provenance.verify(tmp_path) == []
-    assert leftovers.sweep(tmp_path) == []
+    assert _sweep(tmp_path) == []
 
 
 def _leave_empty_slot(nested: Build) -> Path:
