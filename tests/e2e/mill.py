@@ -93,6 +93,7 @@ class Mill:
             env={**plain_environment(), "GRISTMILL_DATA": str(self.data)},
             capture_output=True,
             text=True,
+            check=False,
         )
 
     def launch(self, key: str) -> str:

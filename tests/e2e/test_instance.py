@@ -105,9 +105,8 @@ def test_drops_that_are_copied_in_become_packs_and_what_cannot_is_explained(mill
     (failed,) = ended(mill, "bad")
     assert failed.status == "FAILURE"
     reason = mill.server.failure(failed.run_id)
-    assert spoiled in reason
-    assert "row 3" in reason
-    assert "board" in reason
+    assert f"{spoiled}:3: " in reason
+    assert "16 ranks" in reason
     assert not mill.pack("bad").exists()
     assert mill.statuses()["failed"] == ["bad"]
     assert mill.statuses()["materialized"] == ["good", "slow"]
@@ -160,9 +159,7 @@ def test_until_it_is_built_again_the_pack_of_a_replaced_drop_is_stale(mill: Mill
     assert "nothing needed doing" in done.stdout
     shown = mill.partition("good")
     assert shown.stale == "STALE"
-    assert [(cause["category"], cause["key"]["path"]) for cause in shown.causes] == [
-        ("DATA", PACK)
-    ]
+    assert [(cause["category"], cause["key"]["path"]) for cause in shown.causes] == [("DATA", PACK)]
     assert "raw_drop" in shown.causes[0]["reason"]
     assert mill.partition("slow").stale == "FRESH"
     done = mill.operate("materialize", "macroxue/pack", "--partition", "good")
@@ -239,9 +236,10 @@ def test_of_two_runs_at_once_one_builds_and_the_other_says_why_it_stops(
         if outcome != "SUCCESS":
             assert "is being built by process" in mill.server.failure(run)
     assert provenance.verify(mill.pack("big")) == []
-    assert mill.partition("big").tags["dagster/data_version"] == record_of(
-        mill.pack("big")
-    ).data_version
+    assert (
+        mill.partition("big").tags["dagster/data_version"]
+        == record_of(mill.pack("big")).data_version
+    )
 
 
 def test_reap_leaves_a_living_run_alone(mill: Mill, big: Path) -> None:
