@@ -19,7 +19,7 @@ from gristmill.macroxue.game import legal_moves
 from gristmill.macroxue.metadata import Run, read_runs
 from gristmill.macroxue.rows import Rows, decode_boards
 from gristmill.macroxue.shards import open_steps, step_files
-from gristmill.macroxue.true_ranks import true_ranks
+from gristmill.macroxue.true_ranks import TrueRanks, true_ranks
 from gristmill.macroxue.valuation_types import read_valuation_types
 
 
@@ -58,7 +58,7 @@ class Pack:
         self._first = dict(
             zip(self._by_id, [0, *accumulate(run.steps for run in self.runs)], strict=False)
         )
-        self._told: dict[int, npt.NDArray[np.uint8]] = {}
+        self._told: dict[int, TrueRanks] = {}
         self._names = read_valuation_types(path / "valuation_types.json")
         steps = sum(run.steps for run in self.runs)
         if steps != len(self):
@@ -119,14 +119,15 @@ class Pack:
 
     def _ranks(self, run: int, row: int, rows: Rows) -> npt.NDArray[np.uint8]:
         """Ranks [1, 16] of a row; above 65536 the game so far tells which (`true_ranks.py`)."""
+        capped: npt.NDArray[np.uint8] = decode_boards(rows["board"], rows["tile_65536_mask"])
         if not rows["tile_65536_mask"][0]:
-            plain: npt.NDArray[np.uint8] = decode_boards(rows["board"], rows["tile_65536_mask"])
-            return plain
+            return capped
         if run not in self._told:
             first = self._first[run]
             played = [self._row(at)[1] for at in range(first, first + self._by_id[run].steps)]
-            self._told[run] = true_ranks(np.concatenate(played), np.zeros(1, np.int64)).ranks
-        return self._told[run][row - self._first[run]][None]
+            self._told[run] = true_ranks(np.concatenate(played), np.zeros(1, np.int64))
+        told, at = self._told[run], row - self._first[run]
+        return capped if told.unknown[at] else told.ranks[at : at + 1]
 
     def run_steps(self, run: int, count: int) -> list[PackedStep]:
         """At most `count` steps of a run at even distances, the first and the last among them."""
