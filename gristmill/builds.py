@@ -62,6 +62,8 @@ class Build:
         own record `provenance/<partition>.json`.
     outer: path of the artifact that `artifact` is nested in, which lends its lock.
     space: bytes that the build needs at most, where known.
+    deletes: paths of artifacts among the inputs that are deleted once this one is
+        published and verified.
     """
 
     root: Path
@@ -77,6 +79,7 @@ class Build:
     outer: str | None = None
     tokenizer: Tokenizer | None = None
     space: int = 0
+    deletes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not self.shared:
@@ -148,8 +151,18 @@ class Slot:
         elif build.outer is not None:
             inside = PurePosixPath(build.artifact).relative_to(build.outer)
             own = f"{name}+{str(inside).replace('/', '+')}"
+        return Slot._named(work, own, name)
+
+    @staticmethod
+    def at(root: Path, artifact: str) -> Slot:
+        """The slot of an artifact that has a folder to itself and lies in no other one."""
+        folder = root / artifact
+        return Slot._named(folder.parent / WORK, folder.name, folder.name)
+
+    @staticmethod
+    def _named(work: Path, own: str, outermost: str) -> Slot:
         slot = work / "slots" / own
-        return Slot(slot, lock_of_slot(slot), work / "locks" / name)
+        return Slot(slot, lock_of_slot(slot), work / "locks" / outermost)
 
 
 def lock_of_slot(slot: Path) -> Path:

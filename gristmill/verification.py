@@ -70,7 +70,7 @@ def verify(
         # Laws read the files: ask them only of artifacts that are as recorded.
         bad = [Path(finding.path) for finding in findings]
         whole = [item for item in artifacts if not any(_holds(item, path) for path in bad)]
-        findings += _broken_laws(whole)
+        findings += _broken_laws(whole, data_root)
     return findings
 
 
@@ -100,7 +100,7 @@ def survey(
     artifacts = [item for item in _artifacts(path.absolute()) if _is_of(item, asset, partitions)]
     findings = _compare(artifacts, None, True, None) if check_bytes else []
     if check_laws:
-        findings += _broken_laws(artifacts)
+        findings += _broken_laws(artifacts, None)
     return len(artifacts), findings
 
 
@@ -110,6 +110,13 @@ def _is_of(artifact: _Artifact, asset: str, partitions: Collection[str] | None) 
         return record.asset == asset and (partitions is None or record.partition in partitions)
     except GristmillError:
         return True  # whose it is cannot be told: let the check name it
+
+
+def _own_root(artifact: _Artifact, record: Record) -> Path | None:
+    """The data root below which the artifact lies where its record says, None if it does not."""
+    folder, depth = artifact.folder, len(Path(record.artifact).parts)
+    root = folder.parents[depth - 1] if len(folder.parents) >= depth else None
+    return root if root is not None and root / record.artifact == folder else None
 
 
 def _compare(
@@ -133,7 +140,7 @@ def _compare(
     return findings
 
 
-def _broken_laws(artifacts: list[_Artifact]) -> list[Finding]:
+def _broken_laws(artifacts: list[_Artifact], data_root: Path | None) -> list[Finding]:
     findings = []
     for item in artifacts:
         try:
@@ -141,9 +148,15 @@ def _broken_laws(artifacts: list[_Artifact]) -> list[Finding]:
         except GristmillError as error:
             findings.append(Finding(str(item.record_path), "record", str(error)))
             continue
+        root = data_root or _own_root(item, record)
+        made_from = [
+            root / given.path
+            for given in record.inputs
+            if root is not None and given.path is not None and given.data_version is not None
+        ]
         findings += [
-            Finding(str(item.folder / violation.where), violation.law, violation.found)
-            for violation in laws.check(record.asset, item.folder, record.partition)
+            Finding(f"{item.folder}: {violation.where}", violation.law, violation.found)
+            for violation in laws.check(record.asset, item.folder, record.partition, made_from)
         ]
     return findings
 
@@ -212,7 +225,7 @@ class _Check:
             self._start_inputs(record)
 
     def _start_inputs(self, record: Record) -> None:
-        root = self._root or self._own_root(record)
+        root = self._root or _own_root(self._artifact, record)
         if root is None:
             self._report(
                 self._artifact.record_path,
@@ -240,11 +253,6 @@ class _Check:
         except OSError:
             return False
         return found == record.inputs_file.sha256
-
-    def _own_root(self, record: Record) -> Path | None:
-        folder, depth = self._artifact.folder, len(Path(record.artifact).parts)
-        root = folder.parents[depth - 1] if len(folder.parents) >= depth else None
-        return root if root is not None and root / record.artifact == folder else None
 
     def _compare_version(self, folder: Path, item: Input) -> None:
         try:
