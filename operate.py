@@ -114,10 +114,8 @@ def materialize(
         refused = {inbox.family: list(register(instance, lake, inbox)) for inbox in INBOXES}
         graph = Graph(instance)
         chosen = graph.select(selection)
-        if partitions:
-            # A name that one of them has not is an error before anything is built.
-            for asset in chosen:
-                graph.keys(asset, partitions)
+        for asset in chosen:
+            graph.keys(asset, partitions)  # a name that is not there is told before work starts
         outcomes: list[Outcome] = []
         for asset in chosen:
             outcomes += graph.materialize(asset, graph.keys(asset, partitions))
