@@ -1,6 +1,6 @@
 """The sensor that starts work when a raw drop has landed, made once for every family."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,16 +27,18 @@ class Inbox:
     raw_drop: the external asset that stands for the drops; an arrival is
         reported as its materialization, a refused folder as its observation.
     partitions: where they are dynamic, an arrival adds its key.
-    targets: the assets that a drop's run builds, or the job that does.
+    targets: the assets that a drop's run builds.
     refuse: why a settled drop cannot be built, or None.
+    job: the job of these assets that the runs are to be runs of, if there is one.
     """
 
     family: str
     raw_drop: dg.AssetKey
     partitions: dg.PartitionsDefinition[str]
-    targets: list[dg.AssetsDefinition] | UnresolvedJob
+    targets: Sequence[dg.AssetsDefinition]
     refuse: Callable[[Path], str | None]
     shape: Shape = FOLDER
+    job: UnresolvedJob | None = None
 
     @property
     def dynamic(self) -> str | None:
@@ -59,7 +61,7 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
 
     @dg.sensor(
         name=f"{family}_drops",
-        target=inbox.targets,
+        target=inbox.job or list(inbox.targets),
         minimum_interval_seconds=INTERVAL_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=(
