@@ -16,7 +16,8 @@ WHOLE = [chess.elite_pgn, chess.valid_games, chess.game_dataset, chess.splice_ca
 
 @pytest.fixture
 def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
+    # A schedule takes its instance by reference, which an ephemeral one has not.
+    with dg.instance_for_test() as made:
         yield made
 
 
