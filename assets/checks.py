@@ -63,10 +63,11 @@ def _result(
     keys: Collection[str] | None, checked: int, findings: Sequence[Finding]
 ) -> dg.AssetCheckResult:
     scope = "all that is published" if keys is None else f"partitions of the run: {_short(keys)}"
+    counted = f"{checked} artifact{'' if checked == 1 else 's'}"
     listed = "\n".join(f"* `{finding}`" for finding in findings[:50])
     return dg.AssetCheckResult(
         passed=not findings,
-        description=str(findings[0]) if findings else f"{checked} artifacts, {scope}",
+        description=str(findings[0]) if findings else f"{counted}, {scope}",
         metadata={
             "scope": scope,
             "artifacts": checked,

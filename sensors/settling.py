@@ -96,6 +96,13 @@ class Shape:
 
     ending: str | None = None
 
+    @property
+    def settles(self) -> str:
+        """When a drop of this shape has arrived, in words."""
+        if self.ending is None:
+            return "A folder whose files keep their names, sizes and times for two looks in a row"
+        return f"A {self.ending} file that keeps its size and time for two looks in a row"
+
     def key(self, entry: os.DirEntry[str]) -> str:
         return entry.name.removesuffix(self.ending) if self.ending else entry.name
 
