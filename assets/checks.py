@@ -30,7 +30,7 @@ def disk_checks(asset: dg.AssetsDefinition, below: str) -> list[dg.AssetChecksDe
         "whole, and what it was built from is still the same.",
     )
     def intact(context: dg.AssetCheckExecutionContext, lake: Lake) -> dg.AssetCheckResult:
-        keys = _partitions(context, asset)
+        keys = partitions_of_run(context, asset)
         return _result(keys, *verification.survey(lake.root / below, name, keys, check_laws=False))
 
     @dg.asset_check(
@@ -39,13 +39,13 @@ def disk_checks(asset: dg.AssetsDefinition, below: str) -> list[dg.AssetChecksDe
         description="What must hold of the contents, recomputed from the published files.",
     )
     def lawful(context: dg.AssetCheckExecutionContext, lake: Lake) -> dg.AssetCheckResult:
-        keys = _partitions(context, asset)
+        keys = partitions_of_run(context, asset)
         return _result(keys, *verification.survey(lake.root / below, name, keys, check_bytes=False))
 
     return [intact, lawful]
 
 
-def _partitions(
+def partitions_of_run(
     context: dg.AssetCheckExecutionContext, asset: dg.AssetsDefinition
 ) -> Collection[str] | None:
     """The partitions of the run, None where it has none."""
@@ -53,10 +53,9 @@ def _partitions(
     if _PARTITION in tags:
         return [tags[_PARTITION]]
     if _RANGE[0] in tags and asset.partitions_def is not None:
-        return asset.partitions_def.get_partition_keys_in_range(
-            dg.PartitionKeyRange(*(tags[name] for name in _RANGE)),
-            dynamic_partitions_store=context.instance,
-        )
+        ends = dg.PartitionKeyRange(*(tags[name] for name in _RANGE))
+        with dg.partition_loading_context(dynamic_partitions_store=context.instance):
+            return asset.partitions_def.get_partition_keys_in_range(ends)
     return None
 
 

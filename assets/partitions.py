@@ -3,3 +3,4 @@
 import dagster as dg
 
 macroxue_drops = dg.DynamicPartitionsDefinition(name="macroxue_drops")
+macroxue_pools = dg.DynamicPartitionsDefinition(name="macroxue_pools")

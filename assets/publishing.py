@@ -65,8 +65,10 @@ def event_metadata(published: Published, preview: Preview = lambda _: {}) -> dic
     }
     if published.notes:
         metadata["notes"] = dg.MetadataValue.md("\n".join(f"* {note}" for note in published.notes))
-    for title, document in preview(published.folder).items():
-        metadata[title] = dg.MetadataValue.md(document)
+    documents = preview(published.folder)
+    if taken := set(documents) & set(record.counts):
+        raise ValueError(f"a document and a count of {record.asset} share the title {taken.pop()}")
+    metadata |= {title: dg.MetadataValue.md(text) for title, text in documents.items()}
     metadata |= record.counts
     metadata["bytes"] = sum(output.bytes for output in record.outputs)
     metadata["seconds"] = record.seconds

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import time
 import traceback
+from dataclasses import replace
 from pathlib import Path
 
-from gristmill import commit, durable, environment, locks, provenance, recording, space
+from gristmill import commit, deleting, durable, environment, locks, provenance, recording, space
 from gristmill.builds import (
     Attempt,
     Build,
@@ -44,8 +45,15 @@ def publish(build: Build) -> Published:
     Raises locks.Busy where another builder is at work, LawsBroken, InputChanged
     and DiskFull as they say, GristmillError where a folder without a record
     stands in the way, and whatever the builder raises. In every case what was
-    published before is untouched.
+    published before is untouched. Inputs that the build deletes go last, and a
+    kill before that is made up for by the next call.
     """
+    published = _publish(build)
+    deleted = deleting.delete_inputs(build.root, published.record)
+    return replace(published, notes=[*published.notes, *deleted])
+
+
+def _publish(build: Build) -> Published:
     slot = Slot.of(build)
     if not slot.work.exists() and (standing := _standing(build)):
         return standing
@@ -62,6 +70,8 @@ def _standing(build: Build) -> Published | None:
         return None
     record = provenance.read_record(build.record_path)
     if record.fingerprint != build.fingerprint or record.digest != record.computed_digest():
+        return None
+    if not set(build.deletes) <= set(record.deleted_inputs):
         return None
     if record.inputs_file and not _has_size(build, record.inputs_file):
         return None

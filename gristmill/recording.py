@@ -45,6 +45,7 @@ def write_record(build: Build, out: Path, summary: Summary, seconds: float) -> R
         tokenizer=build.tokenizer,
         outputs=outputs,
         counts=counts_of(summary),
+        deleted_inputs=list(build.deletes),
         libraries=environment.libraries(),
         seconds=round(seconds, 3),
         peak_memory_bytes=environment.peak_memory_bytes(),

@@ -28,11 +28,15 @@ def text_at(x: float, y: float, text: str, size: float, fill: str, more: str = "
     )
 
 
-def card(width: int, height: int, label: str, body: Sequence[str]) -> str:
-    """A whole SVG of this size with a rounded background; label: what a screen reader says."""
+def card(width: int, height: int, label: str, body: Sequence[str], scale: float = 1.0) -> str:
+    """A whole SVG with a rounded background, `width` by `height` units to draw on.
+
+    label: what a screen reader says. scale: pixels a unit, where it is shown.
+    """
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
-        f' viewBox="0 0 {width} {height}" role="img" {_FONT}><title>{escape(label)}</title>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width * scale:g}"'
+        f' height="{height * scale:g}" viewBox="0 0 {width} {height}" role="img"'
+        f" {_FONT}><title>{escape(label)}</title>"
         f'<rect width="{width}" height="{height}" rx="8" fill="{PAPER}"/>{"".join(body)}</svg>'
     )
 

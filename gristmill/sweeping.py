@@ -1,4 +1,4 @@
-"""What killed builds left behind: found and removed without starting a new build."""
+"""What is to go: leftovers of killed builds, and published artifacts that nobody wants."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gristmill import durable, locks
-from gristmill.builds import WORK
+from gristmill.builds import WORK, lock_of_slot
 
 
 def abandoned(root: Path) -> Iterator[Path]:
@@ -22,18 +22,27 @@ def abandoned(root: Path) -> Iterator[Path]:
 
 def sweep(slot: Path) -> None:
     """Remove a slot's staging folder and parts. Raises locks.Busy if a builder came."""
-    with locks.held(_lock_of(slot), slot.name):
+    with locks.held(lock_of_slot(slot), slot.name):
         durable.remove_tree(slot)
 
 
-def _lock_of(slot: Path) -> Path:
-    # A nested artifact (`outer+inner`) is built under the lock of the outer one.
-    return slot.parent.with_name("locks") / slot.name.split("+")[0]
+def withdraw(folder: Path) -> None:
+    """Remove the published artifact `folder`, which is gone at one rename.
+
+    Raises locks.Busy where a builder is at work on it. A kill in between leaves
+    a slot that `abandoned` finds.
+    """
+    slot = folder.parent / WORK / "slots" / folder.name
+    with locks.held(lock_of_slot(slot), folder.name):
+        durable.remove_tree(slot)
+        slot.mkdir(parents=True)
+        durable.place(folder, slot / "withdrawn")
+        durable.remove_tree(slot)
 
 
 def _is_held(slot: Path) -> bool:
     try:
-        with locks.held(_lock_of(slot), slot.name):
+        with locks.held(lock_of_slot(slot), slot.name):
             return False
     except locks.Busy:
         return True

@@ -70,12 +70,17 @@ def verify(
         # Laws read the files: ask them only of artifacts that are as recorded.
         bad = [Path(finding.path) for finding in findings]
         whole = [item for item in artifacts if not any(_holds(item, path) for path in bad)]
-        findings += _broken_laws(whole)
+        findings += _broken_laws(whole, data_root)
     return findings
 
 
 def _holds(artifact: _Artifact, path: Path) -> bool:
     return path == artifact.folder or artifact.folder in path.parents
+
+
+def count(path: Path) -> int:
+    """How many artifacts with a record are at or below `path`."""
+    return sum(1 for _ in _artifacts(path.absolute()))
 
 
 def survey(
@@ -95,7 +100,7 @@ def survey(
     artifacts = [item for item in _artifacts(path.absolute()) if _is_of(item, asset, partitions)]
     findings = _compare(artifacts, None, True, None) if check_bytes else []
     if check_laws:
-        findings += _broken_laws(artifacts)
+        findings += _broken_laws(artifacts, None)
     return len(artifacts), findings
 
 
@@ -105,6 +110,13 @@ def _is_of(artifact: _Artifact, asset: str, partitions: Collection[str] | None) 
         return record.asset == asset and (partitions is None or record.partition in partitions)
     except GristmillError:
         return True  # whose it is cannot be told: let the check name it
+
+
+def _own_root(artifact: _Artifact, record: Record) -> Path | None:
+    """The data root below which the artifact lies where its record says, None if it does not."""
+    folder, depth = artifact.folder, len(Path(record.artifact).parts)
+    root = folder.parents[depth - 1] if len(folder.parents) >= depth else None
+    return root if root is not None and root / record.artifact == folder else None
 
 
 def _compare(
@@ -121,11 +133,14 @@ def _compare(
             check.start(check_inputs)
         findings = [finding for check in checks for finding in check.findings()]
     for folder in sorted({item.folder for item in artifacts}):
-        findings += _unlisted(folder, [item for item in artifacts if item.folder == folder])
+        # Also of partitions that were not asked for: their files are not strays.
+        findings += _unlisted(
+            folder, [item for item in _artifacts(folder) if item.folder == folder]
+        )
     return findings
 
 
-def _broken_laws(artifacts: list[_Artifact]) -> list[Finding]:
+def _broken_laws(artifacts: list[_Artifact], data_root: Path | None) -> list[Finding]:
     findings = []
     for item in artifacts:
         try:
@@ -133,9 +148,15 @@ def _broken_laws(artifacts: list[_Artifact]) -> list[Finding]:
         except GristmillError as error:
             findings.append(Finding(str(item.record_path), "record", str(error)))
             continue
+        root = data_root or _own_root(item, record)
+        made_from = [
+            root / given.path
+            for given in record.inputs
+            if root is not None and given.path is not None and given.data_version is not None
+        ]
         findings += [
-            Finding(str(item.folder / violation.where), violation.law, violation.found)
-            for violation in laws.check(record.asset, item.folder, record.partition)
+            Finding(f"{item.folder}: {violation.where}", violation.law, violation.found)
+            for violation in laws.check(record.asset, item.folder, record.partition, made_from)
         ]
     return findings
 
@@ -204,7 +225,7 @@ class _Check:
             self._start_inputs(record)
 
     def _start_inputs(self, record: Record) -> None:
-        root = self._root or self._own_root(record)
+        root = self._root or _own_root(self._artifact, record)
         if root is None:
             self._report(
                 self._artifact.record_path,
@@ -213,12 +234,9 @@ class _Check:
                 "name the root, or leave the inputs out",
             )
             return
-        try:
-            inputs = provenance.read_inputs(record, self._artifact.record_path)
-        except (OSError, ValueError) as error:
-            self._report(self._artifact.record_path, "inputs list", str(error))
-            return
-        for item in inputs:
+        if not self._inputs_list_intact(record):
+            return  # reported with the outputs; what it lists now means nothing
+        for item in provenance.read_inputs(record, self._artifact.record_path):
             if item.path is None or item.path in record.deleted_inputs:
                 continue
             path = root / item.path
@@ -227,10 +245,14 @@ class _Check:
             else:
                 self._compare_version(path, item)
 
-    def _own_root(self, record: Record) -> Path | None:
-        folder, depth = self._artifact.folder, len(Path(record.artifact).parts)
-        root = folder.parents[depth - 1] if len(folder.parents) >= depth else None
-        return root if root is not None and root / record.artifact == folder else None
+    def _inputs_list_intact(self, record: Record) -> bool:
+        if record.inputs_file is None:
+            return True
+        try:
+            found = sha256_file(self._artifact.folder / record.inputs_file.path)
+        except OSError:
+            return False
+        return found == record.inputs_file.sha256
 
     def _compare_version(self, folder: Path, item: Input) -> None:
         try:

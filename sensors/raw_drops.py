@@ -8,7 +8,7 @@ import dagster as dg
 
 from assets.versions import DATA_VERSION
 from resources import Lake
-from sensors.settling import Arrival, Look, State, look
+from sensors.settling import FOLDER, Arrival, Look, Shape, State, look
 
 Event = dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation
 
@@ -24,7 +24,7 @@ class Inbox:
     raw_drop: the external asset that stands for the drops; an arrival is
         reported as its materialization, a refused folder as its observation.
     targets: the assets that a drop's run builds.
-    refuse: why a settled folder is no drop of this family, or None.
+    refuse: why a settled drop cannot be built, or None.
     """
 
     family: str
@@ -32,6 +32,7 @@ class Inbox:
     partitions: dg.DynamicPartitionsDefinition
     targets: Sequence[dg.AssetsDefinition]
     refuse: Callable[[Path], str | None]
+    shape: Shape = FOLDER
 
     @property
     def partitions_name(self) -> str:
@@ -55,7 +56,14 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
     )
     def watch(context: dg.SensorEvaluationContext, lake: Lake) -> dg.SensorResult:
         state = State.read(context.cursor)
-        found = look(lake.inbox(family), state, inbox.refuse, MOST_REQUESTS, LOOK_SECONDS)
+        found = look(
+            lake.inbox(family),
+            state,
+            inbox.refuse,
+            most=MOST_REQUESTS,
+            seconds=LOOK_SECONDS,
+            shape=inbox.shape,
+        )
         for refusal in found.refusals:
             context.log.warning(f"{refusal.key}: refused: {refusal.reason}")
         known = set(context.instance.get_dynamic_partitions(inbox.partitions_name))
@@ -84,7 +92,7 @@ def arrival_events(
     is stale; so it gets both, the observation first.
     """
     metadata = {
-        "path": dg.MetadataValue.path(arrival.folder),
+        "path": dg.MetadataValue.path(arrival.path),
         "files": arrival.files,
         "bytes": arrival.bytes,
     }

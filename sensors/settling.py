@@ -65,7 +65,7 @@ class Arrival:
     """A drop that has settled and is to be built. `run_key` names this very arrival."""
 
     key: str
-    folder: Path
+    path: Path
     signature: str
     files: int
     bytes: int
@@ -91,6 +91,27 @@ class Look:
 
 
 @dataclass(frozen=True)
+class Shape:
+    """What one drop is in an inbox: a folder, or a file of this ending, which its key lacks."""
+
+    ending: str | None = None
+
+    def key(self, entry: os.DirEntry[str]) -> str:
+        return entry.name.removesuffix(self.ending) if self.ending else entry.name
+
+    def refusal(self, entry: os.DirEntry[str]) -> str | None:
+        if self.ending is None:
+            return None if entry.is_dir() else "a drop is a folder: put the files into one"
+        if entry.is_file() and entry.name.endswith(self.ending):
+            return None
+        return f"only files that end in {self.ending} belong here"
+
+
+FOLDER = Shape()
+TOML = Shape(".toml")
+
+
+@dataclass(frozen=True)
 class _Seen:
     signature: str
     files: int
@@ -104,6 +125,7 @@ def look(
     refuse: Callable[[Path], str | None],
     most: int,
     seconds: float,
+    shape: Shape = FOLDER,
 ) -> Look:
     """Compare the drops in `inbox` with `state`, and bring `state` up to date.
 
@@ -111,47 +133,64 @@ def look(
     times in it and no file that a tool marks as unfinished. A settled drop that
     changes arrives anew.
 
-    refuse: the family's word at the door, why a settled folder is no drop of
-        its kind, or None.
+    refuse: the family's word at the door, why a settled drop cannot be built, or
+        None. It is asked again at each look until the drop is taken.
     most: arrivals in one look; the others come in the next.
     seconds: after this long the look stops, and the next one goes on from there.
     """
     found = Look()
     deadline = time.monotonic() + seconds
-    entries = {entry.name: entry for entry in _entries(inbox)}
+    entries = {shape.key(entry): entry for entry in _entries(inbox)}
     _forget(state, set(entries))
     for name in _from(sorted(entries), state.resume):
         if time.monotonic() > deadline or len(found.arrivals) >= most:
             state.resume = name
             return found
-        _look_at(entries[name], state, refuse, found)
+        try:
+            _look_at(name, entries[name], shape, state, refuse, found)
+        except FileNotFoundError:
+            # Removed between the listing and the look: the next one sees what is left.
+            found.arriving.append(name)
+        except OSError as error:
+            # One drop that cannot be read must not hold up all the others.
+            _refuse(state, found, name, "unreadable", _unreadable(error))
     state.resume = ""
     return found
 
 
-def at_hand(inbox: Path, refuse: Callable[[Path], str | None]) -> Look:
+def at_hand(inbox: Path, refuse: Callable[[Path], str | None], shape: Shape = FOLDER) -> Look:
     """All drops that lie in `inbox` now, taken as complete because a person says so."""
     found = Look()
     for entry in sorted(_entries(inbox), key=lambda item: item.name):
-        key, folder = entry.name, Path(entry.path)
-        if reason := keys.refusal(key) or _no_folder(entry) or refuse(folder):
-            found.refusals.append(Refusal(key, reason, is_new=True))
+        key, path = shape.key(entry), Path(entry.path)
+        try:
+            reason = keys.refusal(key) or shape.refusal(entry) or refuse(path)
+            if reason is not None:
+                found.refusals.append(Refusal(key, reason, is_new=True))
+                continue
+            seen = _survey(path)
+        except OSError as error:
+            found.refusals.append(Refusal(key, _unreadable(error), is_new=True))
             continue
-        seen = _survey(folder)
         found.arrivals.append(
-            Arrival(key, folder, seen.signature, seen.files, seen.bytes, run_key="")
+            Arrival(key, path, seen.signature, seen.files, seen.bytes, run_key="")
         )
     return found
 
 
 def _look_at(
-    entry: os.DirEntry[str], state: State, refuse: Callable[[Path], str | None], found: Look
+    key: str,
+    entry: os.DirEntry[str],
+    shape: Shape,
+    state: State,
+    refuse: Callable[[Path], str | None],
+    found: Look,
 ) -> None:
-    key, folder = entry.name, Path(entry.path)
-    if (reason := keys.refusal(key)) or (reason := _no_folder(entry)):
+    path = Path(entry.path)
+    if reason := keys.refusal(key) or shape.refusal(entry):
         _refuse(state, found, key, "name", reason)
         return
-    seen = _survey(folder)
+    seen = _survey(path)
     if state.settled.get(key) == seen.signature:
         return
     before = state.waiting.get(key)
@@ -160,14 +199,18 @@ def _look_at(
             state.waiting[key] = Waiting(seen.signature, time.time_ns() // 1_000_000)
         found.arriving.append(key)
         return
-    if reason := refuse(folder):
+    if reason := refuse(path):
         _refuse(state, found, key, seen.signature, reason)
         return
     del state.waiting[key]
     state.refused.pop(key, None)
     state.settled[key] = seen.signature
     run_key = f"{key}:{seen.signature}:{before.since}"
-    found.arrivals.append(Arrival(key, folder, seen.signature, seen.files, seen.bytes, run_key))
+    found.arrivals.append(Arrival(key, path, seen.signature, seen.files, seen.bytes, run_key))
+
+
+def _unreadable(error: OSError) -> str:
+    return f"{error.filename}: cannot be read: {error.strerror}"
 
 
 def _refuse(state: State, found: Look, key: str, signature: str, reason: str) -> None:
@@ -197,20 +240,17 @@ def _entries(inbox: Path) -> list[os.DirEntry[str]]:
         return [entry for entry in entries if not entry.name.startswith(".")]
 
 
-def _no_folder(entry: os.DirEntry[str]) -> str | None:
-    return None if entry.is_dir() else "a drop is a folder: put the files into one"
-
-
-def _survey(folder: Path) -> _Seen:
-    """Names, sizes and times of all files below, as one signature of 16 hex digits."""
+def _survey(path: Path) -> _Seen:
+    """Names, sizes and times of a drop's files, as one signature of 16 hex digits."""
     lines: list[str] = []
     size = 0
     unfinished = None
-    for path, stat in _walk(folder, ""):
-        lines.append(f"{path}\0{stat.st_size}\0{stat.st_mtime_ns}")
+    files = _walk(path, "") if path.is_dir() else [("", path.stat())]
+    for name, stat in files:
+        lines.append(f"{name}\0{stat.st_size}\0{stat.st_mtime_ns}")
         size += stat.st_size
-        if path.endswith(_UNFINISHED):
-            unfinished = path
+        if name.endswith(_UNFINISHED):
+            unfinished = name
     text = "\n".join(sorted(lines)).encode(errors="surrogateescape")
     return _Seen(hashlib.sha256(text).hexdigest()[:16], len(lines), size, unfinished)
 
@@ -223,6 +263,12 @@ def _walk(folder: str | Path, prefix: str) -> Iterator[tuple[str, os.stat_result
                     yield from _walk(entry.path, f"{prefix}{entry.name}/")
                 else:
                     yield prefix + entry.name, entry.stat()
-            except FileNotFoundError:
+            except OSError as error:
+                if entry.is_symlink():
+                    # A link that leads nowhere stays so; what it is for is the family's business.
+                    yield prefix + entry.name, entry.stat(follow_symlinks=False)
+                    continue
+                if not isinstance(error, FileNotFoundError):
+                    raise
                 # Renamed or removed between the listing and the look: still arriving.
                 yield f"{prefix}{entry.name}.tmp", os.stat_result((0,) * 10)

@@ -50,6 +50,9 @@ class PackConfig:
         the whole run aside with its reason and packs the others.
     quarantine_share: most runs that may be set aside, as a share of those found.
     enum_form: "list" (index -> name) or "object" (the Rust packer's name -> id).
+    game_laws: whether a game that was not played by the rules of 2048 keeps the
+        pack from being published ("refuse"), or is only reported by the check
+        ("warn"). `pack` itself does not judge games.
     workers: processes; 0 decides by the drop's size and the machine's processors.
     """
 
@@ -58,6 +61,9 @@ class PackConfig:
     on_error: Literal["strict", "quarantine"] = "strict"
     quarantine_share: float = 0.05
     enum_form: EnumForm = "list"
+    game_laws: Literal["refuse", "warn"] = field(
+        default="refuse", metadata={"affects_output": False}
+    )
     workers: int = field(default=0, metadata={"affects_output": False})
 
     def __post_init__(self) -> None:
@@ -65,6 +71,7 @@ class PackConfig:
             ("layout", ("aligned48", "packed46")),
             ("on_error", ("strict", "quarantine")),
             ("enum_form", ("list", "object")),
+            ("game_laws", ("refuse", "warn")),
         ):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {allowed}, not {getattr(self, name)!r}")

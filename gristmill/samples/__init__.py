@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def write_samples(data_root: Path) -> list[Path]:
-    """Write the sample drops of every family under `<data_root>/drops`; return their folders.
+    """Write the sample drops of every family under `<data_root>/drops`; return where they lie.
 
     A drop that is there already is left as it is. A new one appears whole: it
     is written into a hidden folder beside its place and renamed.
@@ -30,4 +30,10 @@ def write_samples(data_root: Path) -> list[Path]:
             made.rename(drop)
         finally:
             shutil.rmtree(scratch)
-    return drops
+    pool = data_root / "drops" / "pools" / "samples.toml"
+    if not pool.exists():
+        pool.parent.mkdir(parents=True, exist_ok=True)
+        scratch_pool = pool.with_name(f".{pool.name}")
+        scratch_pool.write_text('members = ["sample_d6", "sample_d7"]\n')
+        scratch_pool.rename(pool)
+    return [*drops, pool]

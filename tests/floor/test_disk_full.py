@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -42,11 +43,11 @@ def _fill_from_workers(attempt: Attempt) -> Summary:
 
 def _fill_database(attempt: Attempt) -> Summary:
     attempt.out.mkdir()
-    connection = sqlite3.connect(attempt.out / "metadata.db")
-    connection.execute("create table rows (data blob)")
-    for _ in range(1000):
-        connection.execute("insert into rows values (zeroblob(1048576))")
-        connection.commit()
+    with closing(sqlite3.connect(attempt.out / "metadata.db")) as connection:
+        connection.execute("create table rows (data blob)")
+        for _ in range(1000):
+            connection.execute("insert into rows values (zeroblob(1048576))")
+            connection.commit()
     return Summary(files={})
 
 
@@ -144,7 +145,7 @@ def test_other_errors_are_not_told_as_a_full_disk(tmp_path: Path) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "drops/a")
 
     def misuse(attempt: Attempt) -> Summary:
-        sqlite3.connect(":memory:").execute("select 1 from nothing")
+        sqlite3.connect(":memory:").execute("select 1 from absent")
         raise AssertionError
 
     with pytest.raises(PermissionError):

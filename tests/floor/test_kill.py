@@ -11,8 +11,8 @@ from tests.floor.killing import Kill, Killer, kills_at_every_place
 from tests.floor.scenarios import SCENARIOS
 
 # Workers take most of the time and do the same whatever is committed, so the
-# short matrix has them in one scenario of each kind of folder.
-WITH_WORKERS = {"fresh", "shared replace"}
+# short matrix has them in one scenario.
+WITH_WORKERS = {"replace"}
 
 
 def _kill_all(killer: Killer, kills: Iterable[Kill], workers: int) -> list[str]:

@@ -21,6 +21,11 @@ ROW = re.compile(
     rb'(?:,"trace":\{.*\})?\}'.replace(b"N", rb"(?:null|-?\d+\.\d{6})")
 )
 
+META_KEYS = (
+    *("seed", "depth", "game_index", "steps_file", "num_moves", "score"),
+    *("max_tile", "max_rank", "sum_tile", "seconds"),
+)
+
 
 @pytest.fixture(scope="module")
 def drops(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
@@ -99,18 +104,7 @@ def test_the_raw_form(drops: list[Path]) -> None:
             assert path.read_bytes()[:8] == b"\x1f\x8b\x08\x00\x00\x00\x00\x00"
         for path in metas(drop):
             meta, lines = read(path)
-            assert list(meta) == [
-                "seed",
-                "depth",
-                "game_index",
-                "steps_file",
-                "num_moves",
-                "score",
-                "max_tile",
-                "max_rank",
-                "sum_tile",
-                "seconds",
-            ]
+            assert tuple(meta) == META_KEYS
             assert all(ROW.fullmatch(line) for line in lines)
             assert all((b'"trace"' in line) == (drop is legacy) for line in lines)
             stem = path.name.split(".")[0]
