@@ -56,7 +56,7 @@ class Inbox:
 
 
 def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
-    """A sensor over `drops/<family>/`: a folder that has settled becomes a partition and a run."""
+    """A sensor over `drops/<family>/`: a drop that has settled becomes a partition and a run."""
     family = inbox.family
 
     @dg.sensor(
@@ -65,9 +65,9 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
         minimum_interval_seconds=INTERVAL_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=(
-            f"Watches drops/{family}/. A drop whose files keep their names, sizes and times "
-            "for two looks in a row becomes a partition, and its run starts. A drop that is "
-            "replaced is built again. What cannot be a drop is reported with the reason."
+            f"Watches drops/{family}/. {inbox.shape.settles} becomes a partition, and its run "
+            "starts. A drop that is replaced is built again. What cannot be a drop, or not yet, is "
+            "reported with the reason."
         ),
     )
     def watch(context: dg.SensorEvaluationContext, lake: Lake) -> dg.SensorResult:

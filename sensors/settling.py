@@ -101,6 +101,14 @@ class Shape:
     endings: tuple[str, ...] = ()
     key_in: Callable[[str], str | None] | None = None
 
+    @property
+    def settles(self) -> str:
+        """When a drop of this shape has arrived, in words."""
+        if not self.endings:
+            return "A folder whose files keep their names, sizes and times for two looks in a row"
+        named = " or ".join(self.endings)
+        return f"A {named} file that keeps its size and time for two looks in a row"
+
     def key(self, entry: os.DirEntry[str]) -> str:
         if self.key_in is not None:
             return self.key_in(entry.name) or entry.name

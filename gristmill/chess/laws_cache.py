@@ -15,7 +15,8 @@ import numpy as np
 from gristmill.chess import rows
 from gristmill.chess.config import SPLITS, CacheConfig
 from gristmill.chess.laws import read_json, relative
-from gristmill.chess.splice_cache import LAYOUT, MANIFEST, PATHS, sample_parts
+from gristmill.chess.sample_arrays import LAYOUT, sample_parts
+from gristmill.chess.splice_cache import MANIFEST, PATHS
 from gristmill.chess.vocabulary import VOCABULARY, moves_in
 from gristmill.contract import BadInput, Violation
 from gristmill.parts import sha256_file

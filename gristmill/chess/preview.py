@@ -53,7 +53,8 @@ def distributions(profile: Mapping[str, Any]) -> str:
     winners, phases = profile["winners"], profile["phases"]
     names = (("W", "White"), ("D", "draw"), ("B", "Black"), ("?", "other"))
     results = [(name, winners.get(key, 0)) for key, name in names]
-    by_phase = [(name, phases.get(name, 0)) for name in PHASES if phases.get(name, 0)]
+    # The whole words would run into each other below their bars.
+    by_phase = [(name.removesuffix("game"), phases[name]) for name in PHASES if phases.get(name, 0)]
     games, plies = f"{profile['games']:,} games", f"{profile['plies']:,} plies"
     return "\n\n".join(
         (

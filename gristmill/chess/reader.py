@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from gristmill.chess import rows
 from gristmill.chess.config import SPLITS, CacheConfig
-from gristmill.chess.splice_cache import FOLDER, LAYOUT, MANIFEST, sample_arrays
+from gristmill.chess.sample_arrays import LAYOUT, sample_arrays
+from gristmill.chess.splice_cache import FOLDER, MANIFEST
 from gristmill.chess.vocabulary import moves_in
 from gristmill.contract import BadInput, GristmillError
 from gristmill.parts import sha256_file

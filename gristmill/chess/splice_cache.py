@@ -1,26 +1,25 @@
 """A game dataset to its runtime splice cache: parallel arrays, one element a sample.
 
-Spec section 3. With the dataset's sidecar the arrays are gathered from phase
-codes and row offsets, without a look at the moves; else the games are replayed.
+Spec section 3. The arrays themselves are `sample_arrays`'; here they become
+files with a manifest.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gristmill.chess import rows, sidecar, splice
-from gristmill.chess.blocks import RowShare, read_block, shares
+from gristmill.chess import rows, sidecar
 from gristmill.chess.config import SPLITS, CacheConfig
-from gristmill.chess.sections import Made, Sinks, clear_scratch, grind, scratch
+from gristmill.chess.sample_arrays import LAYOUT, make_samples, sample_tasks
+from gristmill.chess.sections import Sinks, clear_scratch, grind, scratch
 from gristmill.chess.vocabulary import write_vocabulary
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.parts import PartStore, sha256_file
@@ -28,14 +27,6 @@ from gristmill.parts import PartStore, sha256_file
 # Raised when the bytes that this builder makes change.
 CODE_VERSION = "1"
 FOLDER, MANIFEST, PATHS = "runtime_splice_cache", "manifest.json", "paths.json"
-# File name -> dtype, in the order of the manifest.
-LAYOUT = {
-    "path_ids.u32.bin": "<u4",
-    "offsets.u64.bin": "<u8",
-    "splice_indices.u32.bin": "<u4",
-    "sample_phase_ids.u8.bin": "|u1",
-}
-_SHARE_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -46,101 +37,6 @@ class CacheSummary(Summary):
     samples: Mapping[str, int]
     phases: Mapping[str, int]
     vocabulary_size: int
-
-
-@dataclass(frozen=True)
-class _Task:
-    """Games of one split: lines of its file, or (sidecar, cap 0) a range of records."""
-
-    split: str
-    share: RowShare
-    games: int
-    config: CacheConfig
-
-
-def _arrays(
-    row: NDArray[np.uint64],
-    plies: NDArray[np.int64],
-    codes: NDArray[np.uint8],
-    kept: NDArray[np.int64],
-    indices: NDArray[np.int64],
-) -> Made:
-    begins = np.cumsum(plies) - plies
-    phases = codes[np.repeat(begins, kept) + indices] & 3
-    sections = {
-        "path_ids.u32.bin": bytes(4 * len(indices)),
-        "offsets.u64.bin": np.repeat(row, kept).astype("<u8").tobytes(),
-        "splice_indices.u32.bin": indices.astype("<u4").tobytes(),
-        "sample_phase_ids.u8.bin": phases.tobytes(),
-    }
-    summary = {
-        "games": len(row),
-        "samples": len(indices),
-        "phases": np.bincount(phases, minlength=4).tolist(),
-    }
-    return sections, summary
-
-
-def _make(task: _Task) -> Made:
-    config, share = task.config, task.share
-    if task.games >= 0 and share.sidecar:
-        records = share.sidecar.records(share.first, task.games)
-        plies = records["plies"].astype(np.int64)
-        codes = share.sidecar.phases(share.ply, int(plies.sum()))
-        kept = splice.counts(plies, config.min_context, config.min_target)
-        return _arrays(records["row"], plies, codes, kept, splice.ranges(kept, config.min_context))
-    block = read_block(share)
-    plies = block.records["plies"].astype(np.int64)
-    kept, indices = splice.capped(
-        splice.counts(plies, config.min_context, config.min_target),
-        config.min_context,
-        config.max_samples_per_game,
-        block.ids() if config.max_samples_per_game else [""] * len(plies),
-        config.seed,
-        splice.runtime_order,
-    )
-    return _arrays(block.records["row"], plies, block.codes, kept, indices)
-
-
-def _tasks(
-    dataset: Path, split: str, config: CacheConfig, replay: bool = False
-) -> Iterator[tuple[str, _Task]]:
-    """One split's tasks; `replay` leaves the sidecar aside."""
-    path = dataset / f"{split}.jsonl"
-    beside = None if replay else sidecar.Sidecar.open(dataset, split)
-    if beside and not config.max_samples_per_game:
-        for first, ply, records in beside.blocks(config.share_games):
-            share = RowShare(path, 0, 0, beside, first, ply)
-            yield f"{split}_{first:012d}", _Task(split, share, len(records), config)
-        return
-    for share in shares(path, _SHARE_BYTES, beside):
-        yield f"{split}_{share.start:014d}", _Task(split, share, -1, config)
-
-
-def sample_parts(
-    dataset: Path, split: str, config: CacheConfig, replay: bool = False
-) -> Iterator[Made]:
-    """A split's samples in order, made anew: the arrays of LAYOUT as bytes, part by part.
-
-    With `replay` every game is replayed from its moves, sidecar or not.
-    """
-    for _, task in _tasks(dataset, split, config, replay):
-        yield _make(task)
-
-
-def sample_arrays(
-    dataset: Path, split: str, config: CacheConfig
-) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint8]]:
-    """Offsets, splice indices and phase ids of all samples of a split, in memory."""
-    names = list(LAYOUT)[1:]
-    pieces: dict[str, list[bytes]] = {name: [] for name in names}
-    for sections, _ in sample_parts(dataset, split, config):
-        for name in names:
-            pieces[name].append(bytes(sections[name]))
-    offsets, indices, phases = (
-        np.frombuffer(b"".join(pieces[name]), LAYOUT[name]) for name in names
-    )
-    return offsets, indices, phases
 
 
 def _source(dataset: Path, split: str, noted: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,7 +61,9 @@ def _build_split(
     dataset, out, split, published = task
     counts: dict[str, Any] = {"games": 0, "samples": 0, "phases": [0, 0, 0, 0]}
     with Sinks({name: out / split / name for name in LAYOUT}) as sinks:
-        for pieces, part in grind(_make, _tasks(dataset, split, config), config.workers, store):
+        for pieces, part in grind(
+            make_samples, sample_tasks(dataset, split, config), config.workers, store
+        ):
             for name, piece in pieces:
                 sinks.write(name, piece)
             counts["games"] += part["games"]

@@ -20,8 +20,8 @@ from gristmill.chess import (
     validate,
 )
 from gristmill.chess.config import SPLITS
+from gristmill.chess.sample_arrays import LAYOUT
 from gristmill.chess.sections import _into_store
-from gristmill.chess.splice_cache import LAYOUT
 from gristmill.contract import BadInput
 from gristmill.parts import PartStore
 from tests.chess import plain

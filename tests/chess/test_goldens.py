@@ -18,8 +18,8 @@ from gristmill.chess import (
     validate,
 )
 from gristmill.chess.config import SPLITS
+from gristmill.chess.sample_arrays import LAYOUT
 from gristmill.chess.splice import capped, counts, legacy_order, runtime_order
-from gristmill.chess.splice_cache import LAYOUT
 from gristmill.chess.splits import deal
 
 

@@ -13,7 +13,7 @@ import pytest
 from gristmill.chess import ValidateConfig, validate
 from gristmill.chess.harvest import Harvest, ShareTask, harvest_share
 from gristmill.chess.odd import take_odd
-from gristmill.chess.oracle import read_game
+from gristmill.chess.oracle import MissingOracle, read_game
 from gristmill.chess.pgn import Odd, plan
 from gristmill.contract import BadInput
 from tests.chess import plain
@@ -207,6 +207,17 @@ def test_games_are_read_by_windows_where_nothing_shows_their_start(
     for window in (1 << 20, 7_001):
         monkeypatch.setattr("gristmill.chess.pgn._WINDOW", window)
         same_as_plain(pgn, tmp_path, share_bytes=window)
+
+
+def test_plain_months_need_no_python_chess(
+    month: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "chess", None)
+    assert validate([month], tmp_path / "plain").oracle_games == 0
+    pgn = tmp_path / "odd.pgn"
+    pgn.write_text('[Event "E"]\n\n1. e2e4 e7e5 *\n\n')
+    with pytest.raises(MissingOracle, match=r"pip install 'gristmill\[chess\]'"):
+        validate([pgn], tmp_path / "odd")
 
 
 def test_importing_the_package_is_cheap() -> None:
