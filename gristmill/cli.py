@@ -57,6 +57,11 @@ def tokenizers(data_root: Path) -> None:
         click.echo(f"{path}  {path.stat().st_size:,} bytes, sha256 as pinned")
 
 
+split_option = click.option(
+    "--split", type=click.Choice(["train", "val", "test"]), help="Of a chess folder; train."
+)
+
+
 @main.command()
 @click.argument("root", type=click.Path(file_okay=False, path_type=Path))
 def samples(root: Path) -> None:
@@ -72,11 +77,23 @@ def samples(root: Path) -> None:
 @click.argument("n", type=int, default=0)
 @click.option("--run", type=int, help="Show this run from start to end, instead of row N.")
 @click.option("--step", type=int, help="Show only the step of --run that has this step_index.")
-def show(path: Path, n: int, run: int | None, step: int | None) -> None:
-    """Show sample N of the artifact at PATH, from 0: of a pack or a pool, the step in row N."""
+@split_option
+@click.option("--ply", type=int, help="Of a chess game, the position after so many plies.")
+def show(
+    path: Path, n: int, run: int | None, step: int | None, split: str | None, ply: int | None
+) -> None:
+    """Show sample N of the artifact at PATH, from 0.
+
+    Of a pack or a pool the step in row N; of validated chess games or a game
+    dataset game N, of a splice cache or splices sample N.
+    """
+    if (path / "valid_games.jsonl").is_file() or any(path.glob("train*")):
+        _show_chess(path, n, split or "train", ply)
+        return
     if not ((path / "metadata.db").is_file() and (path / "valuation_types.json").is_file()):
         raise click.UsageError(
-            f"{path} is no pack of 2048 steps: it has no metadata.db and valuation_types.json"
+            f"{path} is no pack of 2048 steps, for it has no metadata.db and "
+            "valuation_types.json, and no folder of chess games"
         )
     if step is not None and run is None:
         raise click.UsageError("--step needs --run")
@@ -93,6 +110,16 @@ def show(path: Path, n: int, run: int | None, step: int | None) -> None:
     else:
         for found in pack.run_steps(run, _STEPS_OF_A_RUN):
             console.print(step_text(found))
+
+
+def _show_chess(path: Path, n: int, split: str, ply: int | None) -> None:
+    from rich.console import Console
+
+    from gristmill.chess.terminal import kind_of, shown
+
+    if kind_of(path) is None:
+        raise click.UsageError(f"{path} holds neither games nor samples of chess")
+    Console().print(shown(path, n, split, ply))
 
 
 @main.command()
@@ -128,11 +155,24 @@ def verify(path: Path, data_root: Path | None, no_inputs: bool, no_laws: bool) -
 
 @main.command()
 @click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.argument("run", type=int)
-def trace(path: Path, run: int) -> None:
-    """Say from which raw files RUN of the artifact at PATH came, with their sha256."""
+@click.argument("what")
+@split_option
+def trace(path: Path, what: str, split: str | None) -> None:
+    """Say from which raw files WHAT of the artifact at PATH came, with their sha256.
+
+    WHAT is a run of a 2048 pack, or the row or id of a chess game, for which the
+    byte offset in the PGN is told.
+    """
     import orjson
 
+    from gristmill.chess.terminal import kind_of, told
+
+    if kind_of(path) in ("validated", "dataset"):
+        click.echo("\n".join(told(path, what, split)))
+        return
+    if not what.isdigit():
+        raise click.UsageError(f"{what!r} is no number of a run")
+    run = int(what)
     table = path / "trace.jsonl"
     if not table.is_file():
         raise click.UsageError(f"{path} has no trace.jsonl")
