@@ -1,0 +1,147 @@
+"""What must hold of a finished pack, checked from its files alone.
+
+Laws of single rows and of the tables stand here. Each yields what breaks it,
+with the first place found, and never stops the laws after it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from gristmill.contract import BadInput, Violation
+from gristmill.macroxue.board_eval import board_eval
+from gristmill.macroxue.metadata import Run, read_runs
+from gristmill.macroxue.rows import Rows, as_bytes, decode_boards
+from gristmill.macroxue.shards import open_steps, step_files
+from gristmill.macroxue.valuation_types import read_valuation_types
+
+_PIECE = 1 << 18
+_SAMPLE = 1 << 14
+
+
+def pack_laws(path: Path) -> Iterator[Violation]:
+    """Every law of a pack of ours: its files, runs, rows, enum and trace (spec 2 to 5)."""
+    try:
+        files = step_files(path)
+        shards = [open_steps(file) for file in files]
+        runs = read_runs(path / "metadata.db")
+        names = read_valuation_types(path / "valuation_types.json")
+    except BadInput as error:
+        yield Violation("files_open", error.file, error.rule)
+        return
+    yield from shard_laws(files, shards)
+    yield from run_laws(files, shards, runs)
+    for file, rows in zip(files, shards, strict=True):
+        yield from row_laws(file.name, rows, len(names))
+        yield from eval_law(file.name, rows)
+    yield from trace_laws(path / "trace.jsonl", runs)
+
+
+def shard_laws(files: list[Path], shards: list[Rows]) -> Iterator[Violation]:
+    """One layout; numbers 0, 1, 2, ...; every shard full but the last, none empty."""
+    for i, (file, rows) in enumerate(zip(files, shards, strict=True)):
+        if rows.dtype != shards[0].dtype:
+            yield Violation("one_layout", file.name, f"{rows.dtype.itemsize} bytes a row")
+        if file.name not in ("steps.npy", f"steps-{i:05d}.npy"):
+            yield Violation("shards_numbered", file.name, f"stands at place {i}")
+        last = i == len(files) - 1
+        if len(rows) == 0 or (not last and len(rows) != len(shards[0])):
+            yield Violation("shards_full", file.name, f"{len(rows)} rows")
+        if len(rows) > len(shards[0]):
+            yield Violation("shards_full", file.name, f"{len(rows)} rows, more than the first")
+
+
+def run_laws(files: list[Path], shards: list[Rows], runs: list[Run]) -> Iterator[Violation]:
+    """Ids are 0, 1, 2, ...; rows stand run by run in that order, as many as `runs` says."""
+    total = sum(len(rows) for rows in shards)
+    ends = np.cumsum([run.steps for run in runs], dtype=np.int64)
+    if [run.id for run in runs] != list(range(len(runs))):
+        yield Violation("run_ids", "metadata.db", "ids are not 0, 1, 2, ... without gaps")
+    if not runs or ends[-1] != total:
+        said = int(ends[-1]) if runs else 0
+        yield Violation("row_total", "metadata.db", f"runs say {said} steps, files have {total}")
+        return
+    base = 0
+    for file, rows in zip(files, shards, strict=True):
+        for at in range(0, len(rows), _PIECE):
+            found = rows["run_id"][at : at + _PIECE]
+            places = np.arange(base + at, base + at + len(found))
+            wrong = np.flatnonzero(found != np.searchsorted(ends, places, "right"))
+            if len(wrong):
+                row = at + int(wrong[0])
+                place = f"{file.name} row {row}"
+                yield Violation("runs_contiguous", place, f"run_id {int(rows['run_id'][row])}")
+                return
+        base += len(rows)
+
+
+def row_laws(name: str, rows: Rows, kinds: int) -> Iterator[Violation]:
+    """Columns hold what they may; EVs are numbers, and 0 where their legal bit is clear."""
+    bits = np.arange(4, dtype=np.uint8)
+    cells = np.uint64(4) * np.arange(15, -1, -1, dtype=np.uint64)
+    broken: set[str] = set()
+    for at in range(0, len(rows), _PIECE):
+        piece = rows[at : at + _PIECE]
+        masked = np.flatnonzero(piece["tile_65536_mask"])
+        nibbles = (piece["board"][masked, None] >> cells) & np.uint64(15)
+        marked = (piece["tile_65536_mask"][masked, None] >> np.arange(16, dtype=np.uint16)) & 1
+        capped = np.ones(len(piece), bool)
+        capped[masked] = ((marked == 0) | (nibbles == 15)).all(axis=1)
+        legal = (piece["ev_legal"][:, None] >> bits) & 1
+        evs = piece["branch_evs"]
+        checks = {
+            "move_dir": piece["move_dir"] < 4,
+            "valuation_type": piece["valuation_type"] < kinds,
+            "ev_legal": piece["ev_legal"] < 16,
+            "tile_65536_mask": capped,
+            "branch_evs": (~np.isnan(evs) & ((legal == 1) | (evs == 0))).all(axis=1),
+        }
+        if rows.dtype.itemsize == 48:
+            checks["padding"] = (as_bytes(piece)[:, 26:28] == 0).all(axis=1)
+        for column, good in checks.items():
+            if column not in broken and not good.all():
+                broken.add(column)
+                row = at + int(np.flatnonzero(~good)[0])
+                yield Violation(f"row_{column}", f"{name} row {row}", str(rows[row]))
+
+
+def eval_law(name: str, rows: Rows) -> Iterator[Violation]:
+    """board_eval is what the formula gives, on rows spread evenly over the file.
+
+    Boards with a tile above 32768 are left out: their true ranks are not kept
+    (spec 2.5), so their score cannot be worked out again.
+    """
+    places = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _SAMPLE)).astype(np.int64))
+    sample = rows[places]
+    plain = sample["tile_65536_mask"] == 0
+    sample, places = sample[plain], places[plain]
+    expected = board_eval(decode_boards(sample["board"], sample["tile_65536_mask"]))
+    wrong = np.flatnonzero(expected != sample["board_eval"])
+    if len(wrong):
+        first = int(wrong[0])
+        found = f"{int(sample['board_eval'][first])}, the formula gives {int(expected[first])}"
+        yield Violation("board_eval", f"{name} row {int(places[first])}", found)
+
+
+def trace_laws(path: Path, runs: list[Run]) -> Iterator[Violation]:
+    """trace.jsonl has one line a run, in order, with its rows, first row and both digests."""
+    try:
+        lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+    except (OSError, ValueError) as error:
+        yield Violation("trace", path.name, f"cannot be read: {error}")
+        return
+    if len(lines) != len(runs):
+        yield Violation("trace", path.name, f"{len(lines)} lines for {len(runs)} runs")
+        return
+    first_row = 0
+    for number, (line, run) in enumerate(zip(lines, runs, strict=True), 1):
+        place = (line.get("run_id"), line.get("rows"), line.get("first_row"))
+        hashes = [line.get(key, "") for key in ("meta_sha256", "steps_sha256")]
+        if place != (run.id, run.steps, first_row) or any(len(text) != 64 for text in hashes):
+            yield Violation("trace", f"{path.name} line {number}", f"does not tell of run {run}")
+            return
+        first_row += run.steps

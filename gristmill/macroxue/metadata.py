@@ -1,0 +1,120 @@
+"""metadata.db of a pack: its runs and its session keys, written and read.
+
+The other table of a pack, valuation_types.json, is in `valuation_types.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from gristmill.contract import BadInput
+
+# Spec 5.1: column names, types and constraints as every reader of packs expects them.
+_SCHEMA = (
+    "CREATE TABLE runs (id INTEGER PRIMARY KEY, seed BIGINT NOT NULL, steps INT NOT NULL,"
+    " max_score INT NOT NULL, highest_tile INT NOT NULL)",
+    "CREATE TABLE session (meta_key TEXT PRIMARY KEY, meta_value TEXT NOT NULL)",
+)
+
+
+def signed64(value: int) -> int:
+    """An unsigned 64-bit number as SQLite stores it: 2**63+9 -> -9223372036854775799."""
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
+@dataclass(frozen=True)
+class Run:
+    """One row of `runs`: id = run_id, seed and max_score as signed 64-bit, steps = rows."""
+
+    id: int
+    seed: int
+    steps: int
+    max_score: int
+    highest_tile: int
+
+
+def write_metadata(path: Path, runs: Iterable[Run], session: Mapping[str, str]) -> None:
+    """Write a new metadata.db in one transaction; session keys in sorted order.
+
+    The seed asks for WAL; a database left in that mode cannot be opened on a
+    read-only mount, so this one is in journal mode DELETE and has no side files.
+    """
+    if path.exists():
+        raise FileExistsError(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("PRAGMA page_size=4096")
+        db.execute("PRAGMA journal_mode=DELETE")
+        # Whoever publishes the folder makes it durable as a whole.
+        db.execute("PRAGMA synchronous=OFF")
+        db.execute("BEGIN")
+        for statement in _SCHEMA:
+            db.execute(statement)
+        db.executemany(
+            "INSERT INTO runs (id, seed, steps, max_score, highest_tile) VALUES (?, ?, ?, ?, ?)",
+            ((run.id, run.seed, run.steps, run.max_score, run.highest_tile) for run in runs),
+        )
+        db.executemany(
+            "INSERT INTO session (meta_key, meta_value) VALUES (?, ?)", sorted(session.items())
+        )
+        db.execute("COMMIT")
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open without creating locks, journals or the file itself; sqlite errors name the file."""
+    if not path.is_file():
+        raise BadInput(path, "there is no such file: a pack needs its metadata.db")
+    wal = path.with_name(path.name + "-wal")
+    if wal.exists() and wal.stat().st_size:
+        raise BadInput(
+            wal,
+            "rows are still in the write-ahead log: open the database once with sqlite3 and run"
+            " PRAGMA wal_checkpoint(TRUNCATE)",
+        )
+    try:
+        # immutable=1 lets a database in WAL mode (the peer's) be read on a read-only mount.
+        uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+        with closing(sqlite3.connect(uri, uri=True)) as db:
+            yield db
+    except sqlite3.Error as error:
+        raise BadInput(path, f"SQLite cannot read it: {error}") from error
+
+
+def read_runs(path: Path) -> list[Run]:
+    """Every row of `runs` by ascending id. Raises BadInput naming file and row."""
+    with _reading(path) as db:
+        rows = db.execute(
+            "SELECT id, seed, steps, max_score, highest_tile FROM runs ORDER BY id"
+        ).fetchall()
+    for row in rows:
+        if not all(isinstance(value, int) for value in row) or row[2] < 0:
+            raise BadInput(path, f"run {row[0]!r} holds something else than integers: {row!r}")
+    return [Run(*row) for row in rows]
+
+
+def read_session(path: Path) -> dict[str, str]:
+    """Every key of `session`; empty where old packs have no such table."""
+    with _reading(path) as db:
+        if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'session'").fetchone():
+            return {}
+        return dict(db.execute("SELECT meta_key, meta_value FROM session ORDER BY meta_key"))
+
+
+def content_sha256(path: Path) -> str:
+    """Digest of the contents of both tables, the same under any SQLite version.
+
+    Hashes one JSON line a row: runs by id, then session by key.
+    """
+    digest = hashlib.sha256()
+    for run in read_runs(path):
+        line = ["runs", run.id, run.seed, run.steps, run.max_score, run.highest_tile]
+        digest.update(json.dumps(line).encode() + b"\n")
+    for key, value in sorted(read_session(path).items()):
+        digest.update(json.dumps(["session", key, value]).encode() + b"\n")
+    return digest.hexdigest()

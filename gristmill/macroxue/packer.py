@@ -1,0 +1,204 @@
+"""A raw drop to a pack: work cut into parts, parts poured into shards, the tables beside them.
+
+How one run becomes rows is the business of `run_rows.py`, the making of a part
+that of `pack_parts.py`, and what a pack must fulfil stands in `laws.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.contract import BadInput, FileNote, Summary
+from gristmill.macroxue.drops import find_runs
+from gristmill.macroxue.metadata import content_sha256, write_metadata
+from gristmill.macroxue.pack_parts import Part, cut_parts, make_part, read_rows
+from gristmill.macroxue.pack_tables import Ledger
+from gristmill.macroxue.rows import STEP_FORMATS, Layout
+from gristmill.macroxue.shards import ShardWriter
+from gristmill.macroxue.valuation_types import EnumForm, write_valuation_types
+from gristmill.parts import PartStore
+from gristmill.pool import ordered_map
+
+CODE_VERSION = "1"
+"""Raised when the bytes of a pack change for the same input and config."""
+
+# Compressed bytes below which loading the scanner costs more than it saves,
+# and below which starting worker processes does (bench/pack.py prints both).
+_SCANNER_PAYS = 600_000
+_WORKERS_PAY = 48_000_000
+
+
+@dataclass(frozen=True)
+class PackConfig:
+    """How to pack.
+
+    layout: "aligned48" is the seed's documented dtype as `np.save` writes it,
+        "packed46" the Rust packer's files byte for byte (spec 1, trap 1).
+    shard_rows: 0 for one steps.npy, else exact rows a shard.
+    on_error: "strict" refuses the drop at the first bad line; "quarantine" sets
+        the whole run aside with its reason and packs the others.
+    quarantine_share: most runs that may be set aside, as a share of those found.
+    enum_form: "list" (index -> name) or "object" (the Rust packer's name -> id).
+    workers: processes; 0 decides by the drop's size and the machine's processors.
+    """
+
+    layout: Layout = "aligned48"
+    shard_rows: int = 0
+    on_error: Literal["strict", "quarantine"] = "strict"
+    quarantine_share: float = 0.05
+    enum_form: EnumForm = "list"
+    workers: int = field(default=0, metadata={"affects_output": False})
+
+    def __post_init__(self) -> None:
+        for name, allowed in (
+            ("layout", ("aligned48", "packed46")),
+            ("on_error", ("strict", "quarantine")),
+            ("enum_form", ("list", "object")),
+        ):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be one of {allowed}, not {getattr(self, name)!r}")
+        if self.shard_rows < 0 or self.workers < 0:
+            raise ValueError("shard_rows and workers must be 0 or more")
+        if not 0 <= self.quarantine_share <= 1:
+            raise ValueError("quarantine_share must lie between 0 and 1")
+
+
+@dataclass(frozen=True)
+class PackSummary(Summary):
+    """Counts of a pack.
+
+    runs, rows, shards: what was written. quarantined: runs set aside.
+    unpaired: metas without steps file. count_mismatches: runs whose rows differ
+    from their num_moves. warnings: lines of warnings.jsonl. seconds_played: sum
+    of the metas' seconds. rows_by_valuation_type, rows_by_max_rank,
+    runs_by_highest_tile: counts by name, rank and tile, keys as text.
+    """
+
+    runs: int
+    rows: int
+    shards: int
+    quarantined: int
+    unpaired: int
+    count_mismatches: int
+    warnings: int
+    empty_runs: int
+    score_min: int
+    score_max: int
+    seconds_played: float
+    rows_by_valuation_type: Mapping[str, int]
+    rows_by_max_rank: Mapping[str, int]
+    runs_by_highest_tile: Mapping[str, int]
+
+
+def _workers(config: PackConfig, size: int, parts: int) -> int:
+    if config.workers:
+        return min(config.workers, parts)
+    return min(len(os.sched_getaffinity(0)), parts) if size >= _WORKERS_PAY else 1
+
+
+def _where(drops: Path | Sequence[Path]) -> str:
+    return ", ".join(map(str, [drops] if isinstance(drops, Path) else drops))
+
+
+def pack(
+    drops: Path | Sequence[Path],
+    out: Path,
+    config: PackConfig,
+    parts: PartStore | None = None,
+    *,
+    session: Mapping[str, str] | None = None,
+) -> PackSummary:
+    """Pack one raw drop, or several in the order given, into the new folder `out`.
+
+    Writes steps.npy or steps-00000.npy, ...; metadata.db; valuation_types.json;
+    trace.jsonl (run -> raw pair); warnings.jsonl and quarantine.jsonl where
+    there is something to tell. Seed 002; rules in spec 2 to 5.
+    session: further keys for the `session` table, beside those of `Ledger.session`.
+
+    Raises BadInput naming file, line and rule; for a drop without runs or rows;
+    and where more runs than `quarantine_share` are bad. OSError passes.
+    """
+    found = find_runs(drops)
+    if not found.runs:
+        raise BadInput(
+            _where(drops),
+            "no run found: a run is a *.meta.json or *.meta.json.gz with its .jsonl.gz beside it",
+        )
+    out.mkdir(parents=True)
+    own = None
+    if parts is None:
+        own = PartStore(out / ".parts")
+        own.folder.mkdir()
+    store = parts or own
+    assert store is not None
+    size = sum(run.steps_size for run in found.runs)
+    tasks = cut_parts(found.runs, config.layout, config.on_error, store, size >= _SCANNER_PAYS)
+    ledger = Ledger(found, _where(drops), config.quarantine_share)
+    with ShardWriter(out, STEP_FORMATS[config.layout], config.shard_rows) as writer:
+        for part, summary in zip(
+            tasks, ordered_map(make_part, tasks, _workers(config, size, len(tasks))), strict=True
+        ):
+            ids, kinds = ledger.add(part, summary)
+            _pour(part, ids, kinds, writer)
+            if own is not None:
+                store.data(part.name).unlink()
+    if own is not None:
+        shutil.rmtree(own.folder)
+    if ledger.rows == 0:
+        raise BadInput(_where(drops), f"{ledger.runs} runs, but not one step in them")
+    write_metadata(out / "metadata.db", ledger.run_table, ledger.session(session or {}))
+    write_valuation_types(out / "valuation_types.json", ledger.names.known, config.enum_form)
+    files = {name: FileNote(rows=rows) for name, rows in writer.written}
+    files["metadata.db"] = FileNote(
+        rows=ledger.runs, content_sha256=content_sha256(out / "metadata.db")
+    )
+    files["valuation_types.json"] = FileNote(rows=len(ledger.names.known))
+    files |= ledger.write_notes(out)
+    return _summary(ledger, files, len(writer.written))
+
+
+def _pour(
+    part: Part,
+    ids: npt.NDArray[np.uint32] | None,
+    kinds: npt.NDArray[np.uint8] | None,
+    writer: ShardWriter,
+) -> None:
+    """Copy a part's rows to the shards; ids and kinds map what was only known in the end."""
+    for rows in read_rows(part):
+        if ids is not None:
+            rows["run_id"] = ids[rows["run_id"] - part.first_id]
+        if kinds is not None:
+            rows["valuation_type"] = kinds[rows["valuation_type"]]
+        writer.write(rows)
+
+
+def _summary(ledger: Ledger, files: dict[str, FileNote], shards: int) -> PackSummary:
+    kinds: Counter[str] = ledger.kinds
+    scores = [run.max_score for run in ledger.run_table]
+    tiles = Counter(run.highest_tile for run in ledger.run_table)
+    return PackSummary(
+        files=files,
+        runs=ledger.runs,
+        rows=ledger.rows,
+        shards=shards,
+        quarantined=len(ledger.quarantine),
+        unpaired=ledger.noted["unpaired_meta"],
+        count_mismatches=ledger.noted["count_mismatch"],
+        warnings=len(ledger.warnings),
+        empty_runs=ledger.noted["empty_run"],
+        score_min=min(scores),
+        score_max=max(scores),
+        seconds_played=ledger.seconds(),
+        rows_by_valuation_type={name: kinds[name] for name in ledger.names.known},
+        rows_by_max_rank={str(rank): ledger.ranks[rank] for rank in sorted(ledger.ranks)},
+        runs_by_highest_tile={str(tile): tiles[tile] for tile in sorted(tiles)},
+    )

@@ -1,0 +1,174 @@
+"""Row layouts of steps and values: dtypes, npy headers, layout conversion, board packing.
+
+Here stands what the bytes of one row and of one header are. Which files make
+up a pack and how rows get into them is the business of `shards.py`.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Layout = Literal["aligned48", "packed46"]
+Rows = npt.NDArray[np.void]
+
+_STEP_FIELDS: list[Any] = [
+    ("run_id", "<u4"),
+    ("step_index", "<u4"),
+    ("board", "<u8"),
+    ("board_eval", "<i4"),
+    ("tile_65536_mask", "<u2"),
+    ("move_dir", "u1"),
+    ("valuation_type", "u1"),
+    ("ev_legal", "u1"),
+    ("max_rank", "u1"),
+    ("seed", "<u4"),
+    ("branch_evs", "<f4", (4,)),
+]
+
+STEP_ROW_DTYPE = np.dtype(_STEP_FIELDS, align=True)
+"""One step, 48 bytes with two pad bytes at 26 (seed 002, "Row-level data format")."""
+
+PACKED46 = np.dtype(_STEP_FIELDS)
+"""The same fields without padding, 46 bytes: what the Rust packer writes (spec 4.1)."""
+
+VALUE_ROW_DTYPE = np.dtype(
+    [
+        ("run_id", "<u4"),
+        ("step_index", "<u4"),
+        ("reward", "<f4"),
+        ("reward_scaled", "<f4"),
+        ("return_raw", "<f4"),
+        ("return_scaled", "<f4"),
+    ]
+)
+"""One row of the value sidecar, 24 bytes, no padding (spec 7.1)."""
+
+# Both step layouts agree up to here; the aligned one pads 2 bytes and goes on.
+_COMMON_BYTES = 26
+
+MOVES = ("up", "down", "left", "right")
+"""Names of `move_dir` 0..3; also the order of `branch_evs` and of the bits of `ev_legal`."""
+
+# The Rust npy writer reserves this many characters for the row count (spec 4.2).
+_PEER_COUNT_WIDTH = 19
+
+
+def _peer_header(dtype: np.dtype[Any], rows: int) -> bytes:
+    fields = []
+    for name in dtype.names or ():
+        kind = dtype[name]
+        base, shape = kind.subdtype if kind.subdtype is not None else (kind, ())
+        tail = f", {shape}" if shape else ""
+        fields.append(f"('{name}', '<{base.kind}{base.itemsize}'{tail}), ")
+    text = f"{{'descr': [{''.join(fields)}], 'fortran_order': False, 'shape': ("
+    end = ",), }"
+    unpadded = 10 + len(text) + _PEER_COUNT_WIDTH + len(end) + 1
+    total = -(-unpadded // 64) * 64
+    body = f"{text}{rows}{end}".ljust(total - 11) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(body).to_bytes(2, "little") + body.encode("ascii")
+
+
+def _numpy_header(dtype: np.dtype[Any], rows: int) -> bytes:
+    buffer = io.BytesIO()
+    description = {
+        "descr": np.lib.format.dtype_to_descr(dtype),
+        "fortran_order": False,
+        "shape": (rows,),
+    }
+    np.lib.format.write_array_header_1_0(buffer, description)
+    return buffer.getvalue()
+
+
+@dataclass(frozen=True)
+class RowFormat:
+    """A row dtype with the way its npy header is spelled.
+
+    spelling: "numpy" is what `np.save` writes, "peer" the Rust packer's form
+        byte for byte (spec 4.2). The header's length does not depend on the
+        row count in either, so a writer can patch the count in at the end.
+    """
+
+    dtype: np.dtype[Any]
+    spelling: Literal["numpy", "peer"]
+
+    def header(self, rows: int) -> bytes:
+        """The whole npy header, magic to newline, of a one-dimensional file of `rows`."""
+        if self.spelling == "peer":
+            return _peer_header(self.dtype, rows)
+        return _numpy_header(self.dtype, rows)
+
+
+STEP_FORMATS: dict[Layout, RowFormat] = {
+    "aligned48": RowFormat(STEP_ROW_DTYPE, "numpy"),
+    "packed46": RowFormat(PACKED46, "peer"),
+}
+VALUE_FORMAT = RowFormat(VALUE_ROW_DTYPE, "peer")
+
+
+def as_bytes(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """uint8 view [N, itemsize] of contiguous rows [N]; no copy, pad bytes included."""
+    return rows.view(np.uint8).reshape(len(rows), rows.dtype.itemsize)
+
+
+def to_packed(rows: Rows) -> Rows:
+    """Step rows [N] of either layout as PACKED46 rows [N]; a copy unless already packed."""
+    if rows.dtype.itemsize == PACKED46.itemsize:
+        return rows
+    packed = np.empty(len(rows), PACKED46)
+    source, target = as_bytes(np.ascontiguousarray(rows)), as_bytes(packed)
+    target[:, :_COMMON_BYTES] = source[:, :_COMMON_BYTES]
+    target[:, _COMMON_BYTES:] = source[:, _COMMON_BYTES + 2 :]
+    return packed
+
+
+def to_aligned(rows: Rows) -> Rows:
+    """Step rows [N] of either layout as STEP_ROW_DTYPE rows [N] with zeroed padding."""
+    if rows.dtype.itemsize == STEP_ROW_DTYPE.itemsize:
+        return rows
+    aligned = np.empty(len(rows), STEP_ROW_DTYPE)
+    source, target = as_bytes(np.ascontiguousarray(rows)), as_bytes(aligned)
+    target[:, :_COMMON_BYTES] = source[:, :_COMMON_BYTES]
+    target[:, _COMMON_BYTES : _COMMON_BYTES + 2] = 0
+    target[:, _COMMON_BYTES + 2 :] = source[:, _COMMON_BYTES:]
+    return aligned
+
+
+def to_layout(rows: Rows, layout: Layout) -> Rows:
+    """Step rows [N] in the layout named, copied only where it differs."""
+    return to_packed(rows) if layout == "packed46" else to_aligned(rows)
+
+
+def pack_boards(
+    ranks: npt.NDArray[np.integer[Any]],
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]:
+    """Ranks [N, 16] -> (board u64 [N], tile_65536_mask u16 [N]) (spec 2.5).
+
+    Cell 0 is the most significant nibble but bit 0 of the mask. A rank of 16
+    or more is stored as nibble 15 with its mask bit set.
+    """
+    nibbles = np.minimum(ranks, 15).astype(np.uint8)
+    pairs = np.ascontiguousarray((nibbles[:, 0::2] << 4) | nibbles[:, 1::2])
+    board = pairs.view(">u8")[:, 0].astype(np.uint64)
+    bits = np.packbits(np.asarray(ranks) >= 16, axis=1, bitorder="little")
+    return board, np.ascontiguousarray(bits).view("<u2")[:, 0].astype(np.uint16)
+
+
+def decode_boards(
+    board: npt.NDArray[np.uint64], mask: npt.NDArray[np.uint16]
+) -> npt.NDArray[np.uint8]:
+    """(board [N], tile_65536_mask [N]) -> ranks u8 [N, 16], row-major, each 0..16.
+
+    Masked cells come back as 16: ranks above it are not kept (spec 2.5).
+    """
+    octets = np.ascontiguousarray(board).astype(">u8").view(np.uint8).reshape(-1, 8)
+    ranks = np.empty((len(octets), 16), np.uint8)
+    ranks[:, 0::2] = octets >> 4
+    ranks[:, 1::2] = octets & 15
+    low = np.ascontiguousarray(mask).astype("<u2").view(np.uint8).reshape(-1, 2)
+    ranks[np.unpackbits(low, axis=1, bitorder="little").astype(bool)] = 16
+    return ranks

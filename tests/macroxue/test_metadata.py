@@ -1,0 +1,85 @@
+"""metadata.db: schema, values, digest, reading without side effects."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.macroxue import metadata
+
+RUNS = [
+    metadata.Run(0, 272350805, 3695, 80004, 4096),
+    metadata.Run(1, metadata.signed64(2**63 + 9), 0, 0, 0),
+]
+
+
+def test_schema_values_and_no_side_files(tmp_path: Path) -> None:
+    path = tmp_path / "metadata.db"
+    metadata.write_metadata(path, RUNS, {"source": "x", "drops": '["a"]'})
+    assert [file.name for file in tmp_path.iterdir()] == ["metadata.db"]
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+        assert db.execute("PRAGMA page_size").fetchone() == (4096,)
+        assert db.execute("PRAGMA user_version").fetchone() == (0,)
+        columns = {
+            table: [row[1:6] for row in db.execute(f"PRAGMA table_info({table})")]
+            for table in ("runs", "session")
+        }
+        assert db.execute("SELECT seed FROM runs WHERE id = 1").fetchone() == (
+            -9223372036854775799,
+        )
+    assert columns["runs"] == [
+        ("id", "INTEGER", 0, None, 1),
+        ("seed", "BIGINT", 1, None, 0),
+        ("steps", "INT", 1, None, 0),
+        ("max_score", "INT", 1, None, 0),
+        ("highest_tile", "INT", 1, None, 0),
+    ]
+    assert columns["session"] == [
+        ("meta_key", "TEXT", 0, None, 1),
+        ("meta_value", "TEXT", 1, None, 0),
+    ]
+    assert metadata.read_runs(path) == RUNS
+    assert metadata.read_session(path) == {"drops": '["a"]', "source": "x"}
+    with pytest.raises(FileExistsError):
+        metadata.write_metadata(path, RUNS, {})
+
+
+def test_digest_is_of_contents_not_of_bytes(tmp_path: Path) -> None:
+    first, second, third = (tmp_path / name for name in ("a.db", "b.db", "c.db"))
+    metadata.write_metadata(first, RUNS, {"k": "v"})
+    metadata.write_metadata(second, reversed(RUNS), {"k": "v"})
+    with closing(sqlite3.connect(second)) as db:
+        db.execute("PRAGMA user_version=7")
+        db.execute("PRAGMA journal_mode=WAL")
+    metadata.write_metadata(third, RUNS, {"k": "w"})
+    assert first.read_bytes() != second.read_bytes()
+    assert metadata.content_sha256(first) == metadata.content_sha256(second)
+    assert metadata.content_sha256(first) != metadata.content_sha256(third)
+
+
+def test_old_and_broken_databases(tmp_path: Path) -> None:
+    path = tmp_path / "metadata.db"
+    with pytest.raises(BadInput, match="no such file"):
+        metadata.read_runs(path)
+    assert not path.exists()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(
+            "CREATE TABLE runs (id INTEGER PRIMARY KEY, seed, steps, max_score, highest_tile)"
+        )
+        db.execute("INSERT INTO runs VALUES (0, 1, 'many', 3, 4)")
+        db.commit()
+    assert metadata.read_session(path) == {}
+    with pytest.raises(BadInput, match="run 0 holds something else"):
+        metadata.read_runs(path)
+    (tmp_path / "metadata.db-wal").write_bytes(b"x")
+    with pytest.raises(BadInput, match="write-ahead log"):
+        metadata.read_runs(path)
+    (tmp_path / "metadata.db-wal").unlink()
+    path.write_bytes(b"not a database, not at all" * 50)
+    with pytest.raises(BadInput, match="SQLite cannot read"):
+        metadata.read_runs(path)
