@@ -156,7 +156,7 @@ def _trace(
     made: dict[str, documents.Documents],
     places: dict[str, list[int]],
 ) -> pa.RecordBatch:
-    """Trace rows of a block: its train documents, then its valid ones."""
+    """Trace rows of a block, in the order of the input rows."""
     import pyarrow as pa
 
     kept = np.array(places["train"] + places["valid"], dtype=np.int64)
@@ -167,7 +167,7 @@ def _trace(
     # Where a run begins in its document: what is before it, less what is before the document.
     before = np.cumsum(runs, dtype=np.int64) - runs
     offsets = (before - np.repeat(before[bounds[:-1]], counts)).astype(np.int32)
-    return pa.RecordBatch.from_arrays(
+    rows = pa.RecordBatch.from_arrays(
         [
             pa.array([name for name in blocks.SPLITS for _ in places[name]], pa.string()),
             pa.array(np.concatenate([np.arange(len(places[name])) for name in blocks.SPLITS])),
@@ -184,6 +184,7 @@ def _trace(
         ],
         schema=trace.schema(),
     )
+    return rows.take(pa.array(np.argsort(kept)))
 
 
 def open_shard(shard: Path) -> pq.ParquetFile:

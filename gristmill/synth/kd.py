@@ -204,19 +204,17 @@ class _Joiner:
         self._exercises.update(summary["exercises"])
         for block in blocks.read(part):
             table = pa.ipc.read_record_batch(pa.py_buffer(block.trace), trace.schema())
-            self._trace.add(self._numbered(table, block))
+            self._trace.add(self._numbered(table))
             for split, documents in block.documents.items():
                 if len(documents.lengths):
                     self._append(split, documents)
 
-    def _numbered(self, table: pa.RecordBatch, block: blocks.Block) -> pa.RecordBatch:
+    def _numbered(self, table: pa.RecordBatch) -> pa.RecordBatch:
         """The trace of a block with documents counted from the shard's beginning."""
         import pyarrow as pa
 
-        before = np.repeat(
-            [self._rows[split] for split in blocks.SPLITS],
-            [len(block.documents[split].lengths) for split in blocks.SPLITS],
-        )
+        names = table.column("split").to_numpy(zero_copy_only=False)
+        before = np.where(names == "train", self._rows["train"], self._rows["valid"])
         numbers = pa.array(table.column("document").to_numpy() + before)
         return table.set_column(1, table.schema.field(1), numbers)
 
