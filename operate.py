@@ -8,23 +8,24 @@ the instance that `make ui` serves.
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 import dagster as dg
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 import definitions
 from assets import worker
 from assets.versions import DATA_VERSION
-from gristmill import sweeping
+from gristmill import keys, provenance, sweeping
 from gristmill.contract import GristmillError
 from resources.lake import CHECKOUT, Lake
 from sensors.inboxes import INBOXES
@@ -42,13 +43,32 @@ _UNFINISHED = [
 _QUIET = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
 
 # Where nobody looks at a terminal, a line of the table stays a line.
-console = Console(width=None if sys.stdout.isatty() else 160)
+console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
 
 
-@click.group(help=__doc__)
-def main() -> None:
+class _Group(click.Group):
+    """Turns the library's errors into their own words and exit status 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except GristmillError as error:
+            raise click.ClickException(str(error)) from error
+
+
+@click.group(cls=_Group, help=__doc__)
+@click.pass_context
+def main(context: click.Context) -> None:
+    context.obj = started_in = Path.cwd()
+    if named := os.environ.get("GRISTMILL_DATA"):
+        os.environ["GRISTMILL_DATA"] = str(started_in / named)
     # dagster.yaml names its folders relative to where a command starts.
     os.chdir(CHECKOUT)
+
+
+def say(line: str) -> None:
+    """Print one line whole, however wide; brackets in names and reasons stay what they are."""
+    console.print(line, soft_wrap=True)
 
 
 def open_instance() -> dg.DagsterInstance:
@@ -76,7 +96,10 @@ class Outcome:
 @click.argument("selection", nargs=-1)
 @click.option("--partition", "partitions", multiple=True, help="Only this partition; repeatable.")
 @click.option("--all", "everything", is_flag=True, help="Every asset, every partition at hand.")
-def materialize(selection: tuple[str, ...], partitions: tuple[str, ...], everything: bool) -> None:
+@click.pass_obj
+def materialize(
+    started_in: Path, selection: tuple[str, ...], partitions: tuple[str, ...], everything: bool
+) -> None:
     """Build assets, as in `macroxue/pack --partition d6_v1`, or `--all`.
 
     Drops at hand become partitions first. Ends with a table of what was built
@@ -84,20 +107,36 @@ def materialize(selection: tuple[str, ...], partitions: tuple[str, ...], everyth
     """
     if bool(selection) == everything:
         raise click.UsageError("name assets to build, or say --all")
+    if partitions and everything:
+        raise click.UsageError("--partition goes with the name of an asset, not with --all")
     lake, started = Lake(), time.monotonic()
     with open_instance() as instance:
         refused = register_all(instance, lake)
         graph = Graph(instance)
+        chosen = graph.select(selection)
+        for asset in chosen:
+            graph.keys(asset, partitions)  # a name that is not there is told before work starts
         outcomes: list[Outcome] = []
-        for asset in graph.select(selection):
+        for asset in chosen:
             outcomes += graph.materialize(asset, graph.keys(asset, partitions))
             # What was built may be what another drop was waiting for: a pool its packs.
             refused = register_all(instance, lake)
+        empty = [
+            inbox
+            for inbox in INBOXES
+            if not instance.get_dynamic_partitions(inbox.partitions_name)
+            and any(target.key in chosen for target in inbox.targets)
+        ]
+    if outcomes:
+        show(outcomes, time.monotonic() - started, started_in)
     for line in refused:
-        console.print(f"[yellow]refused[/] {line}")
-    show(outcomes, time.monotonic() - started)
-    if not outcomes:
-        console.print("nothing to build: no drop is at hand, see `gristmill samples`")
+        say(f"[yellow]refused[/] {escape(line)}")
+    for inbox in empty:
+        folder = escape(str(lake.inbox(inbox.family)))
+        say(
+            f"no drop is at hand in {folder}: copy one there, or let "
+            f"`gristmill samples {escape(str(lake.root))}` write some"
+        )
     if any(outcome.status == "failed" for outcome in outcomes):
         sys.exit(1)
 
@@ -148,10 +187,20 @@ class Graph:
             raise click.UsageError(f"{name} is not an asset that can be built; there are: {known}")
         return [key for key in ordered if not names or key in wanted]
 
+    def partitioned_by(self, definition: dg.PartitionsDefinition[str]) -> set[str]:
+        """Names of the assets that are partitioned by `definition`."""
+        return {
+            key.to_user_string()
+            for key in self._graph.materializable_asset_keys
+            if self._graph.get(key).partitions_def == definition
+        }
+
     def keys(self, asset: dg.AssetKey, wanted: Sequence[str]) -> list[str | None]:
         """The partitions to build: those wanted, else all; [None] for an asset without any."""
         definition = self._graph.get(asset).partitions_def
         if definition is None:
+            if wanted:
+                raise click.UsageError(f"{asset.to_user_string()} has no partitions")
             return [None]
         known = definition.get_partition_keys(dynamic_partitions_store=self._instance)
         if unknown := sorted(set(wanted) - set(known)):
@@ -170,6 +219,8 @@ class Graph:
                     asset_selection=[asset],
                     run_config=_QUIET,
                     partition_key=key,
+                    # Before the first asset signs, `reap` would take the run for a dead one.
+                    tags={worker.TAG: worker.identity(os.getpid()) or ""},
                     raise_on_error=False,
                 )
             yield _outcome(asset.to_user_string(), key or "", result)
@@ -197,7 +248,7 @@ def _outcome(asset: str, partition: str, result: dg.ExecuteInProcessResult) -> O
     )
 
 
-def show(outcomes: Sequence[Outcome], seconds: float) -> None:
+def show(outcomes: Sequence[Outcome], seconds: float, started_in: Path) -> None:
     """The table at the end of a build, and what to do about what failed."""
     table = Table(box=box.SIMPLE_HEAD)
     for name in ("asset", "partition", "status", "where it lies"):
@@ -208,12 +259,12 @@ def show(outcomes: Sequence[Outcome], seconds: float) -> None:
         rows = "" if item.rows is None else f"{item.rows:,}"
         colour = {"built": "green", "failed": "red"}.get(item.status, "default")
         place = Path(item.place)
-        shown = place.relative_to(Path.cwd()) if place.is_relative_to(Path.cwd()) else place
+        shown = place.relative_to(started_in) if place.is_relative_to(started_in) else place
         table.add_row(
             item.asset,
-            item.partition,
+            escape(item.partition),
             f"[{colour}]{item.status}[/]",
-            str(shown) if item.place else "",
+            escape(str(shown)) if item.place else "",
             rows,
             f"{item.bytes:,}" if item.place else "",
             f"{item.seconds:.2f}" if item.place else "",
@@ -221,12 +272,12 @@ def show(outcomes: Sequence[Outcome], seconds: float) -> None:
     console.print(table)
     for item in outcomes:
         if item.reason:
-            console.print(f"[red]failed[/] {item.asset} {item.partition}: {item.reason}")
+            say(f"[red]failed[/] {item.asset} {escape(item.partition)}: {escape(item.reason)}")
     built = sum(item.status == "built" for item in outcomes)
-    if outcomes and all(item.status == "unchanged" for item in outcomes):
-        console.print(f"nothing needed doing ({len(outcomes)} artifacts, {seconds:.1f} s)")
+    if all(item.status == "unchanged" for item in outcomes):
+        say(f"nothing needed doing ({len(outcomes)} artifacts, {seconds:.1f} s)")
     else:
-        console.print(f"{built} built in {seconds:.1f} s; `make ui` shows them")
+        say(f"{built} built in {seconds:.1f} s; `make ui` shows them")
 
 
 @main.command()
@@ -241,12 +292,12 @@ def reap(dry_run: bool) -> None:
         for record in instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED)):
             run = record.dagster_run
             if reason := why_dead(run.tags):
-                console.print(f"run {run.run_id[:8]} ({run.status.value}): {reason}")
+                say(f"run {run.run_id[:8]} ({run.status.value}): {reason}")
                 if not dry_run:
                     instance.report_run_failed(run, f"Reaped: {reason}.")
                     instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
     for folder in sweeping.abandoned(Lake().root):
-        console.print(f"left by a killed build: {folder}")
+        say(f"left by a killed build: {escape(str(folder))}")
         if not dry_run:
             sweeping.sweep(folder)
 
@@ -280,21 +331,37 @@ def retire(key: str, dry_run: bool, artifacts: bool) -> None:
         if not inboxes:
             raise click.UsageError(f"no dynamic partition is called {key!r}")
         for inbox in inboxes:
-            folder = lake.inbox(inbox.family) / key
-            if folder.exists():
-                raise click.UsageError(f"{folder} is still there: move the drop away first")
-            console.print(f"{inbox.partitions_name}: forget {key}")
+            if (drop := _drop_of(lake, inbox, key)) is not None and drop.exists():
+                raise click.UsageError(f"{drop} is still there: move the drop away first")
+            say(f"{inbox.partitions_name}: forget {escape(key)}")
             if not dry_run:
                 instance.delete_dynamic_partition(inbox.partitions_name, key)
-            for built in sorted(lake.root.glob(f"{inbox.family}/*/{key}")):
-                console.print(f"{'delete' if artifacts else 'stays'}: {built}")
+            made = Graph(instance).partitioned_by(inbox.partitions)
+            for folder in built_from(lake, made, key):
+                say(f"{'delete' if artifacts else 'stays'}: {escape(str(folder))}")
                 if artifacts and not dry_run:
-                    shutil.rmtree(built)
+                    sweeping.withdraw(folder)
+
+
+def _drop_of(lake: Lake, inbox: Inbox, key: str) -> Path | None:
+    """Where the drop of a partition lies; None for a key that no drop can have."""
+    # The instance takes anything as a key, also `..` and `*`.
+    if keys.refusal(key):
+        return None
+    return lake.inbox(inbox.family) / (key + (inbox.shape.ending or ""))
+
+
+def built_from(lake: Lake, assets: Collection[str], key: str) -> list[Path]:
+    """Published folders of partition `key` of any of `assets`, as their records say."""
+    if keys.refusal(key):
+        return []
+    found = []
+    for path in sorted(lake.root.glob(f"*/*/{key}/{provenance.RECORD}")):
+        record = provenance.read_record(path)
+        if record.asset in assets and record.partition == key:
+            found.append(path.parent)
+    return found
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except GristmillError as error:
-        console.print(f"[red]{error}[/]")
-        sys.exit(1)
+    main()

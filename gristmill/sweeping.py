@@ -1,4 +1,4 @@
-"""What killed builds left behind: found and removed without starting a new build."""
+"""What is to go: leftovers of killed builds, and published artifacts that nobody wants."""
 
 from __future__ import annotations
 
@@ -23,6 +23,20 @@ def abandoned(root: Path) -> Iterator[Path]:
 def sweep(slot: Path) -> None:
     """Remove a slot's staging folder and parts. Raises locks.Busy if a builder came."""
     with locks.held(lock_of_slot(slot), slot.name):
+        durable.remove_tree(slot)
+
+
+def withdraw(folder: Path) -> None:
+    """Remove the published artifact `folder`, which is gone at one rename.
+
+    Raises locks.Busy where a builder is at work on it. A kill in between leaves
+    a slot that `abandoned` finds.
+    """
+    slot = folder.parent / WORK / "slots" / folder.name
+    with locks.held(lock_of_slot(slot), folder.name):
+        durable.remove_tree(slot)
+        slot.mkdir(parents=True)
+        durable.place(folder, slot / "withdrawn")
         durable.remove_tree(slot)
 
 

@@ -146,7 +146,14 @@ def look(
         if time.monotonic() > deadline or len(found.arrivals) >= most:
             state.resume = name
             return found
-        _look_at(name, entries[name], shape, state, refuse, found)
+        try:
+            _look_at(name, entries[name], shape, state, refuse, found)
+        except FileNotFoundError:
+            # Removed between the listing and the look: the next one sees what is left.
+            found.arriving.append(name)
+        except OSError as error:
+            # One drop that cannot be read must not hold up all the others.
+            _refuse(state, found, name, "unreadable", _unreadable(error))
     state.resume = ""
     return found
 
@@ -156,10 +163,15 @@ def at_hand(inbox: Path, refuse: Callable[[Path], str | None], shape: Shape = FO
     found = Look()
     for entry in sorted(_entries(inbox), key=lambda item: item.name):
         key, path = shape.key(entry), Path(entry.path)
-        if reason := keys.refusal(key) or shape.refusal(entry) or refuse(path):
-            found.refusals.append(Refusal(key, reason, is_new=True))
+        try:
+            reason = keys.refusal(key) or shape.refusal(entry) or refuse(path)
+            if reason is not None:
+                found.refusals.append(Refusal(key, reason, is_new=True))
+                continue
+            seen = _survey(path)
+        except OSError as error:
+            found.refusals.append(Refusal(key, _unreadable(error), is_new=True))
             continue
-        seen = _survey(path)
         found.arrivals.append(
             Arrival(key, path, seen.signature, seen.files, seen.bytes, run_key="")
         )
@@ -195,6 +207,10 @@ def _look_at(
     state.settled[key] = seen.signature
     run_key = f"{key}:{seen.signature}:{before.since}"
     found.arrivals.append(Arrival(key, path, seen.signature, seen.files, seen.bytes, run_key))
+
+
+def _unreadable(error: OSError) -> str:
+    return f"{error.filename}: cannot be read: {error.strerror}"
 
 
 def _refuse(state: State, found: Look, key: str, signature: str, reason: str) -> None:
@@ -247,6 +263,12 @@ def _walk(folder: str | Path, prefix: str) -> Iterator[tuple[str, os.stat_result
                     yield from _walk(entry.path, f"{prefix}{entry.name}/")
                 else:
                     yield prefix + entry.name, entry.stat()
-            except FileNotFoundError:
+            except OSError as error:
+                if entry.is_symlink():
+                    # A link that leads nowhere stays so; what it is for is the family's business.
+                    yield prefix + entry.name, entry.stat(follow_symlinks=False)
+                    continue
+                if not isinstance(error, FileNotFoundError):
+                    raise
                 # Renamed or removed between the listing and the look: still arriving.
                 yield f"{prefix}{entry.name}.tmp", os.stat_result((0,) * 10)

@@ -7,7 +7,6 @@ run, step and row. Rows above 65536 are judged by their true ranks
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,52 +15,15 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput, Violation
 from gristmill.macroxue.board_eval import board_scores, line_table, packed_scores
-from gristmill.macroxue.game import DIRECTIONS, legal_moves, move
+from gristmill.macroxue.findings import Finder, fresh, playable, run_facts
+from gristmill.macroxue.game import move
+from gristmill.macroxue.lines import read_lines
 from gristmill.macroxue.metadata import signed64
-from gristmill.macroxue.pool_tables import read_lines
 from gristmill.macroxue.rows import Rows
 from gristmill.macroxue.stream import StepStream, Stretch
 from gristmill.macroxue.true_ranks import TrueRanks, true_ranks
-from gristmill.macroxue.valuation_types import read_valuation_types
-
-_SHOWN = 5
-"""Places named for each law; the rest is counted."""
 
 _PIECE = 1 << 13
-
-
-class _Finder:
-    """Names the first rows that break a law and counts the others."""
-
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-        self.table = line_table()
-
-    def rows(
-        self, law: str, stretch: Stretch, wrong: npt.NDArray[np.bool_], found: str
-    ) -> Iterator[Violation]:
-        """A violation for each row that is wrong; `found` may use {move} and columns of rows."""
-        for at in np.flatnonzero(wrong).tolist():
-            self.counts[law] += 1
-            if self.counts[law] > _SHOWN:
-                self.counts[law] += int(np.count_nonzero(wrong[at + 1 :]))
-                return
-            row = stretch.rows[at]
-            columns = {name: row[name] for name in row.dtype.names}
-            place = f"run {row['run_id']} step {row['step_index']} (row {stretch.start + at})"
-            direction = int(row["move_dir"])
-            move_name = DIRECTIONS[direction] if direction < 4 else f"move {direction}"
-            yield Violation(law, place, found.format(move=move_name, **columns))
-
-    def run(self, law: str, run_id: int, found: str) -> Iterator[Violation]:
-        self.counts[law] += 1
-        if self.counts[law] <= _SHOWN:
-            yield Violation(law, f"run {run_id}", found)
-
-    def rest(self) -> Iterator[Violation]:
-        for law, count in self.counts.items():
-            if count > _SHOWN:
-                yield Violation(law, "further places", f"{count - _SHOWN} more")
 
 
 def game_laws(path: Path) -> Iterator[Violation]:
@@ -81,31 +43,9 @@ def game_laws(path: Path) -> Iterator[Violation]:
     try:
         stream = StepStream(path)
         excused = _miscounted(path)
-        finder = _Finder()
+        finder, table = Finder(), line_table()
         for stretch in stream.stretches(whole_runs=True):
-            yield from _stretch_laws(stream, stretch, excused, finder)
-        yield from finder.rest()
-    except BadInput as error:
-        yield Violation("files_open", error.file, error.rule)
-
-
-def game_notes(path: Path) -> Iterator[Violation]:
-    """What is worth knowing of a pack, but no fault of it: for warnings, not for refusal.
-
-    ranks_unknown: rows whose ranks above 65536 cannot be told.
-    gaps: runs whose step_index does not count 0, 1, 2, ...
-    started_late: runs that start with more than the two tiles of a fresh board.
-    score_differs: runs whose rewards do not sum to `max_score`.
-    search_legality: search rows with an EV for a move that the board does not allow
-        (tuple rows have one for every move; a search may leave a legal one out).
-    chosen_ev: rows whose chosen move has no legal bit; a tokenizer stops at them.
-    """
-    try:
-        stream = StepStream(path)
-        search = read_valuation_types(path / "valuation_types.json").index("search")
-        finder = _Finder()
-        for stretch in stream.stretches(whole_runs=True):
-            yield from _stretch_notes(stream, stretch, search, finder)
+            yield from _stretch_laws(stream, stretch, excused, finder, table)
         yield from finder.rest()
     except BadInput as error:
         yield Violation("files_open", error.file, error.rule)
@@ -119,30 +59,6 @@ def _miscounted(path: Path) -> set[int]:
     return {line["run_id"] for line in read_lines(warnings) if line.get("kind") == "count_mismatch"}
 
 
-def _playable(rows: Rows) -> npt.NDArray[np.uint8]:
-    """Moves with those above 3 made 0: they are reported, and must not stop the rest."""
-    moves: npt.NDArray[np.uint8] = np.where(rows["move_dir"] < 4, rows["move_dir"], 0)
-    return moves.astype(np.uint8)
-
-
-def _fresh(board: npt.NDArray[np.uint8]) -> bool:
-    return np.count_nonzero(board) == 2 and int(board.max()) <= 2
-
-
-def _run_facts(
-    stream: StepStream, stretch: Stretch, reward: npt.NDArray[np.int64]
-) -> Iterator[tuple[int, slice, int, bool]]:
-    """(place of the run, its rows in the stretch, its points, steps count 0, 1, 2, ...)."""
-    steps = stretch.rows["step_index"]
-    for at, (start, count) in enumerate(
-        zip(stretch.run_starts().tolist(), stretch.counts.tolist(), strict=True)
-    ):
-        if count:
-            own = slice(start, start + count)
-            gapless = bool(np.array_equal(steps[own], np.arange(count, dtype=np.uint32)))
-            yield stretch.first_run + at, own, int(reward[own].sum()), gapless
-
-
 def _broken_steps(
     stretch: Stretch, known: TrueRanks, after: npt.NDArray[np.uint8]
 ) -> npt.NDArray[np.bool_]:
@@ -153,8 +69,8 @@ def _broken_steps(
     judged &= rows["step_index"][1:] == rows["step_index"][:-1] + np.uint32(1)
     judged &= ~known.unknown[:-1]
     # Capped where the truth of the later row is unknown; equal tiles are equal capped.
-    now = np.minimum(known.ranks[1:], np.where(known.unknown[1:], 16, 31)[:, None].astype(np.uint8))
-    then = np.minimum(after[:-1], np.where(known.unknown[1:], 16, 31)[:, None].astype(np.uint8))
+    cap = np.where(known.unknown[1:], 16, 32).astype(np.uint8)[:, None]
+    now, then = np.minimum(known.ranks[1:], cap), np.minimum(after[:-1], cap)
     differs = now != then
     spawned = differs & (then == 0) & (now <= 2)
     one = differs.sum(axis=1) == 1
@@ -175,11 +91,15 @@ def _wrong_evals(
 
 
 def _stretch_laws(
-    stream: StepStream, stretch: Stretch, excused: set[int], finder: _Finder
+    stream: StepStream,
+    stretch: Stretch,
+    excused: set[int],
+    finder: Finder,
+    table: npt.NDArray[np.int32],
 ) -> Iterator[Violation]:
     rows = stretch.rows
     known = true_ranks(rows, stretch.run_starts())
-    moves = _playable(rows)
+    moves = playable(rows)
     after, reward, changed = move(known.ranks, moves)
     still = ~changed | (rows["move_dir"] > 3)
     yield from finder.rows("move_legal", stretch, still, "{move} changes nothing on this board")
@@ -192,7 +112,7 @@ def _stretch_laws(
     yield from finder.rows(
         "board_eval",
         stretch,
-        _wrong_evals(rows, known, finder.table),
+        _wrong_evals(rows, known, table),
         "{board_eval} is not what the formula gives for the board",
     )
     # Ranks of unknown rows are placeholders: of these only 16 or more is sure.
@@ -205,7 +125,7 @@ def _stretch_laws(
         "the board has a higher rank than max_rank {max_rank}",
     )
     reached = np.maximum(highest, np.where(known.unknown, 16, after.max(axis=1)))
-    for place, own, points, gapless in _run_facts(stream, stretch, reward):
+    for place, own, points, gapless in run_facts(stream, stretch, reward):
         run = stream.runs[place]
         top = int(reached[own].max())
         if run.highest_tile < 1 << top:
@@ -216,7 +136,7 @@ def _stretch_laws(
             )
         if run.id in excused or known.unknown[own].any():
             continue
-        whole = gapless and _fresh(known.ranks[own.start])
+        whole = gapless and fresh(known.ranks[own.start])
         score = run.max_score if run.max_score >= 0 else run.max_score + (1 << 64)
         if points > score or (whole and signed64(points) != run.max_score):
             yield from finder.run(
@@ -224,37 +144,4 @@ def _stretch_laws(
                 run.id,
                 f"rewards of steps {int(rows['step_index'][own.start])} to"
                 f" {int(rows['step_index'][own.stop - 1])} sum to {points}, max_score is {score}",
-            )
-
-
-def _stretch_notes(
-    stream: StepStream, stretch: Stretch, search: int, finder: _Finder
-) -> Iterator[Violation]:
-    rows = stretch.rows
-    known = true_ranks(rows, stretch.run_starts())
-    moves = _playable(rows)
-    _, reward, _ = move(known.ranks, moves)
-    yield from finder.rows(
-        "ranks_unknown", stretch, known.unknown, "ranks above 65536 cannot be told (max {max_rank})"
-    )
-    legal = legal_moves(known.ranks)
-    stated = rows["ev_legal"]
-    yield from finder.rows(
-        "search_legality",
-        stretch,
-        (rows["valuation_type"] == search) & (stated & ~legal != 0) & ~known.unknown,
-        "ev_legal {ev_legal} has a move that the board does not allow",
-    )
-    chosen = (stated >> moves) & 1
-    yield from finder.rows("chosen_ev", stretch, chosen == 0, "{move} is chosen without an EV")
-    for place, own, points, gapless in _run_facts(stream, stretch, reward):
-        run = stream.runs[place]
-        if not gapless:
-            yield from finder.run("gaps", run.id, "step_index does not count 0, 1, 2, ...")
-        if not _fresh(known.ranks[own.start]):
-            tiles = int(np.count_nonzero(known.ranks[own.start]))
-            yield from finder.run("started_late", run.id, f"starts with {tiles} tiles")
-        if signed64(points) != run.max_score:
-            yield from finder.run(
-                "score_differs", run.id, f"rewards sum to {points}, max_score is {run.max_score}"
             )

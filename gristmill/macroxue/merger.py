@@ -18,21 +18,18 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.macroxue.metadata import content_sha256, write_metadata
-from gristmill.macroxue.pool_tables import (
+from gristmill.macroxue.pool_members import (
     Member,
+    joined_names,
     joined_runs,
-    joined_session,
-    write_trace,
-    write_warnings,
+    open_members,
+    refuse_nesting,
 )
+from gristmill.macroxue.pool_tables import joined_session, write_trace, write_warnings
 from gristmill.macroxue.rows import PADDING, STEP_FORMATS, Layout, Rows, as_bytes, to_layout
 from gristmill.macroxue.shards import ShardWriter
 from gristmill.macroxue.stream import BLOCK_ROWS
-from gristmill.macroxue.valuation_types import (
-    MAX_NAMES,
-    EnumForm,
-    write_valuation_types,
-)
+from gristmill.macroxue.valuation_types import EnumForm, write_valuation_types
 
 CODE_VERSION = "1"
 """Raised when the bytes of a pool change for the same packs and config."""
@@ -113,9 +110,9 @@ def merge(
     agree with metadata.db (naming pack and run), for a valuation_type without a
     name, and for more than 255 names in all.
     """
-    _refuse_nesting(packs, out)
-    members = _open(packs, config)
-    names = _joined_names(members)
+    refuse_nesting(packs, out)
+    members = open_members(packs, config.names)
+    names = joined_names(members)
     repeated = joined_runs(members)
     out.mkdir(parents=True)
     with ShardWriter(out, STEP_FORMATS[config.layout], config.shard_rows) as writer:
@@ -146,49 +143,6 @@ def merge(
         runs_by_pack={member.name: len(member.joined) for member in members},
         rows_by_pack={member.name: member.stream.rows for member in members},
     )
-
-
-def _refuse_nesting(packs: Sequence[Path], out: Path) -> None:
-    """The original could delete or overwrite its own input this way (spec 6, trap 5)."""
-    if len(packs) < 2:
-        raise BadInput(", ".join(map(str, packs)) or "no pack", "a merge needs two packs or more")
-    for pack in packs:
-        if not pack.is_dir():
-            raise BadInput(pack, "is not a folder: give the folder of a pack")
-    real = [(pack, pack.resolve(strict=True)) for pack in packs] + [(out, out.resolve())]
-    for at, (pack, place) in enumerate(real):
-        for other, elsewhere in real[:at]:
-            if place == elsewhere:
-                raise BadInput(pack, f"is the same folder as {other}: give each one once")
-            if place.is_relative_to(elsewhere) or elsewhere.is_relative_to(place):
-                raise BadInput(
-                    pack, f"and {other} lie in one another: packs and output must stand apart"
-                )
-
-
-def _open(packs: Sequence[Path], config: MergeConfig) -> list[Member]:
-    names = config.names or tuple(pack.resolve().name for pack in packs)
-    if len(names) != len(packs):
-        raise ValueError(f"{len(names)} names for {len(packs)} packs")
-    for at, name in enumerate(names):
-        if name in names[:at]:
-            raise BadInput(
-                packs[at],
-                f"another pack is called {name!r} too: call them apart by MergeConfig(names=...)",
-            )
-    return [Member.open(pack, name) for pack, name in zip(packs, names, strict=True)]
-
-
-def _joined_names(members: Sequence[Member]) -> tuple[str, ...]:
-    names: dict[str, None] = {}
-    for member in members:
-        names |= dict.fromkeys(member.names)
-        if len(names) > MAX_NAMES:
-            raise BadInput(
-                member.stream.folder / "valuation_types.json",
-                f"with the packs before it makes {len(names)} names: {MAX_NAMES} fit the column",
-            )
-    return tuple(names)
 
 
 def _renumbered(

@@ -12,8 +12,9 @@ from typing import Any
 
 from gristmill.contract import BadInput, Violation
 from gristmill.macroxue.laws import eval_law, row_laws, run_laws, shard_laws
+from gristmill.macroxue.lines import read_lines
 from gristmill.macroxue.metadata import Run, read_runs, read_session
-from gristmill.macroxue.pool_tables import pool_members, read_lines
+from gristmill.macroxue.pool_tables import pool_members
 from gristmill.macroxue.shards import open_steps, step_files
 from gristmill.macroxue.valuation_types import read_valuation_types
 

@@ -1,4 +1,4 @@
-"""What a pool tells beside its rows: joined runs, session keys and trace, and its page.
+"""What a pool tells beside its rows: session keys, trace and warnings, and its page.
 
 How the rows get into a pool is the business of `merger.py`.
 """
@@ -6,95 +6,17 @@ How the rows get into a pool is the business of `merger.py`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gristmill.contract import BadInput
-from gristmill.macroxue.metadata import Run, read_runs, read_session
-from gristmill.macroxue.stream import StepStream
-from gristmill.macroxue.valuation_types import read_valuation_types
+from gristmill.macroxue.lines import json_text, read_lines, write_lines
+from gristmill.macroxue.metadata import read_runs, read_session
+from gristmill.macroxue.pool_members import Member
 
 PACKS_KEY = "packs"
 """Session key of a pool: JSON list of {name, runs, rows, first_run, first_row, session}."""
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-@dataclass
-class Member:
-    """One pack of a pool, opened.
-
-    names: its enum. trace: its lines by place of the run, None where it has no
-    trace.jsonl. warnings: lines of its warnings.jsonl. first_id, first_row: where
-    its runs and rows begin in the pool. joined: its runs with their new ids.
-    """
-
-    name: str
-    stream: StepStream
-    names: tuple[str, ...]
-    session: dict[str, str]
-    trace: list[dict[str, Any]] | None
-    warnings: list[dict[str, Any]]
-    first_id: int = 0
-    first_row: int = 0
-    joined: list[Run] = field(default_factory=list)
-
-    @staticmethod
-    def open(folder: Path, name: str) -> Member:
-        """Open a pack with all that a merge needs of it; BadInput names the file at fault."""
-        stream = StepStream(folder)
-        names = read_valuation_types(folder / "valuation_types.json")
-        trace = _read_trace(folder / "trace.jsonl", stream.runs)
-        noted = folder / "warnings.jsonl"
-        warnings = read_lines(noted) if noted.exists() else []
-        session = read_session(folder / "metadata.db")
-        return Member(name, stream, names, session, trace, warnings)
-
-
-def _read_trace(path: Path, runs: Sequence[Run]) -> list[dict[str, Any]] | None:
-    if not path.exists():
-        return None
-    lines = read_lines(path)
-    if [line.get("run_id") for line in lines] != [run.id for run in runs]:
-        raise BadInput(path, "does not have one line for each run of metadata.db, in order")
-    return lines
-
-
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The objects of a .jsonl file. Raises BadInput naming the line that is no JSON object."""
-    lines = []
-    for number, text in enumerate(path.read_bytes().splitlines(), 1):
-        try:
-            line = json.loads(text)
-        except ValueError as error:
-            raise BadInput(path, f"not JSON: {error}", number) from error
-        if not isinstance(line, dict):
-            raise BadInput(path, "not a JSON object", number)
-        lines.append(line)
-    return lines
-
-
-def joined_runs(members: Sequence[Member]) -> int:
-    """Give every member its place in the pool and its runs their new ids, in order.
-
-    Returns how many runs equal an earlier one in everything but the id.
-    """
-    met: set[tuple[int, int, int, int]] = set()
-    run_id = row = repeated = 0
-    for member in members:
-        member.first_id, member.first_row = run_id, row
-        for run in member.stream.runs:
-            facts = (run.seed, run.steps, run.max_score, run.highest_tile)
-            repeated += facts in met
-            met.add(facts)
-            member.joined.append(Run(run_id, *facts))
-            run_id += 1
-        row += member.stream.rows
-    return repeated
 
 
 def joined_session(members: Sequence[Member], extras: Mapping[str, str]) -> dict[str, str]:
@@ -118,7 +40,7 @@ def joined_session(members: Sequence[Member], extras: Mapping[str, str]) -> dict
                 "session": sorted(member.session),
             }
         )
-    session[PACKS_KEY] = _json(listed)
+    session[PACKS_KEY] = json_text(listed)
     if taken := session.keys() & extras.keys():
         raise ValueError(f"session keys {sorted(taken)} are the pool's own")
     return session | dict(extras)
@@ -147,15 +69,17 @@ def write_trace(path: Path, members: Sequence[Member]) -> None:
     the fields of the raw pair (drop, meta, steps, bytes and sha256 of both) are
     carried unchanged where the member has a trace.
     """
-    with path.open("x", encoding="utf-8", newline="\n") as file:
-        for member in members:
-            row = member.first_row
-            old = member.trace or [{} for _ in member.joined]
-            for run, was, line in zip(member.joined, member.stream.runs, old, strict=True):
-                came = [{"pack": member.name, "run_id": was.id}, *line.get("from", [])]
-                here = {"run_id": run.id, "rows": run.steps, "first_row": row, "from": came}
-                file.write(_json({**line, **here}) + "\n")
-                row += run.steps
+    write_lines(path, _origins(members))
+
+
+def _origins(members: Sequence[Member]) -> Iterator[dict[str, Any]]:
+    for member in members:
+        row = member.first_row
+        old = member.trace or [{} for _ in member.joined]
+        for run, was, line in zip(member.joined, member.stream.runs, old, strict=True):
+            came = [{"pack": member.name, "run_id": was.id}, *line.get("from", [])]
+            yield {**line, "run_id": run.id, "rows": run.steps, "first_row": row, "from": came}
+            row += run.steps
 
 
 def write_warnings(path: Path, members: Sequence[Member]) -> int:
@@ -171,8 +95,7 @@ def write_warnings(path: Path, members: Sequence[Member]) -> int:
             here = {"run_id": new[line["run_id"]]} if line.get("run_id") in new else {}
             lines.append({**line, **here, "pack": member.name})
     if lines:
-        with path.open("x", encoding="utf-8", newline="\n") as file:
-            file.writelines(_json(line) + "\n" for line in lines)
+        write_lines(path, lines)
     return len(lines)
 
 

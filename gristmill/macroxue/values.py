@@ -10,7 +10,6 @@ import json
 import math
 from collections import Counter
 from dataclasses import asdict, dataclass, field
-from itertools import accumulate
 from pathlib import Path
 from typing import Literal
 
@@ -28,8 +27,6 @@ CODE_VERSION = "1"
 """Raised when the bytes of a sidecar change for the same pack and config."""
 
 SETTINGS = "values.json"
-
-_PIECE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -142,37 +139,19 @@ def h(returns: npt.NDArray[np.float64], epsilon: float) -> npt.NDArray[np.float6
     return squeezed
 
 
-def discounted(rewards: npt.NDArray[np.float32], gamma: float) -> npt.NDArray[np.float64]:
-    """Returns float64 [N] of one run's rewards [N]: G[t] = rewards[t] + gamma * G[t + 1].
-
-    In this order of operations and no other, so that every bit is settled.
-    """
-    returns = np.empty(len(rewards), np.float64)
-    later = 0.0
-    for stop in range(len(rewards), 0, -_PIECE):
-        start = max(stop - _PIECE, 0)
-        piece = rewards[start:stop][::-1].tolist()
-        sums = list(accumulate(piece, lambda g, reward: reward + gamma * g, initial=later))
-        returns[start:stop] = sums[:0:-1]
-        later = sums[-1]
-    return returns
-
-
 def run_values(
     steps: Rows, reward: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], config: ValueConfig
 ) -> Rows:
     """Value rows [N] of whole runs of these lengths, from their steps and points [N]."""
+    from gristmill.macroxue.discount import discounted
+
     values = np.empty(len(steps), VALUE_ROW_DTYPE)
     values["run_id"] = steps["run_id"]
     values["step_index"] = steps["step_index"]
     points = reward.astype(np.float32)
     values["reward"] = points
     values["reward_scaled"] = points.astype(np.float64) * config.reward_scale
-    returns = np.empty(len(steps), np.float64)
-    start = 0
-    for length in lengths.tolist():
-        returns[start : start + length] = discounted(points[start : start + length], config.gamma)
-        start += length
+    returns = discounted(points, lengths, config.gamma)
     values["return_raw"] = returns
     values["return_scaled"] = h(returns, config.epsilon)
     return values

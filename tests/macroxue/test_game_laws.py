@@ -10,7 +10,8 @@ import pytest
 
 from gristmill.macroxue import MergeConfig, game, merge, metadata
 from gristmill.macroxue.board_eval import board_eval
-from gristmill.macroxue.game_laws import game_laws, game_notes
+from gristmill.macroxue.game_laws import game_laws
+from gristmill.macroxue.game_notes import game_notes
 from gristmill.macroxue.laws import pack_laws
 from gristmill.macroxue.pool_laws import pool_laws
 from gristmill.macroxue.rows import Rows, decode_boards, pack_boards

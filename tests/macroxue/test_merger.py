@@ -308,3 +308,41 @@ def test_laws_find_a_pool_that_lies(tmp_path: Path, three: list[Path]) -> None:
     assert [v.law for v in pool_laws(pool)] == ["members", "session_carried"]
     (pool / "steps.npy").write_bytes(b"no")
     assert [v.law for v in pool_laws(pool)] == ["files_open"]
+
+
+@pytest.mark.real
+def test_real_pools_are_the_same_from_any_workers_and_process(tmp_path: Path) -> None:
+    from tests.macroxue.conftest import REAL
+
+    if not REAL.is_dir():
+        pytest.skip(f"the real drops are not at {REAL}")
+    for name, workers in (("one", 1), ("two", 2)):
+        code = (
+            "import sys; from pathlib import Path\n"
+            "from gristmill.macroxue import MergeConfig, PackConfig, merge, pack\n"
+            "root, out, workers = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])\n"
+            "drops = ('d6_v1', 'd7_v1')\n"
+            "if __name__ == '__main__':\n"
+            "    for drop in drops: pack(root / drop, out / drop, PackConfig(workers=workers))\n"
+            "    config = MergeConfig(shard_rows=25_000, workers=workers)\n"
+            "    merge([out / drop for drop in drops], out / 'pool', config)\n"
+        )
+        (tmp_path / "build.py").write_text(code)
+        subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "build",
+                str(REAL.resolve()),
+                str(tmp_path / name),
+                str(workers),
+            ],
+            check=True,
+            env={"PYTHONPATH": f"{tmp_path}:{Path.cwd()}", "PATH": ""},
+        )
+    assert digests(tmp_path / "one" / "pool") == digests(tmp_path / "two" / "pool")
+    pool = tmp_path / "one" / "pool"
+    assert list(pool_laws(pool)) == []
+    assert [len(shards.open_steps(f)) for f in shards.step_files(pool)] == [25_000] * 4 + [8_891]
+    rows_of = [line["rows"] for line in map(json.loads, (pool / "trace.jsonl").open())]
+    assert (len(rows_of), sum(rows_of)) == (40, 108_891)

@@ -11,7 +11,8 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.macroxue import game, shards, stream, values
-from gristmill.macroxue.rows import VALUE_FORMAT, VALUE_ROW_DTYPE
+from gristmill.macroxue.discount import discounted
+from gristmill.macroxue.rows import STEP_FORMATS, VALUE_FORMAT, VALUE_ROW_DTYPE
 from gristmill.macroxue.value_laws import value_laws
 from gristmill.macroxue.values import ValueConfig, value_sidecar
 from tests.macroxue.games import Game, all_rows, play, step_rows, write_pack
@@ -40,12 +41,10 @@ def plainly(boards: list[list[int]], moves: list[int], config: ValueConfig) -> l
 @pytest.mark.parametrize(("layout", "shard_rows"), [("aligned48", 0), ("packed46", 100)])
 def test_every_bit_is_what_the_rule_gives(
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     config: ValueConfig,
     layout: str,
     shard_rows: int,
 ) -> None:
-    monkeypatch.setattr(values, "_PIECE", 32)
     pack = write_pack(tmp_path / "p", GAMES, layout=layout, shard_rows=shard_rows)  # type: ignore[arg-type]
     summary = value_sidecar(pack, tmp_path / "v", config)
     found = all_values(tmp_path / "v")
@@ -94,9 +93,10 @@ def test_files_follow_the_steps(tmp_path: Path) -> None:
 
 def test_the_published_example() -> None:
     # Spec 7.1: rewards 4, 8, 16 with gamma .5; h at 12 and 16 with eps .1.
-    returns = values.discounted(np.array([4, 8, 16], np.float32), 0.5)
-    assert returns.tolist() == [12, 16, 16]
-    assert values.h(returns, 0.1).astype(np.float32).tolist() == [
+    rewards = np.array([4, 8, 16, 4], np.float32)
+    returns = discounted(rewards, np.array([3, 0, 1]), 0.5)
+    assert returns.tolist() == [12, 16, 16, 4]
+    assert values.h(returns[:3], 0.1).astype(np.float32).tolist() == [
         float(np.float32(x)) for x in (3.8055512, 4.7231054, 4.7231054)
     ]
     assert values.h(np.array([-12.0]), 0.1)[0] == -values.h(np.array([12.0]), 0.1)[0]
@@ -166,9 +166,7 @@ def test_rows_without_a_return_are_refused(tmp_path: Path, change: str, rule: st
 
 def test_an_empty_shard_is_refused(tmp_path: Path) -> None:
     pack = write_pack(tmp_path / "p", GAMES, shard_rows=500)
-    (pack / "steps-00001.npy").write_bytes(
-        __import__("gristmill.macroxue.rows", fromlist=["x"]).STEP_FORMATS["aligned48"].header(0)
-    )
+    (pack / "steps-00001.npy").write_bytes(STEP_FORMATS["aligned48"].header(0))
     with pytest.raises(BadInput, match="holds no rows"):
         value_sidecar(pack, tmp_path / "v", ValueConfig())
 

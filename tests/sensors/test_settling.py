@@ -206,3 +206,30 @@ def test_what_lies_at_hand_is_taken_at_once_when_a_person_asks(inbox):
     found = at_hand(inbox.folder, lambda _: None)
     assert [arrival.key for arrival in found.arrivals] == ["good"]
     assert [refusal.key for refusal in found.refusals] == ["not good"]
+
+
+def test_a_drop_that_cannot_be_read_does_not_hold_up_the_others(inbox):
+    inbox.drop("a_good")
+    inbox.drop("z_good")
+    (inbox.folder / "m_loop").symlink_to(inbox.folder / "m_loop")
+    assert inbox.look().arriving == ["a_good", "z_good"]
+    found = inbox.look()
+    assert [arrival.key for arrival in found.arrivals] == ["a_good", "z_good"]
+    (refusal,) = found.refusals
+    assert refusal.key == "m_loop"
+    assert "cannot be read: Too many levels of symbolic links" in refusal.reason
+    at_once = at_hand(inbox.folder, lambda _: None)
+    assert [arrival.key for arrival in at_once.arrivals] == ["a_good", "z_good"]
+    assert [item.key for item in at_once.refusals] == ["m_loop"]
+
+
+def test_a_drop_with_a_link_that_leads_nowhere_settles_and_arrives_anew_once_it_leads_somewhere(
+    inbox, tmp_path
+):
+    folder = inbox.drop("linked")
+    (folder / "far.txt").symlink_to(tmp_path / "far.txt")
+    (folder / "round.txt").symlink_to("round.txt")
+    assert inbox.arrivals() == []
+    assert inbox.arrivals() == ["linked"]
+    (tmp_path / "far.txt").write_text("here now")
+    assert [inbox.arrivals() for _ in range(2)] == [[], ["linked"]]
