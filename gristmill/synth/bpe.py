@@ -41,6 +41,8 @@ _PATTERN: Final = (
     + r")|\s+(?!\S)|\s+"
 )
 
+_NONE: Final[frozenset[str]] = frozenset()
+
 
 @lru_cache(maxsize=4)
 def encoding(vocabulary: Path) -> tiktoken.Encoding:
@@ -63,10 +65,14 @@ def encoding(vocabulary: Path) -> tiktoken.Encoding:
     )
 
 
-def encode(texts: Sequence[str], encoding: tiktoken.Encoding) -> list[Tokens]:
-    """Token ids of each text, int32 [its length]; the same as encode_ordinary of each.
+def encode(texts: Sequence[str], encoding: tiktoken.Encoding) -> list[memoryview]:
+    """Token ids of each text as the bytes of int32; the same as encode_ordinary of each.
+
+    The views' shape is not to be trusted, their `nbytes` is: four a token.
 
     Raises UnicodeEncodeError for a lone surrogate, which has no UTF-8.
     """
-    # As arrays: making a list of each text's tokens costs a tenth of the encoding.
-    return [encoding.encode_to_numpy(text, disallowed_special=()).view(np.int32) for text in texts]
+    # What encode_to_numpy(text, disallowed_special=()) does, without its array:
+    # lists or arrays of each text cost several per cent of the encoding.
+    core = encoding._core_bpe.encode_to_tiktoken_buffer
+    return [memoryview(core(text, _NONE)) for text in texts]

@@ -41,7 +41,7 @@ def assemble(conversations: Sequence[Conversation], vocabulary: Path) -> Documen
         return Documents(none, np.zeros(0, dtype=np.uint8), none, none, none)
     texts = [body for conversation in conversations for body in conversation.bodies]
     bodies = bpe.encode(texts, bpe.encoding(vocabulary))
-    pieces: list[bpe.Tokens] = []
+    pieces: list[memoryview] = []
     position = 0
     for shape, own, _ in conversations:
         templates = shape.templates
@@ -53,12 +53,14 @@ def assemble(conversations: Sequence[Conversation], vocabulary: Path) -> Documen
     shapes = [conversation.shape for conversation in conversations]
     runs = np.concatenate([shape.fixed for shape in shapes])
     has_body = np.concatenate([shape.has_body for shape in shapes])
-    runs[has_body] += np.fromiter(map(len, bodies), dtype=np.int32, count=len(bodies))
+    runs[has_body] += np.fromiter((body.nbytes >> 2 for body in bodies), np.int32, len(bodies))
     run_counts = np.fromiter((len(s.fixed) for s in shapes), dtype=np.int32, count=len(shapes))
     firsts = np.cumsum(run_counts, dtype=np.int64) - run_counts
     lengths = np.add.reduceat(runs, firsts, dtype=np.int32)
     span = np.repeat(np.concatenate([shape.spans for shape in shapes]), runs)
-    return Documents(np.concatenate(pieces), _of_labels(span, lengths), lengths, runs, run_counts)
+    # Both kinds of pieces are 32 bits wide, and bytes are joined ten times faster than arrays.
+    tokens = np.frombuffer(b"".join(pieces), dtype=np.int32)
+    return Documents(tokens, _of_labels(span, lengths), lengths, runs, run_counts)
 
 
 def _of_labels(span: npt.NDArray[np.uint8], lengths: bpe.Tokens) -> npt.NDArray[np.uint8]:

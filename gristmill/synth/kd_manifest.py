@@ -146,12 +146,17 @@ def _split(records: Sequence[Mapping[str, Any]], split: str, root: str) -> dict[
             for suffix in SUFFIXES
             for kind in _KINDS
         }
-        if not any(path in outputs for path in files.values()):
+        if not (rows := int(record["counts"][f"{split}_rows"])):
             continue
+        if absent := [path for path in files.values() if path not in outputs]:
+            raise GristmillError(
+                f"shard {record['partition']}: {rows} rows in {split}, but {absent[0]} is not "
+                "among the outputs of its record: build the shard again"
+            )
         shards.append(
             {
                 "name": name,
-                "rows": int(record["counts"][f"{split}_rows"]),
+                "rows": rows,
                 "tokens": int(record["counts"][f"{split}_tokens"]),
                 "paths": {key: f"{root}/{path}" for key, path in files.items()},
                 "bytes": {key: outputs[path]["bytes"] for key, path in files.items()},

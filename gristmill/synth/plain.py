@@ -32,13 +32,13 @@ class BadRow(Exception):
 class Shape:
     """What conversations of the same roles, channels and fixed messages have in common.
 
-    templates: k+1 runs of token ids that stand around the k bodies.
+    templates: k+1 runs of token ids, int32, that stand around the k bodies.
     fixed: int32 [messages + 1], tokens of each message but its body; last is the EOD.
     has_body: bool [messages + 1].
     spans: uint8 [messages + 1], span id of each message; the EOD has 0.
     """
 
-    templates: tuple[bpe.Tokens, ...]
+    templates: tuple[memoryview, ...]
     fixed: bpe.Tokens
     has_body: npt.NDArray[np.bool_]
     spans: npt.NDArray[np.uint8]
@@ -58,6 +58,18 @@ class _Message:
     has_body: bool
     after: tuple[int, ...]
     span: int
+
+
+class _Head(NamedTuple):
+    """The beginning that conversations of one data set share, up to the first user message.
+
+    text: of the JSON. keys, messages: of the fixed messages in it. Nothing where
+    conversations do not begin alike.
+    """
+
+    text: str
+    keys: tuple[str | bytes, ...]
+    messages: tuple[dict[str, Any], ...]
 
 
 def _text_kinds() -> dict[str | bytes, _Message | None]:
@@ -86,24 +98,38 @@ class Renderer:
     def _forget(self) -> None:
         self._kinds: dict[str | bytes, _Message | None] = _text_kinds()
         self._shapes: dict[tuple[str | bytes, ...], Shape] = {}
+        self._head = _Head("", (), ())
 
     def read(self, messages_json: str) -> Conversation:
         """Parse one row's `messages_json`. BadRow names the rule that it breaks."""
+        head = self._head
+        if head.text and messages_json.startswith(head.text) and messages_json.endswith("]}"):
+            try:
+                # A list of the rest: were it not the rest of the same list, it
+                # would not be JSON here.
+                rest = orjson.loads("[" + messages_json[len(head.text) : -1])
+            except ValueError:
+                rest = None
+            if rest and (conversation := self._plain(rest, head)) is not None:
+                return conversation
         try:
             messages = orjson.loads(messages_json)["messages"]
         except (ValueError, TypeError, KeyError):
             # Lone surrogates, huge numbers, NaN: JSON for Python, not for orjson.
             messages = None
-        if type(messages) is list and (conversation := self._plain(messages)) is not None:
-            return conversation
+        if type(messages) is list:
+            conversation = self._plain(messages, _Head("", (), ()))
+            if conversation is not None:
+                self._head = _head(messages_json, messages)
+                return conversation
         try:
             return self._by_harmony(messages_json)
         except _ERRORS as error:
             raise BadRow(f"{type(error).__name__}: {error}") from error
 
-    def _plain(self, messages: list[Any]) -> Conversation | None:
-        """The conversation, if this module can take it."""
-        keys: list[str | bytes] = []
+    def _plain(self, messages: list[Any], head: _Head) -> Conversation | None:
+        """The conversation of `messages` after those of `head`, if this module can take it."""
+        keys = [*head.keys]
         bodies: list[str] = []
         try:
             for message in messages:
@@ -134,7 +160,9 @@ class Renderer:
             return None
         if keys[-1] == "final":
             keys[-1] = "return"
-        shape = self._shapes.get(tuple(keys)) or self._learn(tuple(keys), messages)
+        shape = self._shapes.get(tuple(keys)) or self._learn(
+            tuple(keys), [*head.messages, *messages]
+        )
         if shape is None:
             return None
         found = 0
@@ -180,12 +208,26 @@ class Renderer:
         rendered = rendering.render(rendering.parse(messages_json), self._harmony)
         runs = len(rendered.lengths) + 1
         shape = Shape(
-            templates=(np.array(rendered.tokens, dtype=np.int32),),
+            templates=(np.array(rendered.tokens, dtype=np.int32).data,),
             fixed=np.array([*rendered.lengths, 1], dtype=np.int32),
             has_body=np.zeros(runs, dtype=np.bool_),
             spans=np.array([*rendered.spans, control.PROMPT], dtype=np.uint8),
         )
         return Conversation(shape, (), rendered.control_texts)
+
+
+def _head(messages_json: str, messages: list[Any]) -> _Head:
+    """What of a conversation to look for in the next: its system and developer messages."""
+    end = messages_json.find(', {"role": "user"')
+    try:
+        fixed = orjson.loads(messages_json[:end] + "]}")["messages"]
+    except ValueError:
+        return _Head("", (), ())
+    keys = tuple(orjson.dumps(message) for message in fixed)
+    texts = any(type(m["content"]) is str or "text" in m["content"][0] for m in fixed)
+    if end < 0 or texts or fixed != messages[: len(fixed)] or len(fixed) == len(messages):
+        return _Head("", (), ())
+    return _Head(messages_json[: end + 2], keys, tuple(fixed))
 
 
 def _shape(kinds: Sequence[_Message]) -> Shape:
@@ -197,7 +239,7 @@ def _shape(kinds: Sequence[_Message]) -> Shape:
         templates[-1] += kind.after
     templates[-1].append(control.ENDOFTEXT)
     return Shape(
-        templates=tuple(np.array(template, dtype=np.int32) for template in templates),
+        templates=tuple(np.array(template, dtype=np.int32).data for template in templates),
         fixed=np.array([len(k.before) + len(k.after) for k in kinds] + [1], dtype=np.int32),
         has_body=np.array([kind.has_body for kind in kinds] + [False]),
         spans=np.array([kind.span for kind in kinds] + [control.PROMPT], dtype=np.uint8),

@@ -57,13 +57,14 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
         config: GPTDatasetConfig,
     ) -> None:
         path = _checked(dataset_path)
+        remote = is_object_storage_path(path)
+        if not remote:
+            self._data_digest = alignment.digest(Path(path))
         sidecars = {name: _open_sidecar(path, name, config) for name in ("lossmask", "span")}
-        if is_object_storage_path(path):
+        if remote:
             _compare_remote(path, indexed_dataset, sidecars)
             lengths = np.ascontiguousarray(indexed_dataset.index.sequence_lengths)
             self._data_digest = hashlib.sha256(lengths.view(np.uint8).data).hexdigest()
-        else:
-            self._data_digest = alignment.digest(Path(path))
         super().__init__(
             indexed_dataset, dataset_path, indexed_indices, num_samples or None, index_split, config
         )

@@ -95,7 +95,10 @@ def test_config_hashes() -> None:
 def records(harmony: Path, vocabulary: Path, tmp_path: Path) -> list[dict[str, Any]]:
     config = KDConfig(vocabulary, 0.0)
     summary = build_kd_shard(harmony, tmp_path / "00", config)
-    return [record(tmp_path / "00", number, config, summary) for number in ("00", "01")]
+    made = [record(tmp_path / "00", number, config, summary) for number in ("00", "01")]
+    for output in made[1]["outputs"]:
+        output["path"] = output["path"].replace("_00", "_01")
+    return made
 
 
 Change = Callable[[dict[str, Any]], None]
@@ -132,6 +135,14 @@ def test_workers_and_places_do_not_make_configs_unequal(
     assert manifest["splits"]["valid"] == {"rows": 0, "tokens": 0, "shards": []}
     assert [s["name"] for s in manifest["splits"]["train"]["shards"]] == ["shard_00", "shard_01"]
     assert manifest["input"]["manifest_sha256"] == hashlib.sha256(harmony.read_bytes()).hexdigest()
+
+
+def test_a_record_without_its_files_is_refused(
+    records: list[dict[str, Any]], harmony: Path, tmp_path: Path
+) -> None:
+    records[1]["outputs"].pop()
+    with pytest.raises(GristmillError, match=r"shard 01: .*not among the outputs"):
+        write_kd_manifest(records, tmp_path / "out", **kd_arguments(harmony))
 
 
 def test_no_records_are_refused(harmony: Path, tmp_path: Path) -> None:

@@ -140,10 +140,12 @@ def test_the_plain_conversation_takes_the_fast_path(
 @given(texts)
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_bpe_makes_no_control_token(vocabulary: Path, text: str) -> None:
-    (tokens,) = bpe.encode([text], bpe.encoding(vocabulary))
+    (view,) = bpe.encode([text], bpe.encoding(vocabulary))
+    tokens = np.frombuffer(view, dtype=np.int32)
     assert tokens.tolist() == rendering.encoding(vocabulary).encode(
         text, allowed_special=set(), disallowed_special=()
     )
+    assert tokens.tolist() == bpe.encoding(vocabulary).encode_ordinary(text)
     assert not (tokens >= control.BODY_LIMIT).any()
 
 
@@ -206,3 +208,35 @@ def test_what_a_renderer_remembers_is_bounded(
         made = documents.assemble([renderer.read(json.dumps({"messages": messages}))], vocabulary)
         assert made.tokens.tolist() == list(rendering.render(messages, harmony).tokens)
     assert len(renderer._kinds) <= 16
+
+
+def test_conversations_that_begin_alike_and_those_that_do_not(vocabulary: Path) -> None:
+    """What is remembered of the last conversation's beginning must not leak into the next."""
+    harmony, renderer = rendering.encoding(vocabulary), Renderer(vocabulary)
+    one = [system_message(HarmonyConfig()), developer_message(HarmonyConfig())]
+    other = [system_message(HarmonyConfig(reasoning_effort="low"))]
+    turns = plain_messages("q", "a", "f")
+    batch = [
+        [*one, *turns],
+        [*one, *turns],
+        [*other, *turns],
+        [*one, *turns, *turns],
+        [*turns, *one, *turns],
+        [*one, message("user", "x", name="bob"), *turns],
+        [message("system", "text"), *turns],
+        [message("system", "text"), *turns],
+        [*one, *turns],
+    ]
+    for messages in batch:
+        made = documents.assemble([renderer.read(as_json(messages))], vocabulary)
+        expected = rendering.render(messages, harmony)
+        assert made.tokens.tolist() == list(expected.tokens)
+        assert made.runs.tolist() == [*expected.lengths, 1]
+    # Valid JSON whose last key wins, and JSON that is not valid.
+    head = as_json([*one, *turns]).removesuffix("]}")
+    twice = head + '], "messages": [' + as_json(turns).removeprefix('{"messages": [')
+    made = documents.assemble([renderer.read(twice)], vocabulary)
+    assert made.tokens.tolist() == list(rendering.render(turns, harmony).tokens)
+    for text in (head, head + ", ]}", head + "]]}", as_json(one).removesuffix("]}") + ", ]}"):
+        with pytest.raises(BadRow, match="JSONDecodeError"):
+            renderer.read(text)
