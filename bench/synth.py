@@ -186,7 +186,8 @@ def memory(scratch: Path, vocabulary: Path, rows: int) -> None:
     """Peak resident memory of one build at two sizes."""
     peaks = []
     for size in (rows // 4, rows):
-        shard = scratch / f"synth_harmony_shard_{size % 90:02d}.parquet"
+        shard = scratch / f"{size}" / "synth_harmony_shard_00.parquet"
+        shard.parent.mkdir()
         write_shard(shard, size)
         process = child("peak", shard, scratch / "peak", vocabulary, 1, stdout=subprocess.PIPE)
         peaks.append(int(process.communicate()[0]) / 1e6)
