@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from gristmill import provenance
 from gristmill.contract import GristmillError, Summary, Violation
+from gristmill.keys import refusal
 from gristmill.parts import PartStore
 from gristmill.provenance import Input, Record, Tokenizer
 
@@ -28,7 +29,7 @@ class LawsBroken(GristmillError):
 
 
 class InputChanged(GristmillError):
-    """A raw input was written to while it was being read."""
+    """An input was written to, or built anew, while it was being read."""
 
 
 class DiskFull(GristmillError):
@@ -61,6 +62,8 @@ class Build:
         own record `provenance/<partition>.json`.
     outer: path of the artifact that `artifact` is nested in, which lends its lock.
     space: bytes that the build needs at most, where known.
+    deletes: paths of artifacts among the inputs that are deleted once this one is
+        published and verified.
     """
 
     root: Path
@@ -76,6 +79,18 @@ class Build:
     outer: str | None = None
     tokenizer: Tokenizer | None = None
     space: int = 0
+    deletes: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if not self.shared:
+            return
+        if self.outer is not None:
+            raise ValueError(f"{self.artifact}: a nested folder is not shared by partitions")
+        if self.partition is None or (wrong := refusal(self.partition)):
+            told = "there is none" if self.partition is None else wrong
+            raise ValueError(
+                f"{self.artifact}: a partition of a shared folder names its record: {told}"
+            )
 
     @property
     def folder(self) -> Path:
@@ -90,6 +105,16 @@ class Build:
         return provenance.fingerprint(self.code_version, self.config, self.inputs, self.tokenizer)
 
     @property
+    def parts_key(self) -> str:
+        """Names the folder of parts: the fingerprint, and the raw files as they stand.
+
+        A raw file that was replaced and put back while parts were made has the
+        old bytes, but a new time.
+        """
+        times = [item.mtime_ns for item in self.inputs]
+        return provenance.digest([self.fingerprint, times])[:16]
+
+    @property
     def title(self) -> str:
         return self.artifact if not self.shared else f"{self.artifact} [{self.partition}]"
 
@@ -98,6 +123,7 @@ class Build:
 class Published:
     """The record that stands now, whether this call built it, and what to tell the user."""
 
+    folder: Path
     record: Record
     rebuilt: bool
     notes: list[str] = field(default_factory=list)
@@ -105,7 +131,11 @@ class Published:
 
 @dataclass(frozen=True)
 class Slot:
-    """Names below `.gristmill` for one artifact partition."""
+    """Names below `.gristmill` for one artifact partition.
+
+    Locks and slots lie in folders of their own, so that no artifact's name can
+    be the name of another one's lock.
+    """
 
     work: Path
     lock: Path
@@ -121,5 +151,23 @@ class Slot:
         elif build.outer is not None:
             inside = PurePosixPath(build.artifact).relative_to(build.outer)
             own = f"{name}+{str(inside).replace('/', '+')}"
-        lock = own if build.shared else name
-        return Slot(work / own, work / f"{lock}.lock", work / f"{name}.lock")
+        return Slot._named(work, own, name)
+
+    @staticmethod
+    def at(root: Path, artifact: str) -> Slot:
+        """The slot of an artifact that has a folder to itself and lies in no other one."""
+        folder = root / artifact
+        return Slot._named(folder.parent / WORK, folder.name, folder.name)
+
+    @staticmethod
+    def _named(work: Path, own: str, outermost: str) -> Slot:
+        slot = work / "slots" / own
+        return Slot(slot, lock_of_slot(slot), work / "locks" / outermost)
+
+
+def lock_of_slot(slot: Path) -> Path:
+    """The lock that the builder in a slot holds.
+
+    A nested artifact (`outer+inner`) is built under the lock of the outer one.
+    """
+    return slot.parents[1] / "locks" / slot.name.split("+")[0]

@@ -6,6 +6,7 @@ Building, checking and recording come before and belong to `gristmill.artifact`.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from gristmill import durable, locks, provenance
@@ -21,20 +22,20 @@ def commit(build: Build, slot: Slot, staged: Path, record: Record) -> list[str]:
         with locks.held(slot.folder_lock, build.artifact, wait=True):
             whole = slot.work / "whole"
             _join(build, staged, whole)
-            _swap_in(whole, build.folder)
+            _swap_in(whole, build)
         return []
     notes = _carry_nested(build, staged, record)
-    _swap_in(staged, build.folder)
+    _swap_in(staged, build)
     return notes
 
 
-def _swap_in(staged: Path, folder: Path) -> None:
+def _swap_in(staged: Path, build: Build) -> None:
     durable.flush_tree(staged)
-    if folder.exists():
-        durable.exchange(staged, folder)
+    if build.folder.exists():
+        durable.exchange(staged, build.folder)
     else:
-        durable.place(staged, folder)
-    durable.flush(folder.parent)
+        durable.place(staged, build.folder)
+    durable.flush_upwards(build.folder.parent, build.root)
     durable.flush(staged.parent)
     durable.remove_tree(staged)
 
@@ -69,13 +70,20 @@ def _files_of(record_path: Path, folder: Path) -> frozenset[str]:
     return frozenset(mine)
 
 
+def _nested(folder: Path) -> Iterator[Path]:
+    """The topmost folders below `folder` that have a record of their own."""
+    if not folder.exists():
+        return
+    for entry in sorted(path for path in folder.iterdir() if path.is_dir()):
+        if provenance.holds_record(entry):
+            yield entry
+        else:
+            yield from _nested(entry)
+
+
 def _carry_nested(build: Build, staged: Path, record: Record) -> list[str]:
     """Keep the nested artifacts of an unchanged artifact, drop those of a changed one."""
-    names = sorted(
-        path.parent.relative_to(build.folder).as_posix()
-        for path in build.folder.glob(f"**/{provenance.RECORD}")
-        if path.parent != build.folder
-    )
+    names = [path.relative_to(build.folder).as_posix() for path in _nested(build.folder)]
     if not names:
         return []
     old = provenance.read_record(build.record_path)

@@ -52,6 +52,14 @@ def flush_tree(folder: Path) -> None:
         flush(Path(here))
 
 
+def flush_upwards(folder: Path, root: Path) -> None:
+    """fsync `folder` and the folders above it up to `root`: any of them may be new."""
+    flush(folder)
+    while folder != root:
+        folder = folder.parent
+        flush(folder)
+
+
 def place(source: Path, target: Path) -> None:
     """Rename `source` to `target`, where nothing stands, in one step.
 

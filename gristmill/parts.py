@@ -54,12 +54,22 @@ class PartStore:
             pass
         return None
 
+    def sweep(self) -> None:
+        """Remove what killed writers left, so that no one goes on writing in it.
+
+        A half-written SQLite file and its journal would be taken for a database.
+        """
+        for path in self.folder.iterdir():
+            if path.suffix not in (".part", ".json"):
+                path.unlink()
+
     @contextmanager
     def writing(self, name: str) -> Iterator[tuple[Path, dict[str, Any]]]:
         """Give a path to write part `name` to, and a dict for its JSON summary.
 
-        On leaving without an error the part becomes visible to `finished`:
-        first its data, then the ledger entry that vouches for it.
+        Nothing stands at the path yet. On leaving without an error the part
+        becomes visible to `finished`: first its data, then the ledger entry that
+        vouches for it.
         """
         scratch = self.folder / f"{name}.writing"
         summary: dict[str, Any] = {}

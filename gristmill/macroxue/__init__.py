@@ -6,17 +6,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gristmill.macroxue.merger import MergeConfig, MergeSummary, merge
     from gristmill.macroxue.packer import PackConfig, PackSummary, pack
+    from gristmill.macroxue.reader import StepDataset
+    from gristmill.macroxue.values import ValueConfig, ValueSummary, value_sidecar
 
 # No module here bears the name of its builder: importing the one would put it
 # in the place of the other.
 _HOMES = {
+    "MergeConfig": "gristmill.macroxue.merger",
+    "MergeSummary": "gristmill.macroxue.merger",
     "PackConfig": "gristmill.macroxue.packer",
     "PackSummary": "gristmill.macroxue.packer",
+    "StepDataset": "gristmill.macroxue.reader",
+    "ValueConfig": "gristmill.macroxue.values",
+    "ValueSummary": "gristmill.macroxue.values",
+    "merge": "gristmill.macroxue.merger",
     "pack": "gristmill.macroxue.packer",
+    "value_sidecar": "gristmill.macroxue.values",
 }
 
-__all__ = ["PackConfig", "PackSummary", "pack"]
+__all__ = [
+    "MergeConfig",
+    "MergeSummary",
+    "PackConfig",
+    "PackSummary",
+    "StepDataset",
+    "ValueConfig",
+    "ValueSummary",
+    "merge",
+    "pack",
+    "value_sidecar",
+]
 
 
 def __getattr__(name: str) -> Any:

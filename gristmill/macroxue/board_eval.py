@@ -62,12 +62,7 @@ def board_eval(ranks: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int32]:
     Raises OverflowError naming the first board whose score does not fit int32
     (possible from rank 20 on), ValueError for a rank out of range.
     """
-    cells = np.asarray(ranks, np.int64).reshape(-1, 4, 4)
-    if cells.size and not 0 <= cells.min() <= cells.max() <= MAX_RANK:
-        raise ValueError(f"ranks must be 0..{MAX_RANK}")
-    weights = cells << cells
-    scores: npt.NDArray[np.int64] = _line_scores(weights).sum(axis=1)
-    scores += _line_scores(weights.swapaxes(1, 2)).sum(axis=1)
+    scores = board_scores(ranks)
     outside = np.flatnonzero((scores < INT32_MIN) | (scores > INT32_MAX))
     if len(outside):
         at = int(outside[0])
@@ -75,8 +70,51 @@ def board_eval(ranks: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int32]:
     return scores.astype(np.int32)
 
 
+def board_scores(ranks: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
+    """As `board_eval`, but int64 [N] whether or not the scores fit int32."""
+    cells = np.asarray(ranks, np.int64).reshape(-1, 4, 4)
+    if cells.size and not 0 <= cells.min() <= cells.max() <= MAX_RANK:
+        raise ValueError(f"ranks must be 0..{MAX_RANK}")
+    weights = cells << cells
+    scores: npt.NDArray[np.int64] = _line_scores(weights).sum(axis=1)
+    scores += _line_scores(weights.swapaxes(1, 2)).sum(axis=1)
+    return scores
+
+
 def line_table() -> npt.NDArray[np.int32]:
     """Scores int32 [65536] of every line of ranks 0..15, keyed by its nibbles, first highest."""
     keys = np.arange(1 << 16, dtype=np.int64)
     cells: npt.NDArray[np.int64] = np.stack([keys >> k & 15 for k in (12, 8, 4, 0)], axis=1)
     return _line_scores(cells << cells).astype(np.int32)
+
+
+def _nibbles_at(*cells: int) -> np.uint64:
+    return np.uint64(sum(15 << (60 - 4 * cell) for cell in cells))
+
+
+# A transposition swaps cells across the diagonal of each 2 x 2 block (3 cells, 12
+# bits apart), then the blocks themselves (6 cells, 24 bits): (shift, lower cells).
+_SWAPS = (
+    (np.uint64(12), _nibbles_at(4, 6, 12, 14)),
+    (np.uint64(24), _nibbles_at(8, 9, 12, 13)),
+)
+
+
+def transposed(boards: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Packed boards [N] with rows and columns exchanged."""
+    for shift, lower in _SWAPS:
+        apart = (boards ^ (boards >> shift)) & lower
+        boards = boards ^ apart ^ (apart << shift)
+    return boards
+
+
+def packed_scores(
+    boards: npt.NDArray[np.uint64], table: npt.NDArray[np.int32]
+) -> npt.NDArray[np.int32]:
+    """Scores int32 [N] of packed boards [N] without ranks above 15. table: `line_table()`."""
+    total = np.zeros(len(boards), np.int32)
+    for lines in (np.ascontiguousarray(boards), transposed(boards)):
+        keys = lines.view(np.uint16).reshape(-1, 4)
+        for line in range(4):
+            total += table[keys[:, line]]
+    return total

@@ -134,6 +134,24 @@ def find_runs(drops: Path | Sequence[Path]) -> Drop:
     )
 
 
+def raw_files(drop: Path) -> list[Path]:
+    """Every file of a drop that can change its pack: both of each run, and metas left alone."""
+    found = find_runs(drop)
+    paired = [file for run in found.runs for file in (run.meta, run.steps)]
+    alone = [drop / note["path"] for note in found.notes if note["kind"] == "unpaired_meta"]
+    return [*paired, *alone]
+
+
+def refusal(folder: Path) -> str | None:
+    """Why a folder that has settled cannot be packed, told from its names alone."""
+    try:
+        if find_runs(folder).runs:
+            return None
+    except BadInput as error:
+        return str(error)
+    return "no game in it: a `.meta.json` or `.meta.json.gz` with its `.jsonl.gz` beside it"
+
+
 @dataclass
 class RawDigest:
     """Bytes and sha256 of a raw file, taken from what was really read."""

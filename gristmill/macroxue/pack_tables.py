@@ -49,7 +49,8 @@ class Ledger:
         self.noted: Counter[str] = Counter()
         self._drop = drop
         self._where = where
-        self._most = int(quarantine_share * len(drop.runs))
+        # 0.29 of 100 runs are 29, whatever binary fractions make of it.
+        self._most = math.floor(quarantine_share * len(drop.runs) + 1e-9)
         self._depths: list[int | None] = []
         self._seconds: list[float | None] = []
         for note in drop.notes:

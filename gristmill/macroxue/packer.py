@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -31,10 +32,11 @@ from gristmill.pool import ordered_map
 CODE_VERSION = "1"
 """Raised when the bytes of a pack change for the same input and config."""
 
-# Compressed bytes below which loading the scanner costs more than it saves,
-# and below which starting worker processes does (bench/pack.py prints both).
-_SCANNER_PAYS = 600_000
-_WORKERS_PAY = 48_000_000
+# Compressed bytes from which it pays to load the compiled scanner (a quarter of
+# a second, what the strict parser needs for 12,000 lines), and to start worker
+# processes (half a second, in which one process packs 1.5 million rows).
+_SCANNER_PAYS = 400_000
+_WORKERS_PAY = 100_000_000
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,9 @@ class PackConfig:
         the whole run aside with its reason and packs the others.
     quarantine_share: most runs that may be set aside, as a share of those found.
     enum_form: "list" (index -> name) or "object" (the Rust packer's name -> id).
+    game_laws: whether a game that was not played by the rules of 2048 keeps the
+        pack from being published ("refuse"), or is only reported by the check
+        ("warn"). `pack` itself does not judge games.
     workers: processes; 0 decides by the drop's size and the machine's processors.
     """
 
@@ -56,6 +61,9 @@ class PackConfig:
     on_error: Literal["strict", "quarantine"] = "strict"
     quarantine_share: float = 0.05
     enum_form: EnumForm = "list"
+    game_laws: Literal["refuse", "warn"] = field(
+        default="refuse", metadata={"affects_output": False}
+    )
     workers: int = field(default=0, metadata={"affects_output": False})
 
     def __post_init__(self) -> None:
@@ -63,6 +71,7 @@ class PackConfig:
             ("layout", ("aligned48", "packed46")),
             ("on_error", ("strict", "quarantine")),
             ("enum_form", ("list", "object")),
+            ("game_laws", ("refuse", "warn")),
         ):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {allowed}, not {getattr(self, name)!r}")
@@ -143,10 +152,13 @@ def pack(
     size = sum(run.steps_size for run in found.runs)
     tasks = cut_parts(found.runs, config.layout, config.on_error, store, size >= _SCANNER_PAYS)
     ledger = Ledger(found, _where(drops), config.quarantine_share)
-    with ShardWriter(out, STEP_FORMATS[config.layout], config.shard_rows) as writer:
-        for part, summary in zip(
-            tasks, ordered_map(make_part, tasks, _workers(config, size, len(tasks))), strict=True
-        ):
+    results = ordered_map(make_part, tasks, _workers(config, size, len(tasks)))
+    with (
+        # Ends the workers at once where a part breaks a rule.
+        closing(cast("Generator[dict[str, Any]]", results)),
+        ShardWriter(out, STEP_FORMATS[config.layout], config.shard_rows) as writer,
+    ):
+        for part, summary in zip(tasks, results, strict=True):
             ids, kinds = ledger.add(part, summary)
             _pour(part, ids, kinds, writer)
             if own is not None:

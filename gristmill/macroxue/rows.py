@@ -51,6 +51,9 @@ VALUE_ROW_DTYPE = np.dtype(
 # Both step layouts agree up to here; the aligned one pads 2 bytes and goes on.
 _COMMON_BYTES = 26
 
+PADDING = slice(_COMMON_BYTES, _COMMON_BYTES + 2)
+"""The pad bytes of an aligned row; always written as 0."""
+
 MOVES = ("up", "down", "left", "right")
 """Names of `move_dir` 0..3; also the order of `branch_evs` and of the bits of `ev_legal`."""
 
@@ -133,7 +136,7 @@ def to_aligned(rows: Rows) -> Rows:
     aligned = np.empty(len(rows), STEP_ROW_DTYPE)
     source, target = as_bytes(np.ascontiguousarray(rows)), as_bytes(aligned)
     target[:, :_COMMON_BYTES] = source[:, :_COMMON_BYTES]
-    target[:, _COMMON_BYTES : _COMMON_BYTES + 2] = 0
+    target[:, PADDING] = 0
     target[:, _COMMON_BYTES + 2 :] = source[:, _COMMON_BYTES:]
     return aligned
 

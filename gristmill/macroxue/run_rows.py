@@ -50,7 +50,7 @@ class Names:
         if name not in self.known:
             if len(self.known) == MAX_NAMES:
                 raise TooManyNames(
-                    f"valuation_type {name!r} would be name {MAX_NAMES + 1}: a pack can tell"
+                    f"valuation_type {name[:40]!r} would be name {MAX_NAMES + 1}: a pack can tell"
                     f" {MAX_NAMES} apart; pack fewer drops together"
                 )
             self.known.append(name)
@@ -178,7 +178,8 @@ class _Reading:
             return
         put_step(self.rows, self.filled, step, self.state, self.names)
         self.filled += 1
-        for name in step.unknown_branches:
+        for branch in step.unknown_branches:
+            name = branch[:40]
             if name in self.facts.unknown_branches or (
                 len(self.facts.unknown_branches) < _MAX_NOTED_BRANCHES
             ):

@@ -181,9 +181,9 @@ def _branches(value: Any) -> tuple[tuple[float | None, ...], tuple[str, ...]]:
         if isinstance(ev, _Number):
             number = float(ev)
             if math.isinf(number):
-                raise RuleBroken(f"branch_evs[{name!r}]: {ev[:40]} is out of range")
+                raise RuleBroken(f"branch_evs[{name[:40]!r}]: {ev[:40]} is out of range")
         elif ev is not None:
-            raise RuleBroken(f"branch_evs[{name!r}] must be a number or null")
+            raise RuleBroken(f"branch_evs[{name[:40]!r}] must be a number or null")
         if name in _MOVE_DIR:
             evs[_MOVE_DIR[name]] = number
         else:

@@ -76,6 +76,20 @@ def test_goldens(tmp_path: Path, drop: str, config: PackConfig, prefix: str) -> 
         assert list(dataclasses.astuple(runs[-1])) == told["last"]
 
 
+@pytest.mark.real
+@pytest.mark.skipif(not REAL.is_dir(), reason="the real Macroxue drops are not here")
+@pytest.mark.parametrize("drop", ["d6_v1", "d7_v1"])
+def test_strict_parser_gives_the_same_pack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drop: str
+) -> None:
+    pack(REAL / drop, tmp_path / "scanned", PackConfig())
+    assert "gristmill.macroxue.scan" in sys.modules
+    monkeypatch.delitem(sys.modules, "gristmill.macroxue.scan")
+    monkeypatch.setattr(packer, "_SCANNER_PAYS", 1 << 60)
+    pack(REAL / drop, tmp_path / "strict", PackConfig())
+    assert contents(tmp_path / "strict") == contents(tmp_path / "scanned")
+
+
 def odd_drop(root: Path, *, bad: bool) -> None:
     """Nine runs over several folders; names met in an order that parts see differently."""
     for i in range(9):
@@ -166,6 +180,15 @@ def test_a_killed_pack_goes_on_from_its_parts(tmp_path: Path) -> None:
     assert contents(tmp_path / "again") == contents(tmp_path / "whole")
     assert 0 < len(read) < 9
     assert "w0/g0.meta.json" not in read
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_an_error_in_a_worker_is_the_error_of_the_pack(tmp_path: Path) -> None:
+    odd_drop(tmp_path / "drop", bad=True)
+    for workers in (1, 2):
+        with pytest.raises(BadInput, match="move must be") as caught:
+            pack(tmp_path / "drop", tmp_path / f"w{workers}", PackConfig(workers=workers))
+        assert (Path(caught.value.file).name, caught.value.row) == ("g2.jsonl.gz", 61)
 
 
 def bad_pairs() -> dict[str, dict[str, Any]]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -74,6 +77,7 @@ def test_every_rule(line: bytes) -> None:
         step(["valuation_type"], debug={"tag": 'a"b\u00e9,}', "path": [[0, 1], [], {}, True]}),
         step(["seed", "step_index", "max_rank"], valuation=None),
         step(["branch_evs"]),
+        step().replace(b"{", b'{"x":' + b'[{"":' * 30 + b"0" + b"}]" * 30 + b",", 1),
         step(seed=9_999_999_999_999_999),
         compact(dict(reversed(STEP.items()))),
     ],
@@ -147,30 +151,87 @@ def test_scanner_equals_oracle_on_shaped_lines(line: bytes) -> None:
     agree(line)
 
 
-@settings(max_examples=600, deadline=None)
-@given(
-    st.sampled_from([step(), step(debug={"a": [1, "b\\\n"]}, board=[12] * 16), step(["move"])]),
-    st.lists(
-        st.tuples(
-            st.integers(0, 400),
-            st.integers(0, 3),
-            st.one_of(
-                st.sampled_from([*(bytes([c]) for c in b'",:{}[]\\ -.0'),
-                                 b"9", b"e", b"null", b"\x00", b"\x7f", b"\xc3\xa9", b"\xff"]),
-                st.binary(max_size=3).filter(lambda octets: b"\n" not in octets),
-            ),
+EDITS = st.lists(
+    st.tuples(
+        st.integers(0, 400),
+        st.integers(0, 3),
+        st.one_of(
+            st.sampled_from([bytes([octet]) for octet in b'",:{}[]\\ -.09e\x00\x7f\xff']),
+            st.sampled_from([b"null", b"\xc3\xa9", b"\\u00e9", b'{"a":1}', b"[1,2]"]),
+            st.binary(max_size=3).filter(lambda octets: b"\n" not in octets),
         ),
-        min_size=1,
-        max_size=3,
     ),
-)  # fmt: skip
-def test_scanner_equals_oracle_on_mutated_bytes(
-    line: bytes, edits: list[tuple[int, int, bytes]]
-) -> None:
+    min_size=1,
+    max_size=3,
+)
+BASES = st.sampled_from(
+    [step(), step(debug={"a": [1, "b\\\n"]}, board=[12] * 16), step(["move"]), step(x={"y": {}})]
+)
+
+
+def edited(line: bytes, edits: list[tuple[int, int, bytes]]) -> bytes:
     for place, cut, put in edits:
         at = place % (len(line) + 1)
         line = line[:at] + put + line[at + cut :]
+    return line
+
+
+@settings(max_examples=600, deadline=None)
+@given(BASES, EDITS)
+def test_scanner_equals_oracle_on_edited_lines(
+    line: bytes, edits: list[tuple[int, int, bytes]]
+) -> None:
+    agree(edited(line, edits))
+
+
+@pytest.mark.slow
+@settings(max_examples=4_000, deadline=None)
+@given(lines())
+def test_shaped_lines_at_length(line: bytes) -> None:
     agree(line)
+
+
+@pytest.mark.slow
+@settings(max_examples=4_000, deadline=None)
+@given(st.one_of(BASES, lines()), EDITS)
+def test_edited_lines_at_length(line: bytes, edits: list[tuple[int, int, bytes]]) -> None:
+    agree(edited(line, edits))
+
+
+GUARDED = r"""
+import ctypes, mmap, sys
+import numpy as np
+from gristmill.macroxue.rows import STEP_ROW_DTYPE
+from gristmill.macroxue.scan import PAD, scan
+from tests.macroxue.lines import step
+
+page = mmap.PAGESIZE
+memory = mmap.mmap(-1, 2 * page)
+place = np.frombuffer(memory, np.uint8)
+libc = ctypes.CDLL(None, use_errno=True)
+guard = ctypes.c_void_p(place.ctypes.data + page)
+assert libc.mprotect(guard, ctypes.c_size_t(page), 0) == 0
+rows, state = np.zeros(1, STEP_ROW_DTYPE), np.zeros(4, np.int64)
+line = step(debug={"a": [1, None, "x"], "b": {}})
+tried = 0
+for cut in range(len(line) + 1):
+    for fill in b"9,1 \\":
+        text = line[:cut] + b"\n"
+        start = page - PAD - len(text)
+        place[start:page] = fill
+        place[start : start + len(text)] = np.frombuffer(text, np.uint8)
+        scan(place[start:page], 0, len(text), rows, 0, state)
+        tried += 1
+print(tried)
+"""
+
+
+def test_nothing_behind_the_padding_is_read() -> None:
+    """The text ends PAD bytes before a page that kills whoever touches it."""
+    command = [sys.executable, "-c", GUARDED]
+    root = Path(__file__).parents[2]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False)
+    assert (done.returncode, int(done.stdout) > 1000) == (0, True), done.stderr
 
 
 def test_every_truncation_and_every_single_byte() -> None:

@@ -35,6 +35,8 @@ ACCEPTED = {
     "valuation twice": step().replace(b'"valuation":', b'"valuation":[],"valuation":'),
     "unknown keys twice": step().replace(b"{", b'{"x":1,"x":[{}],', 1),
     "half a surrogate in a skipped value": step().replace(b"{", rb'{"x":"\ud800",', 1),
+    "200 levels": step().replace(b"{", b'{"x":' + b'[{"":' * 100 + b"0" + b"}]" * 100 + b",", 1),
+    "brackets in text": step(note="[{" * 300),
     "no branches": step(["branch_evs"]),
     "empty branches": step(branch_evs={}),
     "unknown branch": step(branch_evs={"LEFT": 1, "x": None}),

@@ -1,0 +1,37 @@
+# Two commands do: `make run` builds everything from samples, `make ui` shows it.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/installed
+DATA := $(or $(GRISTMILL_DATA),data)
+BENCHES := pack macroxue_pools dagster_overhead
+
+.PHONY: run ui test bench lint install clean
+
+run: install
+	$(BIN)/gristmill tokenizers --data-root $(DATA)
+	$(BIN)/gristmill samples $(DATA)
+	$(BIN)/python operate.py materialize --all
+
+ui: install
+	$(BIN)/dagster dev -w workspace.yaml -h 127.0.0.1 -p 3000
+
+test: install lint
+	$(BIN)/python -m pytest -q -m "not slow"
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: install
+	for bench in $(BENCHES); do echo "== $$bench"; $(BIN)/python -m bench.$$bench || exit 1; done
+
+install: $(INSTALLED)
+
+$(INSTALLED): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+clean:
+	rm -rf .venv .dagster build *.egg-info

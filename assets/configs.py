@@ -1,0 +1,59 @@
+"""Builder configs as Dagster shows them, and where their values come from."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import dagster as dg
+from pydantic import Field, create_model
+
+from gristmill.contract import BadInput
+
+Config = TypeVar("Config")
+
+
+def launchpad(config: type[Any]) -> type[dg.Config]:
+    """A Dagster config with the fields of a builder's config dataclass, all optional.
+
+    A field that is left out in the launchpad is taken from `gristmill.toml`,
+    else from the builder's default, which its description names.
+    """
+    hints = get_type_hints(config)
+    fields: dict[str, Any] = {}
+    for spec in dataclasses.fields(config):
+        described = Field(default=None, description=f"default: {spec.default!r}")
+        fields[spec.name] = (_plain(hints[spec.name]) | None, described)
+    return create_model(f"{config.__name__}Run", __base__=dg.Config, **fields)
+
+
+def resolve(config: type[Config], settings: Mapping[str, Any], run: dg.Config) -> Config:
+    """The builder's config: what the run says, else the settings, else the defaults.
+
+    Raises BadInput where the settings name a field that the config has not, or
+    a value that it refuses.
+    """
+    known = {spec.name for spec in dataclasses.fields(config)}  # type: ignore[arg-type]
+    if unknown := sorted(set(settings) - known):
+        raise BadInput(
+            "gristmill.toml", f"unknown setting {unknown[0]!r}, known are {sorted(known)}"
+        )
+    said = {name: value for name, value in run.model_dump().items() if value is not None}
+    values = {**settings, **said}
+    try:
+        return config(**values)
+    except (TypeError, ValueError) as error:
+        raise BadInput("configuration", f"{values}: {error}") from error
+
+
+def _plain(hint: Any) -> Any:
+    """The type that Dagster's config can take in place of a field's type."""
+    if get_origin(hint) is Literal:
+        return type(get_args(hint)[0])
+    if get_origin(hint) in (Union, UnionType):
+        return _plain(next(item for item in get_args(hint) if item is not NoneType))
+    if get_origin(hint) is tuple:
+        return list[get_args(hint)[0]]  # type: ignore[misc]
+    return hint

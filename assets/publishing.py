@@ -1,0 +1,132 @@
+"""The one place that turns a library call into a published artifact and a Dagster event.
+
+An asset says what a partition is built from; this module publishes it and
+reports it, alone or as one of many in a run. How an artifact is made, and what
+a family's preview shows, do not belong here.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from assets import versions, worker
+from gristmill.artifact import Build, Published, publish
+from gristmill.contract import GristmillError
+
+BuildOf = Callable[[str | None], Build]
+Preview = Callable[[Path], Mapping[str, str]]
+Event = dg.MaterializeResult | dg.AssetMaterialization
+
+# Enough partitions a run to spread the cost of starting it, few enough that
+# the first ones show up soon.
+BATCH = dg.BackfillPolicy.multi_run(max_partitions_per_run=100)
+
+
+def publish_asset(
+    context: dg.AssetExecutionContext, build_of: BuildOf, preview: Preview = lambda _: {}
+) -> Iterator[Event]:
+    """Publish the run's partitions of one asset, and report each with its record.
+
+    build_of: what is to be built for a partition key (None where the asset has
+        no partitions); raises GristmillError where its inputs are not in order.
+    preview: Markdown documents by title, made from the published folder.
+
+    Of several partitions each is published and reported by itself; those that
+    fail are named in one failure at the end, and the others stand. Asset
+    functions that yield from here have `output_required=False`.
+    """
+    worker.sign(context)
+    keys = list(context.partition_keys) if context.has_partition_key_range else []
+    if len(keys) > 1:
+        yield from _publish_batch(context, keys, build_of, preview)
+        return
+    key = context.partition_key if context.has_partition_key else next(iter(keys), None)
+    with _told_plainly():
+        published = publish(build_of(key))
+    _log(context, published)
+    yield dg.MaterializeResult(
+        metadata=event_metadata(published, preview),
+        data_version=dg.DataVersion(published.record.data_version),
+    )
+
+
+def event_metadata(published: Published, preview: Preview = lambda _: {}) -> dict[str, Any]:
+    """Metadata of the event: numbers to plot, documents to read, and the whole record."""
+    record = published.record
+    metadata: dict[str, Any] = {
+        "path": dg.MetadataValue.path(published.folder),
+        "status": "built" if published.rebuilt else "unchanged",
+    }
+    if published.notes:
+        metadata["notes"] = dg.MetadataValue.md("\n".join(f"* {note}" for note in published.notes))
+    documents = preview(published.folder)
+    if taken := set(documents) & set(record.counts):
+        raise ValueError(f"a document and a count of {record.asset} share the title {taken.pop()}")
+    metadata |= {title: dg.MetadataValue.md(text) for title, text in documents.items()}
+    metadata |= record.counts
+    metadata["bytes"] = sum(output.bytes for output in record.outputs)
+    metadata["seconds"] = record.seconds
+    metadata["peak_memory_mb"] = round(record.peak_memory_bytes / 1e6, 1)
+    if "rows" in record.counts:
+        metadata["dagster/partition_row_count"] = record.counts["rows"]
+    metadata["provenance"] = dg.MetadataValue.json(record.model_dump(mode="json"))
+    return metadata
+
+
+def _publish_batch(
+    context: dg.AssetExecutionContext, keys: list[str], build_of: BuildOf, preview: Preview
+) -> Iterator[Event]:
+    events: list[dg.AssetMaterialization] = []
+    failed: dict[str, str] = {}
+    tags_of = versions.tagger(context)
+    for key in keys:
+        try:
+            published = publish(build_of(key))
+        except Exception as error:  # noqa: BLE001  each partition fails alone; all are raised below
+            reason = str(error) if isinstance(error, GristmillError) else traceback.format_exc()
+            failed[key] = reason
+            context.log.error(f"{key}: {reason}")
+            continue
+        # No line in the log: it would cost as much as the event, which says the same.
+        event = dg.AssetMaterialization(
+            asset_key=context.asset_key,
+            partition=key,
+            metadata=event_metadata(published, preview),
+            tags=tags_of(key, published.record.data_version),
+        )
+        events.append(event)
+        yield event
+    if failed:
+        listed = "\n".join(f"{key}: {reason.splitlines()[-1]}" for key, reason in failed.items())
+        raise dg.Failure(
+            f"{len(failed)} of {len(keys)} partitions failed, the others are published:\n{listed}",
+            metadata={"failed": dg.MetadataValue.json(failed)},
+            allow_retries=False,
+        )
+    if len(context.job_def.nodes) > 1:
+        # Steps downstream in this run wait for the step's output. Dagster reports
+        # it with one data version for all partitions, so the true events follow it.
+        yield dg.MaterializeResult()
+        yield from events
+
+
+@contextmanager
+def _told_plainly() -> Iterator[None]:
+    """Raise the library's errors as failures that no retry can mend, with the text alone."""
+    try:
+        yield
+    except GristmillError as error:
+        raise dg.Failure(str(error), allow_retries=False) from error
+
+
+def _log(context: dg.AssetExecutionContext, published: Published) -> None:
+    what = "built" if published.rebuilt else "unchanged"
+    context.log.info(f"{published.record.artifact}: {what}")
+    for note in published.notes:
+        context.log.info(note)

@@ -1,0 +1,62 @@
+"""The pinned vocabularies, as assets that everything tokenized can name as its origin."""
+
+from collections.abc import Iterator
+
+import dagster as dg
+
+from assets.publishing import Event, publish_asset
+from gristmill import rawfiles
+from gristmill.artifact import Attempt, Build
+from gristmill.contract import GristmillError, Summary
+from gristmill.tokenizers import GPT2, O200K, Vocabulary, drop_folder, place
+from resources import Lake
+
+CODE_VERSION = "1"
+
+
+def _asset(vocabulary: Vocabulary, description: str) -> dg.AssetsDefinition:
+    @dg.asset(
+        key=["tokenizers", vocabulary.name],
+        group_name="tokenizers",
+        kinds={"tiktoken"},
+        owners=["team:data"],
+        code_version=CODE_VERSION,
+        output_required=False,
+        description=(
+            f"{description} `{vocabulary.file}`, pinned by sha256 `{vocabulary.sha256}`. "
+            "`gristmill tokenizers` brings it in; nothing is downloaded here."
+        ),
+    )
+    def asset(context: dg.AssetExecutionContext, lake: Lake) -> Iterator[Event]:
+        yield from publish_asset(context, lambda _: _build(vocabulary, lake))
+
+    return asset
+
+
+def _build(vocabulary: Vocabulary, lake: Lake) -> Build:
+    source = drop_folder(lake.root) / vocabulary.file
+    if not source.is_file():
+        raise GristmillError(f"{source}: not there: run `gristmill tokenizers` once")
+
+    def make(attempt: Attempt) -> Summary:
+        return place(vocabulary, source, attempt.out)
+
+    asset = f"tokenizers/{vocabulary.name}"
+    return Build(
+        root=lake.root,
+        artifact=lake.artifact("tokenizer"),
+        asset=asset,
+        partition=vocabulary.name,
+        code_version=CODE_VERSION,
+        config=vocabulary,
+        inputs=rawfiles.raw_inputs(lake.root, [source], asset, None, known={}),
+        make=make,
+        shared=True,
+    )
+
+
+o200k_harmony = _asset(O200K, "What openai-harmony's o200k_harmony counts tokens by.")
+gpt2 = _asset(GPT2, "GPT-2's vocabulary.")
+
+ASSETS = [o200k_harmony, gpt2]
+CHECKS: list[dg.AssetChecksDefinition] = []

@@ -1,0 +1,167 @@
+"""What Dagster runs cost in this project against a bare one of a single trivial asset.
+
+Run from the checkout: python -m bench.dagster_overhead [--rounds N]. Three
+comparisons, each with its required ratio or bound; status 1 where one is missed:
+a single-partition run launched as the UI launches it, a batch of partitions in
+one run, and the loading of the code location after `import dagster`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.servers import CHECKOUT, Server, copy_checkout
+
+BARE = """
+import dagster as dg
+
+parts = dg.DynamicPartitionsDefinition(name="parts")
+
+@dg.asset(partitions_def=parts, code_version="1")
+def trivial():
+    return dg.MaterializeResult(metadata={"rows": 1})
+
+defs = dg.Definitions(assets=[trivial], executor=dg.in_process_executor)
+"""
+
+
+@contextmanager
+def servers(scratch: Path) -> Iterator[tuple[Server, Server]]:
+    """Ours, in a copy of the checkout with a state of its own, and a bare project."""
+    ours, bare = scratch / "ours", scratch / "bare"
+    copy_checkout(ours)
+    bare.mkdir()
+    shutil.copy(CHECKOUT / "dagster.yaml", bare)
+    (bare / "definitions.py").write_text(BARE)
+    workspace = (CHECKOUT / "workspace.yaml").read_text()
+    (bare / "workspace.yaml").write_text(workspace)
+    started = [
+        Server(
+            ours, "gristmill", {"GRISTMILL_DATA": str(scratch / "data"), "PYTHONPATH": str(ours)}
+        ),
+        Server(bare, "gristmill", {}),
+    ]
+    try:
+        for server in started:
+            server.wait()
+        yield started[0], started[1]
+    finally:
+        for server in started:
+            server.stop()
+
+
+def single_runs(rounds: int) -> tuple[float, float]:
+    """Median seconds of a UI run that packs a small drop anew, and of the bare asset."""
+    from gristmill.samples.macroxue import write_drop
+
+    with tempfile.TemporaryDirectory() as folder, servers(Path(folder)) as (ours, bare):
+        ours.stop_sensors()
+        drops = Path(folder) / "data/drops/macroxue"
+        times: list[tuple[float, float]] = []
+        for number in range(rounds + 1):
+            key = f"drop{number}"
+            write_drop(drops / key, seed=number, games=1, max_moves=50, depth=6)
+            ours.add_partition("macroxue_drops", key)
+            bare.add_partition("parts", key)
+            times.append(
+                (
+                    ours.run(["macroxue", "pack"], key, ["intact", "lawful"]),
+                    bare.run(["trivial"], key, []),
+                )
+            )
+        warm = times[1:]
+    return statistics.median(t[0] for t in warm), statistics.median(t[1] for t in warm)
+
+
+def batch(partitions: int, rounds: int) -> tuple[float, float]:
+    """Median seconds of a range run through the publisher, and of one that only reports."""
+    import dagster as dg
+
+    from bench.batch_assets import bare, published, source
+    from resources import Lake
+
+    times: list[tuple[float, float]] = []
+    for _ in range(rounds):
+        row = []
+        for asset in (published, bare):
+            with (
+                tempfile.TemporaryDirectory() as folder,
+                dg.DagsterInstance.local_temp(folder) as instance,
+            ):
+                started = time.perf_counter()
+                dg.materialize(
+                    [source, asset],
+                    selection=[asset],
+                    instance=instance,
+                    resources={"lake": Lake(data_root=folder)},
+                    run_config={"loggers": {"console": {"config": {"log_level": "ERROR"}}}},
+                    tags={
+                        "dagster/asset_partition_range_start": "p0000",
+                        "dagster/asset_partition_range_end": f"p{partitions - 1:04}",
+                    },
+                )
+                row.append(time.perf_counter() - started)
+        times.append((row[0], row[1]))
+    return statistics.median(t[0] for t in times), statistics.median(t[1] for t in times)
+
+
+def loading(rounds: int) -> float:
+    """Median seconds to load the code location in a process that has imported dagster."""
+    script = (
+        "import time, dagster; started = time.perf_counter(); import definitions;"
+        "definitions.build_defs().get_repository_def(); print(time.perf_counter() - started)"
+    )
+    times = []
+    for _ in range(rounds):
+        done = subprocess.run(
+            [sys.executable, "-c", script], cwd=CHECKOUT, capture_output=True, text=True, check=True
+        )
+        times.append(float(done.stdout.split()[-1]))
+    return statistics.median(times)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=7)
+    rounds = parser.parse_args().rounds
+    missed = 0
+
+    def report(what: str, value: float, bound: float) -> None:
+        nonlocal missed
+        missed += value > bound
+        print(f"{what} | required <= {bound}: {'ok' if value <= bound else 'MISSED'}", flush=True)
+
+    seconds = loading(rounds)
+    report(f"code location after `import dagster`: {seconds:.2f} s", seconds, 1.0)
+
+    partitions = 200
+    ours, limit = batch(partitions, 3)
+    each = (ours - limit) / partitions * 1000
+    report(
+        f"batch of {partitions}, ms a partition: ours {ours / partitions * 1000:.1f} | bare range "
+        f"run {limit / partitions * 1000:.1f} | difference {each:.1f}",
+        each,
+        10.0,
+    )
+
+    ours, limit = single_runs(rounds)
+    report(
+        f"single-partition run from the UI, s: ours {ours:.2f} (packs a drop, two checks) | bare "
+        f"{limit:.2f} | ratio {ours / limit:.2f}",
+        ours / limit,
+        1.3,
+    )
+    return int(missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,308 @@
+"""Merging, values and reading of 2048 packs, each against its limit, in turns in one run.
+
+Run from the checkout: python -m bench.macroxue_pools [--rows N]. Packs are made
+of games played here. Exit status 1 where a required ratio is missed: merge at
+least 0.5 of copying the same bytes through numpy memory maps, values at least 20
+times a plain Python loop over steps, random reads at least 0.8 of a bare numpy
+gather, and the memory of merge and values flat in rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from gristmill.macroxue import MergeConfig, StepDataset, ValueConfig, game, merge, value_sidecar
+from gristmill.macroxue.board_eval import board_eval
+from gristmill.macroxue.game_laws import game_laws
+from gristmill.macroxue.metadata import Run, write_metadata
+from gristmill.macroxue.rows import STEP_FORMATS, STEP_ROW_DTYPE, Layout, pack_boards, to_layout
+from gristmill.macroxue.shards import ShardWriter
+from gristmill.macroxue.valuation_types import write_valuation_types
+
+ROUNDS = 5
+GAMES, STEPS = 40, 500
+BATCH = 4096
+missed: list[str] = []
+
+
+def played() -> tuple[np.ndarray, np.ndarray]:
+    """GAMES games of STEPS rows each, aligned, and the points of each: a few start from 65536."""
+    random = np.random.default_rng(0)
+    boards = np.zeros((GAMES, 16), np.uint8)
+    boards[:, :6] = [13, 12, 11, 10, 9, 8]
+    boards[::5, 0] = 17
+    boards[::5, 1] = 16
+    rows = np.zeros((GAMES, STEPS), STEP_ROW_DTYPE)
+    score = np.zeros(GAMES, np.int64)
+    for step in range(STEPS):
+        legal = game.legal_moves(boards)
+        stuck = np.flatnonzero(legal == 0)
+        # A stuck board is cleared of its small tiles, so that games go on; bench, not play.
+        boards[stuck] = np.where(boards[stuck] < 8, 0, boards[stuck])
+        boards[stuck, 15] = 1
+        legal = game.legal_moves(boards)
+        moves = np.array(
+            [next(k for k in (0, 2, 3, 1) if bits >> k & 1) for bits in legal], np.uint8
+        )
+        row = rows[:, step]
+        row["step_index"] = step
+        row["board"], row["tile_65536_mask"] = pack_boards(boards)
+        row["board_eval"] = board_eval(boards)
+        row["move_dir"], row["max_rank"], row["ev_legal"] = moves, boards.max(axis=1), legal
+        after, reward, _ = game.move(boards, moves)
+        score += reward
+        for board in after:
+            board[random.choice(np.flatnonzero(board == 0))] = 1
+        boards = after
+    return rows, score
+
+
+def write_pack(folder: Path, rows: int, layout: Layout = "aligned48", shard_rows: int = 0) -> Path:
+    """A pack of the played games over and over, at least `rows` rows."""
+    folder.mkdir()
+    games, score = played()
+    runs: list[Run] = []
+    with ShardWriter(folder, STEP_FORMATS[layout], shard_rows) as writer:
+        while len(runs) * STEPS < rows:
+            for one, points in zip(games, score.tolist(), strict=True):
+                one["run_id"] = len(runs)
+                writer.write(to_layout(one, layout))
+                runs.append(Run(len(runs), len(runs), STEPS, points, 1 << 20))
+    write_metadata(folder / "metadata.db", runs, {})
+    write_valuation_types(folder / "valuation_types.json", ["search", "tuple11", "tuple10"])
+    return folder
+
+
+def report(what: str, ours: float, theirs: float, need: float, unit: str) -> None:
+    """Print both medians (seconds) and theirs / ours; book a miss."""
+    ratio = theirs / ours
+    verdict = "ok" if ratio >= need else "MISSED"
+    print(f"{what}: {ours * 1e3:.3f} against {theirs * 1e3:.3f} {unit}:", end=" ")
+    print(f"ratio {ratio:.2f}, required {need} {verdict}")
+    if ratio < need:
+        missed.append(what)
+
+
+def in_turns(*tasks: Callable[[], object], rounds: int = ROUNDS) -> list[float]:
+    """Median wall seconds of each task, all run once a round."""
+    times: list[list[float]] = [[] for _ in tasks]
+    for _ in range(rounds):
+        for task, spent in zip(tasks, times, strict=True):
+            gc.collect()
+            start = time.perf_counter()
+            task()
+            spent.append(time.perf_counter() - start)
+    return [statistics.median(spent) for spent in times]
+
+
+def copy_maps(sources: list[Path], target: Path) -> None:
+    """Copy step rows file after file into one new npy through numpy memory maps."""
+    maps = [np.load(source, mmap_mode="r") for source in sources]
+    total = sum(len(rows) for rows in maps)
+    out = np.lib.format.open_memmap(target, "w+", maps[0].dtype, (total,))
+    at = 0
+    for rows in maps:
+        out[at : at + len(rows)] = rows
+        at += len(rows)
+    out.flush()
+
+
+def copy_bytes(sources: list[Path], target: Path) -> None:
+    """As copy_maps, but of opaque bytes: the harder limit, since no field is looked at."""
+    maps = [np.memmap(source, np.uint8, "r") for source in sources]
+    out = np.memmap(target, np.uint8, "w+", shape=(sum(map(len, maps)),))
+    at = 0
+    for octets in maps:
+        out[at : at + len(octets)] = octets
+        at += len(octets)
+    out.flush()
+
+
+def bench_merge(root: Path, rows: int) -> None:
+    """Merge in every pairing of layouts against the copies."""
+    a = write_pack(root / "a", rows)
+    b = write_pack(root / "b", rows, shard_rows=rows // 3)
+    p = write_pack(root / "p", rows, "packed46")
+    for name, packs, layout in (
+        ("merge aligned to aligned", [a, b], "aligned48"),
+        ("merge packed and aligned to aligned", [p, a], "aligned48"),
+        ("merge aligned to packed", [a, b], "packed46"),
+    ):
+        sources = [file for pack in packs for file in sorted(pack.glob("steps*.npy"))]
+
+        def ours(packs: list[Path] = packs, layout: Layout = layout) -> None:
+            shutil.rmtree(root / "out", ignore_errors=True)
+            merge(packs, root / "out", MergeConfig(layout))
+
+        def threads(packs: list[Path] = packs, layout: Layout = layout) -> None:
+            shutil.rmtree(root / "out", ignore_errors=True)
+            merge(packs, root / "out", MergeConfig(layout, workers=2))
+
+        def octets(sources: list[Path] = sources) -> None:
+            (root / "copy").unlink(missing_ok=True)
+            copy_bytes(sources, root / "copy")
+
+        one, two, limit = in_turns(ours, threads, octets)
+        report(f"{name}, bytes copied", one, limit, 0.5, "ms")
+        print(f"    with two threads: ratio {limit / two:.2f}")
+        if len({np.load(s, mmap_mode="r").dtype for s in sources}) == 1:
+
+            def fields(sources: list[Path] = sources) -> None:
+                (root / "copy").unlink(missing_ok=True)
+                copy_maps(sources, root / "copy")
+
+            one, limit = in_turns(ours, fields)
+            report(f"{name}, rows copied", one, limit, 0.5, "ms")
+
+
+def slide(line: list[int]) -> int:
+    """Points of one line, wall at index 0."""
+    tiles = [rank for rank in line if rank]
+    points = at = 0
+    while at < len(tiles):
+        if at + 1 < len(tiles) and tiles[at] == tiles[at + 1]:
+            points += 2 << tiles[at]
+            at += 1
+        at += 1
+    return points
+
+
+LINES = [
+    [[4 * p + k for p in range(4)] for k in range(4)],
+    [[4 * (3 - p) + k for p in range(4)] for k in range(4)],
+    [[4 * k + p for p in range(4)] for k in range(4)],
+    [[4 * k + 3 - p for p in range(4)] for k in range(4)],
+]
+
+
+def python_values(rows: np.ndarray) -> list[tuple[float, float]]:
+    """Reward and return of every step, by a plain loop."""
+    out = []
+    later = 0.0
+    run = -1
+    for row in reversed(rows.tolist()):
+        run_id, board, mask, move = row[0], row[2], row[4], row[5]
+        ranks = [16 if mask >> cell & 1 else board >> (60 - 4 * cell) & 15 for cell in range(16)]
+        reward = sum(slide([ranks[cell] for cell in line]) for line in LINES[move])
+        later = reward + 0.997 * later if run_id == run else float(reward)
+        run = run_id
+        out.append((reward, later))
+    return out[::-1]
+
+
+def bench_values(root: Path, rows: int) -> None:
+    """Rows a second of the sidecar against the loop on a share of the rows."""
+    pack = root / "a"
+    share = np.array(np.load(pack / "steps.npy", mmap_mode="r")[:10_000])
+    counted = len(np.load(pack / "steps.npy", mmap_mode="r"))
+
+    def ours() -> None:
+        shutil.rmtree(root / "values", ignore_errors=True)
+        value_sidecar(pack, root / "values", ValueConfig())
+
+    ours()
+    spent, loop = in_turns(ours, lambda: python_values(share), rounds=3)
+    report("values, a million rows", spent / counted * 1e6, loop / len(share) * 1e6, 20, "ms")
+    print(f"    {counted / spent / 1e6:.1f} million rows a second")
+    start = time.perf_counter()
+    violations = sum(1 for v in game_laws(pack) if v.law not in ("follows", "further places"))
+    print(
+        f"    game laws: {counted / (time.perf_counter() - start) / 1e6:.1f} million rows a second",
+        end="",
+    )
+    print(f", {violations} violations beside those that the bench makes")
+
+
+def bench_reads(root: Path) -> None:
+    """Gathers of BATCH rows from 2 million, one file and sharded, against bare ones."""
+    random = np.random.default_rng(0)
+    single = write_pack(root / "single", 2_000_000)
+    sharded = write_pack(root / "sharded", 2_000_000, shard_rows=150_000)
+    bare = np.asarray(np.load(single / "steps.npy", mmap_mode="r"))
+    for name, pack in (("one file", single), ("14 shards", sharded)):
+        data = StepDataset(pack)
+        ours: list[float] = []
+        theirs: list[float] = []
+        for _ in range(400):
+            # Other rows for each, so that neither finds them in the processor's cache.
+            for spent, read in ((ours, data.rows), (theirs, bare.__getitem__)):
+                indices = random.integers(0, len(bare), BATCH)
+                start = time.perf_counter()
+                read(indices)
+                spent.append(time.perf_counter() - start)
+        one, limit = statistics.median(ours), statistics.median(theirs)
+        report(f"{BATCH} random rows, {name}", one, limit, 0.8, "ms")
+    start = time.perf_counter()
+    StepDataset(sharded)
+    print(f"    opening the sharded pack: {(time.perf_counter() - start) * 1e3:.1f} ms")
+
+
+_PEAK = """
+import shutil, sys
+from pathlib import Path
+from gristmill.macroxue import MergeConfig, ValueConfig, merge, value_sidecar
+out = Path(sys.argv[2])
+if sys.argv[1] == "merge":
+    merge([Path(p) for p in sys.argv[3:]], out, MergeConfig())
+else:
+    value_sidecar(Path(sys.argv[3]), out, ValueConfig())
+shutil.rmtree(out)
+# Not ru_maxrss: that begins at what the parent had when it forked.
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+"""
+
+
+def peak(*arguments: object) -> int:
+    """Peak resident kilobytes of one build in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", _PEAK, *map(str, arguments)],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return int(done.stdout)
+
+
+def bench_memory(root: Path, rows: int) -> None:
+    """Peaks for a tenth of the rows and for all of them; at most a tenth apart."""
+    few = [write_pack(root / f"few{i}", rows // 10) for i in range(2)]
+    many = [root / "a", root / "b"]
+    for what in ("merge", "values"):
+        small, large = (peak(what, root / "peak", *packs) for packs in (few, many))
+        flat = large <= small * 1.1 + 8192
+        print(
+            f"{what}: peak {small >> 10} MiB, with ten times the rows {large >> 10} MiB:", end=" "
+        )
+        print(f"ratio {large / small:.2f} {'ok' if flat else 'MISSED'}")
+        if not flat:
+            missed.append(f"{what} memory")
+
+
+def main() -> None:
+    """All of it; see the module's head."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=1_000_000, help="rows of each pack merged")
+    rows = parser.parse_args().rows
+    with tempfile.TemporaryDirectory() as scratch:
+        root = Path(scratch)
+        bench_merge(root, rows)
+        bench_values(root, rows)
+        bench_memory(root, rows)
+        bench_reads(root)
+    if missed:
+        sys.exit(f"missed: {', '.join(missed)}")
+
+
+if __name__ == "__main__":
+    main()

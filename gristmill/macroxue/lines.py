@@ -1,0 +1,38 @@
+"""The .jsonl files beside a pack's rows: one JSON object a line.
+
+What their objects say is the business of the modules that write them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from gristmill.contract import BadInput
+
+
+def json_text(value: Any) -> str:
+    """JSON without spaces, text as it is."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def write_lines(path: Path, lines: Iterable[dict[str, Any]]) -> None:
+    """Write a new file, one object a line."""
+    with path.open("x", encoding="utf-8", newline="\n") as file:
+        file.writelines(json_text(line) + "\n" for line in lines)
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a .jsonl file. Raises BadInput naming the line that is no JSON object."""
+    lines = []
+    for number, text in enumerate(path.read_bytes().splitlines(), 1):
+        try:
+            line = json.loads(text)
+        except ValueError as error:
+            raise BadInput(path, f"not JSON: {error}", number) from error
+        if not isinstance(line, dict):
+            raise BadInput(path, "not a JSON object", number)
+        lines.append(line)
+    return lines

@@ -1,0 +1,61 @@
+"""The file that says which packs make a pool: `drops/pools/<pool>.toml`.
+
+members = ["d6_v1", "d7_v1"]
+delete_members = false
+
+[macroxue.pool]
+shard_rows = 10_000_000
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gristmill import keys
+from gristmill.contract import BadInput
+
+_KNOWN = {"members", "delete_members", "macroxue"}
+
+
+@dataclass(frozen=True)
+class PoolFile:
+    """What a pool is made of.
+
+    members: names of packs, in the order in which they are merged.
+    delete_members: delete the packs once the pool is published and verified.
+    settings: fields of MergeConfig.
+    """
+
+    members: tuple[str, ...]
+    delete_members: bool
+    settings: Mapping[str, Any]
+
+
+def read_pool_file(path: Path) -> PoolFile:
+    """Read and check one. Raises BadInput naming the file and the rule, OSError passes."""
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadInput(path, f"not TOML: {error}") from error
+    if unknown := sorted(set(raw) - _KNOWN):
+        raise BadInput(path, f"unknown key {unknown[0]!r}, known are {sorted(_KNOWN)}")
+    members = raw.get("members")
+    if not isinstance(members, list) or not all(isinstance(name, str) for name in members):
+        raise BadInput(path, "`members` must be a list of names of packs")
+    if len(members) < 2 or len(set(members)) != len(members):
+        raise BadInput(path, "`members` must name two or more packs, each once")
+    for name in members:
+        if reason := keys.refusal(name):
+            raise BadInput(path, f"`members`: {reason}")
+    delete = raw.get("delete_members", False)
+    settings = raw.get("macroxue", {})
+    settings = settings.get("pool", {}) if isinstance(settings, dict) else None
+    if not isinstance(delete, bool) or not isinstance(settings, dict):
+        raise BadInput(path, "`delete_members` must be true or false, [macroxue.pool] a table")
+    if "names" in settings:
+        raise BadInput(path, "[macroxue.pool]: `names` are the members")
+    return PoolFile(tuple(members), delete, settings)

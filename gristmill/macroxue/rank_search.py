@@ -1,0 +1,212 @@
+"""The compiled search for true ranks of masked tiles; `true_ranks.py` says what it does.
+
+Importing this module loads numba: import it late.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+PLAIN, FOLLOWED, SOLVED, TRACED_BACK, UNKNOWN, UNFIT = 0, 1, 2, 3, 4, 5
+"""How the ranks of a row became known; UNFIT: unknown, since no ranks have its board_eval."""
+
+_JIT: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy"}
+
+_TOP = 31
+_MOST_TRIES = 1 << 14
+
+# _LINES[direction, line, position from the wall] is a cell; _EIGHT: rows, then columns.
+_CELLS = np.arange(16).reshape(4, 4)
+_LINES = np.stack([_CELLS.T, _CELLS[::-1].T, _CELLS, _CELLS[:, ::-1]])
+_EIGHT = np.concatenate([_CELLS, _CELLS.T])
+
+
+@njit(**_JIT)  # type: ignore[untyped-decorator]
+def _slide(board: Any, direction: int, after: Any) -> None:
+    """Write to `after` the board after a move, before the new tile."""
+    for line in range(4):
+        filled = 0
+        waiting = 0
+        for position in range(4):
+            rank = board[_LINES[direction, line, position]]
+            if rank == 0:
+                continue
+            if rank == waiting:
+                after[_LINES[direction, line, filled - 1]] = rank + 1
+                waiting = 0
+            else:
+                after[_LINES[direction, line, filled]] = rank
+                filled += 1
+                waiting = rank
+        for position in range(filled, 4):
+            after[_LINES[direction, line, position]] = 0
+
+
+@njit(**_JIT)  # type: ignore[untyped-decorator]
+def _follows(board: Any, direction: int, seen: Any, after: Any) -> bool:
+    """Whether `seen`, capped at 16, can be what comes after `board`; then `after` is its truth.
+
+    It is, if it differs from the slid board in one empty cell that got rank 1 or 2.
+    """
+    if direction > 3:
+        return False
+    _slide(board, direction, after)
+    spawned = -1
+    for cell in range(16):
+        if after[cell] > _TOP:
+            return False
+        if min(after[cell], 16) != min(seen[cell], 16):
+            if spawned >= 0 or after[cell] != 0 or seen[cell] > 2:
+                return False
+            spawned = cell
+    if spawned < 0:
+        return False
+    after[spawned] = seen[spawned]
+    return True
+
+
+@njit(**_JIT)  # type: ignore[untyped-decorator]
+def _score(board: Any) -> int:
+    """board_eval of one board, as in `board_eval.py`."""
+    total = np.int64(0)
+    for line in range(8):
+        a = np.int64(board[_EIGHT[line, 0]])
+        a <<= a
+        total += a
+        for position in range(1, 4):
+            b = np.int64(board[_EIGHT[line, position]])
+            b <<= b
+            total += a + b if a >= b else 12 * (a - b)
+            if a == b:
+                total += a
+            a = b
+    return int(total)
+
+
+@njit(**_JIT)  # type: ignore[untyped-decorator]
+def _tries(cells: Any, top: int) -> int:
+    """How many ways there are to give these cells ranks of 16..top; 0 where too many."""
+    ways = 1
+    for _ in range(cells):
+        ways *= top - 15
+        if ways > _MOST_TRIES:
+            return 0
+    return ways
+
+
+@njit(**_JIT)  # type: ignore[untyped-decorator]
+def _set(board: Any, cells: Any, count: int, top: int, which: int) -> int:
+    """Give the masked cells their ranks of try number `which`; returns the highest."""
+    highest = 0
+    for i in range(count):
+        rank = 16 + which % (top - 15)
+        which //= top - 15
+        board[cells[i]] = rank
+        highest = max(highest, rank)
+    return highest
+
+
+@njit(**_JIT)  # type: ignore[untyped-decorator]
+def _solve(board: Any, cells: Any, count: int, top: int, score: int) -> int:
+    """Find the only ranks of the masked cells that have this board_eval: SOLVED if it can."""
+    found = best = -1
+    several = several_best = False
+    for which in range(_tries(count, top)):
+        highest = _set(board, cells, count, top, which)
+        if _score(board) != score:
+            continue
+        several |= found >= 0
+        found = which
+        if highest == top:
+            several_best |= best >= 0
+            best = which
+    # The column max_rank, where it tells one apart.
+    if several and best >= 0 and not several_best:
+        found, several = best, False
+    if several or _tries(count, top) == 0:
+        return UNKNOWN
+    if found < 0:
+        return UNFIT
+    _set(board, cells, count, top, found)
+    return SOLVED
+
+
+@njit(**_JIT)  # type: ignore[untyped-decorator]
+def _solve_back(
+    board: Any, cells: Any, count: int, top: int, score: int, move: int, then: Any, after: Any
+) -> bool:
+    """Find the only ranks with this board_eval whose move leads to the known board `then`."""
+    found = -1
+    for which in range(_tries(count, top)):
+        _set(board, cells, count, top, which)
+        if _score(board) != score or not _follows(board, move, then, after):
+            continue
+        same = True
+        for cell in range(16):
+            same &= after[cell] == then[cell]
+        if same:
+            if found >= 0:
+                return False
+            found = which
+    if found < 0:
+        return False
+    _set(board, cells, count, top, found)
+    return True
+
+
+@njit(**_JIT)  # type: ignore[untyped-decorator]
+def _masked(mask: int, cells: Any) -> int:
+    count = 0
+    for cell in range(16):
+        if mask >> cell & 1:
+            cells[count] = cell
+            count += 1
+    return count
+
+
+@njit(**_JIT)  # type: ignore[untyped-decorator]
+def search(
+    ranks: Any, masks: Any, moves: Any, scores: Any, tops: Any, starts: Any
+) -> npt.NDArray[np.uint8]:
+    """Replace the 16s of masked cells in `ranks` [N, 16]; returns how each row became known [N].
+
+    masks, moves, scores (board_eval), tops (max_rank): columns of the rows [N].
+    starts: bool [N], where a run begins.
+    """
+    rows = len(ranks)
+    how = np.zeros(rows, np.uint8)
+    after = np.empty(16, np.uint8)
+    cells = np.empty(16, np.int64)
+    for row in range(rows):
+        if masks[row] == 0:
+            continue
+        if (
+            not starts[row]
+            and how[row - 1] < UNKNOWN
+            and _follows(ranks[row - 1], moves[row - 1], ranks[row], after)
+        ):
+            ranks[row] = after
+            how[row] = FOLLOWED
+            continue
+        count = _masked(masks[row], cells)
+        top = tops[row] if 16 <= tops[row] <= _TOP else _TOP
+        how[row] = _solve(ranks[row], cells, count, top, scores[row])
+    for row in range(rows - 2, -1, -1):
+        if how[row] != UNKNOWN or starts[row + 1] or how[row + 1] >= UNKNOWN:
+            continue
+        count = _masked(masks[row], cells)
+        top = tops[row] if 16 <= tops[row] <= _TOP else _TOP
+        score, move, then = scores[row], moves[row], ranks[row + 1]
+        if _solve_back(ranks[row], cells, count, top, score, move, then, after):
+            how[row] = TRACED_BACK
+    for row in range(rows):
+        if how[row] >= UNKNOWN:
+            # All different, so that none of them can merge with another.
+            count = _masked(masks[row], cells)
+            for i in range(count):
+                ranks[row, cells[i]] = 16 + i
+    return how

@@ -1,0 +1,367 @@
+"""Drive the project's Dagster instance without the UI.
+
+`python operate.py materialize --all` builds everything that the drops at hand
+give; `reap` and `retire` mend what Dagster's own commands cannot. All work on
+the instance that `make ui` serves.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import dagster as dg
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+import definitions
+from assets import worker
+from assets.versions import DATA_VERSION
+from gristmill import keys, provenance, sweeping
+from gristmill.contract import GristmillError
+from resources.lake import CHECKOUT, Lake
+from sensors.inboxes import INBOXES
+from sensors.raw_drops import Inbox, arrival_events
+from sensors.settling import at_hand
+
+_RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
+_UNFINISHED = [
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
+
+# Only errors of a run belong between the lines of this command; the UI has the rest.
+_QUIET = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
+
+# Where nobody looks at a terminal, a line of the table stays a line.
+console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+
+
+class _Group(click.Group):
+    """Turns the library's errors into their own words and exit status 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except GristmillError as error:
+            raise click.ClickException(str(error)) from error
+
+
+@click.group(cls=_Group, help=__doc__)
+@click.pass_context
+def main(context: click.Context) -> None:
+    context.obj = started_in = Path.cwd()
+    if named := os.environ.get("GRISTMILL_DATA"):
+        os.environ["GRISTMILL_DATA"] = str(started_in / named)
+    # dagster.yaml names its folders relative to where a command starts.
+    os.chdir(CHECKOUT)
+
+
+def say(line: str) -> None:
+    """Print one line whole, however wide; brackets in names and reasons stay what they are."""
+    console.print(line, soft_wrap=True)
+
+
+def open_instance() -> dg.DagsterInstance:
+    """The instance of DAGSTER_HOME if that is set, as `dagster dev` does, else the checkout's."""
+    if os.environ.get("DAGSTER_HOME"):
+        return dg.DagsterInstance.get()
+    return dg.DagsterInstance.from_config(str(CHECKOUT))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one partition: a row of the table."""
+
+    asset: str
+    partition: str
+    status: str
+    rows: int | None = None
+    bytes: int = 0
+    seconds: float = 0.0
+    place: str = ""
+    reason: str = ""
+
+
+@main.command()
+@click.argument("selection", nargs=-1)
+@click.option("--partition", "partitions", multiple=True, help="Only this partition; repeatable.")
+@click.option("--all", "everything", is_flag=True, help="Every asset, every partition at hand.")
+@click.pass_obj
+def materialize(
+    started_in: Path, selection: tuple[str, ...], partitions: tuple[str, ...], everything: bool
+) -> None:
+    """Build assets, as in `macroxue/pack --partition d6_v1`, or `--all`.
+
+    Drops at hand become partitions first. Ends with a table of what was built
+    and where it lies, and with status 1 if anything failed.
+    """
+    if bool(selection) == everything:
+        raise click.UsageError("name assets to build, or say --all")
+    if partitions and everything:
+        raise click.UsageError("--partition goes with the name of an asset, not with --all")
+    lake, started = Lake(), time.monotonic()
+    with open_instance() as instance:
+        refused = {inbox.family: list(register(instance, lake, inbox)) for inbox in INBOXES}
+        graph = Graph(instance)
+        chosen = graph.select(selection)
+        for asset in chosen:
+            graph.keys(asset, partitions)  # a name that is not there is told before work starts
+        outcomes: list[Outcome] = []
+        for asset in chosen:
+            outcomes += graph.materialize(asset, graph.keys(asset, partitions))
+            for inbox in _not_begun(chosen[: chosen.index(asset) + 1]):
+                # What was built may be what its drops were waiting for: a pool its packs.
+                refused[inbox.family] = list(register(instance, lake, inbox))
+        fed = [inbox for inbox in INBOXES if any(target.key in chosen for target in inbox.targets)]
+        hungry = not any(instance.get_dynamic_partitions(inbox.partitions_name) for inbox in fed)
+    if outcomes:
+        show(outcomes, time.monotonic() - started, started_in)
+    for line in (line for lines in refused.values() for line in lines):
+        say(f"[yellow]refused[/] {escape(line)}")
+    if fed and hungry:
+        inboxes = " or ".join(str(lake.inbox(inbox.family)) for inbox in fed)
+        say(
+            f"no drop is at hand: copy one into {escape(inboxes)}, or let "
+            f"`gristmill samples {escape(str(lake.root))}` write some"
+        )
+    if any(outcome.status == "failed" for outcome in outcomes):
+        sys.exit(1)
+
+
+def _not_begun(assets: Sequence[dg.AssetKey]) -> list[Inbox]:
+    """The inboxes that feed none of `assets`.
+
+    A drop that lands between two assets of its inbox would miss the first one.
+    """
+    return [inbox for inbox in INBOXES if not any(target.key in assets for target in inbox.targets)]
+
+
+def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> Iterator[str]:
+    """Make the drops at hand known to the instance; yields what is refused and why."""
+    found = at_hand(lake.inbox(inbox.family), inbox.refuse, inbox.shape)
+    known = set(instance.get_dynamic_partitions(inbox.partitions_name))
+    new = [arrival.key for arrival in found.arrivals if arrival.key not in known]
+    instance.add_dynamic_partitions(inbox.partitions_name, new)
+    for arrival in found.arrivals:
+        wanted = dg.AssetRecordsFilter(inbox.raw_drop, asset_partitions=[arrival.key])
+        last = instance.fetch_materializations(wanted, limit=1).records
+        event = last[0].asset_materialization if last else None
+        if event is None or (event.tags or {}).get(DATA_VERSION) != arrival.signature:
+            for told in arrival_events(inbox.raw_drop, arrival):
+                instance.report_runless_asset_event(told)
+    for refusal in found.refusals:
+        yield f"{inbox.family}/{refusal.key}: {refusal.reason}"
+
+
+class Graph:
+    """The project's assets, to be run in this process against an instance."""
+
+    def __init__(self, instance: dg.DagsterInstance) -> None:
+        self._instance = instance
+        defs = definitions.build_defs()
+        self._job = defs.resolve_implicit_global_asset_job_def()
+        self._graph = defs.resolve_asset_graph()
+
+    def select(self, names: Sequence[str]) -> list[dg.AssetKey]:
+        """The named assets, or all that can be built, each after what it is made from."""
+        ordered = [
+            key
+            for level in self._graph.toposorted_asset_keys_by_level
+            for key in sorted(level)
+            if self._graph.get(key).is_materializable
+        ]
+        wanted = {dg.AssetKey.from_user_string(name) for name in names}
+        if unknown := wanted - set(ordered):
+            known = ", ".join(key.to_user_string() for key in ordered)
+            name = unknown.pop().to_user_string()
+            raise click.UsageError(f"{name} is not an asset that can be built; there are: {known}")
+        return [key for key in ordered if not names or key in wanted]
+
+    def partitioned_by(self, definition: dg.PartitionsDefinition[str]) -> set[str]:
+        """Names of the assets that are partitioned by `definition`."""
+        return {
+            key.to_user_string()
+            for key in self._graph.materializable_asset_keys
+            if self._graph.get(key).partitions_def == definition
+        }
+
+    def keys(self, asset: dg.AssetKey, wanted: Sequence[str]) -> list[str | None]:
+        """The partitions to build: those wanted, else all; [None] for an asset without any."""
+        definition = self._graph.get(asset).partitions_def
+        if definition is None:
+            if wanted:
+                raise click.UsageError(f"{asset.to_user_string()} has no partitions")
+            return [None]
+        known = definition.get_partition_keys(dynamic_partitions_store=self._instance)
+        if unknown := sorted(set(wanted) - set(known)):
+            raise click.UsageError(
+                f"{asset.to_user_string()} has no partition {unknown[0]!r}; there are: "
+                f"{', '.join(known) or 'none'}"
+            )
+        return [key for key in known if not wanted or key in wanted]
+
+    def materialize(self, asset: dg.AssetKey, keys: Sequence[str | None]) -> Iterator[Outcome]:
+        """Run one asset, a run a partition, so that each stands by itself in the UI."""
+        for key in keys:
+            with console.status(f"{asset.to_user_string()} {key or ''}"):
+                result = self._job.execute_in_process(
+                    instance=self._instance,
+                    asset_selection=[asset],
+                    run_config=_QUIET,
+                    partition_key=key,
+                    # Before the first asset signs, `reap` would take the run for a dead one.
+                    tags={worker.TAG: worker.identity(os.getpid()) or ""},
+                    raise_on_error=False,
+                )
+            yield _outcome(asset.to_user_string(), key or "", result)
+
+
+def _outcome(asset: str, partition: str, result: dg.ExecuteInProcessResult) -> Outcome:
+    events = result.get_asset_materialization_events()
+    if not result.success or not events:
+        failures = [event.step_failure_data for event in result.get_step_failure_events()]
+        error = failures[0].user_failure_data or failures[0].error if failures else None
+        text = getattr(error, "description", None) or getattr(error, "message", "run failed")
+        return Outcome(asset, partition, "failed", reason=str(text).strip())
+    metadata = {
+        name: value.value
+        for name, value in events[-1].step_materialization_data.materialization.metadata.items()
+    }
+    return Outcome(
+        asset,
+        partition,
+        status=metadata["status"],
+        rows=metadata.get("dagster/partition_row_count"),
+        bytes=metadata["bytes"],
+        seconds=metadata["seconds"],
+        place=str(metadata["path"]),
+    )
+
+
+def show(outcomes: Sequence[Outcome], seconds: float, started_in: Path) -> None:
+    """The table at the end of a build, and what to do about what failed."""
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in ("asset", "partition", "status", "where it lies"):
+        table.add_column(name, overflow="fold")
+    for name in ("rows", "bytes", "seconds"):
+        table.add_column(name, justify="right")
+    for item in outcomes:
+        rows = "" if item.rows is None else f"{item.rows:,}"
+        colour = {"built": "green", "failed": "red"}.get(item.status, "default")
+        place = Path(item.place)
+        shown = place.relative_to(started_in) if place.is_relative_to(started_in) else place
+        table.add_row(
+            item.asset,
+            escape(item.partition),
+            f"[{colour}]{item.status}[/]",
+            escape(str(shown)) if item.place else "",
+            rows,
+            f"{item.bytes:,}" if item.place else "",
+            f"{item.seconds:.2f}" if item.place else "",
+        )
+    console.print(table)
+    for item in outcomes:
+        if item.reason:
+            say(f"[red]failed[/] {item.asset} {escape(item.partition)}: {escape(item.reason)}")
+    built = sum(item.status == "built" for item in outcomes)
+    if all(item.status == "unchanged" for item in outcomes):
+        say(f"nothing needed doing ({len(outcomes)} artifacts, {seconds:.1f} s)")
+    else:
+        say(f"{built} built in {seconds:.1f} s; `make ui` shows them")
+
+
+@main.command()
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+def reap(dry_run: bool) -> None:
+    """Close runs whose process is gone, and sweep what killed builds left behind.
+
+    A power loss or kill -9 of everything leaves runs STARTED for ever, and they
+    hold their places in the queue. Runs whose process lives are left alone.
+    """
+    with open_instance() as instance:
+        for record in instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED)):
+            run = record.dagster_run
+            if reason := why_dead(run.tags):
+                say(f"run {run.run_id[:8]} ({run.status.value}): {reason}")
+                if not dry_run:
+                    instance.report_run_failed(run, f"Reaped: {reason}.")
+                    instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
+    for folder in sweeping.abandoned(Lake().root):
+        say(f"left by a killed build: {escape(str(folder))}")
+        if not dry_run:
+            sweeping.sweep(folder)
+
+
+def why_dead(tags: dict[str, str]) -> str | None:
+    """Why a run that says it is under way cannot be, None where it may well be."""
+    signature = tags.get(worker.TAG)
+    if signature is not None:
+        return None if worker.is_alive(signature) else "its process is gone"
+    server = tags.get(".dagster/grpc_info")
+    if server is None:
+        return "it never reached a process of this machine"
+    return None if worker.answers(server) else "the code server that launched it is gone"
+
+
+@main.command()
+@click.argument("key")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--artifacts", is_flag=True, help="Delete what was built from the drop, too.")
+def retire(key: str, dry_run: bool, artifacts: bool) -> None:
+    """Forget the partition KEY of a drop that is gone.
+
+    Refused while the drop is still there: the sensor would bring it back. What
+    was built from it stays, unless --artifacts is given.
+    """
+    lake = Lake()
+    with open_instance() as instance:
+        inboxes = [
+            inbox for inbox in INBOXES if instance.has_dynamic_partition(inbox.partitions_name, key)
+        ]
+        if not inboxes:
+            raise click.UsageError(f"no dynamic partition is called {key!r}")
+        for inbox in inboxes:
+            if (drop := _drop_of(lake, inbox, key)) is not None and drop.exists():
+                raise click.UsageError(f"{drop} is still there: move the drop away first")
+            say(f"{inbox.partitions_name}: forget {escape(key)}")
+            if not dry_run:
+                instance.delete_dynamic_partition(inbox.partitions_name, key)
+            made = Graph(instance).partitioned_by(inbox.partitions)
+            for folder in built_from(lake, made, key):
+                say(f"{'delete' if artifacts else 'stays'}: {escape(str(folder))}")
+                if artifacts and not dry_run:
+                    sweeping.withdraw(folder)
+
+
+def _drop_of(lake: Lake, inbox: Inbox, key: str) -> Path | None:
+    """Where the drop of a partition lies; None for a key that no drop can have."""
+    # The instance takes anything as a key, also `..` and `*`.
+    if keys.refusal(key):
+        return None
+    return lake.inbox(inbox.family) / (key + (inbox.shape.ending or ""))
+
+
+def built_from(lake: Lake, assets: Collection[str], key: str) -> list[Path]:
+    """Published folders of partition `key` of any of `assets`, as their records say."""
+    if keys.refusal(key):
+        return []
+    found = []
+    for path in sorted(lake.root.glob(f"*/*/{key}/{provenance.RECORD}")):
+        record = provenance.read_record(path)
+        if record.asset in assets and record.partition == key:
+            found.append(path.parent)
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""The sensor that starts work when a raw drop has landed, made once for every family."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import dagster as dg
+
+from assets.versions import DATA_VERSION
+from resources import Lake
+from sensors.settling import FOLDER, Arrival, Look, Shape, State, look
+
+Event = dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation
+
+MOST_REQUESTS = 20
+LOOK_SECONDS = 20.0
+INTERVAL_SECONDS = 15
+
+
+@dataclass(frozen=True)
+class Inbox:
+    """Where the raw drops of a family arrive, and what they start.
+
+    raw_drop: the external asset that stands for the drops; an arrival is
+        reported as its materialization, a refused folder as its observation.
+    targets: the assets that a drop's run builds.
+    refuse: why a settled drop cannot be built, or None.
+    """
+
+    family: str
+    raw_drop: dg.AssetKey
+    partitions: dg.DynamicPartitionsDefinition
+    targets: Sequence[dg.AssetsDefinition]
+    refuse: Callable[[Path], str | None]
+    shape: Shape = FOLDER
+
+    @property
+    def partitions_name(self) -> str:
+        return self.partitions.name or self.family
+
+
+def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
+    """A sensor over `drops/<family>/`: a folder that has settled becomes a partition and a run."""
+    family = inbox.family
+
+    @dg.sensor(
+        name=f"{family}_drops",
+        target=list(inbox.targets),
+        minimum_interval_seconds=INTERVAL_SECONDS,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=(
+            f"Watches drops/{family}/. A folder whose files keep their names, sizes and times "
+            "for two looks in a row becomes a partition, and its run starts. A drop that is "
+            "replaced is built again. Folders that cannot be drops are reported with the reason."
+        ),
+    )
+    def watch(context: dg.SensorEvaluationContext, lake: Lake) -> dg.SensorResult:
+        state = State.read(context.cursor)
+        found = look(
+            lake.inbox(family),
+            state,
+            inbox.refuse,
+            most=MOST_REQUESTS,
+            seconds=LOOK_SECONDS,
+            shape=inbox.shape,
+        )
+        for refusal in found.refusals:
+            context.log.warning(f"{refusal.key}: refused: {refusal.reason}")
+        known = set(context.instance.get_dynamic_partitions(inbox.partitions_name))
+        new = [arrival.key for arrival in found.arrivals if arrival.key not in known]
+        return dg.SensorResult(
+            run_requests=[
+                dg.RunRequest(run_key=arrival.run_key, partition_key=arrival.key)
+                for arrival in found.arrivals
+            ],
+            dynamic_partitions_requests=[inbox.partitions.build_add_request(new)] if new else [],
+            asset_events=_events(inbox.raw_drop, found),
+            cursor=state.write(),
+            skip_reason=None if found.arrivals else _nothing(found),
+        )
+
+    return watch
+
+
+def arrival_events(
+    raw_drop: dg.AssetKey, arrival: Arrival
+) -> list[dg.AssetMaterialization | dg.AssetObservation]:
+    """What the instance is told of a drop that has landed.
+
+    Of an external asset Dagster takes the partition's health from its
+    materializations, but from its observations whether what was built from it
+    is stale; so it gets both, the observation first.
+    """
+    metadata = {
+        "path": dg.MetadataValue.path(arrival.path),
+        "files": arrival.files,
+        "bytes": arrival.bytes,
+    }
+    tags = {DATA_VERSION: arrival.signature}
+    return [
+        kind(asset_key=raw_drop, partition=arrival.key, metadata=metadata, tags=tags)
+        for kind in (dg.AssetObservation, dg.AssetMaterialization)
+    ]
+
+
+def _events(raw_drop: dg.AssetKey, found: Look) -> list[Event]:
+    landed = [event for arrival in found.arrivals for event in arrival_events(raw_drop, arrival)]
+    refused = [
+        dg.AssetObservation(
+            asset_key=raw_drop,
+            description=f"refused: {refusal.reason}",
+            metadata={"refused": refusal.key, "reason": refusal.reason},
+        )
+        for refusal in found.refusals
+        if refusal.is_new
+    ]
+    return [*landed, *refused]
+
+
+def _nothing(found: Look) -> dg.SkipReason:
+    said = [f"{refusal.key} is refused: {refusal.reason}" for refusal in found.refusals]
+    if found.arriving:
+        said.append(f"still arriving: {', '.join(found.arriving[:10])}")
+    return dg.SkipReason("; ".join(said) or "no new drop")

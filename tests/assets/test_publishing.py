@@ -1,0 +1,255 @@
+"""One partition, many partitions and unchanged ones, as Dagster records them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from assets import configs, worker
+from assets.publishing import BATCH, publish_asset
+from gristmill import provenance
+from gristmill.artifact import Attempt, Build
+from gristmill.contract import BadInput, FileNote, GristmillError, Summary
+from resources import Lake
+
+KEYS = [f"k{number:02}" for number in range(8)]
+partitions = dg.StaticPartitionsDefinition(KEYS)
+RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
+
+
+@dataclass(frozen=True)
+class Config:
+    times: int = 2
+    word: str = "grist"
+    workers: int = 0
+
+
+@dataclass(frozen=True)
+class Counts(Summary):
+    rows: int
+
+
+def build(lake: Lake, key: str | None, config: Config, asset: str) -> Build:
+    if key == "k05" and (lake.root / "bad").exists():
+        raise GristmillError("k05: the input is broken")
+
+    def make(attempt: Attempt) -> Counts:
+        attempt.out.mkdir()
+        text = f"{key} {config.word}\n" * config.times
+        (attempt.out / "words.txt").write_text(text)
+        return Counts(files={"words.txt": FileNote(rows=config.times)}, rows=config.times)
+
+    return Build(
+        root=lake.root,
+        artifact=f"{asset}/{key or 'whole'}",
+        asset=asset,
+        partition=key,
+        code_version="7",
+        config=config,
+        inputs=[],
+        make=make,
+    )
+
+
+ConfigRun = configs.launchpad(Config)
+source = dg.AssetSpec("source", partitions_def=partitions)
+settled = dg.AssetSpec("settled")
+
+
+@dg.asset(
+    deps=[source, settled],
+    partitions_def=partitions,
+    code_version="7",
+    backfill_policy=BATCH,
+    output_required=False,
+)
+def first(
+    context: dg.AssetExecutionContext,
+    config: ConfigRun,  # type: ignore[valid-type]
+    lake: Lake,
+) -> Iterator[Any]:
+    resolved = configs.resolve(Config, lake.settings("first"), config)
+    yield from publish_asset(
+        context,
+        lambda key: build(lake, key, resolved, "first"),
+        lambda folder: {"words": (folder / "words.txt").read_text()},
+    )
+
+
+@dg.asset(
+    deps=[first],
+    partitions_def=partitions,
+    code_version="7",
+    backfill_policy=BATCH,
+    output_required=False,
+)
+def second(context: dg.AssetExecutionContext, lake: Lake) -> Iterator[Any]:
+    def build_of(key: str | None) -> Build:
+        lake.published(f"first/{key}", "first", key)
+        return build(lake, key, Config(), "second")
+
+    yield from publish_asset(context, build_of)
+
+
+@dg.asset(code_version="7", output_required=False)
+def alone(context: dg.AssetExecutionContext, lake: Lake) -> Iterator[Any]:
+    yield from publish_asset(context, lambda key: build(lake, key, Config(), "alone"))
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as made:
+        for key in KEYS:
+            made.report_runless_asset_event(
+                dg.AssetMaterialization(
+                    "source", partition=key, tags={"dagster/data_version": f"source-{key}"}
+                )
+            )
+        yield made
+
+
+@pytest.fixture
+def run(instance: dg.DagsterInstance, tmp_path: Path) -> Any:
+    def materialize(
+        *assets: Any, keys: list[str] | None = None, config: dict[str, Any] | None = None
+    ) -> dg.ExecuteInProcessResult:
+        tags = (
+            {}
+            if keys is None or len(keys) == 1
+            else dict(zip(RANGE, (keys[0], keys[-1]), strict=True))
+        )
+        return dg.materialize(
+            [source, settled, first, second, alone],
+            selection=list(assets),
+            instance=instance,
+            resources={"lake": Lake(data_root=str(tmp_path))},
+            partition_key=keys[0] if keys is not None and len(keys) == 1 else None,
+            tags=tags,
+            run_config={"ops": {"first": {"config": config}}} if config else None,
+            raise_on_error=False,
+        )
+
+    return materialize
+
+
+def latest(instance: dg.DagsterInstance, asset: str, key: str | None) -> dg.AssetMaterialization:
+    wanted = dg.AssetRecordsFilter(dg.AssetKey(asset), asset_partitions=[key] if key else None)
+    event = instance.fetch_materializations(wanted, limit=1).records[0].asset_materialization
+    assert event is not None
+    return event
+
+
+def version_tags(event: dg.AssetMaterialization) -> dict[str, str]:
+    return {
+        name: value for name, value in (event.tags or {}).items() if name.startswith("dagster/")
+    }
+
+
+def test_event_carries_the_record_and_plain_numbers(run, instance, tmp_path):
+    assert run("first", keys=["k01"]).success
+    event = latest(instance, "first", "k01")
+    metadata = {name: value.value for name, value in event.metadata.items()}
+    record = provenance.read_record(tmp_path / "first/k01/provenance.json")
+    assert metadata["provenance"] == record.model_dump(mode="json")
+    assert metadata["rows"] == 2
+    assert metadata["dagster/partition_row_count"] == 2
+    assert metadata["bytes"] == len("k01 grist\n") * 2
+    assert metadata["status"] == "built"
+    assert metadata["words"] == "k01 grist\n" * 2
+    assert event.tags["dagster/data_version"] == record.data_version
+    assert event.tags["dagster/code_version"] == "7"
+
+
+def test_equal_fingerprint_is_not_rebuilt_and_the_event_says_so(run, instance, tmp_path):
+    run("first", keys=["k01"])
+    stamp = (tmp_path / "first/k01/words.txt").stat()
+    assert run("first", keys=["k01"]).success
+    assert (tmp_path / "first/k01/words.txt").stat().st_ino == stamp.st_ino
+    metadata = latest(instance, "first", "k01").metadata
+    assert metadata["status"].value == "unchanged"
+    assert metadata["rows"].value == 2
+
+
+def test_a_batch_writes_the_tags_that_dagster_writes_for_one(run, instance):
+    run("first", keys=["k01"])
+    by_dagster = version_tags(latest(instance, "first", "k01"))
+    run("first", keys=KEYS)
+    by_us = version_tags(latest(instance, "first", "k01"))
+    assert set(by_us) == set(by_dagster)
+    # Of an input with partitions Dagster writes a digest of versions and the latest
+    # event of any partition; ours are those of the very partition.
+    upstream = {name for name in by_us if name.endswith("/source")}
+    for name in set(by_us) - upstream:
+        assert by_us[name] == by_dagster[name], name
+    assert by_us["dagster/input_data_version/source"] == "source-k01"
+    record = instance.fetch_materializations(
+        dg.AssetRecordsFilter(dg.AssetKey("source"), asset_partitions=["k01"]), limit=1
+    ).records[0]
+    assert by_us["dagster/input_event_pointer/source"] == str(record.storage_id)
+
+
+def test_in_a_batch_a_bad_partition_fails_alone_and_by_name(run, instance, tmp_path):
+    (tmp_path / "bad").touch()
+    result = run("first", keys=KEYS)
+    assert not result.success
+    done = instance.get_materialized_partitions(dg.AssetKey("first"))
+    assert done == set(KEYS) - {"k05"}
+    failure = result.get_step_failure_events()[0].step_failure_data
+    assert "k05: the input is broken" in failure.user_failure_data.description
+    assert failure.user_failure_data.metadata["failed"].value == {"k05": "k05: the input is broken"}
+
+
+def test_in_a_batch_each_partition_has_its_own_data_version(run, instance):
+    assert run("first", keys=KEYS).success
+    versions = {latest(instance, "first", key).tags["dagster/data_version"] for key in KEYS}
+    assert len(versions) == len(KEYS)
+
+
+def test_downstream_of_a_batch_in_the_same_run_is_built(run, instance):
+    assert run("first", "second", keys=KEYS).success
+    assert instance.get_materialized_partitions(dg.AssetKey("second")) == set(KEYS)
+    for key in KEYS:
+        upstream = latest(instance, "first", key)
+        tags = latest(instance, "second", key).tags
+        assert tags["dagster/input_data_version/first"] == upstream.tags["dagster/data_version"]
+        assert upstream.metadata["status"].value == "built"
+
+
+def test_an_asset_without_partitions_is_published(run, instance, tmp_path):
+    assert run("alone").success
+    assert (tmp_path / "alone/whole/provenance.json").exists()
+
+
+def test_a_library_error_fails_the_run_with_its_own_words(run, tmp_path):
+    (tmp_path / "bad").touch()
+    failure = run("first", keys=["k05"]).get_step_failure_events()[0].step_failure_data
+    assert failure.user_failure_data.description == "k05: the input is broken"
+
+
+def test_a_missing_upstream_is_named(run):
+    failure = run("second", keys=["k02"]).get_step_failure_events()[0].step_failure_data
+    assert "first/k02" in failure.user_failure_data.description
+
+
+def test_config_comes_from_the_run_then_the_settings_then_the_default(run, instance, tmp_path):
+    (tmp_path / "gristmill.toml").write_text('[first]\ntimes = 5\nword = "mill"\n')
+    assert run("first", keys=["k01"], config={"word": "flour"}).success
+    assert (tmp_path / "first/k01/words.txt").read_text() == "k01 flour\n" * 5
+
+
+def test_an_unknown_setting_is_refused(tmp_path):
+    (tmp_path / "gristmill.toml").write_text("[first]\ntime = 5\n")
+    settings = Lake(data_root=str(tmp_path)).settings("first")
+    with pytest.raises(BadInput, match="unknown setting 'time'"):
+        configs.resolve(Config, settings, ConfigRun())
+
+
+def test_a_run_is_signed_by_its_process(run, instance):
+    result = run("alone")
+    signature = instance.get_run_by_id(result.run_id).tags[worker.TAG]
+    assert worker.is_alive(signature)
+    boot, process, started = signature.split(":")
+    assert not worker.is_alive(f"{boot}:{process}:{int(started) + 1}")

@@ -1,0 +1,87 @@
+"""A training-shaped loop: torch's DataLoader with several workers over a pool and its values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, SequentialSampler
+
+from gristmill.macroxue import MergeConfig, StepDataset, ValueConfig, merge, value_sidecar
+from tests.macroxue.games import play, write_pack
+
+GAMES = [play(seed, 150) for seed in range(10)]
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> StepDataset:
+    a = write_pack(tmp_path / "a", GAMES[:5], layout="packed46", shard_rows=99)
+    b = write_pack(tmp_path / "b", GAMES[5:])
+    merge([a, b], tmp_path / "pool", MergeConfig(shard_rows=200))
+    value_sidecar(tmp_path / "pool", tmp_path / "values", ValueConfig())
+    return StepDataset(tmp_path / "pool", tmp_path / "values")
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_an_epoch_sees_every_training_row_once_and_no_other(pool: StepDataset, start: str) -> None:
+    train, held = pool.split(0.3, by="permutation")
+    data = pool.as_torch(train)
+    assert isinstance(data, Dataset)
+    generator = torch.Generator().manual_seed(1)
+    loader = DataLoader(
+        data,
+        batch_size=None,
+        sampler=BatchSampler(RandomSampler(data, generator=generator), 128, drop_last=False),
+        num_workers=2,
+        multiprocessing_context=start,
+    )
+    model = torch.nn.Sequential(
+        torch.nn.Embedding(17, 4), torch.nn.Flatten(), torch.nn.Linear(64, 4)
+    )
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    seen, losses = [], []
+    for batch in loader:
+        loss = torch.nn.functional.cross_entropy(model(batch["tokens"]), batch["move_dir"])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        seen += zip(batch["run_id"].tolist(), batch["step_index"].tolist(), strict=True)
+    assert len(losses) == -(-len(train) // 128)
+    rows = pool.rows(train.all_rows())
+    wanted = zip(rows["run_id"].tolist(), rows["step_index"].tolist(), strict=True)
+    assert sorted(seen) == sorted(wanted)
+    assert not {run for run, _ in seen} & set(held.run_ids.tolist())
+
+
+def test_tensors_are_the_columns_of_the_batch(pool: StepDataset) -> None:
+    data = pool.as_torch()
+    numbers = [3, 900, 0]
+    batch, columns = data[numbers], pool.batch(np.array(numbers))
+    assert set(batch) == {*columns, "tokens"} - {"ranks"}
+    assert batch["tokens"].dtype == torch.int64
+    assert (batch["tokens"].numpy() == columns["ranks"]).all()
+    for name in set(columns) - {"ranks"}:
+        assert (batch[name].numpy() == columns[name]).all()
+    one = data[900]
+    assert one["tokens"].shape == (16,)
+    assert one["return_raw"] == batch["return_raw"][1]
+    with pytest.raises(IndexError):
+        data[len(pool)]
+
+
+def test_single_samples_collate_by_default(pool: StepDataset) -> None:
+    data = pool.as_torch(pool.rows_of([4, 6]))
+    plain = list(DataLoader(data, batch_size=50))
+    batched = list(
+        DataLoader(
+            data,
+            batch_size=None,
+            sampler=BatchSampler(SequentialSampler(data), 50, drop_last=False),
+        )
+    )
+    assert len(plain) == len(batched) == -(-len(data) // 50)
+    for a, b in zip(plain, batched, strict=True):
+        assert all(torch.equal(a[name], b[name]) for name in b)

@@ -1,0 +1,183 @@
+"""The sample drops keep the rules of the game and the raw form, byte for byte by seed."""
+
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gristmill.macroxue import game
+from gristmill.samples import macroxue, write_samples
+from gristmill.samples.player import judge
+
+ROW = re.compile(
+    rb'\{"seed":\d+,(?:"depth":\d+,"game_index":\d+,)?"step_index":\d+,"max_rank":\d+,'
+    rb'"move":"(?:up|left|right|down)",(?:"move_index":[0-3],)?'
+    rb'(?:"valuation_type":"(?:search|tuple11|tuple10)",)?"valuation":-?\d+\.\d{6},'
+    rb'"board":\[\d+(?:,\d+){15}\],"branch_evs":\{"up":N,"left":N,"right":N,"down":N\}'
+    rb'(?:,"trace":\{.*\})?\}'.replace(b"N", rb"(?:null|-?\d+\.\d{6})")
+)
+
+META_KEYS = (
+    *("seed", "depth", "game_index", "steps_file", "num_moves", "score"),
+    *("max_tile", "max_rank", "sum_tile", "seconds"),
+)
+
+
+@pytest.fixture(scope="module")
+def drops(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write_samples(tmp_path_factory.mktemp("samples"))
+
+
+def read(meta_path: Path) -> tuple[dict[str, Any], list[bytes]]:
+    octets = meta_path.read_bytes()
+    if meta_path.name.endswith(".gz"):
+        octets = gzip.decompress(octets)
+    stem = meta_path.name.split(".")[0]
+    lines = gzip.decompress((meta_path.parent / f"{stem}.jsonl.gz").read_bytes()).splitlines()
+    return json.loads(octets), lines
+
+
+def metas(drop: Path) -> list[Path]:
+    return sorted(path for path in drop.iterdir() if ".meta.json" in path.name)
+
+
+def test_games_follow_the_rules_and_earn_their_score(drops: list[Path]) -> None:
+    for drop in drops:
+        total = 0
+        for path in metas(drop):
+            meta, lines = read(path)
+            steps = [json.loads(line) for line in lines]
+            total += len(steps)
+            assert meta["num_moves"] == len(steps)
+            assert [step["step_index"] for step in steps] == list(range(len(steps)))
+            boards = np.array([step["board"] for step in steps], np.uint8)
+            moves = np.array([game.DIRECTIONS.index(step["move"]) for step in steps], np.uint8)
+            after, reward, changed = game.move(boards, moves)
+            assert changed.all()
+            assert int(reward.sum()) == meta["score"]
+            different = boards[1:] != after[:-1]
+            assert (different.sum(axis=1) == 1).all()
+            assert set(boards[1:][different].tolist()) <= {1, 2}
+            assert (after[:-1][different] == 0).all()
+            assert [step["max_rank"] for step in steps] == boards.max(axis=1).tolist()
+            assert meta["max_tile"] == 1 << meta["max_rank"]
+            assert meta["max_rank"] >= after[-1].max()
+            last = sum(1 << rank for rank in after[-1].tolist() if rank)
+            assert meta["sum_tile"] - last in (2, 4)
+        assert 3000 <= total <= 6000
+
+
+def test_evs_tell_the_legal_moves_and_the_move_is_the_best(drops: list[Path]) -> None:
+    seen: dict[str, int] = {}
+    for drop in drops:
+        for path in metas(drop):
+            steps = [json.loads(line) for line in read(path)[1]]
+            legal = game.legal_moves(np.array([step["board"] for step in steps], np.uint8))
+            for step, bits in zip(steps, legal.tolist(), strict=True):
+                kind = step.get("valuation_type", "search")
+                seen[kind] = seen.get(kind, 0) + 1
+                evs = step["branch_evs"]
+                assert list(evs) == ["up", "left", "right", "down"]
+                for bit, name in enumerate(game.DIRECTIONS):
+                    if bits >> bit & 1:
+                        assert evs[name] is not None
+                        assert kind == "search" or 0 <= evs[name] <= 1
+                    else:
+                        assert evs[name] is (None if kind == "search" else evs[name])
+                        assert kind == "search" or evs[name] == 0.0
+                assert evs[step["move"]] == step["valuation"]
+                assert step["valuation"] == max(ev for ev in evs.values() if ev is not None)
+    assert set(seen) == {"search", "tuple11", "tuple10"}
+    assert min(seen.values()) > 50
+
+
+def test_the_raw_form(drops: list[Path]) -> None:
+    plain, legacy = drops
+    assert {path.suffix for path in metas(plain)} == {".json"}
+    assert {path.suffix for path in metas(legacy)} == {".json", ".gz"}
+    for drop in drops:
+        for path in sorted(drop.glob("*.gz")):
+            assert path.read_bytes()[:8] == b"\x1f\x8b\x08\x00\x00\x00\x00\x00"
+        for path in metas(drop):
+            meta, lines = read(path)
+            assert tuple(meta) == META_KEYS
+            assert all(ROW.fullmatch(line) for line in lines)
+            assert all((b'"trace"' in line) == (drop is legacy) for line in lines)
+            stem = path.name.split(".")[0]
+            assert meta["steps_file"].endswith(f"/{stem}.jsonl.gz")
+            first = int(re.search(r"seed(\d{10})_game", stem)[1])  # type: ignore[index]
+            assert meta["seed"] == first + meta["game_index"]
+    ranks = [rank for path in metas(legacy) for rank in [read(path)[0]["max_rank"]]]
+    assert max(ranks) == 16
+    untyped = [b'"valuation_type":"search"' not in b"".join(read(p)[1]) for p in metas(legacy)]
+    assert any(untyped)
+    assert not all(untyped)
+
+
+def test_the_player_beats_chance(drops: list[Path]) -> None:
+    scores = [(read(path)[0]["score"], read(path)[0]["num_moves"]) for path in metas(drops[0])]
+    # Random play dies after some 120 moves with about 1,100 points.
+    assert min(moves for _, moves in scores) > 250
+    assert max(score for score, _ in scores) > 10_000
+
+
+def test_bytes_depend_on_the_arguments_alone(tmp_path: Path) -> None:
+    counts = [
+        macroxue.write_drop(tmp_path / name / "drop", seed, 3, 40, 6, legacy=True)
+        for name, seed in (("a", 5), ("b", 5), ("c", 6))
+    ]
+    contents = [
+        {path.name: path.read_bytes() for path in (tmp_path / name / "drop").iterdir()}
+        for name in "abc"
+    ]
+    assert contents[0] == contents[1]
+    assert set(contents[0]).isdisjoint(contents[2])
+    assert counts[0] == counts[1]
+    assert counts[0].files == len(contents[0]) == 6
+    assert counts[0].steps == sum(counts[0].valuation_types.values())
+
+
+def test_without_a_limit_a_game_ends_where_no_move_is_left(tmp_path: Path) -> None:
+    macroxue.write_drop(tmp_path / "drop", 272350804, 1, None, 6)
+    meta, lines = read(metas(tmp_path / "drop")[0])
+    assert meta["num_moves"] == len(lines) > 300
+    # The last tile came after the last step, on the one cell that leaves no move.
+    step = json.loads(lines[-1])
+    board = np.array([step["board"]], np.uint8)
+    after = game.move_towards(board, game.DIRECTIONS.index(step["move"]))[0][0]
+    tile = int(meta["sum_tile"] - sum(1 << rank for rank in after.tolist() if rank)) // 2
+    ends = []
+    for cell in np.flatnonzero(after == 0):
+        final = after.copy()
+        final[cell] = tile
+        ends.append(game.legal_moves(final[None])[0] == 0)
+    assert any(ends)
+
+
+def test_judge_marks_illegal_moves_and_prefers_the_merge() -> None:
+    boards = np.array([[9, 8, 7, 6, 2, 3, 4, 5, 1, 1, 0, 0, 0, 0, 0, 0]], np.uint8)
+    values, _, _ = judge(boards)
+    assert np.isnan(values[0, game.UP])
+    assert int(np.nanargmax(values[0])) == game.LEFT
+
+
+def test_a_drop_that_is_there_is_left_alone(tmp_path: Path, drops: list[Path]) -> None:
+    mine = tmp_path / "drops" / "macroxue" / "sample_d6"
+    mine.mkdir(parents=True)
+    (mine / "note").write_text("mine")
+    written = write_samples(tmp_path)
+    assert [path.name for path in mine.iterdir()] == ["note"]
+    assert sorted(path.name for path in mine.parent.iterdir()) == ["sample_d6", "sample_d7"]
+    assert {path.name: path.read_bytes() for path in written[1].iterdir()} == {
+        path.name: path.read_bytes() for path in drops[1].iterdir()
+    }
+
+
+@pytest.mark.parametrize(("games", "max_moves"), [(0, 10), (1, 0)])
+def test_empty_drops_are_refused(tmp_path: Path, games: int, max_moves: int) -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        macroxue.write_drop(tmp_path / "drop", 1, games, max_moves, 6)

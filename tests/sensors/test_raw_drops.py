@@ -1,0 +1,117 @@
+"""What the raw-drop sensor asks Dagster for, tick by tick."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from resources import Lake
+from sensors.raw_drops import Inbox, raw_drop_sensor
+
+partitions = dg.DynamicPartitionsDefinition(name="mill_drops")
+raw_drop = dg.AssetSpec(["mill", "raw_drop"], partitions_def=partitions)
+
+
+@dg.asset(key=["mill", "flour"], deps=[raw_drop], partitions_def=partitions)
+def flour() -> None: ...
+
+
+def refuse(folder: Path) -> str | None:
+    return None if (folder / "grain.txt").exists() else "no grain.txt in it"
+
+
+sensor = raw_drop_sensor(Inbox("mill", raw_drop.key, partitions, [flour], refuse))
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+@pytest.fixture
+def tick(instance: dg.DagsterInstance, tmp_path: Path) -> Any:
+    cursor: list[str | None] = [None]
+
+    def evaluate() -> dg.SensorResult:
+        lake = Lake(data_root=str(tmp_path))
+        context = dg.build_sensor_context(
+            instance=instance,
+            cursor=cursor[0],
+            resources={"lake": lake},
+            definitions=dg.Definitions(assets=[raw_drop, flour], resources={"lake": lake}),
+        )
+        result = sensor(context)
+        assert isinstance(result, dg.SensorResult)
+        cursor[0] = result.cursor
+        for request in result.dynamic_partitions_requests or []:
+            instance.add_dynamic_partitions("mill_drops", request.partition_keys)
+        return result
+
+    return evaluate
+
+
+def land(root: Path, key: str, name: str = "grain.txt", text: str = "oats") -> None:
+    folder = root / "drops/mill" / key
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text)
+
+
+def test_it_is_on_by_default():
+    assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
+
+
+def test_a_settled_drop_becomes_a_partition_a_version_and_a_run(tick, tmp_path):
+    land(tmp_path, "d1")
+    assert tick().run_requests == []
+    result = tick()
+    (request,) = result.run_requests
+    assert request.partition_key == "d1"
+    observed, landed = result.asset_events
+    signature = landed.tags["dagster/data_version"]
+    assert request.run_key.startswith(f"d1:{signature}:")
+    assert [add.partition_keys for add in result.dynamic_partitions_requests] == [["d1"]]
+    assert (observed.partition, landed.partition) == ("d1", "d1")
+    assert landed.metadata["files"].value == 1
+    assert tick().run_requests == []
+
+
+def test_a_replaced_drop_runs_again_in_the_same_partition(tick, tmp_path):
+    land(tmp_path, "d1")
+    tick(), tick()
+    land(tmp_path, "d1", text="wheat")
+    assert tick().run_requests == []
+    result = tick()
+    assert [request.partition_key for request in result.run_requests] == ["d1"]
+    assert result.dynamic_partitions_requests == []
+
+
+def test_a_refused_drop_is_told_once_as_an_observation_and_on_each_tick_as_the_reason(
+    tick, tmp_path
+):
+    land(tmp_path, "d2", name="chaff.txt")
+    tick()
+    result = tick()
+    (observation,) = result.asset_events
+    assert observation.metadata["refused"].value == "d2"
+    assert "no grain.txt" in observation.metadata["reason"].value
+    again = tick()
+    assert again.asset_events == []
+    assert "d2 is refused: no grain.txt in it" in again.skip_reason.skip_message
+
+
+def test_requests_of_one_tick_are_bounded(tick, tmp_path):
+    for number in range(50):
+        land(tmp_path, f"d{number}")
+    tick()
+    sizes = [len(tick().run_requests) for _ in range(4)]
+    assert max(sizes) <= 20
+    assert sum(sizes) == 50
+
+
+def test_a_quiet_tick_says_why(tick, tmp_path):
+    assert tick().skip_reason.skip_message == "no new drop"
+    land(tmp_path, "d3")
+    assert tick().skip_reason.skip_message == "still arriving: d3"

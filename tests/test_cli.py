@@ -1,0 +1,149 @@
+"""The command line: what it shows, where it takes its data root from, how it fails."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gristmill import tokenizers
+from gristmill.artifact import Attempt, Build, publish
+from gristmill.cli import main
+from gristmill.contract import Summary
+from gristmill.macroxue.lookup import Pack
+from gristmill.macroxue.packer import PackConfig, pack
+from gristmill.rawfiles import raw_inputs
+from gristmill.samples.macroxue import write_drop
+
+
+@dataclass(frozen=True)
+class Words:
+    """A config without fields."""
+
+
+def tiny(root: Path, source: Path) -> Build:
+    """An artifact of one file, made from one raw file."""
+
+    def make(attempt: Attempt) -> Summary:
+        attempt.out.mkdir()
+        (attempt.out / "words.txt").write_text(source.read_text())
+        return Summary(files={})
+
+    return Build(
+        root=root,
+        artifact="words/one",
+        asset="words",
+        partition="one",
+        code_version="1",
+        config=Words(),
+        inputs=raw_inputs(root, [source], "drops", "one", {}),
+        make=make,
+    )
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("cli")
+    write_drop(root / "drop", 3, 2, 30, 6)
+    pack(root / "drop", root / "pack", PackConfig(workers=1))
+    return root / "pack"
+
+
+def test_show_a_row_and_a_step_of_a_run(packed: Path) -> None:
+    by_row = CliRunner().invoke(main, ["show", str(packed), "5"])
+    assert by_row.exit_code == 0
+    assert "run 0 · step 5" in by_row.output
+    by_step = CliRunner().invoke(main, ["show", str(packed), "--run", "0", "--step", "5"])
+    assert by_step.output == by_row.output
+    first = CliRunner().invoke(main, ["show", str(packed), "--run", "1"])
+    assert "run 1 · step 0" in first.output
+    assert f"row {Pack(packed).first_row(1)}" in first.output
+
+
+def test_show_a_run_from_start_to_end(packed: Path) -> None:
+    done = CliRunner().invoke(main, ["show", str(packed), "--run", "1"])
+    assert done.exit_code == 0, done.output
+    pack = Pack(packed)
+    shown = pack.run_steps(1, 6)
+    assert [shown[0].step_index, shown[-1].step_index] == [0, pack.runs[1].steps - 1]
+    for step in shown:
+        assert f"run 1 · step {step.step_index:,}" in done.output
+
+
+def test_verify_names_what_is_wrong_and_exits_1(tmp_path: Path) -> None:
+    source = tmp_path / "drops/words.txt"
+    source.parent.mkdir()
+    source.write_text("grist")
+    publish(tiny(tmp_path, source))
+    done = CliRunner().invoke(main, ["verify", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert "1 artifacts are as their records say" in done.output
+    source.write_text("chaff")
+    (tmp_path / "words/one/words.txt").write_text("GRIST")
+    done = CliRunner().invoke(main, ["verify", str(tmp_path)])
+    assert done.exit_code == 1
+    lines = done.output.splitlines()
+    assert any("drops/words.txt: input: sha256" in line for line in lines)
+    assert any("words/one/words.txt: output: sha256" in line for line in lines)
+    done = CliRunner().invoke(main, ["verify", "--no-inputs", str(tmp_path)])
+    assert len(done.output.splitlines()) == 1
+    done = CliRunner().invoke(main, ["verify", str(tmp_path / "drops")])
+    assert done.exit_code == 1
+    assert "no artifact with a provenance record" in done.output
+
+
+def test_trace_names_the_raw_files_of_a_run(packed: Path) -> None:
+    done = CliRunner().invoke(main, ["trace", str(packed), "1"])
+    assert done.exit_code == 0, done.output
+    assert "run_id: 1\n" in done.output
+    assert "steps_sha256: " in done.output
+    missing = CliRunner().invoke(main, ["trace", str(packed), "999"])
+    assert missing.exit_code == 2
+    assert "has no run 999" in missing.output
+
+
+def test_errors_are_one_line_and_exit_1(packed: Path) -> None:
+    result = CliRunner().invoke(main, ["show", str(packed), "100000"])
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: ")
+    assert result.output.count("\n") == 1
+    assert "not 100000" in result.output
+
+
+def test_misuse_exits_2(packed: Path, tmp_path: Path) -> None:
+    for arguments in (
+        ["show", str(tmp_path)],
+        ["show", str(packed), "--step", "1"],
+        ["show", str(tmp_path / "none")],
+    ):
+        assert CliRunner().invoke(main, arguments).exit_code == 2
+
+
+def test_samples_are_written_once(tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["samples", str(tmp_path)])
+    assert result.exit_code == 0
+    folders = [Path(line) for line in result.output.splitlines()]
+    assert all(folder.exists() and tmp_path in folder.parents for folder in folders)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    assert CliRunner().invoke(main, ["samples", str(tmp_path)]).output == result.output
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+def test_tokenizers_in_the_data_root_of_the_environment(
+    tmp_path: Path, vocabulary_root: Path
+) -> None:
+    for vocabulary in tokenizers.VOCABULARIES:
+        place = tmp_path / "tokenizer" / vocabulary.relative
+        place.parent.mkdir(parents=True, exist_ok=True)
+        source = vocabulary_root / "drops" / "tokenizers" / vocabulary.file
+        place.write_bytes(source.read_bytes())
+    result = CliRunner().invoke(main, ["tokenizers"], env={"GRISTMILL_DATA": str(tmp_path)})
+    assert result.exit_code == 0
+    for vocabulary in tokenizers.VOCABULARIES:
+        path = tokenizers.drop_folder(tmp_path) / vocabulary.file
+        assert str(path) in result.output
+        assert path.stat().st_size == vocabulary.bytes
+    path.write_bytes(b"broken")
+    result = CliRunner().invoke(main, ["tokenizers", "--data-root", str(tmp_path)])
+    assert result.exit_code == 1
+    assert str(path) in result.output
