@@ -111,7 +111,7 @@ def materialize(
         raise click.UsageError("--partition goes with the name of an asset, not with --all")
     lake, started = Lake(), time.monotonic()
     with open_instance() as instance:
-        refused = register_all(instance, lake)
+        refused = {inbox.family: list(register(instance, lake, inbox)) for inbox in INBOXES}
         graph = Graph(instance)
         chosen = graph.select(selection)
         for asset in chosen:
@@ -119,31 +119,31 @@ def materialize(
         outcomes: list[Outcome] = []
         for asset in chosen:
             outcomes += graph.materialize(asset, graph.keys(asset, partitions))
-            # What was built may be what another drop was waiting for: a pool its packs.
-            refused = register_all(instance, lake)
-        empty = [
-            inbox
-            for inbox in INBOXES
-            if not instance.get_dynamic_partitions(inbox.partitions_name)
-            and any(target.key in chosen for target in inbox.targets)
-        ]
+            for inbox in _not_begun(chosen[: chosen.index(asset) + 1]):
+                # What was built may be what its drops were waiting for: a pool its packs.
+                refused[inbox.family] = list(register(instance, lake, inbox))
+        fed = [inbox for inbox in INBOXES if any(target.key in chosen for target in inbox.targets)]
+        hungry = not any(instance.get_dynamic_partitions(inbox.partitions_name) for inbox in fed)
     if outcomes:
         show(outcomes, time.monotonic() - started, started_in)
-    for line in refused:
+    for line in (line for lines in refused.values() for line in lines):
         say(f"[yellow]refused[/] {escape(line)}")
-    for inbox in empty:
-        folder = escape(str(lake.inbox(inbox.family)))
+    if fed and hungry:
+        inboxes = " or ".join(str(lake.inbox(inbox.family)) for inbox in fed)
         say(
-            f"no drop is at hand in {folder}: copy one there, or let "
+            f"no drop is at hand: copy one into {escape(inboxes)}, or let "
             f"`gristmill samples {escape(str(lake.root))}` write some"
         )
     if any(outcome.status == "failed" for outcome in outcomes):
         sys.exit(1)
 
 
-def register_all(instance: dg.DagsterInstance, lake: Lake) -> list[str]:
-    """`register` for every inbox; the lines of what is refused."""
-    return [line for inbox in INBOXES for line in register(instance, lake, inbox)]
+def _not_begun(assets: Sequence[dg.AssetKey]) -> list[Inbox]:
+    """The inboxes that feed none of `assets`.
+
+    A drop that lands between two assets of its inbox would miss the first one.
+    """
+    return [inbox for inbox in INBOXES if not any(target.key in assets for target in inbox.targets)]
 
 
 def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> Iterator[str]:

@@ -53,10 +53,9 @@ def partitions_of_run(
     if _PARTITION in tags:
         return [tags[_PARTITION]]
     if _RANGE[0] in tags and asset.partitions_def is not None:
-        return asset.partitions_def.get_partition_keys_in_range(
-            dg.PartitionKeyRange(*(tags[name] for name in _RANGE)),
-            dynamic_partitions_store=context.instance,
-        )
+        ends = dg.PartitionKeyRange(*(tags[name] for name in _RANGE))
+        with dg.partition_loading_context(dynamic_partitions_store=context.instance):
+            return asset.partitions_def.get_partition_keys_in_range(ends)
     return None
 
 

@@ -68,7 +68,9 @@ def test_all_that_the_drops_give_is_built_and_ends_in_a_table(
     run: Operate, data: Path, vocabulary_root: Path
 ) -> None:
     shutil.copytree(vocabulary_root / "drops", data / "drops", dirs_exist_ok=True)
-    land(data, "one")
+    land(data, "one"), land(data, "two", seed=5)
+    (data / "drops/pools").mkdir()
+    (data / "drops/pools/both.toml").write_text('members = ["one", "two"]')
     done = run("materialize", "--all")
     assert (done.exit_code, done.exception) == (0, None), done.output
     rows = {tuple(line.split()[:2]): line.split() for line in done.output.splitlines()}
@@ -82,11 +84,13 @@ def test_all_that_the_drops_give_is_built_and_ends_in_a_table(
         f"{size:,}",
     ]
     assert {"tokenizers/gpt2", "tokenizers/o200k_harmony"} <= {row[0] for row in rows if row}
-    assert "3 built in" in done.output
+    # Two vocabularies, two packs, two sidecars, and the pool that waited for the packs.
+    assert rows["macroxue/pool", "both"][2] == "built"
+    assert "7 built in" in done.output
 
     again = run("materialize", "--all")
     assert again.exit_code == 0, again.output
-    assert "nothing needed doing (3 artifacts" in again.output
+    assert "nothing needed doing (7 artifacts" in again.output
 
 
 def test_a_partition_that_fails_is_named_with_its_reason_and_the_others_stand(
@@ -161,7 +165,7 @@ def test_of_several_assets_one_without_the_partition_stops_all_before_the_first(
 def test_an_empty_data_root_says_what_to_do(run: Operate, data: Path) -> None:
     done = run("materialize", "macroxue/pack")
     assert done.exit_code == 0
-    assert f"no drop is at hand in {data / DROPS}: copy one there" in done.output
+    assert f"no drop is at hand: copy one into {data / DROPS}, or" in done.output
     assert f"gristmill samples {data}" in done.output
     assert "built" not in done.output
 

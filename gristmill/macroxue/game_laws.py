@@ -56,7 +56,8 @@ def _miscounted(path: Path) -> set[int]:
     warnings = path / "warnings.jsonl"
     if not warnings.exists():
         return set()
-    return {line["run_id"] for line in read_lines(warnings) if line.get("kind") == "count_mismatch"}
+    lines = read_lines(warnings)
+    return {line.get("run_id", -1) for line in lines if line.get("kind") == "count_mismatch"}
 
 
 def _broken_steps(

@@ -43,8 +43,11 @@ def pool_laws(path: Path) -> Iterator[Violation]:
     for file, rows in zip(files, shards, strict=True):
         yield from row_laws(file.name, rows, len(names))
         yield from eval_law(file.name, rows)
-    yield from member_laws(members, runs, session)
-    yield from origin_laws(trace, members, runs)
+    try:
+        yield from member_laws(members, runs, session)
+        yield from origin_laws(trace, members, runs)
+    except (AttributeError, KeyError, TypeError, IndexError) as error:
+        yield Violation("members", "packs", f"not what merge writes: {error!r}")
 
 
 def member_laws(

@@ -28,6 +28,7 @@ from gristmill.macroxue.splits import (
     held_by_permutation,
     refuse_sharing,
 )
+from gristmill.macroxue.true_ranks import TrueRanks, true_ranks
 from gristmill.macroxue.valuation_types import read_valuation_types
 
 if TYPE_CHECKING:
@@ -174,6 +175,11 @@ class StepDataset:
     def boards(self, rows: Rows) -> npt.NDArray[np.uint8]:
         """Ranks uint8 [N, 16] of step rows [N], row-major, 0 empty; 16 means 65536 or more."""
         return decode_boards(rows["board"], rows["tile_65536_mask"])
+
+    def run_ranks(self, run_id: int) -> TrueRanks:
+        """Ranks of a run's rows with tiles above 65536 told apart, as far as they can be."""
+        rows = self.rows(np.arange(*self.run_bounds(run_id)))
+        return true_ranks(rows, np.zeros(1, np.int64))
 
     def batch(self, indices: Indices) -> dict[str, npt.NDArray[Any]]:
         """Columns of rows by name, boards decoded, each a contiguous array with N in front.

@@ -64,7 +64,7 @@ class ValueSummary(Summary):
     known: rows_followed, rows_solved, rows_unknown (all 0 under
     compat="reference"). idle_moves: recorded moves that change nothing.
     scores_matched: runs whose rewards sum to their max_score; scores_differ: the
-    others, such as games cut short. reward_sum: points of all rows.
+    others that have steps, such as games cut short. reward_sum: points of all rows.
     """
 
     runs: int
@@ -127,7 +127,7 @@ def value_sidecar(pack: Path, out: Path, config: ValueConfig) -> ValueSummary:
         rows_unknown=counts["unknown"],
         idle_moves=counts["idle"],
         scores_matched=counts["matched"],
-        scores_differ=len(stream.runs) - counts["matched"],
+        scores_differ=counts["differ"],
         reward_sum=counts["reward"],
     )
 
@@ -171,14 +171,19 @@ def _values(stream: StepStream, stretch: Stretch, config: ValueConfig, tally: _T
     ends = np.cumsum(stretch.counts)
     totals = np.diff(np.concatenate([[0], np.cumsum(reward)])[np.concatenate([[0], ends])])
     runs = stream.runs[stretch.first_run : stretch.first_run + len(stretch.counts)]
-    matched = sum(run.max_score == int(total) for run, total in zip(runs, totals, strict=True))
+    matches = [
+        run.max_score == int(total)
+        for run, total, count in zip(runs, totals, stretch.counts, strict=True)
+        if count
+    ]
     tally.add(
         masked=known.masked,
         followed=known.followed,
         solved=known.solved,
         unknown=known.unknown_rows,
         idle=int(np.count_nonzero(~changed)),
-        matched=matched,
+        matched=sum(matches),
+        differ=len(matches) - sum(matches),
         reward=int(reward.sum()),
     )
     return run_values(rows, reward, stretch.counts, config)

@@ -90,9 +90,11 @@ class IndexedWriter:
 class Indexed:
     """An IndexedDataset with one sequence a document, mapped read-only.
 
-    values: [tokens]. lengths: int32 [documents]. offsets: int64 [documents + 1], in elements.
+    path: of the values. values: [tokens]. lengths: int32 [documents].
+    offsets: int64 [documents + 1], in elements.
     """
 
+    path: Path
     values: npt.NDArray[Any]
     lengths: npt.NDArray[np.int32]
     offsets: npt.NDArray[np.int64]
@@ -102,6 +104,18 @@ class Indexed:
 
     def __getitem__(self, document: int) -> npt.NDArray[Any]:
         return self.values[self.offsets[document] : self.offsets[document + 1]]
+
+    def load(self, begin: int, stop: int) -> npt.NDArray[Any]:
+        """A copy of `values[begin:stop]`.
+
+        For whoever goes through everything: mapped pages would count as this
+        process's memory until something else needs it.
+        """
+        itemsize = self.values.dtype.itemsize
+        with self.path.open("rb") as file:
+            file.seek(begin * itemsize)
+            data = file.read((stop - begin) * itemsize)
+        return np.frombuffer(data, dtype=self.values.dtype)
 
 
 def read(prefix: Path) -> Indexed:
@@ -136,7 +150,7 @@ def read(prefix: Path) -> Indexed:
     )
     found, due = binary.stat().st_size, int(offsets[-1]) * itemsize
     _require(binary, found == due, lambda: f"{found} bytes, its index says {due}")
-    return Indexed(_map(binary, _DTYPES[code], 0, int(offsets[-1])), lengths, offsets)
+    return Indexed(binary, _map(binary, _DTYPES[code], 0, int(offsets[-1])), lengths, offsets)
 
 
 def _map(path: Path, dtype: npt.DTypeLike, offset: int, count: int) -> npt.NDArray[Any]:

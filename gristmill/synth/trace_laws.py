@@ -81,7 +81,7 @@ def _documents(rows: pa.RecordBatch, first: int, tokens: Indexed | None) -> str 
     bounds, offsets = column.offsets.to_numpy(), column.values.to_numpy()
     starts = tokens.offsets[first:last]
     begin, stop = int(starts[0]), int(tokens.offsets[last])
-    found = np.flatnonzero(tokens.values[begin:stop] == control.START)
+    found = np.flatnonzero(tokens.load(begin, stop) == control.START)
     absolute = offsets[bounds[0] : bounds[-1]] + np.repeat(starts - begin, np.diff(bounds))
     is_end = np.zeros(len(absolute), dtype=np.bool_)
     is_end[bounds[1:] - bounds[0] - 1] = True

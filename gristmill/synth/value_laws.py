@@ -59,9 +59,9 @@ def check(where: str, three: Mapping[str, Indexed]) -> Iterator[Violation]:
         last = max(int(np.searchsorted(tokens.offsets, limit, side="right")) - 1, first + 1)
         begin, stop = int(tokens.offsets[first]), int(tokens.offsets[last])
         broken = _broken(
-            np.asarray(tokens.values[begin:stop]),
-            np.asarray(mask.values[begin:stop]),
-            np.asarray(span.values[begin:stop]),
+            tokens.load(begin, stop),
+            mask.load(begin, stop),
+            span.load(begin, stop),
             tokens.offsets[first + 1 : last + 1] - 1 - begin,
             follows,
             closing,

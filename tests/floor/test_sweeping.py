@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gristmill import locks, provenance, sweeping
+from gristmill import durable, locks, provenance, sweeping
 from gristmill.artifact import Attempt, Build, publish
 from gristmill.builds import Slot
 from gristmill.contract import Summary
@@ -62,3 +62,39 @@ def _leave_empty_slot(nested: Build) -> Path:
     slot = Slot.of(nested).work
     (slot / "parts").mkdir(parents=True)
     return slot
+
+
+def test_a_withdrawn_artifact_is_gone_with_one_rename_and_its_neighbours_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build, other = tiny_build(tmp_path), tiny_build(tmp_path, "wing/other")
+    publish(build), publish(other)
+    with (
+        locks.held(Slot.of(build).lock, "a builder"),
+        pytest.raises(locks.Busy, match="is being built by"),
+    ):
+        sweeping.withdraw(build.folder)
+    assert provenance.verify(tmp_path) == []
+
+    # Killed before anything of it was removed: gone for readers, found by the next sweep.
+    def killed(path: Path) -> None:
+        if path.exists():
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(durable, "remove_tree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            sweeping.withdraw(build.folder)
+    assert not build.folder.exists()
+    assert _sweep(tmp_path) == [Slot.of(build).work]
+
+    publish(build)
+    sweeping.withdraw(build.folder)
+    assert not build.folder.exists()
+    assert garbage(tmp_path) == []
+    assert [item.artifact for item in _records(tmp_path)] == ["wing/other"]
+    assert provenance.verify(tmp_path) == []
+
+
+def _records(root: Path) -> list[provenance.Record]:
+    return [provenance.read_record(path) for path in root.rglob(provenance.RECORD)]

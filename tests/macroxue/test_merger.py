@@ -306,6 +306,9 @@ def test_laws_find_a_pool_that_lies(tmp_path: Path, three: list[Path]) -> None:
     session["packs"] = session["packs"].replace('"first_row":0', '"first_row":1')
     metadata.write_metadata(pool / "metadata.db", runs, session)
     assert [v.law for v in pool_laws(pool)] == ["members", "session_carried"]
+    (pool / "metadata.db").unlink()
+    metadata.write_metadata(pool / "metadata.db", runs, session | {"packs": '[{"runs": 3}]'})
+    assert [v.law for v in pool_laws(pool)] == ["members"]
     (pool / "steps.npy").write_bytes(b"no")
     assert [v.law for v in pool_laws(pool)] == ["files_open"]
 

@@ -90,6 +90,13 @@ def test_batches_decode_with_the_mask(pack: Path) -> None:
     assert data.names == NAMES
 
 
+def test_a_runs_ranks_above_65536(pack: Path) -> None:
+    data = StepDataset(pack)
+    assert GAMES[12].boards.max() == 17
+    for run_id in (3, 12):
+        assert (data.run_ranks(run_id).ranks == GAMES[run_id].boards).all()
+
+
 def test_values_are_joined_row_by_row(pack: Path, tmp_path: Path) -> None:
     value_sidecar(pack, tmp_path / "v", ValueConfig())
     data = StepDataset(pack, tmp_path / "v")

@@ -1,5 +1,6 @@
 """SynthKDDataset: Megatron's sampling, aligned sidecars, and what it refuses."""
 
+import pickle
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 from gristmill.artifact import Build, publish
 from gristmill.provenance import Input
-from gristmill.synth import alignment, indexed
+from gristmill.synth import alignment, indexed, span_normalized_loss
 from gristmill.synth.kd import CODE_VERSION, KDConfig, build_kd_shard
 
 torch = pytest.importorskip("torch")
@@ -24,6 +25,7 @@ from megatron.core.datasets.blended_megatron_dataset_builder import (  # noqa: E
 )
 from megatron.core.datasets.utils import Split  # noqa: E402
 
+from gristmill.synth import reader  # noqa: E402
 from gristmill.synth.reader import SynthKDDataset  # noqa: E402
 
 LENGTH = 128
@@ -315,3 +317,56 @@ def test_importing_the_library_imports_neither_torch_nor_megatron(module: str) -
     code = f"import sys, {module}; print(sorted({heavy!r} & set(sys.modules)))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_it_survives_pickling(root: Path, tmp_path: Path) -> None:
+    """As a data loader's workers get it."""
+    made = dataset(root / "train/shard_00_tokens", config(tmp_path))
+    again = pickle.loads(pickle.dumps(made))
+    for key, value in made[5].items():
+        assert torch.equal(value, again[5][key])
+
+
+def test_a_remote_dataset_is_compared_by_its_indices(copied: Path) -> None:
+    def opened(name: str) -> Any:
+        return reader.IndexedDataset(str(copied / f"train/shard_00_{name}"))
+
+    sidecars = {name: opened(name) for name in ("lossmask", "span")}
+    reader._compare_remote("s3://b/shard_00_tokens", opened("tokens"), sidecars)
+    with pytest.raises(RuntimeError, match=r"lossmask is .*int32.*, not uint8"):
+        wrong = sidecars | {"lossmask": opened("tokens")}
+        reader._compare_remote("s3://b/shard_00_tokens", opened("tokens"), wrong)
+    lengths = indexed.read(copied / "train/shard_00_span").lengths.copy()
+    lengths[[0, 1]] += [1, -1]
+    rewrite(copied / "train/shard_00_span", lengths)
+    with pytest.raises(RuntimeError, match="sequence_lengths of tokens and span differ"):
+        reader._compare_remote("s3://b/shard_00_tokens", opened("tokens"), {"span": opened("span")})
+
+
+def test_training_steps_from_the_dataset(root: Path, tmp_path: Path) -> None:
+    """A plain torch model, batches of a data loader, the span-normalised loss."""
+    made = dataset(root / "train/shard_00_tokens", config(tmp_path))
+    batches = [b for _, b in zip(range(6), torch.utils.data.DataLoader(made, 4), strict=False)]
+    known = torch.unique(torch.cat([torch.cat([b["tokens"], b["labels"]]) for b in batches]))
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Embedding(len(known), 24), torch.nn.Linear(24, len(known)))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    combined = []
+    for _ in range(4):
+        total = 0.0
+        for batch in batches:
+            assert batch["span_id"].shape == (4, LENGTH)
+            logits = model(torch.searchsorted(known, batch["tokens"]))
+            labels = torch.searchsorted(known, batch["labels"])
+            losses = torch.nn.functional.cross_entropy(
+                logits.transpose(1, 2), labels, reduction="none"
+            )
+            found = span_normalized_loss(losses, batch["loss_mask"], batch["span_id"], 1.0, 2.0)
+            optimizer.zero_grad()
+            (found.loss / found.tokens).backward()
+            optimizer.step()
+            assert int(found.tokens) == int(batch["loss_mask"].sum())
+            total += found.combined.item()
+        combined.append(total)
+    assert combined == sorted(combined, reverse=True)
+    assert combined[-1] < 0.8 * combined[0]

@@ -1,0 +1,149 @@
+"""The checks that look at the disk again: which artifacts they look at, and what they say."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from assets.checks import disk_checks
+from assets.publishing import BATCH, publish_asset
+from gristmill import laws
+from gristmill.artifact import Attempt, Build
+from gristmill.contract import FileNote, Summary, Violation
+from resources import Lake
+
+KEYS = [f"k{number}" for number in range(5)]
+SCOPE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
+partitions = dg.DynamicPartitionsDefinition(name="mill")
+
+
+@dataclass(frozen=True)
+class Config:
+    """Nothing to choose."""
+
+
+@dataclass(frozen=True)
+class Counts(Summary):
+    rows: int
+
+
+@dg.asset(partitions_def=partitions, code_version="1", backfill_policy=BATCH, output_required=False)
+def flour(context: dg.AssetExecutionContext, lake: Lake) -> Iterator[Any]:
+    def build_of(key: str | None) -> Build:
+        def make(attempt: Attempt) -> Counts:
+            attempt.out.mkdir()
+            (attempt.out / "words.txt").write_text(f"{key}\n")
+            return Counts(files={"words.txt": FileNote(rows=1)}, rows=1)
+
+        return Build(lake.root, f"mill/flour/{key}", "flour", key, "1", Config(), [], make)
+
+    yield from publish_asset(context, build_of)
+
+
+CHECKS = disk_checks(flour, "mill/flour")
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as made:
+        made.add_dynamic_partitions("mill", KEYS)
+        yield made
+
+
+@pytest.fixture
+def evaluate(instance: dg.DagsterInstance, tmp_path: Path) -> Any:
+    """Run the asset and its checks, or the checks alone; the evaluations by name."""
+
+    def run(*keys: str) -> dict[str, dg.AssetCheckEvaluation]:
+        lake = Lake(data_root=str(tmp_path))
+        checks = dg.AssetSelection.checks_for_assets(flour)
+        jobs = [
+            dg.define_asset_job("all", dg.AssetSelection.assets(flour) | checks),
+            dg.define_asset_job("only_checks", checks),
+        ]
+        defs = dg.Definitions([flour], asset_checks=CHECKS, jobs=jobs, resources={"lake": lake})
+        result = defs.resolve_job_def("all" if keys else "only_checks").execute_in_process(
+            instance=instance,
+            partition_key=keys[0] if len(keys) == 1 else None,
+            tags=dict(zip(SCOPE, (keys[0], keys[-1]), strict=True)) if len(keys) > 1 else None,
+        )
+        return {item.check_name: item for item in result.get_asset_check_evaluations()}
+
+    return run
+
+
+def numbers(evaluation: dg.AssetCheckEvaluation) -> tuple[bool, int, int]:
+    metadata = {name: value.value for name, value in evaluation.metadata.items()}
+    return evaluation.passed, metadata["artifacts"], metadata["findings"]
+
+
+def spoil(root: Path, key: str) -> Path:
+    """Other bytes of the same length, so that only a hash can tell."""
+    file = root / "mill/flour" / key / "words.txt"
+    file.write_text(f"{key[::-1]}\n")
+    return file
+
+
+def test_a_run_of_one_partition_is_checked_for_that_one(evaluate, tmp_path):
+    evaluate(*KEYS)
+    spoil(tmp_path, "k3")
+    found = evaluate("k1")["intact"]
+    assert numbers(found) == (True, 1, 0)
+    assert found.metadata["scope"].value == "partitions of the run: k1"
+
+
+def test_a_run_of_a_range_is_checked_for_the_range(evaluate, tmp_path):
+    evaluate(*KEYS)
+    spoil(tmp_path, "k4")
+    found = evaluate(*KEYS[:4])["intact"]
+    assert numbers(found) == (True, 4, 0)
+    assert found.metadata["scope"].value == "partitions of the run: k0, k1, k2 and 1 more"
+
+
+def test_alone_the_checks_look_at_all_and_name_the_bad_file(evaluate, tmp_path):
+    evaluate(*KEYS)
+    file = spoil(tmp_path, "k3")
+    found = evaluate()
+    assert numbers(found["intact"]) == (False, 5, 1)
+    assert found["intact"].metadata["scope"].value == "all that is published"
+    assert f"{file}: output: sha256" in str(found["intact"].metadata["listed"].value)
+    assert str(file) in str(found["intact"].description)
+    assert numbers(found["lawful"]) == (True, 5, 0)
+
+
+def test_a_run_mends_what_it_builds_anew(evaluate, tmp_path):
+    evaluate(*KEYS)
+    spoil(tmp_path, "k3")
+    assert numbers(evaluate("k3")["intact"]) == (True, 1, 0)
+
+
+def test_nothing_published_is_nothing_wrong(evaluate):
+    assert numbers(evaluate()["intact"]) == (True, 0, 0)
+
+
+def test_a_broken_law_is_told_by_the_other_check(evaluate, tmp_path, monkeypatch):
+    evaluate(*KEYS)
+
+    def check(asset: str, folder: Path, *_: Any, **__: Any) -> Iterator[Violation]:
+        if folder.name == "k2":
+            yield Violation("words rhyme", "words.txt", "k2 does not")
+
+    monkeypatch.setattr(laws, "check", check)
+    found = evaluate()
+    assert numbers(found["lawful"]) == (False, 5, 1)
+    assert "words rhyme: k2 does not" in str(found["lawful"].description)
+    assert numbers(found["intact"]) == (True, 5, 0)
+
+
+def test_a_long_list_of_findings_is_cut(evaluate, instance, tmp_path):
+    many = [f"m{number:02}" for number in range(60)]
+    instance.add_dynamic_partitions("mill", many)
+    evaluate(*many)
+    for key in many:
+        spoil(tmp_path, key)
+    found = evaluate()["intact"]
+    assert numbers(found) == (False, 60, 60)
+    assert str(found.metadata["listed"].value).count("\n* ") == 49
