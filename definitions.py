@@ -5,12 +5,13 @@ from typing import Any
 
 import dagster as dg
 
-from assets import macroxue, tokenizers
+from assets import macroxue, synth, tokenizers
 from resources import Lake
+from sensors.followers import followers_sensor
 from sensors.inboxes import INBOXES
 from sensors.raw_drops import raw_drop_sensor
 
-WINGS = (tokenizers, macroxue)
+WINGS = (tokenizers, macroxue, synth)
 
 
 def build_defs(resources: Mapping[str, Any] | None = None) -> dg.Definitions:
@@ -21,7 +22,7 @@ def build_defs(resources: Mapping[str, Any] | None = None) -> dg.Definitions:
     return dg.Definitions(
         assets=[asset for wing in WINGS for asset in wing.ASSETS],
         asset_checks=[check for wing in WINGS for check in wing.CHECKS],
-        sensors=[raw_drop_sensor(inbox) for inbox in INBOXES],
+        sensors=[*(raw_drop_sensor(inbox) for inbox in INBOXES), followers_sensor(INBOXES)],
         resources={"lake": Lake(), **(resources or {})},
         # Starting a process costs more than most partitions take; heavy assets
         # bring worker processes of their own.

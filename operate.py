@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from gristmill.contract import GristmillError
 from resources.lake import CHECKOUT, Lake
 from sensors.inboxes import INBOXES
 from sensors.raw_drops import Inbox, arrival_events
-from sensors.settling import at_hand
+from sensors.settling import Look, at_hand
 
 _RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 _UNFINISHED = [
@@ -111,29 +111,38 @@ def materialize(
         raise click.UsageError("--partition goes with the name of an asset, not with --all")
     lake, started = Lake(), time.monotonic()
     with open_instance() as instance:
-        refused = {inbox.family: list(register(instance, lake, inbox)) for inbox in INBOXES}
+        drops = {inbox.family: register(instance, lake, inbox) for inbox in INBOXES}
         graph = Graph(instance)
         chosen = graph.select(selection)
         for asset in chosen:
             graph.keys(asset, partitions)  # a name that is not there is told before work starts
         outcomes: list[Outcome] = []
+        idle: set[dg.AssetKey] = set()
         for asset in chosen:
-            outcomes += graph.materialize(asset, graph.keys(asset, partitions))
+            there = graph.keys(asset, partitions)
+            wanted = at_hand_of(asset, there, drops) if everything else there
+            if not wanted:
+                idle.add(asset)
+            outcomes += graph.materialize(asset, wanted)
             for inbox in _not_begun(chosen[: chosen.index(asset) + 1]):
                 # What was built may be what its drops were waiting for: a pool its packs.
-                refused[inbox.family] = list(register(instance, lake, inbox))
+                drops[inbox.family] = register(instance, lake, inbox)
         fed = [inbox for inbox in INBOXES if any(target.key in chosen for target in inbox.targets)]
-        hungry = not any(instance.get_dynamic_partitions(inbox.partitions_name) for inbox in fed)
+        hungry = not any(_has_keys(instance, inbox, drops[inbox.family]) for inbox in fed)
     if outcomes:
         show(outcomes, time.monotonic() - started, started_in)
-    for line in (line for lines in refused.values() for line in lines):
-        say(f"[yellow]refused[/] {escape(line)}")
+    for family, look in drops.items():
+        for refusal in look.refusals:
+            say(f"[yellow]refused[/] {escape(f'{family}/{refusal.key}: {refusal.reason}')}")
     if fed and hungry:
         inboxes = " or ".join(str(lake.inbox(inbox.family)) for inbox in fed)
         say(
             f"no drop is at hand: copy one into {escape(inboxes)}, or let "
             f"`gristmill samples {escape(str(lake.root))}` write some"
         )
+    elif idle:
+        names = ", ".join(sorted(asset.to_user_string() for asset in idle))
+        say(f"not built, since no drop is at hand for them: {names}")
     if any(outcome.status == "failed" for outcome in outcomes):
         sys.exit(1)
 
@@ -146,21 +155,54 @@ def _not_begun(assets: Sequence[dg.AssetKey]) -> list[Inbox]:
     return [inbox for inbox in INBOXES if not any(target.key in assets for target in inbox.targets)]
 
 
-def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> Iterator[str]:
-    """Make the drops at hand known to the instance; yields what is refused and why."""
-    found = at_hand(lake.inbox(inbox.family), inbox.refuse, inbox.shape)
-    known = set(instance.get_dynamic_partitions(inbox.partitions_name))
-    new = [arrival.key for arrival in found.arrivals if arrival.key not in known]
-    instance.add_dynamic_partitions(inbox.partitions_name, new)
-    for arrival in found.arrivals:
-        wanted = dg.AssetRecordsFilter(inbox.raw_drop, asset_partitions=[arrival.key])
+def _has_keys(instance: dg.DagsterInstance, inbox: Inbox, look: Look) -> bool:
+    """Whether there is anything to build in the inbox's partitions."""
+    if inbox.partitions_name:
+        return bool(instance.get_dynamic_partitions(inbox.partitions_name))
+    return bool(look.arrivals)
+
+
+def at_hand_of(
+    asset: dg.AssetKey, keys: Sequence[str | None], drops: Mapping[str, Look]
+) -> Sequence[str | None]:
+    """Those of an asset's partitions that drops at hand feed; all where it lives on none.
+
+    Dynamic partitions are there because a drop was, so only fixed ones are asked
+    for their drops. An asset without partitions follows those that have some.
+    """
+    inboxes = [
+        inbox
+        for inbox in INBOXES
+        if not inbox.dynamic
+        and any(asset == target.key for target in (*inbox.targets, *inbox.followers))
+    ]
+    if not inboxes:
+        return keys
+    fed = {
+        key
+        for inbox in inboxes
+        for arrival in drops[inbox.family].arrivals
+        for key in inbox.fed_by(arrival.key)
+    }
+    return [key for key in keys if (bool(fed) if key is None else key in fed)]
+
+
+def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> Look:
+    """Make the drops at hand in one inbox known to the instance, each version once."""
+    look = at_hand(lake.inbox(inbox.family), inbox.refuse, inbox.shape)
+    if inbox.partitions_name:
+        known = set(instance.get_dynamic_partitions(inbox.partitions_name))
+        new = [arrival.key for arrival in look.arrivals if arrival.key not in known]
+        instance.add_dynamic_partitions(inbox.partitions_name, new)
+    for arrival in look.arrivals:
+        one = next(iter(inbox.fed_by(arrival.key)))
+        wanted = dg.AssetRecordsFilter(inbox.raw_drop, asset_partitions=[one])
         last = instance.fetch_materializations(wanted, limit=1).records
         event = last[0].asset_materialization if last else None
         if event is None or (event.tags or {}).get(DATA_VERSION) != arrival.signature:
-            for told in arrival_events(inbox.raw_drop, arrival):
+            for told in arrival_events(inbox, arrival):
                 instance.report_runless_asset_event(told)
-    for refusal in found.refusals:
-        yield f"{inbox.family}/{refusal.key}: {refusal.reason}"
+    return look
 
 
 class Graph:
@@ -326,7 +368,9 @@ def retire(key: str, dry_run: bool, artifacts: bool) -> None:
     lake = Lake()
     with open_instance() as instance:
         inboxes = [
-            inbox for inbox in INBOXES if instance.has_dynamic_partition(inbox.partitions_name, key)
+            inbox
+            for inbox in INBOXES
+            if inbox.partitions_name and instance.has_dynamic_partition(inbox.partitions_name, key)
         ]
         if not inboxes:
             raise click.UsageError(f"no dynamic partition is called {key!r}")
@@ -334,7 +378,7 @@ def retire(key: str, dry_run: bool, artifacts: bool) -> None:
             if (drop := _drop_of(lake, inbox, key)) is not None and drop.exists():
                 raise click.UsageError(f"{drop} is still there: move the drop away first")
             say(f"{inbox.partitions_name}: forget {escape(key)}")
-            if not dry_run:
+            if not dry_run and inbox.partitions_name:
                 instance.delete_dynamic_partition(inbox.partitions_name, key)
             made = Graph(instance).partitioned_by(inbox.partitions)
             for folder in built_from(lake, made, key):

@@ -2,5 +2,8 @@
 
 import dagster as dg
 
+from gristmill.synth.sources import NUMBERS
+
 macroxue_drops = dg.DynamicPartitionsDefinition(name="macroxue_drops")
 macroxue_pools = dg.DynamicPartitionsDefinition(name="macroxue_pools")
+synth_shards = dg.StaticPartitionsDefinition(list(NUMBERS))

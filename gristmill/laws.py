@@ -27,6 +27,18 @@ _LAWS: Final = {
         ("gristmill.macroxue.game_laws:game_laws", _FOLDER),
     ),
     "macroxue/values": (("gristmill.macroxue.value_laws:value_laws", _INPUTS),),
+    "synth/harmony": (("gristmill.synth.laws:harmony_laws", _PARTITION),),
+    "synth/harmony_manifest": (
+        ("gristmill.synth.recorded_laws:harmony_manifest_laws", _PARTITION),
+    ),
+    **{
+        f"{prefix}/{name}": ((f"gristmill.synth.recorded_laws:{law}", _PARTITION),)
+        for prefix in ("synth", "synth_smoke")
+        for name, law in (
+            ("kd_shards", "kd_shard_laws"),
+            ("kd_manifest", "kd_manifest_laws"),
+        )
+    },
 }
 
 

@@ -1,9 +1,13 @@
 """The inboxes of all families: which drops start which assets."""
 
-from assets import macroxue, partitions
+from assets import macroxue, partitions, synth, synth_builds
 from gristmill.macroxue import drops
+from gristmill.synth import sources
 from sensors.raw_drops import Inbox
 from sensors.settling import TOML
+
+_SYNTH_TARGETS = [synth.harmony, synth.smoke_shards, synth.kd_shards]
+_SYNTH_FOLLOWERS = [synth.harmony_manifest, synth.smoke_manifest, synth.kd_manifest]
 
 INBOXES = [
     Inbox(
@@ -20,5 +24,19 @@ INBOXES = [
         targets=[macroxue.pool],
         refuse=macroxue.pool_refusal,
         shape=TOML,
+    ),
+    *(
+        Inbox(
+            family=family,
+            raw_drop=raw_drop.key,
+            partitions=partitions.synth_shards,
+            targets=_SYNTH_TARGETS,
+            refuse=synth_builds.refusal,
+            followers=_SYNTH_FOLLOWERS,
+        )
+        for family, raw_drop in (
+            (sources.RAW, synth.raw),
+            (sources.READY, synth.ready_harmony),
+        )
     ),
 ]

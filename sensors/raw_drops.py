@@ -1,6 +1,6 @@
 """The sensor that starts work when a raw drop has landed, made once for every family."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,24 +23,40 @@ class Inbox:
 
     raw_drop: the external asset that stands for the drops; an arrival is
         reported as its materialization, a refused folder as its observation.
-    targets: the assets that a drop's run builds.
+    partitions: dynamic ones, where a drop becomes the partition of its name; or
+        fixed ones, all of which a drop feeds.
+    targets: the assets that a drop's runs build, a run a partition.
+    followers: assets without partitions that are made from those, and whose own
+        automation starts them.
     refuse: why a settled drop cannot be built, or None.
     """
 
     family: str
     raw_drop: dg.AssetKey
-    partitions: dg.DynamicPartitionsDefinition
+    partitions: dg.PartitionsDefinition[str]
     targets: Sequence[dg.AssetsDefinition]
     refuse: Callable[[Path], str | None]
     shape: Shape = FOLDER
+    followers: Sequence[dg.AssetsDefinition] = ()
 
     @property
-    def partitions_name(self) -> str:
-        return self.partitions.name or self.family
+    def dynamic(self) -> dg.DynamicPartitionsDefinition | None:
+        """The partitions definition that drops are added to, None where it is fixed."""
+        known = self.partitions
+        return known if isinstance(known, dg.DynamicPartitionsDefinition) else None
+
+    @property
+    def partitions_name(self) -> str | None:
+        """Name of the dynamic partitions, None where they are fixed."""
+        return self.dynamic.name if self.dynamic else None
+
+    def fed_by(self, drop: str) -> Collection[str]:
+        """The partitions that the drop of this name feeds."""
+        return [drop] if self.dynamic else self.partitions.get_partition_keys()
 
 
 def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
-    """A sensor over `drops/<family>/`: a folder that has settled becomes a partition and a run."""
+    """A sensor over `drops/<family>/`: a drop that has settled starts the runs it feeds."""
     family = inbox.family
 
     @dg.sensor(
@@ -50,8 +66,8 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=(
             f"Watches drops/{family}/. A folder whose files keep their names, sizes and times "
-            "for two looks in a row becomes a partition, and its run starts. A drop that is "
-            "replaced is built again. Folders that cannot be drops are reported with the reason."
+            "for two looks in a row is taken, and its runs start. A drop that is replaced is "
+            "built again. Folders that cannot be drops are reported with the reason."
         ),
     )
     def watch(context: dg.SensorEvaluationContext, lake: Lake) -> dg.SensorResult:
@@ -66,15 +82,19 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
         )
         for refusal in found.refusals:
             context.log.warning(f"{refusal.key}: refused: {refusal.reason}")
-        known = set(context.instance.get_dynamic_partitions(inbox.partitions_name))
-        new = [arrival.key for arrival in found.arrivals if arrival.key not in known]
+        requests = []
+        if inbox.dynamic and inbox.dynamic.name:
+            known = set(context.instance.get_dynamic_partitions(inbox.dynamic.name))
+            new = [arrival.key for arrival in found.arrivals if arrival.key not in known]
+            requests = [inbox.dynamic.build_add_request(new)] if new else []
         return dg.SensorResult(
             run_requests=[
-                dg.RunRequest(run_key=arrival.run_key, partition_key=arrival.key)
+                dg.RunRequest(run_key=_run_key(arrival, key), partition_key=key)
                 for arrival in found.arrivals
+                for key in inbox.fed_by(arrival.key)
             ],
-            dynamic_partitions_requests=[inbox.partitions.build_add_request(new)] if new else [],
-            asset_events=_events(inbox.raw_drop, found),
+            dynamic_partitions_requests=requests,
+            asset_events=_events(inbox, found),
             cursor=state.write(),
             skip_reason=None if found.arrivals else _nothing(found),
         )
@@ -82,10 +102,14 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
     return watch
 
 
+def _run_key(arrival: Arrival, partition: str) -> str:
+    return arrival.run_key if partition == arrival.key else f"{arrival.run_key}:{partition}"
+
+
 def arrival_events(
-    raw_drop: dg.AssetKey, arrival: Arrival
+    inbox: Inbox, arrival: Arrival
 ) -> list[dg.AssetMaterialization | dg.AssetObservation]:
-    """What the instance is told of a drop that has landed.
+    """What the instance is told of a drop that has landed, for each partition it feeds.
 
     Of an external asset Dagster takes the partition's health from its
     materializations, but from its observations whether what was built from it
@@ -98,16 +122,17 @@ def arrival_events(
     }
     tags = {DATA_VERSION: arrival.signature}
     return [
-        kind(asset_key=raw_drop, partition=arrival.key, metadata=metadata, tags=tags)
+        kind(asset_key=inbox.raw_drop, partition=key, metadata=metadata, tags=tags)
+        for key in inbox.fed_by(arrival.key)
         for kind in (dg.AssetObservation, dg.AssetMaterialization)
     ]
 
 
-def _events(raw_drop: dg.AssetKey, found: Look) -> list[Event]:
-    landed = [event for arrival in found.arrivals for event in arrival_events(raw_drop, arrival)]
+def _events(inbox: Inbox, found: Look) -> list[Event]:
+    landed = [event for arrival in found.arrivals for event in arrival_events(inbox, arrival)]
     refused = [
         dg.AssetObservation(
-            asset_key=raw_drop,
+            asset_key=inbox.raw_drop,
             description=f"refused: {refusal.reason}",
             metadata={"refused": refusal.key, "reason": refusal.reason},
         )

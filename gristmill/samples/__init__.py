@@ -13,7 +13,8 @@ def write_samples(data_root: Path) -> list[Path]:
     A drop that is there already is left as it is. A new one appears whole: it
     is written into a hidden folder beside its place and renamed.
     """
-    from gristmill.samples import macroxue
+    from gristmill.samples import macroxue, synth
+    from gristmill.synth import sources
 
     home = data_root / "drops" / "macroxue"
     home.mkdir(parents=True, exist_ok=True)
@@ -36,4 +37,16 @@ def write_samples(data_root: Path) -> list[Path]:
         scratch_pool = pool.with_name(f".{pool.name}")
         scratch_pool.write_text('members = ["sample_d6", "sample_d7"]\n')
         scratch_pool.rename(pool)
-    return [*drops, pool]
+    conversations = data_root / "drops" / sources.RAW / sources.SAMPLES
+    if not conversations.exists():
+        conversations.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(dir=conversations.parent, prefix=".samples."))
+        try:
+            made = scratch / sources.SAMPLES
+            synth.write_drop(made)
+            # A thousandth of so few conversations would leave nothing to validate on.
+            (made / "gristmill.toml").write_text("[synth.kd_shards]\nvalid_fraction = 0.1\n")
+            made.rename(conversations)
+        finally:
+            shutil.rmtree(scratch)
+    return [*drops, pool, conversations]

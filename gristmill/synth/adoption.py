@@ -34,6 +34,13 @@ class AdoptedManifest(Summary):
     manifest_sha256: str
 
 
+@dataclass(frozen=True)
+class AdoptConfig:
+    """What a shard is adopted from: the drop, as `sources.Source.name`."""
+
+    adopted_from: str
+
+
 def shards(folder: Path) -> dict[str, Path]:
     """Harmony shards of a folder by number ("00"), sorted."""
     found = sorted(folder.glob("synth_harmony_shard_*.parquet"))

@@ -62,9 +62,9 @@ class Line:
 
 
 def conversation(
-    root: Path, number: str, split: str, document: int, vocabulary: Path
+    root: Path, number: str, split: str, document: int, vocabulary: Path, whole: bool = False
 ) -> tuple[str, list[Line]]:
-    """A document's title and its messages as chips, long bodies shortened.
+    """A document's title and its messages as chips; long bodies shortened, unless `whole`.
 
     A chip has the span and mask of its token as a label, which the datasets
     store one place before the token; the first token is no label.
@@ -75,10 +75,32 @@ def conversation(
         indexed.read(alignment.sibling(prefix, name))[document].tolist()
         for name in ("tokens", "lossmask", "span")
     )
+    bounds = [*trace.message_bounds(origin), (len(tokens) - 1, len(tokens))]
+    about = " · ".join(x for x in (origin.language, origin.exercise) if x)
+    title = (
+        f"{split} document {document} · {origin.synth_id} · {len(tokens):,} tokens · "
+        f"{origin.input} row {origin.row}" + (f" · {about}" if about else "")
+    )
+    return title, lines(tokens, mask, span, bounds, vocabulary, whole)
+
+
+def lines(
+    tokens: Sequence[int],
+    mask: Sequence[int],
+    span: Sequence[int],
+    bounds: Sequence[tuple[int, int]],
+    vocabulary: Path,
+    whole: bool,
+) -> list[Line]:
+    """One document as chips, a line a message.
+
+    mask, span: of the label, as the datasets store them. bounds: begin and end
+        of every message in tokens.
+    """
     mask, span = [0, *mask[:-1]], [0, *span[:-1]]
     encoding = bpe.encoding(vocabulary)
-    lines = []
-    for begin, end in [*trace.message_bounds(origin), (len(tokens) - 1, len(tokens))]:
+    found = []
+    for begin, end in bounds:
         chips = [
             Chip(
                 written(token, encoding),
@@ -88,13 +110,9 @@ def conversation(
             )
             for place, token in enumerate(tokens[begin:end], begin)
         ]
-        lines.append(Line(_label(tokens[begin:end]), _shortened(chips, span[begin])))
-    about = " · ".join(x for x in (origin.language, origin.exercise) if x)
-    title = (
-        f"{split} document {document} · {origin.synth_id} · {len(tokens):,} tokens · "
-        f"{origin.input} row {origin.row}" + (f" · {about}" if about else "")
-    )
-    return title, lines
+        shown = chips if whole else _shortened(chips, span[begin])
+        found.append(Line(_label(tokens[begin:end]), shown))
+    return found
 
 
 def written(token: int, encoding: tiktoken.Encoding) -> str:

@@ -7,6 +7,7 @@ drawn belongs to `chips.py`.
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -166,3 +167,19 @@ def histogram(lengths: npt.NDArray[np.int32]) -> str:
         f'<text x="{(left + width) / 2:.0f}" y="{base + 34}" text-anchor="middle">'
         f"tokens in a document ({len(lengths):,} documents)</text></svg>"
     )
+
+
+def manifest_table(root: Path) -> str:
+    """The shards that `manifest.json` in `root` lists, as a Markdown table."""
+    manifest = json.loads((root / "manifest.json").read_bytes())
+    rows = [
+        (
+            f"{split}/{shard['name']}",
+            f"{shard['rows']:,}",
+            f"{shard['tokens']:,}",
+            f"{sum(shard['bytes'].values()):,}",
+        )
+        for split, inventory in manifest["splits"].items()
+        for shard in inventory["shards"]
+    ]
+    return _table(("shard", "documents", "tokens", "bytes"), rows) + "\n"

@@ -115,6 +115,8 @@ def origin(root: Path, number: str, split: str, document: int) -> Origin:
     import pyarrow.parquet as pq
 
     file = root / path(number)
+    if not file.is_file():
+        raise BadInput(file, f"shard {number} has no trace")
     with pq.ParquetFile(file) as parquet:
         for group in range(parquet.num_row_groups):
             keys = parquet.read_row_group(group, columns=["split", "document"])
