@@ -27,6 +27,8 @@ from assets import worker
 from assets.versions import DATA_VERSION
 from gristmill import keys, provenance, sweeping
 from gristmill.contract import GristmillError
+from gristmill.synth import raw
+from resources import CorporaHub
 from resources.lake import CHECKOUT, Lake
 from sensors.inboxes import INBOXES
 from sensors.raw_drops import Inbox, arrival_events
@@ -320,6 +322,31 @@ def show(outcomes: Sequence[Outcome], seconds: float, started_in: Path) -> None:
         say(f"nothing needed doing ({len(outcomes)} artifacts, {seconds:.1f} s)")
     else:
         say(f"{built} built in {seconds:.1f} s; `make ui` shows them")
+
+
+@main.command()
+@click.argument("corpus", type=click.Choice(["synth"]))
+@click.option("--files", default=raw.FILES, show_default=True, help="How many, from the first on.")
+@click.option("--repo", default=raw.DATASET, show_default=True, help="The dataset's repository.")
+@click.option("--revision", default=raw.REVISION, show_default=True, help="A commit's 40 digits.")
+@click.option("--endpoint", default="", help="Address of the hub, if not the public one.")
+def fetch(corpus: str, files: int, repo: str, revision: str, endpoint: str) -> None:
+    """Bring the raw files of CORPUS from its hub into a drop, where the sensor takes them up.
+
+    A fetch that broke off goes on where it stopped. HF_TOKEN is sent if it is set.
+    """
+    try:
+        hub = CorporaHub(repo=repo, revision=revision, files=files, endpoint=endpoint)
+        inbox = Lake().inbox(corpus)
+        say(f"{escape(repo)} at {escape(revision[:8])}, {files} files to {escape(str(inbox))}")
+        fetched = hub.fetch(inbox)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    kept = len(fetched.files) - fetched.downloaded
+    say(
+        f"{escape(str(inbox / hub.drop))}: {fetched.downloaded} files came "
+        f"({fetched.bytes:,} bytes), {kept} were there; `materialize --all` builds from it"
+    )
 
 
 @main.command()
