@@ -72,11 +72,25 @@ def samples(root: Path) -> None:
 @click.argument("n", type=int, default=0)
 @click.option("--run", type=int, help="Show this run from start to end, instead of row N.")
 @click.option("--step", type=int, help="Show only the step of --run that has this step_index.")
-def show(path: Path, n: int, run: int | None, step: int | None) -> None:
-    """Show sample N of the artifact at PATH, from 0: of a pack or a pool, the step in row N."""
+@click.option("--shard", default="00", show_default=True, help="SYNTH: the shard to look into.")
+@click.option(
+    "--split", default="train", show_default=True, help="SYNTH: the split, of a Megatron dataset."
+)
+def show(path: Path, n: int, run: int | None, step: int | None, shard: str, split: str) -> None:
+    """Show sample N of the artifact at PATH, from 0: of a pack or a pool, the step in row N.
+
+    Of Harmony shards and of the Megatron datasets made from them, conversation N
+    as tokens, coloured by span.
+    """
+    from gristmill.synth import terminal
+
+    if terminal.is_kd(path) or terminal.is_harmony(path):
+        _show_conversation(path, n, shard, split)
+        return
     if not ((path / "metadata.db").is_file() and (path / "valuation_types.json").is_file()):
         raise click.UsageError(
-            f"{path} is no pack of 2048 steps: it has no metadata.db and valuation_types.json"
+            f"{path} is no pack of 2048 steps (it has no metadata.db and valuation_types.json), "
+            "nor does it hold SYNTH shards"
         )
     if step is not None and run is None:
         raise click.UsageError("--step needs --run")
@@ -93,6 +107,26 @@ def show(path: Path, n: int, run: int | None, step: int | None) -> None:
     else:
         for found in pack.run_steps(run, _STEPS_OF_A_RUN):
             console.print(step_text(found))
+
+
+def _show_conversation(path: Path, n: int, shard: str, split: str) -> None:
+    from rich.console import Console
+
+    from gristmill import tokenizers
+    from gristmill.synth import terminal
+
+    vocabulary = tokenizers.find(tokenizers.O200K, _data_root_above(path))
+    if terminal.is_kd(path):
+        text = terminal.document_text(path, shard, split, n, vocabulary)
+    else:
+        text = terminal.row_text(path, shard, n, vocabulary)
+    Console(highlight=False).print(text, soft_wrap=True)
+
+
+def _data_root_above(path: Path) -> Path:
+    """The folder above an artifact that holds the vocabularies, else the one it lies in."""
+    above = path.absolute().parents
+    return next((folder for folder in above if (folder / "tokenizer").is_dir()), above[0])
 
 
 @main.command()
@@ -128,9 +162,20 @@ def verify(path: Path, data_root: Path | None, no_inputs: bool, no_laws: bool) -
 
 @main.command()
 @click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.argument("run", type=int)
-def trace(path: Path, run: int) -> None:
-    """Say from which raw files RUN of the artifact at PATH came, with their sha256."""
+@click.argument("n", type=int)
+@click.option("--shard", default="00", show_default=True, help="SYNTH: the shard of document N.")
+@click.option("--split", default="train", show_default=True, help="SYNTH: the split of document N.")
+def trace(path: Path, n: int, shard: str, split: str) -> None:
+    """Say where sample N of the artifact at PATH came from.
+
+    Of a pack: the raw files of run N, with their sha256. Of a Megatron dataset:
+    the Harmony shard, row and synth_id of document N, and where its messages begin.
+    """
+    from gristmill.synth import terminal
+
+    if terminal.is_kd(path):
+        _trace_document(path, n, shard, split)
+        return
     import orjson
 
     table = path / "trace.jsonl"
@@ -139,11 +184,20 @@ def trace(path: Path, run: int) -> None:
     with table.open("rb") as lines:
         for line in lines:
             entry = orjson.loads(line)
-            if entry["run_id"] == run:
+            if entry["run_id"] == n:
                 for name, value in entry.items():
                     click.echo(f"{name}: {value}")
                 return
-    raise click.UsageError(f"{path} has no run {run}")
+    raise click.UsageError(f"{path} has no run {n}")
+
+
+def _trace_document(path: Path, n: int, shard: str, split: str) -> None:
+    from dataclasses import asdict
+
+    from gristmill.synth import trace
+
+    for name, value in asdict(trace.origin(path, shard, split, n)).items():
+        click.echo(f"{name}: {value}")
 
 
 if __name__ == "__main__":
