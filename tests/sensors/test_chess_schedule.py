@@ -25,7 +25,9 @@ def instance() -> Iterator[dg.DagsterInstance]:
 def tick(instance: dg.DagsterInstance) -> Any:
     def evaluate(year: int, month: int, day: int) -> Any:
         context = dg.build_schedule_context(
-            instance=instance, scheduled_execution_time=datetime(year, month, day, 4, tzinfo=UTC)
+            instance=instance,
+            scheduled_execution_time=datetime(year, month, day, 4, tzinfo=UTC),
+            repository_def=build_defs().get_repository_def(),
         )
         return chess_elite_months.evaluate_tick(context)
 
