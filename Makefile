@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 DATA := $(or $(GRISTMILL_DATA),data)
-BENCHES := pack macroxue_pools chess dagster_overhead
+BENCHES := pack macroxue_pools synth chess dagster_overhead
 
 .PHONY: run ui test bench lint install clean
 
@@ -30,7 +30,7 @@ install: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[chess,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[chess,dev,train]"
 	touch $@
 
 clean:

@@ -27,6 +27,8 @@ from assets import worker
 from assets.versions import DATA_VERSION
 from gristmill import keys, provenance, sweeping
 from gristmill.contract import GristmillError
+from gristmill.synth import raw
+from resources import CorporaHub
 from resources.lake import CHECKOUT, Lake
 from sensors.inboxes import INBOXES
 from sensors.raw_drops import Inbox, arrival_events
@@ -127,8 +129,12 @@ def materialize(
         for asset in chosen:
             graph.keys(asset, partitions)  # a name that is not there is told before work starts
         outcomes: list[Outcome] = []
+        idle: set[dg.AssetKey] = set()
         for asset in chosen:
-            outcomes += graph.materialize(asset, graph.keys(asset, partitions))
+            wanted = graph.keys(asset, partitions)
+            if not wanted:
+                idle.add(asset)
+            outcomes += graph.materialize(asset, wanted)
             for inbox in _not_begun(chosen[: chosen.index(asset) + 1]):
                 # What was built may be what its drops were waiting for: a pool its packs.
                 refused[inbox.family] = list(register(instance, lake, inbox))
@@ -144,6 +150,9 @@ def materialize(
             f"no drop is at hand: copy one into {escape(inboxes)}, or let "
             f"`gristmill samples {escape(str(lake.root))}` write some"
         )
+    elif idle:
+        names = ", ".join(sorted(asset.to_user_string() for asset in idle))
+        say(f"not built, since no drop is at hand for them: {names}")
     if any(outcome.status == "failed" for outcome in outcomes):
         sys.exit(1)
 
@@ -162,11 +171,12 @@ def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> Iterator
     if new := inbox.new_keys(instance, found.arrivals):
         instance.add_dynamic_partitions(str(inbox.dynamic), new)
     for arrival in found.arrivals:
-        wanted = dg.AssetRecordsFilter(inbox.raw_drop, asset_partitions=[arrival.key])
+        one = next(iter(inbox.fed_by(arrival.key)))
+        wanted = dg.AssetRecordsFilter(inbox.raw_drop, asset_partitions=[one])
         last = instance.fetch_materializations(wanted, limit=1).records
         event = last[0].asset_materialization if last else None
         if event is None or (event.tags or {}).get(DATA_VERSION) != arrival.signature:
-            for told in arrival_events(inbox.raw_drop, arrival):
+            for told in arrival_events(inbox, arrival):
                 instance.report_runless_asset_event(told)
     for refusal in found.refusals:
         yield f"{inbox.family}/{refusal.key}: {refusal.reason}"
@@ -214,7 +224,8 @@ class Graph:
         if definition is None:
             if wanted:
                 raise click.UsageError(f"{asset.to_user_string()} has no partitions")
-            return [None]
+            # It is made from all partitions of others, if there are any.
+            return [None] if asset not in AT_HAND or AT_HAND[asset](self._lake) else []
         known = definition.get_partition_keys(dynamic_partitions_store=self._instance)
         if unknown := sorted(set(wanted) - set(known)):
             raise click.UsageError(
@@ -306,6 +317,31 @@ def show(outcomes: Sequence[Outcome], seconds: float, started_in: Path) -> None:
         say(f"nothing needed doing ({len(outcomes)} artifacts, {seconds:.1f} s)")
     else:
         say(f"{built} built in {seconds:.1f} s; `make ui` shows them")
+
+
+@main.command()
+@click.argument("corpus", type=click.Choice(["synth"]))
+@click.option("--files", default=raw.FILES, show_default=True, help="How many, from the first on.")
+@click.option("--repo", default=raw.DATASET, show_default=True, help="The dataset's repository.")
+@click.option("--revision", default=raw.REVISION, show_default=True, help="A commit's 40 digits.")
+@click.option("--endpoint", default="", help="Address of the hub, if not the public one.")
+def fetch(corpus: str, files: int, repo: str, revision: str, endpoint: str) -> None:
+    """Bring the raw files of CORPUS from its hub into a drop, where the sensor takes them up.
+
+    A fetch that broke off goes on where it stopped. HF_TOKEN is sent if it is set.
+    """
+    try:
+        hub = CorporaHub(repo=repo, revision=revision, files=files, endpoint=endpoint)
+        inbox = Lake().inbox(corpus)
+        say(f"{escape(repo)} at {escape(revision[:8])}, {files} files to {escape(str(inbox))}")
+        fetched = hub.fetch(inbox)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    kept = len(fetched.files) - fetched.downloaded
+    say(
+        f"{escape(str(inbox / hub.drop))}: {fetched.downloaded} files came "
+        f"({fetched.bytes:,} bytes), {kept} were there; `materialize --all` builds from it"
+    )
 
 
 @main.command()

@@ -50,11 +50,13 @@ def disk_checks(
 def partitions_of_run(
     context: dg.AssetCheckExecutionContext, asset: dg.AssetsDefinition
 ) -> Collection[str] | None:
-    """The partitions of the run, None where it has none."""
+    """The partitions of the run, None where it or the asset has none."""
+    if asset.partitions_def is None:
+        return None
     tags = context.run.tags
     if _PARTITION in tags:
         return [tags[_PARTITION]]
-    if _RANGE[0] in tags and asset.partitions_def is not None:
+    if _RANGE[0] in tags:
         ends = dg.PartitionKeyRange(*(tags[name] for name in _RANGE))
         with dg.partition_loading_context(dynamic_partitions_store=context.instance):
             return asset.partitions_def.get_partition_keys_in_range(ends)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -15,19 +15,33 @@ from gristmill.contract import BadInput
 Config = TypeVar("Config")
 
 
-def launchpad(config: type[Any], base: type[Any] = dg.Config) -> type[Any]:
+def launchpad(
+    config: type[Any],
+    base: type[Any] = dg.Config,
+    *,
+    leave_out: Collection[str] = (),
+    defaults: Mapping[str, Any] | None = None,
+    name: str = "",
+) -> type[Any]:
     """A Dagster config with the fields of a builder's config dataclass, all optional.
 
     base: `dg.ConfigurableResource` for choices that several assets of a run share.
     A field that is left out in the launchpad is taken from `gristmill.toml`,
-    else from the builder's default, which its description names.
+    else from the asset's `defaults`, else from the builder's default; the field's
+    description names which it is.
+
+    leave_out: fields that the asset fills in itself. name: of the config's type,
+        where several assets have one of the same builder.
     """
     hints = get_type_hints(config)
     fields: dict[str, Any] = {}
     for spec in dataclasses.fields(config):
-        described = Field(default=None, description=f"default: {spec.default!r}")
+        if spec.name in leave_out:
+            continue
+        default = (defaults or {}).get(spec.name, spec.default)
+        described = Field(default=None, description=f"default: {default!r}")
         fields[spec.name] = (_plain(hints[spec.name]) | None, described)
-    return create_model(f"{config.__name__}Run", __base__=base, **fields)
+    return create_model(name or f"{config.__name__}Run", __base__=base, **fields)
 
 
 def resolve(config: type[Config], settings: Mapping[str, Any], run: BaseModel) -> Config:

@@ -21,6 +21,7 @@ from gristmill.contract import GristmillError, NothingToBuild
 
 BuildOf = Callable[[str | None], Build]
 Preview = Callable[[Path], Mapping[str, str | int | float]]
+SharePreview = Callable[[Published], Mapping[str, str | int | float]]
 Event = dg.MaterializeResult | dg.AssetMaterialization | dg.AssetObservation
 
 # Enough partitions a run to spread the cost of starting it, few enough that
@@ -29,7 +30,10 @@ BATCH = dg.BackfillPolicy.multi_run(max_partitions_per_run=100)
 
 
 def publish_asset(
-    context: dg.AssetExecutionContext, build_of: BuildOf, preview: Preview = lambda _: {}
+    context: dg.AssetExecutionContext,
+    build_of: BuildOf,
+    preview: Preview = lambda _: {},
+    share_preview: SharePreview = lambda _: {},
 ) -> Iterator[Event]:
     """Publish the run's partitions of one asset, and report each with its record.
 
@@ -37,6 +41,7 @@ def publish_asset(
         no partitions); raises GristmillError where its inputs are not in order.
     preview: made from the published folder: Markdown documents by title, and
         numbers beyond those of the record.
+    share_preview: the same of a partition's share of a folder, which its record names.
 
     Of several partitions each is published and reported by itself; those that
     fail are named in one failure at the end, and the others stand. A partition
@@ -45,11 +50,19 @@ def publish_asset(
     from here have `output_required=False`.
     """
     worker.sign(context)
-    keys = list(context.partition_keys) if context.has_partition_key_range else []
+
+    def documents(published: Published) -> Mapping[str, str]:
+        return {**preview(published.folder), **share_preview(published)}
+
+    # A run of some partitions may also hold assets that have none.
+    partitioned = context.assets_def.partitions_def is not None
+    in_range = partitioned and context.has_partition_key_range
+    keys = list(context.partition_keys) if in_range else []
     if len(keys) > 1:
-        yield from _publish_batch(context, keys, build_of, preview)
+        yield from _publish_batch(context, keys, build_of, documents)
         return
-    key = context.partition_key if context.has_partition_key else next(iter(keys), None)
+    key = context.partition_key if partitioned and context.has_partition_key else None
+    key = key or next(iter(keys), None)
     try:
         with _told_plainly():
             published = publish(build_of(key))
@@ -58,12 +71,12 @@ def publish_asset(
         return
     _log(context, published)
     yield dg.MaterializeResult(
-        metadata=event_metadata(published, preview),
+        metadata=event_metadata(published, documents),
         data_version=dg.DataVersion(published.record.data_version),
     )
 
 
-def event_metadata(published: Published, preview: Preview = lambda _: {}) -> dict[str, Any]:
+def event_metadata(published: Published, preview_of: SharePreview = lambda _: {}) -> dict[str, Any]:
     """Metadata of the event: numbers to plot, documents to read, and the whole record."""
     record = published.record
     metadata: dict[str, Any] = {
@@ -72,7 +85,7 @@ def event_metadata(published: Published, preview: Preview = lambda _: {}) -> dic
     }
     if published.notes:
         metadata["notes"] = dg.MetadataValue.md("\n".join(f"* {note}" for note in published.notes))
-    previewed = preview(published.folder)
+    previewed = preview_of(published)
     if taken := set(previewed) & set(record.counts):
         raise ValueError(f"a preview and a count of {record.asset} share the title {taken.pop()}")
     for title, value in previewed.items():
@@ -88,7 +101,7 @@ def event_metadata(published: Published, preview: Preview = lambda _: {}) -> dic
 
 
 def _publish_batch(
-    context: dg.AssetExecutionContext, keys: list[str], build_of: BuildOf, preview: Preview
+    context: dg.AssetExecutionContext, keys: list[str], build_of: BuildOf, preview_of: SharePreview
 ) -> Iterator[Event]:
     events: list[dg.AssetMaterialization] = []
     failed: dict[str, str] = {}
@@ -110,7 +123,7 @@ def _publish_batch(
         event = dg.AssetMaterialization(
             asset_key=context.asset_key,
             partition=key,
-            metadata=event_metadata(published, preview),
+            metadata=event_metadata(published, preview_of),
             tags=tags_of(key, published.record.data_version),
         )
         events.append(event)

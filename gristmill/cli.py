@@ -58,7 +58,9 @@ def tokenizers(data_root: Path) -> None:
 
 
 split_option = click.option(
-    "--split", type=click.Choice(["train", "val", "test"]), help="Of a chess folder; train."
+    "--split",
+    type=click.Choice(["train", "val", "valid", "test"]),
+    help="SYNTH and chess: the split; train if not given.",
 )
 
 
@@ -77,23 +79,37 @@ def samples(root: Path) -> None:
 @click.argument("n", type=int, default=0)
 @click.option("--run", type=int, help="Show this run from start to end, instead of row N.")
 @click.option("--step", type=int, help="Show only the step of --run that has this step_index.")
+@click.option("--shard", default="00", show_default=True, help="SYNTH: the shard to look into.")
 @split_option
-@click.option("--ply", type=int, help="Of a chess game, the position after so many plies.")
+@click.option("--ply", type=int, help="Chess: the position after so many plies of a game.")
 def show(
-    path: Path, n: int, run: int | None, step: int | None, split: str | None, ply: int | None
+    path: Path,
+    n: int,
+    run: int | None,
+    step: int | None,
+    shard: str,
+    split: str | None,
+    ply: int | None,
 ) -> None:
-    """Show sample N of the artifact at PATH, from 0.
+    """Show sample N of the artifact at PATH, from 0: of a pack or a pool, the step in row N.
 
-    Of a pack or a pool the step in row N; of validated chess games or a game
-    dataset game N, of a splice cache or splices sample N.
+    Of Harmony shards and of the Megatron datasets made from them, conversation N
+    as tokens, coloured by span. Of validated chess games or a game dataset game
+    N, of a splice cache or splices sample N, on a board.
     """
-    if (path / "valid_games.jsonl").is_file() or any(path.glob("train*")):
+    from gristmill.chess.folders import kind_of
+    from gristmill.synth import terminal
+
+    if terminal.is_kd(path) or terminal.is_harmony(path):
+        _show_conversation(path, n, shard, split or "train")
+        return
+    if kind_of(path) is not None:
         _show_chess(path, n, split or "train", ply)
         return
     if not ((path / "metadata.db").is_file() and (path / "valuation_types.json").is_file()):
         raise click.UsageError(
-            f"{path} is no pack of 2048 steps, for it has no metadata.db and "
-            "valuation_types.json, and no folder of chess games"
+            f"{path} is no pack of 2048 steps (it has no metadata.db and valuation_types.json), "
+            "nor does it hold SYNTH shards or chess games"
         )
     if step is not None and run is None:
         raise click.UsageError("--step needs --run")
@@ -115,11 +131,29 @@ def show(
 def _show_chess(path: Path, n: int, split: str, ply: int | None) -> None:
     from rich.console import Console
 
-    from gristmill.chess.terminal import kind_of, shown
+    from gristmill.chess.terminal import shown
 
-    if kind_of(path) is None:
-        raise click.UsageError(f"{path} holds neither games nor samples of chess")
     Console().print(shown(path, n, split, ply))
+
+
+def _show_conversation(path: Path, n: int, shard: str, split: str) -> None:
+    from rich.console import Console
+
+    from gristmill import tokenizers
+    from gristmill.synth import terminal
+
+    vocabulary = tokenizers.find(tokenizers.O200K, _data_root_above(path))
+    if terminal.is_kd(path):
+        text = terminal.document_text(path, shard, split, n, vocabulary)
+    else:
+        text = terminal.row_text(path, shard, n, vocabulary)
+    Console(highlight=False).print(text, soft_wrap=True)
+
+
+def _data_root_above(path: Path) -> Path:
+    """The folder above an artifact that holds the vocabularies, else the one it lies in."""
+    above = path.absolute().parents
+    return next((folder for folder in above if (folder / "tokenizer").is_dir()), above[0])
 
 
 @main.command()
@@ -155,35 +189,53 @@ def verify(path: Path, data_root: Path | None, no_inputs: bool, no_laws: bool) -
 
 @main.command()
 @click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.argument("what")
+@click.argument("sample")
+@click.option("--shard", default="00", show_default=True, help="SYNTH: the shard of the document.")
 @split_option
-def trace(path: Path, what: str, split: str | None) -> None:
-    """Say from which raw files WHAT of the artifact at PATH came, with their sha256.
+def trace(path: Path, sample: str, shard: str, split: str | None) -> None:
+    """Say where SAMPLE of the artifact at PATH came from, a number that counts from 0.
 
-    WHAT is a run of a 2048 pack, or the row or id of a chess game, for which the
-    byte offset in the PGN is told.
+    Of a pack: the raw files of that run, with their sha256. Of a Megatron dataset:
+    the Harmony shard, row and synth_id of that document, and where its messages
+    begin. Of validated chess games or a game dataset, by row or by game id: the
+    PGN, and the game's byte offset in it.
     """
-    import orjson
-
-    from gristmill.chess.terminal import kind_of, told
+    from gristmill.chess.folders import kind_of
+    from gristmill.synth import terminal
 
     if kind_of(path) in ("validated", "dataset"):
-        click.echo("\n".join(told(path, what, split)))
+        from gristmill.chess.terminal import origin_lines
+
+        click.echo("\n".join(origin_lines(path, sample, split)))
         return
-    if not what.isdigit():
-        raise click.UsageError(f"{what!r} is no number of a run")
-    run = int(what)
+    if not sample.isdigit():
+        raise click.UsageError(f"{sample!r} is no number")
+    n = int(sample)
+    if terminal.is_kd(path):
+        _trace_document(path, n, shard, split or "train")
+        return
+    import orjson
+
     table = path / "trace.jsonl"
     if not table.is_file():
         raise click.UsageError(f"{path} has no trace.jsonl")
     with table.open("rb") as lines:
         for line in lines:
             entry = orjson.loads(line)
-            if entry["run_id"] == run:
+            if entry["run_id"] == n:
                 for name, value in entry.items():
                     click.echo(f"{name}: {value}")
                 return
-    raise click.UsageError(f"{path} has no run {run}")
+    raise click.UsageError(f"{path} has no run {n}")
+
+
+def _trace_document(path: Path, n: int, shard: str, split: str) -> None:
+    from dataclasses import asdict
+
+    from gristmill.synth import trace
+
+    for name, value in asdict(trace.origin(path, shard, split, n)).items():
+        click.echo(f"{name}: {value}")
 
 
 if __name__ == "__main__":

@@ -32,6 +32,18 @@ _LAWS: Final = {
     "chess/game_dataset": (("gristmill.chess.laws:dataset_laws", _FOLDER),),
     "chess/splice_cache": (("gristmill.chess.laws_cache:cache_laws", _INPUTS),),
     "chess/splice_dataset": (("gristmill.chess.laws_splice:splice_laws", _FOLDER),),
+    "synth/harmony": (("gristmill.synth.laws:harmony_laws", _PARTITION),),
+    "synth/harmony_manifest": (
+        ("gristmill.synth.recorded_laws:harmony_manifest_laws", _PARTITION),
+    ),
+    **{
+        f"{prefix}/{name}": ((f"gristmill.synth.recorded_laws:{law}", _PARTITION),)
+        for prefix in ("synth", "synth_smoke")
+        for name, law in (
+            ("kd_shards", "kd_shard_laws"),
+            ("kd_manifest", "kd_manifest_laws"),
+        )
+    },
 }
 
 

@@ -183,14 +183,21 @@ def _encodings_base(path: Path) -> Iterator[None]:
 
 
 def load_harmony(data_root: Path) -> HarmonyEncoding:
-    """openai-harmony's encoding for gpt-oss, from the verified local file.
+    """openai-harmony's encoding for gpt-oss, from the verified local file. Raises as `find`."""
+    return load_harmony_file(find(O200K, data_root))
+
+
+def load_harmony_file(path: Path) -> HarmonyEncoding:
+    """openai-harmony's encoding for gpt-oss, from the vocabulary at `path`.
 
     With TIKTOKEN_ENCODINGS_BASE set, openai-harmony 0.0.8 reads
-    `<base>/o200k_base.tiktoken` at every load and asks no network. Raises as `find`.
+    `<base>/o200k_base.tiktoken` at every load and asks no network. Raises as
+    `read_verified`.
     """
     from openai_harmony import HarmonyEncodingName, load_harmony_encoding
 
-    with _encodings_base(find(O200K, data_root)):
+    read_verified(O200K, path)
+    with _encodings_base(path):
         return load_harmony_encoding(HarmonyEncodingName.HARMONY_GPT_OSS)
 
 

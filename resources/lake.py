@@ -70,6 +70,8 @@ class Lake(dg.ConfigurableResource):
         path = provenance.record_path(folder, None, shared=False)
         if partition is not None and not path.exists():
             path = provenance.record_path(folder, partition, shared=True)
+        if not path.exists():
+            raise GristmillError(f"{path}: not there: materialize {asset} first")
         record = provenance.read_record(path)
         if record.asset != asset:
             raise GristmillError(f"{folder}: made by {record.asset}, expected {asset}")

@@ -1,10 +1,14 @@
 """The inboxes of all families: which drops start which assets."""
 
-from assets import chess, chess_drops, macroxue, partitions
+from assets import chess, chess_drops, macroxue, partitions, synth, synth_builds
 from gristmill.chess.months import month_in
 from gristmill.macroxue import drops
+from gristmill.synth import sources
 from sensors.raw_drops import Inbox
 from sensors.settling import TOML, Shape
+
+_SYNTH_TARGETS = [synth.harmony, synth.smoke_shards, synth.kd_shards]
+_SYNTH_FOLLOWERS = [synth.harmony_manifest, synth.smoke_manifest, synth.kd_manifest]
 
 INBOXES = [
     Inbox(
@@ -30,5 +34,19 @@ INBOXES = [
         job=chess.chess_month,
         refuse=chess_drops.drop_refusal,
         shape=Shape(chess_drops.ENDINGS, key_in=month_in),
+    ),
+    *(
+        Inbox(
+            family=family,
+            raw_drop=raw_drop.key,
+            partitions=partitions.synth_shards,
+            targets=_SYNTH_TARGETS,
+            refuse=synth_builds.refusal,
+            followers=_SYNTH_FOLLOWERS,
+        )
+        for family, raw_drop in (
+            (sources.RAW, synth.raw),
+            (sources.READY, synth.ready_harmony),
+        )
     ),
 ]

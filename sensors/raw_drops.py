@@ -1,6 +1,6 @@
 """The sensor that starts work when a raw drop has landed, made once for every family."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,11 @@ class Inbox:
 
     raw_drop: the external asset that stands for the drops; an arrival is
         reported as its materialization, a refused folder as its observation.
-    partitions: where they are dynamic, an arrival adds its key.
-    targets: the assets that a drop's run builds.
+    partitions: dynamic ones, to which an arrival adds its key; fixed ones by time,
+        of which it feeds the one of its key; or a fixed list, all of which it feeds.
+    targets: the assets that a drop's runs build, a run a partition.
+    followers: assets without partitions that are made from those, and whose own
+        automation starts them.
     refuse: why a settled drop cannot be built, or None.
     job: the job of these assets that the runs are to be runs of, if there is one.
     """
@@ -38,6 +41,7 @@ class Inbox:
     targets: Sequence[dg.AssetsDefinition]
     refuse: Callable[[Path], str | None]
     shape: Shape = FOLDER
+    followers: Sequence[dg.AssetsDefinition] = ()
     job: UnresolvedJob | None = None
 
     @property
@@ -54,9 +58,15 @@ class Inbox:
         known = set(instance.get_dynamic_partitions(self.dynamic))
         return [arrival.key for arrival in arrivals if arrival.key not in known]
 
+    def fed_by(self, drop: str) -> Collection[str]:
+        """The partitions that the drop of this key feeds."""
+        if isinstance(self.partitions, dg.StaticPartitionsDefinition):
+            return self.partitions.get_partition_keys()
+        return [drop]
+
 
 def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
-    """A sensor over `drops/<family>/`: a drop that has settled becomes a partition and a run."""
+    """A sensor over `drops/<family>/`: a drop that has settled starts the runs it feeds."""
     family = inbox.family
 
     @dg.sensor(
@@ -65,9 +75,9 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
         minimum_interval_seconds=INTERVAL_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=(
-            f"Watches drops/{family}/. {inbox.shape.settles} becomes a partition, and its run "
-            "starts. A drop that is replaced is built again. What cannot be a drop, or not yet, is "
-            "reported with the reason."
+            f"Watches drops/{family}/. {inbox.shape.settles} is taken, and its runs start. A drop "
+            "that is replaced is built again. What cannot be a drop, or not yet, is reported with "
+            "the reason."
         ),
     )
     def watch(context: dg.SensorEvaluationContext, lake: Lake) -> dg.SensorResult:
@@ -85,11 +95,12 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
         new = inbox.new_keys(context.instance, found.arrivals)
         return dg.SensorResult(
             run_requests=[
-                dg.RunRequest(run_key=arrival.run_key, partition_key=arrival.key)
+                dg.RunRequest(run_key=_run_key(arrival, key), partition_key=key)
                 for arrival in found.arrivals
+                for key in inbox.fed_by(arrival.key)
             ],
             dynamic_partitions_requests=_additions(inbox, new),
-            asset_events=_events(inbox.raw_drop, found),
+            asset_events=_events(inbox, found),
             cursor=state.write(),
             skip_reason=None if found.arrivals else _nothing(found),
         )
@@ -101,10 +112,14 @@ def _additions(inbox: Inbox, keys: list[str]) -> list[dg.AddDynamicPartitionsReq
     return [dg.AddDynamicPartitionsRequest(inbox.dynamic, keys)] if inbox.dynamic and keys else []
 
 
+def _run_key(arrival: Arrival, partition: str) -> str:
+    return arrival.run_key if partition == arrival.key else f"{arrival.run_key}:{partition}"
+
+
 def arrival_events(
-    raw_drop: dg.AssetKey, arrival: Arrival
+    inbox: Inbox, arrival: Arrival
 ) -> list[dg.AssetMaterialization | dg.AssetObservation]:
-    """What the instance is told of a drop that has landed.
+    """What the instance is told of a drop that has landed, for each partition it feeds.
 
     Of an external asset Dagster takes the partition's health from its
     materializations, but from its observations whether what was built from it
@@ -117,16 +132,17 @@ def arrival_events(
     }
     tags = {DATA_VERSION: arrival.signature}
     return [
-        kind(asset_key=raw_drop, partition=arrival.key, metadata=metadata, tags=tags)
+        kind(asset_key=inbox.raw_drop, partition=key, metadata=metadata, tags=tags)
+        for key in inbox.fed_by(arrival.key)
         for kind in (dg.AssetObservation, dg.AssetMaterialization)
     ]
 
 
-def _events(raw_drop: dg.AssetKey, found: Look) -> list[Event]:
-    landed = [event for arrival in found.arrivals for event in arrival_events(raw_drop, arrival)]
+def _events(inbox: Inbox, found: Look) -> list[Event]:
+    landed = [event for arrival in found.arrivals for event in arrival_events(inbox, arrival)]
     refused = [
         dg.AssetObservation(
-            asset_key=raw_drop,
+            asset_key=inbox.raw_drop,
             description=f"refused: {refusal.reason}",
             metadata={"refused": refusal.key, "reason": refusal.reason},
         )

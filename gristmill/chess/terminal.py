@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gristmill.chess.config import SPLITS, CacheConfig
+from gristmill.chess.folders import kind_of
 from gristmill.chess.phases import phase_codes
 from gristmill.chess.picture import place
 from gristmill.chess.reader import GameSpliceDataset
@@ -27,18 +28,6 @@ _PIECES = dict(zip("KQRBNPkqrbnp", "♔♕♖♗♘♙♚♛♜♝♞♟", stric
 _LIGHT, _DARK, _LAST = "#d9c7a7", "#a8825c", "#c9b037"
 _INK = "#1c1612"
 _MOVES_SHOWN = 24
-
-
-def kind_of(path: Path) -> str | None:
-    """What a chess folder is: validated, dataset, splices or cache; None for any other folder."""
-    if (path / "valid_games.jsonl").is_file():
-        return "validated"
-    if (path / "train" / "splice_indices.u32.bin").is_file():
-        return "cache"
-    if (path / "train.jsonl").is_file() and (path / "stats.json").is_file():
-        stats = json.loads((path / "stats.json").read_bytes())
-        return "dataset" if "dataset_format" in stats else "splices"
-    return None
 
 
 def shown(path: Path, n: int, split: str = "train", ply: int | None = None) -> RenderableType:
@@ -135,7 +124,7 @@ def _board(moves: Sequence[str]) -> RenderableType:
     return text
 
 
-def told(path: Path, which: str, split: str | None) -> list[str]:
+def origin_lines(path: Path, which: str, split: str | None) -> list[str]:
     """Where a game came from, as lines: `which` is its row number, or its id.
 
     Raises BadInput where there is no such game.

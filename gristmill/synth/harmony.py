@@ -1,0 +1,263 @@
+"""Raw SYNTH rows become Harmony conversations: the builder of one `synth_harmony_v1` shard.
+
+Manifests belong to `harmony_manifest.py`. Source: spec synth_kd, section 3.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from gristmill.contract import BadInput, FileNote, Summary
+from gristmill.synth import raw
+from gristmill.synth.columns import RowsDigest
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CODE_VERSION: Final = "1"
+"""Raised when the rows of a Harmony shard change for the same input and config."""
+
+METADATA_FIELDS: Final = (
+    "synth_id",
+    "language",
+    "exercise",
+    "model",
+    "constraints",
+    "seed_license",
+    "query_seed_url",
+)
+EFFORTS: Final = ("low", "medium", "high")
+_BATCH: Final = 1000
+_DEVELOPER: Final = (
+    "Follow the user's request. When you provide an answer, produce both:\n"
+    "- reasoning in the analysis channel\n"
+    "- the user-facing answer in the final channel"
+)
+
+
+@dataclass(frozen=True)
+class HarmonyConfig:
+    """What surrounds the query, the reasoning and the answer of a raw row.
+
+    developer: text of the developer message, None for no such message.
+    max_rows: raw rows to read for this shard, the skipped ones included; -1: all.
+    rows_per_group: rows in one row group of the output.
+    """
+
+    model_identity: str = "You are a helpful large language model."
+    reasoning_effort: str = "high"
+    conversation_start_date: str = "2026-01-01"
+    knowledge_cutoff: str = "2024-06"
+    developer: str | None = _DEVELOPER
+    metadata_fields: tuple[str, ...] = METADATA_FIELDS
+    num_shards: int = raw.SHARDS
+    max_rows: int = -1
+    rows_per_group: int = 2000
+    dataset: str = field(default=raw.DATASET, metadata={"affects_output": False})
+
+    def __post_init__(self) -> None:
+        if self.reasoning_effort not in EFFORTS:
+            raise ValueError(f"reasoning_effort {self.reasoning_effort!r}: one of {EFFORTS}")
+        if self.num_shards < 1 or self.rows_per_group < 1:
+            raise ValueError("num_shards and rows_per_group must be positive")
+        if unknown := set(self.metadata_fields) - set(raw.COLUMNS):
+            raise ValueError(f"metadata_fields: SYNTH has no column {sorted(unknown)}")
+        if "synth_id" not in self.metadata_fields:
+            raise ValueError("metadata_fields: synth_id must be among them, the split needs it")
+
+
+@dataclass(frozen=True)
+class HarmonySummary(Summary):
+    """Counts of one shard. rows: conversations written; skipped: a text was missing."""
+
+    rows: int
+    skipped: int
+    row_groups: int
+    raw_files: int
+
+
+def shard_name(number: str) -> str:
+    """File name of a Harmony shard; `number` is "00" to "03"."""
+    return f"synth_harmony_shard_{number}.parquet"
+
+
+def system_message(config: HarmonyConfig) -> dict[str, Any]:
+    """The system message of every conversation, keys in the contract's order."""
+    return {
+        "role": "system",
+        "content": [
+            {
+                "type": "system_content",
+                "model_identity": config.model_identity,
+                "reasoning_effort": config.reasoning_effort.capitalize(),
+                "conversation_start_date": config.conversation_start_date,
+                "knowledge_cutoff": config.knowledge_cutoff,
+                "channel_config": {
+                    "valid_channels": ["analysis", "commentary", "final"],
+                    "channel_required": True,
+                },
+            }
+        ],
+    }
+
+
+def developer_message(config: HarmonyConfig) -> dict[str, Any] | None:
+    """The developer message of every conversation, if it has one."""
+    if config.developer is None:
+        return None
+    return {
+        "role": "developer",
+        "content": [{"type": "developer_content", "instructions": config.developer}],
+    }
+
+
+def to_harmony(
+    raw_files: Sequence[Path], out: Path, shard_index: int, config: HarmonyConfig
+) -> HarmonySummary:
+    """Write `synth_harmony_shard_XX.parquet` from this shard's run of the raw files.
+
+    raw_files: all files of the complete drop in order, since the run depends on
+    the whole list. A row is skipped and counted if its query, reasoning or
+    answer is null or empty; nothing is stripped. A shard without rows has no
+    file. Memory does not depend on the number of rows. Raises BadInput for a
+    file that is no Parquet or lacks a column.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    out.mkdir(parents=True)
+    run = raw.contiguous_run(raw_files, shard_index, config.num_shards)
+    name = shard_name(f"{shard_index:02d}")
+    columns = ["messages_json", "metadata_json", *config.metadata_fields]
+    schema = pa.schema([(column, pa.string()) for column in columns])
+    digest, counts = RowsDigest(), _Counts()
+    writer: pq.ParquetWriter | None = None
+    groups = rows = 0
+    for table in _grouped(_converted(run, config, schema, counts), config.rows_per_group):
+        if writer is None:
+            # Only now: a shard without rows has no file.
+            writer = pq.ParquetWriter(out / name, schema, compression="zstd")
+        for batch in table.to_batches():
+            digest.update(batch)
+        writer.write_table(table, row_group_size=config.rows_per_group)
+        groups, rows = groups + 1, rows + len(table)
+    files = {}
+    if writer is not None:
+        writer.close()
+        files[name] = FileNote(rows=rows, content_sha256=digest.hexdigest())
+    return HarmonySummary(files, rows, counts.read - rows, groups, len(run))
+
+
+@dataclass
+class _Counts:
+    read: int = 0
+
+
+def _converted(
+    run: Sequence[Path], config: HarmonyConfig, schema: pa.Schema, counts: _Counts
+) -> Iterator[pa.RecordBatch]:
+    """Harmony rows of the raw files, in file and row order."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    envelope = _Envelope(config)
+    for path in run:
+        try:
+            parquet = pq.ParquetFile(path, pre_buffer=False)
+        except (pa.ArrowException, OSError) as error:
+            raise BadInput(path, f"is not a readable Parquet file ({error}): fetch it again") from (
+                error
+            )
+        with parquet:
+            names = parquet.schema_arrow.names
+            raw.check_columns(path, names, [*raw.TEXTS, "synth_id"])
+            fields = [name for name in config.metadata_fields if name in names]
+            wanted = [*dict.fromkeys([*raw.TEXTS, *fields])]
+            for whole in parquet.iter_batches(_BATCH, columns=wanted, use_threads=False):
+                left = config.max_rows - counts.read
+                batch = whole.slice(0, max(0, left)) if config.max_rows >= 0 else whole
+                counts.read += len(batch)
+                yield envelope.convert(batch, fields, schema)
+                if counts.read == config.max_rows:
+                    return
+
+
+class _Envelope:
+    """The JSON around the texts of a row, made once; only the texts are encoded for each."""
+
+    def __init__(self, config: HarmonyConfig) -> None:
+        marks = [f"\0{index}\0" for index in range(len(raw.TEXTS))]
+        messages = [system_message(config), developer_message(config)]
+        messages += [
+            {"role": role, "content": [{"type": "text", "text": mark}]} | channel
+            for mark, (role, channel) in zip(
+                marks,
+                (
+                    ("user", {}),
+                    ("assistant", {"channel": "analysis"}),
+                    ("assistant", {"channel": "final"}),
+                ),
+                strict=True,
+            )
+        ]
+        whole = json.dumps({"messages": [message for message in messages if message is not None]})
+        self._pieces: list[str] = []
+        for mark in reversed(marks):
+            # From the end: the marks are then found even if the config's own text has one.
+            whole, _, after = whole.rpartition(json.dumps(mark))
+            self._pieces.insert(0, after)
+        self._pieces.insert(0, whole)
+
+    def convert(
+        self, batch: pa.RecordBatch, fields: Sequence[str], schema: pa.Schema
+    ) -> pa.RecordBatch:
+        """Harmony rows of those raw rows whose three texts are there and not empty."""
+        import pyarrow as pa
+
+        encode = json.dumps
+        p0, p1, p2, p3 = self._pieces
+        texts = zip(*(batch.column(name).to_pylist() for name in raw.TEXTS), strict=True)
+        messages: list[str] = []
+        kept: list[int] = []
+        for index, (query, reasoning, answer) in enumerate(texts):
+            if query and reasoning and answer:
+                kept.append(index)
+                messages.append(
+                    f"{p0}{encode(query)}{p1}{encode(reasoning)}{p2}{encode(answer)}{p3}"
+                )
+        taken = batch.take(pa.array(kept, pa.int64()))
+        values = {name: taken.column(name).to_pylist() for name in fields}
+        metadata = [
+            json.dumps(dict(zip(fields, row, strict=True)))
+            for row in zip(*values.values(), strict=True)
+        ]
+        strings = {
+            name: [None if value is None else str(value) for value in column]
+            for name, column in values.items()
+        }
+        absent = [None] * len(kept)
+        columns = [messages, metadata, *(strings.get(name, absent) for name in schema.names[2:])]
+        return pa.RecordBatch.from_arrays(
+            [pa.array(column, pa.string()) for column in columns], schema=schema
+        )
+
+
+def _grouped(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
+    """The same rows in tables of `rows`, the last one with what is left."""
+    import pyarrow as pa
+
+    waiting: list[pa.RecordBatch] = []
+    held = 0
+    for batch in batches:
+        waiting.append(batch)
+        held += len(batch)
+        while held >= rows:
+            table = pa.Table.from_batches(waiting)
+            yield table.slice(0, rows).combine_chunks()
+            waiting, held = table.slice(rows).to_batches(), held - rows
+    if held:
+        yield pa.Table.from_batches(waiting).combine_chunks()

@@ -1,0 +1,133 @@
+"""Laws of published SYNTH folders that need the records beside the files.
+
+What must hold of the files alone belongs to `laws.py`. Source: seed 001,
+"Provenance requirements"; spec synth_kd, sections 6 and 9.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from gristmill import provenance
+from gristmill.contract import GristmillError, Violation
+from gristmill.provenance import Record
+from gristmill.synth import kd_manifest, laws, split, trace
+from gristmill.synth.adoption import MANIFEST, METADATA
+from gristmill.synth.harmony_manifest import check_equal_configs
+
+_IGNORED: Final = ("vocabulary", "workers")
+
+
+def kd_shard_laws(root: Path, partition: str | None) -> Iterator[Violation]:
+    """`laws.kd_laws` of one shard, with the share that its record says it was split at."""
+    path = provenance.record_path(root, partition, shared=True)
+    fraction = provenance.read_record(path).config["valid_fraction"] if path.exists() else None
+    yield from laws.kd_laws(root, partition, fraction)
+
+
+def harmony_manifest_laws(root: Path, partition: str | None) -> Iterator[Violation]:
+    """Both files are JSON objects of this schema.
+
+    Sizes and rows are not compared: an adopted manifest may speak of the folder
+    that its shards were cut from. `partition` is the name of its own record.
+    """
+    for name in (MANIFEST, METADATA):
+        yield from _unreadable(root / name)
+
+
+def kd_manifest_laws(
+    root: Path, partition: str | None, shards: Path | None = None
+) -> Iterator[Violation]:
+    """The manifest says what the shards' records say, and no conversation is in both splits.
+
+    shards: the folder with the shards and their records, where the manifest does
+        not stand in it yet. `partition` is the name of the manifest's own record.
+    """
+    if broken := list(_unreadable(root / MANIFEST)):
+        yield from broken
+        return
+    shards = shards or root
+    manifest = json.loads((root / MANIFEST).read_bytes())
+    records = shard_records(shards, skip=partition)
+    try:
+        check_equal_configs([record.model_dump(mode="json") for record in records], _IGNORED)
+    except GristmillError as error:
+        yield Violation("equal configs", MANIFEST, str(error))
+        return
+    if manifest["config_hash"] != kd_manifest.config_hash(manifest["config"]):
+        yield Violation("config hash", MANIFEST, "is not the hash of the config beside it")
+    for name, inventory in manifest["splits"].items():
+        yield from _inventory(name, inventory, records)
+    yield from _disjoint(shards, [str(record.partition) for record in records])
+
+
+def shard_records(root: Path, skip: str | None = None) -> list[Record]:
+    """The records of the shards of a shared folder by partition, but for that of `skip`."""
+    folder = root / provenance.SHARED_RECORDS
+    paths = sorted(path for path in folder.glob("*.json") if path.stem != skip)
+    return [provenance.read_record(path) for path in paths]
+
+
+def _unreadable(path: Path) -> Iterator[Violation]:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        yield Violation("readable", path.name, str(error))
+        return
+    if not isinstance(found, dict):
+        yield Violation("readable", path.name, "is no JSON object")
+
+
+def _inventory(
+    name: str, inventory: Mapping[str, Any], records: list[Record]
+) -> Iterator[Violation]:
+    """Every shard of one split as its record has it, and no other."""
+    listed = {shard["name"].removeprefix("shard_"): shard for shard in inventory["shards"]}
+    for record in records:
+        outputs = {output.path: output for output in record.outputs}
+        shard = listed.pop(str(record.partition), None)
+        if shard is None:
+            if record.counts[f"{name}_rows"]:
+                yield Violation("inventory", MANIFEST, f"{name} lacks shard {record.partition}")
+            continue
+        for key, path in shard["paths"].items():
+            output = outputs.get(f"{name}/{path.rpartition('/')[2]}")
+            if output is None or (output.bytes, output.sha256) != (
+                shard["bytes"][key],
+                shard["sha256"][key],
+            ):
+                yield Violation("inventory", MANIFEST, f"{path} is not what its record says")
+        for key in ("rows", "tokens"):
+            if shard[key] != record.counts[f"{name}_{key}"]:
+                yield Violation("inventory", MANIFEST, f"{key} of {name} shard {record.partition}")
+    for number in listed:
+        yield Violation("inventory", MANIFEST, f"{name} lists shard {number}, which has no record")
+
+
+def _disjoint(root: Path, numbers: list[str]) -> Iterator[Violation]:
+    """One cut through the synth_id hash divides train from valid in all shards together."""
+    import pyarrow.parquet as pq
+
+    highest_valid, lowest_train = -1, 1 << 64
+    for number in numbers:
+        with pq.ParquetFile(root / trace.path(number), pre_buffer=False) as parquet:
+            columns = ["split", "synth_id"]
+            for batch in parquet.iter_batches(1 << 14, columns=columns, use_threads=False):
+                names = batch.column("split").to_pylist()
+                ids = batch.column("synth_id").to_pylist()
+                for name, synth_id in zip(names, ids, strict=True):
+                    value = split.value(synth_id)
+                    if name == "valid":
+                        highest_valid = max(highest_valid, value)
+                    else:
+                        lowest_train = min(lowest_train, value)
+        if highest_valid >= lowest_train:
+            yield Violation(
+                "disjoint splits",
+                trace.path(number),
+                "no cut in the synth_id hash divides train from valid over the shards",
+            )
+            return

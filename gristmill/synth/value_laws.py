@@ -1,0 +1,109 @@
+"""What must hold of the values of a shard: vocabulary, Harmony's grammar, mask and span.
+
+Source: spec synth_kd, sections 4, 5 and 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.contract import Violation
+from gristmill.synth import control
+from gristmill.synth.indexed import Indexed
+
+_CHUNK: Final = 1 << 20
+
+# Which control token may come next after which, ordinary tokens aside. Bodies
+# lie between <|message|> and a terminator, so a control id in a body breaks this.
+_NEXT: Final = {
+    control.START: {control.CHANNEL, control.CONSTRAIN, control.MESSAGE},
+    control.CHANNEL: {control.CONSTRAIN, control.MESSAGE},
+    control.CONSTRAIN: {control.MESSAGE},
+    control.MESSAGE: {control.END, control.CALL, control.RETURN},
+    control.END: {control.START, control.ENDOFTEXT},
+    control.CALL: {control.START, control.ENDOFTEXT},
+    control.RETURN: {control.ENDOFTEXT},
+    control.ENDOFTEXT: {control.START},
+}
+# After these the next token is a control token itself.
+_CLOSING: Final = {control.END, control.CALL, control.RETURN, control.ENDOFTEXT}
+
+
+def _tables() -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    size = control.PADDED_VOCABULARY - control.BODY_LIMIT
+    follows = np.zeros((size, size), dtype=np.bool_)
+    closing = np.zeros(size, dtype=np.bool_)
+    for before, allowed in _NEXT.items():
+        for after in allowed:
+            follows[before - control.BODY_LIMIT, after - control.BODY_LIMIT] = True
+    closing[[token - control.BODY_LIMIT for token in _CLOSING]] = True
+    return follows, closing
+
+
+def check(where: str, three: Mapping[str, Indexed]) -> Iterator[Violation]:
+    """Yield each broken law once, with the first token that breaks it.
+
+    three: tokens, lossmask and span, of equal boundaries and right dtypes.
+    """
+    tokens, mask, span = (three[name] for name in ("tokens", "lossmask", "span"))
+    follows, closing = _tables()
+    told: set[str] = set()
+    first = 0
+    while first < len(tokens):
+        # Whole documents, about a million tokens at a time.
+        limit = int(tokens.offsets[first]) + _CHUNK
+        last = max(int(np.searchsorted(tokens.offsets, limit, side="right")) - 1, first + 1)
+        begin, stop = int(tokens.offsets[first]), int(tokens.offsets[last])
+        broken = _broken(
+            tokens.load(begin, stop),
+            mask.load(begin, stop),
+            span.load(begin, stop),
+            tokens.offsets[first + 1 : last + 1] - 1 - begin,
+            follows,
+            closing,
+        )
+        for law, places in broken.items():
+            if law in told or not len(places):
+                continue
+            told.add(law)
+            place = begin + int(places[0])
+            document = int(np.searchsorted(tokens.offsets, place, side="right")) - 1
+            yield Violation(
+                law,
+                f"{where}: document {document}, token {place - int(tokens.offsets[document])}",
+                f"id {int(tokens.values[place])}, mask {int(mask.values[place])}, "
+                f"span {int(span.values[place])}",
+            )
+        first = last
+
+
+def _broken(
+    ids: npt.NDArray[np.int32],
+    mask: npt.NDArray[np.uint8],
+    span: npt.NDArray[np.uint8],
+    ends: npt.NDArray[np.int64],
+    follows: npt.NDArray[np.bool_],
+    closing: npt.NDArray[np.bool_],
+) -> dict[str, npt.NDArray[np.int64]]:
+    """Law -> where it is broken, in whole documents whose last tokens stand at `ends`."""
+    outside = np.flatnonzero((ids < 0) | (ids >= control.PADDED_VOCABULARY))
+    broken = {
+        "tokens in the vocabulary": outside,
+        "EOD at the end": ends[ids[ends] != control.ENDOFTEXT],
+        "mask is span not 0": np.flatnonzero((span > control.FINAL) | (mask != (span != 0))),
+        # A label stands one place before its token: that of the EOD, and none at the end.
+        "EOD masked": np.concatenate([ends[mask[ends] != 0], (ends - 1)[mask[ends - 1] != 0]]),
+    }
+    if not len(outside):
+        places = np.flatnonzero(ids >= control.BODY_LIMIT)
+        codes = ids[places] - control.BODY_LIMIT
+        # What stands before the first document counts as the end of another.
+        before = np.concatenate([[control.ENDOFTEXT - control.BODY_LIMIT], codes[:-1]])
+        gaps = np.diff(places, prepend=-1)
+        wrong = ~follows[before, codes] | (closing[before] & (gaps != 1))
+        broken["no control ids in bodies"] = places[wrong]
+    return broken

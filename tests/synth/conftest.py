@@ -1,0 +1,63 @@
+"""What the SYNTH tests share: a vocabulary, the real data, a dataset of our own."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gristmill import tokenizers
+from gristmill.samples.synth import write_drop
+from gristmill.synth.harmony import HarmonyConfig, to_harmony
+
+_CHECKOUT = Path(__file__).resolve().parent.parent.parent
+_REAL = Path(os.environ.get("GRISTMILL_REAL_DATA", _CHECKOUT.parent / "shared" / "data"))
+
+
+@pytest.fixture(scope="session")
+def vocabulary(vocabulary_root: Path) -> Path:
+    return tokenizers.find(tokenizers.O200K, vocabulary_root)
+
+
+@pytest.fixture(scope="session")
+def real() -> Path:
+    folder = _REAL / "synth"
+    if not folder.is_dir():
+        pytest.skip(f"no real SYNTH data at {folder} (GRISTMILL_REAL_DATA)")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def raw_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Ten raw files of 60 rows: with four shards the first two take three files."""
+    return write_drop(tmp_path_factory.mktemp("drop"), files=10)
+
+
+@pytest.fixture(scope="session")
+def harmony(tmp_path_factory: pytest.TempPathFactory, raw_files: list[Path]) -> Path:
+    """Shard 00 of the sample drop, in small row groups."""
+    out = tmp_path_factory.mktemp("harmony") / "00"
+    to_harmony(raw_files, out, 0, HarmonyConfig(rows_per_group=20))
+    return out / "synth_harmony_shard_00.parquet"
+
+
+@pytest.fixture
+def write_rows(tmp_path: Path) -> Callable[..., Path]:
+    """Write a Harmony shard of given (synth_id, messages_json) rows."""
+
+    def write(rows: list[tuple[Any, Any]], row_group_size: int = 1000) -> Path:
+        ids, messages = zip(*rows, strict=True) if rows else ((), ())
+        table = pa.table(
+            {
+                "messages_json": pa.array(messages, pa.string()),
+                "synth_id": pa.array(ids, pa.string()),
+            }
+        )
+        path = tmp_path / "synth_harmony_shard_07.parquet"
+        pq.write_table(table, path, row_group_size=row_group_size)
+        return path
+
+    return write

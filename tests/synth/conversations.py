@@ -1,0 +1,31 @@
+"""Conversations for the tests, and the datasets' files as they stand on disk."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+
+def message(role: str, text: str, **more: Any) -> dict[str, Any]:
+    return {"role": role, "content": [{"type": "text", "text": text}]} | more
+
+
+def plain(query: str, reasoning: str, answer: str) -> list[dict[str, Any]]:
+    return [
+        message("user", query),
+        message("assistant", reasoning, channel="analysis"),
+        message("assistant", answer, channel="final"),
+    ]
+
+
+def as_json(messages: list[Any]) -> str:
+    return json.dumps({"messages": messages})
+
+
+def hashes(root: Path) -> dict[str, str]:
+    """sha256 of every file below `root` by relative path."""
+    return {
+        path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }

@@ -1,0 +1,267 @@
+"""The builder of a shard: splits, caps, bad rows, workers, kills."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.parts import PartStore
+from gristmill.synth import indexed, kd, laws, split, trace
+from gristmill.synth.kd import KDConfig, build_kd_shard, shard_number
+from tests.synth.conversations import as_json, hashes, message, plain
+
+Write = Callable[..., Path]
+GOOD = as_json(plain("a question", "some thought", "an answer"))
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kd, "_PART_ROWS", 20)
+
+
+def test_documents_keep_their_order_and_split(
+    harmony: Path, vocabulary: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    summary = build_kd_shard(harmony, out, KDConfig(vocabulary, 0.3))
+    ids = pq.read_table(harmony)["synth_id"].to_pylist()
+    limit = split.threshold(0.3)
+    expected = {
+        "train": [i for i in ids if not split.is_valid(i, limit)],
+        "valid": [i for i in ids if split.is_valid(i, limit)],
+    }
+    assert (summary.train_rows, summary.valid_rows) == tuple(map(len, expected.values()))
+    assert min(map(len, expected.values())) > 10
+    for name, members in expected.items():
+        assert len(indexed.read(out / name / "shard_00_tokens")) == len(members)
+        for document in (0, len(members) // 2, len(members) - 1):
+            origin = trace.origin(out, "00", name, document)
+            assert origin.synth_id == members[document]
+            assert ids[origin.row - 1] == origin.synth_id
+            tokens = indexed.read(out / name / "shard_00_tokens")[document]
+            assert [tokens[begin] for begin, _ in trace.message_bounds(origin)] == [200006] * 5
+            assert tokens[origin.offsets[-1]] == 199999
+    assert list(laws.kd_laws(out, None, 0.3)) == []
+    assert sum(summary.spans.values()) == summary.train_tokens + summary.valid_tokens
+    assert sum(summary.languages.values()) == len(ids)
+    assert summary.control_texts > 0
+    assert set(hashes(out)) == set(summary.files)
+    with pytest.raises(BadInput, match="no document 9999 in train of shard 00"):
+        trace.origin(out, "00", "train", 9999)
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_the_bytes_do_not_depend_on_workers_or_parts(
+    harmony: Path, vocabulary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digests = {}
+    for workers in (0, 2, 3):
+        out = tmp_path / str(workers)
+        summary = build_kd_shard(harmony, out, KDConfig(vocabulary, 0.2, workers=workers))
+        digests[workers] = (hashes(out), summary)
+    monkeypatch.setattr(kd, "_PART_ROWS", 4096)
+    summary = build_kd_shard(harmony, tmp_path / "one", KDConfig(vocabulary, 0.2))
+    digests[1] = (hashes(tmp_path / "one"), summary)
+    assert all(found == digests[0] for found in digests.values())
+
+
+@pytest.mark.parametrize("fraction", [0, 1])
+def test_a_split_without_documents_has_no_files(
+    harmony: Path, vocabulary: Path, tmp_path: Path, fraction: float
+) -> None:
+    build_kd_shard(harmony, tmp_path / "out", KDConfig(vocabulary, fraction))
+    there, absent = ("valid", "train") if fraction else ("train", "valid")
+    assert not (tmp_path / "out" / absent).exists()
+    assert len(list((tmp_path / "out" / there).iterdir())) == 6
+    assert list(laws.kd_laws(tmp_path / "out", "00", fraction)) == []
+
+
+def test_a_shard_without_rows_has_only_its_trace(
+    write_rows: Write, vocabulary: Path, tmp_path: Path
+) -> None:
+    summary = build_kd_shard(write_rows([]), tmp_path / "out", KDConfig(vocabulary))
+    assert list(hashes(tmp_path / "out")) == ["trace/trace_07.parquet"]
+    assert (summary.train_rows, summary.valid_rows) == (0, 0)
+    assert list(laws.kd_laws(tmp_path / "out", "07", 0.001)) == []
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("rows", [0, 1, 20, 21, 39, 10_000])
+def test_a_cap_on_rows_takes_the_first_rows(
+    harmony: Path, vocabulary: Path, tmp_path: Path, rows: int
+) -> None:
+    config = KDConfig(vocabulary, 0.2, max_rows=rows, workers=4)
+    summary = build_kd_shard(harmony, tmp_path / "out", config)
+    there = pq.ParquetFile(harmony).metadata.num_rows
+    assert summary.train_rows + summary.valid_rows == min(rows, there)
+    table = pq.read_table(tmp_path / "out" / trace.path("00"))
+    assert sorted(table["row"].to_pylist()) == list(range(1, min(rows, there) + 1))
+    assert list(laws.kd_laws(tmp_path / "out", "00")) == []
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("cap", [0, 1, 5000])
+def test_a_cap_on_tokens_stops_before_the_row_after_it(
+    harmony: Path, vocabulary: Path, tmp_path: Path, cap: int
+) -> None:
+    build_kd_shard(harmony, tmp_path / "all", KDConfig(vocabulary, 0.0))
+    lengths = indexed.read(tmp_path / "all/train/shard_00_tokens").lengths
+    before = np.concatenate([[0], np.cumsum(lengths)])[:-1]
+    summary = build_kd_shard(harmony, tmp_path / "out", KDConfig(vocabulary, 0.0, max_tokens=cap))
+    assert summary.train_rows == int((before < cap).sum())
+
+
+def test_a_bad_row_behind_the_cap_is_never_met(
+    write_rows: Write, vocabulary: Path, tmp_path: Path
+) -> None:
+    shard = write_rows([("a", GOOD), ("b", GOOD), ("c", "{")])
+    summary = build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary, max_rows=2))
+    assert summary.train_rows + summary.valid_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("synth_id", "text", "rule"),
+    [
+        ("bad", "{", "JSONDecodeError"),
+        ("bad", as_json([message("tool", "x")]), "Unsupported role: tool"),
+        ("bad", None, "Missing synth_id or messages_json in input row."),
+        (None, GOOD, "Missing synth_id or messages_json in input row."),
+    ],
+)
+def test_the_first_bad_row_fails_the_build(
+    write_rows: Write, vocabulary: Path, tmp_path: Path, synth_id: str, text: str, rule: str
+) -> None:
+    shard = write_rows([("a", GOOD), (synth_id, text)])
+    with pytest.raises(BadInput) as caught:
+        build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary))
+    assert (caught.value.file, caught.value.row) == (str(shard), 2)
+    assert rule in caught.value.rule
+    assert f"synth_id {synth_id!r}" in caught.value.rule
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_bad_rows_are_set_aside_within_their_bound(
+    write_rows: Write, vocabulary: Path, tmp_path: Path, workers: int
+) -> None:
+    rows = [(f"id{n}", "{" if n in (3, 25) else GOOD) for n in range(50)]
+    shard = write_rows(rows, row_group_size=10)
+    config = KDConfig(vocabulary, 0.5, bad_rows=2, workers=workers)
+    summary = build_kd_shard(shard, tmp_path / "out", config)
+    assert summary.bad_rows == 2
+    assert summary.train_rows + summary.valid_rows == 48
+    lines = (tmp_path / "out/quarantine/quarantine_07.jsonl").read_text().splitlines()
+    assert [(json.loads(x)["row"], json.loads(x)["synth_id"]) for x in lines] == [
+        (4, "id3"),
+        (26, "id25"),
+    ]
+    assert list(laws.kd_laws(tmp_path / "out", "07")) == []
+    with pytest.raises(BadInput, match="synth_id 'id25'"):
+        config = KDConfig(vocabulary, 0.5, bad_rows=1, workers=workers)
+        build_kd_shard(shard, tmp_path / "bounded", config)
+
+
+_CHILD = """
+import os, signal, sys
+from pathlib import Path
+from gristmill.parts import PartStore
+from gristmill.synth import kd
+
+def main():
+    shard, out, parts, vocabulary, stop, workers = sys.argv[1:]
+    kd._PART_ROWS = 20
+    plain_add = kd._Joiner.add
+    def add(self, part, *rest):
+        if part.name.startswith(f"rows_{int(stop):06d}"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        plain_add(self, part, *rest)
+    kd._Joiner.add = add
+    config = kd.KDConfig(Path(vocabulary), 0.2, workers=int(workers))
+    kd.build_kd_shard(Path(shard), Path(out), config, PartStore(Path(parts)))
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize(("stop", "workers"), [(3, 1), (4, 2)])
+def test_a_killed_build_goes_on_from_its_finished_parts(
+    harmony: Path, vocabulary: Path, tmp_path: Path, stop: int, workers: int
+) -> None:
+    script, folder = tmp_path / "child.py", tmp_path / "parts"
+    script.write_text(_CHILD)
+    folder.mkdir()
+    arguments = [harmony, tmp_path / "killed", folder, vocabulary, stop, workers]
+    done = subprocess.run(
+        [sys.executable, str(script), *map(str, arguments)],
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL
+    time.sleep(0.2)  # the kernel ends the workers
+    parts = PartStore(folder)
+    kept = {path.name: path.stat().st_ino for path in folder.glob("*.part")}
+    assert len(kept) > stop
+    config = KDConfig(vocabulary, 0.2, workers=workers)
+    resumed = build_kd_shard(harmony, tmp_path / "resumed", config, parts)
+    assert {name: (folder / name).stat().st_ino for name in kept} == kept
+    fresh = build_kd_shard(harmony, tmp_path / "fresh", config)
+    assert (hashes(tmp_path / "resumed"), resumed) == (hashes(tmp_path / "fresh"), fresh)
+
+
+def test_a_damaged_part_is_made_again(harmony: Path, vocabulary: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    config = KDConfig(vocabulary, 0.2)
+    build_kd_shard(harmony, tmp_path / "first", config, PartStore(folder))
+    (part,) = folder.glob("*.part")
+    data = bytearray(part.read_bytes())
+    data[-1] ^= 1
+    part.write_bytes(data)
+    build_kd_shard(harmony, tmp_path / "second", config, PartStore(folder))
+    assert hashes(tmp_path / "first") == hashes(tmp_path / "second")
+
+
+def test_shard_numbers() -> None:
+    assert shard_number(Path("synth_harmony_shard_3.parquet")) == "03"
+    with pytest.raises(BadInput, match="shard_<number>"):
+        shard_number(Path("part-0.parquet"))
+
+
+def test_a_file_that_is_no_shard_is_named(vocabulary: Path, tmp_path: Path) -> None:
+    path = tmp_path / "shard_00.parquet"
+    path.write_bytes(b"PAR1 and no more")
+    with pytest.raises(BadInput, match="not a readable Parquet"):
+        build_kd_shard(path, tmp_path / "out", KDConfig(vocabulary))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"valid_fraction": 1.5}, {"valid_fraction": -0.1}, {"bad_rows": -1}, {"workers": -1}]
+)
+def test_configs_are_checked(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        KDConfig(Path("v"), **wrong)  # type: ignore[arg-type]
+
+
+def test_the_split_rule() -> None:
+    """Values of spec synth_kd, section 6."""
+    assert split.threshold(0.1) == 1844674407370955161
+    assert split.threshold(0.001) == 18446744073709551
+    assert (split.threshold(0), split.threshold(1)) == (0, 1 << 64)
+    for synth_id, share in (
+        ("memorization_german_10_150696", 0.356852),
+        ("memorization_94_6343", 0.523066),
+        ("memorization_82_52457", 0.297650),
+        ("synth_math_29_2664", 0.466051),
+    ):
+        assert split.value(synth_id) / 2**64 == pytest.approx(share, abs=1e-6)

@@ -1,0 +1,186 @@
+"""Every law holds of what is built, and notices what breaks it."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gristmill.synth import indexed, laws, trace, value_laws
+from gristmill.synth.kd import KDConfig, build_kd_shard
+
+
+@pytest.fixture(scope="module")
+def whole(harmony: Path, vocabulary: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("laws") / "kd"
+    build_kd_shard(harmony, out, KDConfig(vocabulary, 0.3))
+    return out
+
+
+@pytest.fixture
+def broken(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "kd"))
+
+
+def poke(path: Path, dtype: str, place: int, value: int) -> None:
+    values = np.fromfile(path, dtype=dtype)
+    values[place] = value
+    path.write_bytes(values.tobytes())
+
+
+def names(root: Path, fraction: float | None = 0.3) -> set[str]:
+    return {violation.law for violation in laws.kd_laws(root, "00", fraction)}
+
+
+def first(root: Path) -> indexed.Indexed:
+    return indexed.read(root / "train/shard_00_tokens")
+
+
+def test_a_whole_shard_breaks_nothing(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert names(whole) == set()
+    assert list(laws.kd_laws(whole)) == []
+    monkeypatch.setattr(value_laws, "_CHUNK", 500)
+    assert names(whole) == set()
+
+
+@pytest.mark.parametrize(
+    ("place", "token", "law"),
+    [
+        (5, 201_088, "tokens in the vocabulary"),
+        (5, -1, "tokens in the vocabulary"),
+        (-1, 5, "EOD at the end"),
+        (5, 200_007, "no control ids in bodies"),
+        (5, 200_050, "no control ids in bodies"),
+        (5, 199_999, "no control ids in bodies"),
+        (5, 200_006, "no control ids in bodies"),
+        (0, 5, "no control ids in bodies"),
+    ],
+)
+@pytest.mark.parametrize("chunk", [400, 1 << 20])
+def test_a_wrong_token_is_noticed(
+    broken: Path, place: int, token: int, law: str, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(value_laws, "_CHUNK", chunk)
+    end = int(first(broken).offsets[8])
+    where = end - 1 if place < 0 else int(first(broken).offsets[7]) + place
+    poke(broken / "train/shard_00_tokens.bin", "<i4", where, token)
+    found = [v for v in laws.kd_laws(broken, "00") if v.law == law]
+    assert len(found) == 1
+    assert found[0].where.startswith("train/shard_00_tokens: document 7, token ")
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value", "law"),
+    [
+        ("lossmask", 3, 1, "mask is span not 0"),
+        ("span", 3, 2, "mask is span not 0"),
+        ("span", 3, 3, "mask is span not 0"),
+        ("lossmask", -1, 1, "EOD masked"),
+        ("lossmask", -2, 1, "EOD masked"),
+    ],
+)
+def test_a_wrong_mask_or_span_is_noticed(
+    broken: Path, name: str, place: int, value: int, law: str
+) -> None:
+    where = place if place >= 0 else int(first(broken).offsets[4]) + place
+    poke(broken / f"train/shard_00_{name}.bin", "u1", where, value)
+    assert law in names(broken)
+
+
+def test_other_boundaries_are_noticed(broken: Path) -> None:
+    path = broken / "train/shard_00_span"
+    lengths = first(broken).lengths.copy()
+    lengths[:2] += [1, -1]
+    values = np.fromfile(path.with_suffix(".bin"), dtype="u1")
+    path.with_suffix(".bin").unlink()
+    path.with_suffix(".idx").unlink()
+    with indexed.IndexedWriter(path, "u1") as writer:
+        writer.add(values, lengths)
+    assert names(broken) == {"equal boundaries"}
+
+
+def test_a_wrong_dtype_is_noticed(broken: Path) -> None:
+    path = broken / "train/shard_00_span"
+    values = np.fromfile(path.with_suffix(".bin"), dtype="u1").astype("<i4")
+    path.with_suffix(".bin").unlink()
+    path.with_suffix(".idx").unlink()
+    with indexed.IndexedWriter(path, "<i4") as writer:
+        writer.add(values, first(broken).lengths)
+    assert names(broken) == {"dtypes"}
+
+
+@pytest.mark.parametrize(
+    ("path", "law"),
+    [
+        ("train/shard_00_tokens.idx", "empty split"),
+        ("train/shard_00_span.bin", "readable"),
+        ("trace/trace_00.parquet", "trace"),
+    ],
+)
+def test_a_missing_file_is_noticed(broken: Path, path: str, law: str) -> None:
+    (broken / path).unlink()
+    assert law in names(broken)
+
+
+def test_a_shard_that_is_not_there_is_noticed(tmp_path: Path) -> None:
+    assert names(tmp_path, None) == {"trace"}
+    assert [v.law for v in laws.kd_laws(tmp_path)] == ["shards"]
+
+
+Change = Callable[[dict[str, list]], None]
+
+
+def test_another_fraction_is_noticed(whole: Path) -> None:
+    assert names(whole, 0.01) == {"split rule", "split share"}
+
+
+def swap_ids(table: dict[str, list]) -> None:
+    """Give one valid document the id of a train one."""
+    at = {split: table["split"].index(split) for split in ("train", "valid")}
+    table["synth_id"][at["valid"]] = table["synth_id"][at["train"]]
+
+
+def lose_a_row(table: dict[str, list]) -> None:
+    for column in table.values():
+        column.pop()
+
+
+def move_a_message(table: dict[str, list]) -> None:
+    table["offsets"][3] = [x + (i == 2) for i, x in enumerate(table["offsets"][3])]
+
+
+def move_the_end(table: dict[str, list]) -> None:
+    table["offsets"][3] = [*table["offsets"][3][:-1], table["offsets"][3][-1] - 1]
+
+
+def renumber(table: dict[str, list]) -> None:
+    table["document"][0] += 1
+
+
+@pytest.mark.parametrize(
+    ("change", "law"),
+    [
+        (swap_ids, "disjoint splits"),
+        (lose_a_row, "trace"),
+        (move_a_message, "trace"),
+        (move_the_end, "trace"),
+        (renumber, "trace"),
+    ],
+)
+def test_a_wrong_trace_is_noticed(broken: Path, change: Change, law: str) -> None:
+    path = broken / trace.path("00")
+    table = pq.read_table(path).to_pydict()
+    change(table)
+    pq.write_table(pa.table(table, schema=trace.schema()), path)
+    assert law in names(broken)
+
+
+def test_harmony_laws(harmony: Path, tmp_path: Path) -> None:
+    assert list(laws.harmony_laws(harmony.parent, "00")) == []
+    assert [v.law for v in laws.harmony_laws(harmony.parent, "01")] == ["shards"]
+    wrong = pa.table({"messages_json": pa.array([1]), "synth_id": pa.array([None], pa.string())})
+    pq.write_table(wrong, tmp_path / "synth_harmony_shard_00.parquet")
+    assert [v.law for v in laws.harmony_laws(tmp_path)] == ["columns", "no nulls"]
