@@ -15,6 +15,9 @@ from gristmill.contract import BadInput
 Config = TypeVar("Config")
 
 
+_TOLD = "What is left out here is taken from gristmill.toml, else from the default that is named."
+
+
 def launchpad(
     config: type[Any],
     base: type[Any] = dg.Config,
