@@ -39,6 +39,16 @@ _UNFINISHED = [
     dg.DagsterRunStatus.CANCELING,
 ]
 
+# Which partitions of a wing's assets `--all` takes, where not all that are known.
+AT_HAND = {
+    key: wing.at_hand
+    for wing in definitions.WINGS
+    if hasattr(wing, "at_hand")
+    for asset in wing.ASSETS
+    if isinstance(asset, dg.AssetsDefinition)
+    for key in asset.keys
+}
+
 # Only errors of a run belong between the lines of this command; the UI has the rest.
 _QUIET = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
 
@@ -112,7 +122,7 @@ def materialize(
     lake, started = Lake(), time.monotonic()
     with open_instance() as instance:
         refused = {inbox.family: list(register(instance, lake, inbox)) for inbox in INBOXES}
-        graph = Graph(instance)
+        graph = Graph(instance, lake)
         chosen = graph.select(selection)
         for asset in chosen:
             graph.keys(asset, partitions)  # a name that is not there is told before work starts
@@ -123,12 +133,12 @@ def materialize(
                 # What was built may be what its drops were waiting for: a pool its packs.
                 refused[inbox.family] = list(register(instance, lake, inbox))
         fed = [inbox for inbox in INBOXES if any(target.key in chosen for target in inbox.targets)]
-        hungry = not any(instance.get_dynamic_partitions(inbox.partitions_name) for inbox in fed)
+        hungry = not any(graph.keys(asset.key, ()) for inbox in fed for asset in inbox.targets)
     if outcomes:
         show(outcomes, time.monotonic() - started, started_in)
     for line in (line for lines in refused.values() for line in lines):
         say(f"[yellow]refused[/] {escape(line)}")
-    if fed and hungry:
+    if fed and hungry and not partitions:
         inboxes = " or ".join(str(lake.inbox(inbox.family)) for inbox in fed)
         say(
             f"no drop is at hand: copy one into {escape(inboxes)}, or let "
@@ -149,9 +159,8 @@ def _not_begun(assets: Sequence[dg.AssetKey]) -> list[Inbox]:
 def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> Iterator[str]:
     """Make the drops at hand known to the instance; yields what is refused and why."""
     found = at_hand(lake.inbox(inbox.family), inbox.refuse, inbox.shape)
-    known = set(instance.get_dynamic_partitions(inbox.partitions_name))
-    new = [arrival.key for arrival in found.arrivals if arrival.key not in known]
-    instance.add_dynamic_partitions(inbox.partitions_name, new)
+    if new := inbox.new_keys(instance, found.arrivals):
+        instance.add_dynamic_partitions(str(inbox.dynamic), new)
     for arrival in found.arrivals:
         wanted = dg.AssetRecordsFilter(inbox.raw_drop, asset_partitions=[arrival.key])
         last = instance.fetch_materializations(wanted, limit=1).records
@@ -166,8 +175,9 @@ def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> Iterator
 class Graph:
     """The project's assets, to be run in this process against an instance."""
 
-    def __init__(self, instance: dg.DagsterInstance) -> None:
+    def __init__(self, instance: dg.DagsterInstance, lake: Lake) -> None:
         self._instance = instance
+        self._lake = lake
         defs = definitions.build_defs()
         self._job = defs.resolve_implicit_global_asset_job_def()
         self._graph = defs.resolve_asset_graph()
@@ -196,7 +206,10 @@ class Graph:
         }
 
     def keys(self, asset: dg.AssetKey, wanted: Sequence[str]) -> list[str | None]:
-        """The partitions to build: those wanted, else all; [None] for an asset without any."""
+        """The partitions to build: those wanted, else those at hand; [None] where there are none.
+
+        At hand are all that are known, unless the asset's wing says which.
+        """
         definition = self._graph.get(asset).partitions_def
         if definition is None:
             if wanted:
@@ -206,8 +219,11 @@ class Graph:
         if unknown := sorted(set(wanted) - set(known)):
             raise click.UsageError(
                 f"{asset.to_user_string()} has no partition {unknown[0]!r}; there are: "
-                f"{', '.join(known) or 'none'}"
+                f"{_listed(known)}"
             )
+        if not wanted and asset in AT_HAND:
+            wanted = sorted(AT_HAND[asset](self._lake))
+            return [key for key in known if key in wanted]
         return [key for key in known if not wanted or key in wanted]
 
     def materialize(self, asset: dg.AssetKey, keys: Sequence[str | None]) -> Iterator[Outcome]:
@@ -226,8 +242,18 @@ class Graph:
             yield _outcome(asset.to_user_string(), key or "", result)
 
 
+def _listed(known: Sequence[str]) -> str:
+    """Partition keys for an error: of many the first and the last."""
+    if len(known) > 40:
+        return f"{', '.join(known[:2])} … {', '.join(known[-2:])}"
+    return ", ".join(known) or "none"
+
+
 def _outcome(asset: str, partition: str, result: dg.ExecuteInProcessResult) -> Outcome:
     events = result.get_asset_materialization_events()
+    if result.success and not events and (observed := result.get_asset_observation_events()):
+        reason = observed[-1].asset_observation_data.asset_observation.metadata["reason"].value
+        return Outcome(asset, partition, "not built", reason=str(reason))
     if not result.success or not events:
         failures = [event.step_failure_data for event in result.get_step_failure_events()]
         error = failures[0].user_failure_data or failures[0].error if failures else None
@@ -272,9 +298,11 @@ def show(outcomes: Sequence[Outcome], seconds: float, started_in: Path) -> None:
     console.print(table)
     for item in outcomes:
         if item.reason:
-            say(f"[red]failed[/] {item.asset} {escape(item.partition)}: {escape(item.reason)}")
+            colour = "red" if item.status == "failed" else "yellow"
+            told = f"{item.asset} {escape(item.partition)}: {escape(item.reason)}"
+            say(f"[{colour}]{item.status}[/] {told}")
     built = sum(item.status == "built" for item in outcomes)
-    if all(item.status == "unchanged" for item in outcomes):
+    if all(item.status in ("unchanged", "not built") for item in outcomes):
         say(f"nothing needed doing ({len(outcomes)} artifacts, {seconds:.1f} s)")
     else:
         say(f"{built} built in {seconds:.1f} s; `make ui` shows them")
@@ -326,17 +354,19 @@ def retire(key: str, dry_run: bool, artifacts: bool) -> None:
     lake = Lake()
     with open_instance() as instance:
         inboxes = [
-            inbox for inbox in INBOXES if instance.has_dynamic_partition(inbox.partitions_name, key)
+            inbox
+            for inbox in INBOXES
+            if inbox.dynamic and instance.has_dynamic_partition(inbox.dynamic, key)
         ]
         if not inboxes:
             raise click.UsageError(f"no dynamic partition is called {key!r}")
         for inbox in inboxes:
             if (drop := _drop_of(lake, inbox, key)) is not None and drop.exists():
                 raise click.UsageError(f"{drop} is still there: move the drop away first")
-            say(f"{inbox.partitions_name}: forget {escape(key)}")
+            say(f"{inbox.dynamic}: forget {escape(key)}")
             if not dry_run:
-                instance.delete_dynamic_partition(inbox.partitions_name, key)
-            made = Graph(instance).partitioned_by(inbox.partitions)
+                instance.delete_dynamic_partition(str(inbox.dynamic), key)
+            made = Graph(instance, lake).partitioned_by(inbox.partitions)
             for folder in built_from(lake, made, key):
                 say(f"{'delete' if artifacts else 'stays'}: {escape(str(folder))}")
                 if artifacts and not dry_run:
@@ -348,7 +378,7 @@ def _drop_of(lake: Lake, inbox: Inbox, key: str) -> Path | None:
     # The instance takes anything as a key, also `..` and `*`.
     if keys.refusal(key):
         return None
-    return lake.inbox(inbox.family) / (key + (inbox.shape.ending or ""))
+    return lake.inbox(inbox.family) / (key + "".join(inbox.shape.endings[:1]))
 
 
 def built_from(lake: Lake, assets: Collection[str], key: str) -> list[Path]:

@@ -13,6 +13,8 @@ import click
 
 from gristmill.contract import GristmillError
 
+_STEPS_OF_A_RUN = 6
+
 
 class _Group(click.Group):
     """Turns the library's errors into one line and exit status 1."""
@@ -68,10 +70,10 @@ def samples(root: Path) -> None:
 @main.command()
 @click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.argument("n", type=int, default=0)
-@click.option("--run", type=int, help="Show a step of this run, instead of row N.")
-@click.option("--step", type=int, help="The step_index within --run; 0 if not given.")
+@click.option("--run", type=int, help="Show this run from start to end, instead of row N.")
+@click.option("--step", type=int, help="Show only the step of --run that has this step_index.")
 def show(path: Path, n: int, run: int | None, step: int | None) -> None:
-    """Show sample N of the artifact at PATH, counted from 0: of a pack, the step in row N."""
+    """Show sample N of the artifact at PATH, from 0: of a pack or a pool, the step in row N."""
     if not ((path / "metadata.db").is_file() and (path / "valuation_types.json").is_file()):
         raise click.UsageError(
             f"{path} is no pack of 2048 steps: it has no metadata.db and valuation_types.json"
@@ -83,9 +85,14 @@ def show(path: Path, n: int, run: int | None, step: int | None) -> None:
     from gristmill.macroxue.lookup import Pack
     from gristmill.macroxue.picture import step_text
 
-    pack = Pack(path)
-    found = pack.step(n) if run is None else pack.find(run, step or 0)
-    Console().print(step_text(found))
+    pack, console = Pack(path), Console()
+    if run is None:
+        console.print(step_text(pack.step(n)))
+    elif step is not None:
+        console.print(step_text(pack.find(run, step)))
+    else:
+        for found in pack.run_steps(run, _STEPS_OF_A_RUN):
+            console.print(step_text(found))
 
 
 @main.command()

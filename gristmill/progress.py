@@ -80,7 +80,9 @@ class _Terminal(_Counting):
         from rich.progress import Progress as Bar
 
         columns = (TextColumn(what), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-        self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
+        console = Console(stderr=True)
+        # Into a file or a pipe the bar would only write an empty line.
+        self._bar = Bar(*columns, console=console, transient=True, disable=not console.is_terminal)
         self._task = self._bar.add_task(what, total=0)
 
     def show(self) -> None:

@@ -1,5 +1,6 @@
-"""What assets reach outside for: the data root, and later hubs and archives."""
+"""What assets reach outside for: the data root, archives, and later hubs."""
 
+from resources.elite import EliteArchive
 from resources.lake import Lake
 
-__all__ = ["Lake"]
+__all__ = ["EliteArchive", "Lake"]

@@ -1,9 +1,10 @@
 """The inboxes of all families: which drops start which assets."""
 
-from assets import macroxue, partitions
+from assets import chess, chess_drops, macroxue, partitions
+from gristmill.chess.months import month_in
 from gristmill.macroxue import drops
 from sensors.raw_drops import Inbox
-from sensors.settling import TOML
+from sensors.settling import TOML, Shape
 
 INBOXES = [
     Inbox(
@@ -20,5 +21,14 @@ INBOXES = [
         targets=[macroxue.pool],
         refuse=macroxue.pool_refusal,
         shape=TOML,
+    ),
+    Inbox(
+        family="chess",
+        raw_drop=chess.raw_drop.key,
+        partitions=partitions.chess_months,
+        targets=chess.MONTH,
+        job=chess.chess_month,
+        refuse=chess_drops.drop_refusal,
+        shape=Shape(chess_drops.ENDINGS, key_in=month_in),
     ),
 ]

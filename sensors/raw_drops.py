@@ -1,8 +1,9 @@
 """The sensor that starts work when a raw drop has landed, made once for every family."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 
@@ -10,6 +11,8 @@ from assets.versions import DATA_VERSION
 from resources import Lake
 from sensors.settling import FOLDER, Arrival, Look, Shape, State, look
 
+# What `dg.define_asset_job` makes.
+UnresolvedJob = Any
 Event = dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation
 
 MOST_REQUESTS = 20
@@ -23,20 +26,33 @@ class Inbox:
 
     raw_drop: the external asset that stands for the drops; an arrival is
         reported as its materialization, a refused folder as its observation.
+    partitions: where they are dynamic, an arrival adds its key.
     targets: the assets that a drop's run builds.
     refuse: why a settled drop cannot be built, or None.
+    job: the job of these assets that the runs are to be runs of, if there is one.
     """
 
     family: str
     raw_drop: dg.AssetKey
-    partitions: dg.DynamicPartitionsDefinition
+    partitions: dg.PartitionsDefinition[str]
     targets: Sequence[dg.AssetsDefinition]
     refuse: Callable[[Path], str | None]
     shape: Shape = FOLDER
+    job: UnresolvedJob | None = None
 
     @property
-    def partitions_name(self) -> str:
-        return self.partitions.name or self.family
+    def dynamic(self) -> str | None:
+        """The name of the dynamic partitions, None where the keys are known beforehand."""
+        if isinstance(self.partitions, dg.DynamicPartitionsDefinition):
+            return self.partitions.name
+        return None
+
+    def new_keys(self, instance: dg.DagsterInstance, arrivals: Iterable[Arrival]) -> list[str]:
+        """Keys of drops that the instance is to be told of."""
+        if self.dynamic is None:
+            return []
+        known = set(instance.get_dynamic_partitions(self.dynamic))
+        return [arrival.key for arrival in arrivals if arrival.key not in known]
 
 
 def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
@@ -45,7 +61,7 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
 
     @dg.sensor(
         name=f"{family}_drops",
-        target=list(inbox.targets),
+        target=inbox.job or list(inbox.targets),
         minimum_interval_seconds=INTERVAL_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=(
@@ -66,20 +82,23 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
         )
         for refusal in found.refusals:
             context.log.warning(f"{refusal.key}: refused: {refusal.reason}")
-        known = set(context.instance.get_dynamic_partitions(inbox.partitions_name))
-        new = [arrival.key for arrival in found.arrivals if arrival.key not in known]
+        new = inbox.new_keys(context.instance, found.arrivals)
         return dg.SensorResult(
             run_requests=[
                 dg.RunRequest(run_key=arrival.run_key, partition_key=arrival.key)
                 for arrival in found.arrivals
             ],
-            dynamic_partitions_requests=[inbox.partitions.build_add_request(new)] if new else [],
+            dynamic_partitions_requests=_additions(inbox, new),
             asset_events=_events(inbox.raw_drop, found),
             cursor=state.write(),
             skip_reason=None if found.arrivals else _nothing(found),
         )
 
     return watch
+
+
+def _additions(inbox: Inbox, keys: list[str]) -> list[dg.AddDynamicPartitionsRequest]:
+    return [dg.AddDynamicPartitionsRequest(inbox.dynamic, keys)] if inbox.dynamic and keys else []
 
 
 def arrival_events(

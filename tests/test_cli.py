@@ -1,15 +1,44 @@
 """The command line: what it shows, where it takes its data root from, how it fails."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from gristmill import tokenizers
+from gristmill.artifact import Attempt, Build, publish
 from gristmill.cli import main
+from gristmill.contract import Summary
 from gristmill.macroxue.lookup import Pack
 from gristmill.macroxue.packer import PackConfig, pack
+from gristmill.rawfiles import raw_inputs
 from gristmill.samples.macroxue import write_drop
+
+
+@dataclass(frozen=True)
+class Words:
+    """A config without fields."""
+
+
+def tiny(root: Path, source: Path) -> Build:
+    """An artifact of one file, made from one raw file."""
+
+    def make(attempt: Attempt) -> Summary:
+        attempt.out.mkdir()
+        (attempt.out / "words.txt").write_text(source.read_text())
+        return Summary(files={})
+
+    return Build(
+        root=root,
+        artifact="words/one",
+        asset="words",
+        partition="one",
+        code_version="1",
+        config=Words(),
+        inputs=raw_inputs(root, [source], "drops", "one", {}),
+        make=make,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +58,48 @@ def test_show_a_row_and_a_step_of_a_run(packed: Path) -> None:
     first = CliRunner().invoke(main, ["show", str(packed), "--run", "1"])
     assert "run 1 · step 0" in first.output
     assert f"row {Pack(packed).first_row(1)}" in first.output
+
+
+def test_show_a_run_from_start_to_end(packed: Path) -> None:
+    done = CliRunner().invoke(main, ["show", str(packed), "--run", "1"])
+    assert done.exit_code == 0, done.output
+    pack = Pack(packed)
+    shown = pack.run_steps(1, 6)
+    assert [shown[0].step_index, shown[-1].step_index] == [0, pack.runs[1].steps - 1]
+    for step in shown:
+        assert f"run 1 · step {step.step_index:,}" in done.output
+
+
+def test_verify_names_what_is_wrong_and_exits_1(tmp_path: Path) -> None:
+    source = tmp_path / "drops/words.txt"
+    source.parent.mkdir()
+    source.write_text("grist")
+    publish(tiny(tmp_path, source))
+    done = CliRunner().invoke(main, ["verify", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert "1 artifacts are as their records say" in done.output
+    source.write_text("chaff")
+    (tmp_path / "words/one/words.txt").write_text("GRIST")
+    done = CliRunner().invoke(main, ["verify", str(tmp_path)])
+    assert done.exit_code == 1
+    lines = done.output.splitlines()
+    assert any("drops/words.txt: input: sha256" in line for line in lines)
+    assert any("words/one/words.txt: output: sha256" in line for line in lines)
+    done = CliRunner().invoke(main, ["verify", "--no-inputs", str(tmp_path)])
+    assert len(done.output.splitlines()) == 1
+    done = CliRunner().invoke(main, ["verify", str(tmp_path / "drops")])
+    assert done.exit_code == 1
+    assert "no artifact with a provenance record" in done.output
+
+
+def test_trace_names_the_raw_files_of_a_run(packed: Path) -> None:
+    done = CliRunner().invoke(main, ["trace", str(packed), "1"])
+    assert done.exit_code == 0, done.output
+    assert "run_id: 1\n" in done.output
+    assert "steps_sha256: " in done.output
+    missing = CliRunner().invoke(main, ["trace", str(packed), "999"])
+    assert missing.exit_code == 2
+    assert "has no run 999" in missing.output
 
 
 def test_errors_are_one_line_and_exit_1(packed: Path) -> None:
@@ -52,7 +123,7 @@ def test_samples_are_written_once(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["samples", str(tmp_path)])
     assert result.exit_code == 0
     folders = [Path(line) for line in result.output.splitlines()]
-    assert all(folder.is_dir() and tmp_path in folder.parents for folder in folders)
+    assert all(folder.exists() and tmp_path in folder.parents for folder in folders)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     assert CliRunner().invoke(main, ["samples", str(tmp_path)]).output == result.output
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before

@@ -12,12 +12,14 @@ from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.macroxue.game import legal_moves
 from gristmill.macroxue.metadata import Run, read_runs
 from gristmill.macroxue.rows import Rows, decode_boards
 from gristmill.macroxue.shards import open_steps, step_files
+from gristmill.macroxue.true_ranks import TrueRanks, true_ranks
 from gristmill.macroxue.valuation_types import read_valuation_types
 
 
@@ -56,6 +58,7 @@ class Pack:
         self._first = dict(
             zip(self._by_id, [0, *accumulate(run.steps for run in self.runs)], strict=False)
         )
+        self._told: dict[int, TrueRanks] = {}
         self._names = read_valuation_types(path / "valuation_types.json")
         steps = sum(run.steps for run in self.runs)
         if steps != len(self):
@@ -94,13 +97,13 @@ class Pack:
     def step(self, row: int) -> PackedStep:
         """The step at a row of the pack, counted from 0."""
         file, rows = self._row(row)
-        ranks = decode_boards(rows["board"], rows["tile_65536_mask"])
         run, kind = int(rows["run_id"][0]), int(rows["valuation_type"][0])
         if run not in self._by_id:
             raise BadInput(file, f"run_id {run} is not in metadata.db", row + 1)
         if kind >= len(self._names):
             raise BadInput(file, f"valuation_type {kind} is not in valuation_types.json", row + 1)
         stored = int(rows["ev_legal"][0])
+        ranks = self._ranks(run, row, rows)
         return PackedStep(
             row=row,
             run=self._by_id[run],
@@ -113,6 +116,25 @@ class Pack:
             valuation=self._names[kind],
             board_eval=int(rows["board_eval"][0]),
         )
+
+    def _ranks(self, run: int, row: int, rows: Rows) -> npt.NDArray[np.uint8]:
+        """Ranks [1, 16] of a row; above 65536 the game so far tells which (`true_ranks.py`)."""
+        capped: npt.NDArray[np.uint8] = decode_boards(rows["board"], rows["tile_65536_mask"])
+        if not rows["tile_65536_mask"][0]:
+            return capped
+        if run not in self._told:
+            first = self._first[run]
+            played = [self._row(at)[1] for at in range(first, first + self._by_id[run].steps)]
+            self._told[run] = true_ranks(np.concatenate(played), np.zeros(1, np.int64))
+        told, at = self._told[run], row - self._first[run]
+        return capped if told.unknown[at] else told.ranks[at : at + 1]
+
+    def run_steps(self, run: int, count: int) -> list[PackedStep]:
+        """At most `count` steps of a run at even distances, the first and the last among them."""
+        first = self.first_row(run)
+        last = self._by_id[run].steps - 1
+        places = {round(last * k / max(1, count - 1)) for k in range(count if last >= 0 else 0)}
+        return self.steps(first + place for place in sorted(places))
 
     def steps(self, rows: Iterable[int]) -> list[PackedStep]:
         """`step` for several rows."""
