@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from resources import CorporaHub
 from resources.lake import CHECKOUT, Lake
 from sensors.inboxes import INBOXES
 from sensors.raw_drops import Inbox, arrival_events
-from sensors.settling import Look, at_hand
+from sensors.settling import at_hand
 
 _RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 _UNFINISHED = [
@@ -40,6 +40,16 @@ _UNFINISHED = [
     dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,
 ]
+
+# Which partitions of a wing's assets `--all` takes, where not all that are known.
+AT_HAND = {
+    key: wing.at_hand
+    for wing in definitions.WINGS
+    if hasattr(wing, "at_hand")
+    for asset in wing.ASSETS
+    if isinstance(asset, dg.AssetsDefinition)
+    for key in asset.keys
+}
 
 # Only errors of a run belong between the lines of this command; the UI has the rest.
 _QUIET = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
@@ -113,30 +123,28 @@ def materialize(
         raise click.UsageError("--partition goes with the name of an asset, not with --all")
     lake, started = Lake(), time.monotonic()
     with open_instance() as instance:
-        drops = {inbox.family: register(instance, lake, inbox) for inbox in INBOXES}
-        graph = Graph(instance)
+        refused = {inbox.family: list(register(instance, lake, inbox)) for inbox in INBOXES}
+        graph = Graph(instance, lake)
         chosen = graph.select(selection)
         for asset in chosen:
             graph.keys(asset, partitions)  # a name that is not there is told before work starts
         outcomes: list[Outcome] = []
         idle: set[dg.AssetKey] = set()
         for asset in chosen:
-            there = graph.keys(asset, partitions)
-            wanted = at_hand_of(asset, there, drops) if everything else there
+            wanted = graph.keys(asset, partitions)
             if not wanted:
                 idle.add(asset)
             outcomes += graph.materialize(asset, wanted)
             for inbox in _not_begun(chosen[: chosen.index(asset) + 1]):
                 # What was built may be what its drops were waiting for: a pool its packs.
-                drops[inbox.family] = register(instance, lake, inbox)
+                refused[inbox.family] = list(register(instance, lake, inbox))
         fed = [inbox for inbox in INBOXES if any(target.key in chosen for target in inbox.targets)]
-        hungry = not any(_has_keys(instance, inbox, drops[inbox.family]) for inbox in fed)
+        hungry = not any(graph.keys(asset.key, ()) for inbox in fed for asset in inbox.targets)
     if outcomes:
         show(outcomes, time.monotonic() - started, started_in)
-    for family, look in drops.items():
-        for refusal in look.refusals:
-            say(f"[yellow]refused[/] {escape(f'{family}/{refusal.key}: {refusal.reason}')}")
-    if fed and hungry:
+    for line in (line for lines in refused.values() for line in lines):
+        say(f"[yellow]refused[/] {escape(line)}")
+    if fed and hungry and not partitions:
         inboxes = " or ".join(str(lake.inbox(inbox.family)) for inbox in fed)
         say(
             f"no drop is at hand: copy one into {escape(inboxes)}, or let "
@@ -157,46 +165,12 @@ def _not_begun(assets: Sequence[dg.AssetKey]) -> list[Inbox]:
     return [inbox for inbox in INBOXES if not any(target.key in assets for target in inbox.targets)]
 
 
-def _has_keys(instance: dg.DagsterInstance, inbox: Inbox, look: Look) -> bool:
-    """Whether there is anything to build in the inbox's partitions."""
-    if inbox.partitions_name:
-        return bool(instance.get_dynamic_partitions(inbox.partitions_name))
-    return bool(look.arrivals)
-
-
-def at_hand_of(
-    asset: dg.AssetKey, keys: Sequence[str | None], drops: Mapping[str, Look]
-) -> Sequence[str | None]:
-    """Those of an asset's partitions that drops at hand feed; all where it lives on none.
-
-    Dynamic partitions are there because a drop was, so only fixed ones are asked
-    for their drops. An asset without partitions follows those that have some.
-    """
-    inboxes = [
-        inbox
-        for inbox in INBOXES
-        if not inbox.dynamic
-        and any(asset == target.key for target in (*inbox.targets, *inbox.followers))
-    ]
-    if not inboxes:
-        return keys
-    fed = {
-        key
-        for inbox in inboxes
-        for arrival in drops[inbox.family].arrivals
-        for key in inbox.fed_by(arrival.key)
-    }
-    return [key for key in keys if (bool(fed) if key is None else key in fed)]
-
-
-def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> Look:
-    """Make the drops at hand in one inbox known to the instance, each version once."""
-    look = at_hand(lake.inbox(inbox.family), inbox.refuse, inbox.shape)
-    if inbox.partitions_name:
-        known = set(instance.get_dynamic_partitions(inbox.partitions_name))
-        new = [arrival.key for arrival in look.arrivals if arrival.key not in known]
-        instance.add_dynamic_partitions(inbox.partitions_name, new)
-    for arrival in look.arrivals:
+def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> Iterator[str]:
+    """Make the drops at hand known to the instance; yields what is refused and why."""
+    found = at_hand(lake.inbox(inbox.family), inbox.refuse, inbox.shape)
+    if new := inbox.new_keys(instance, found.arrivals):
+        instance.add_dynamic_partitions(str(inbox.dynamic), new)
+    for arrival in found.arrivals:
         one = next(iter(inbox.fed_by(arrival.key)))
         wanted = dg.AssetRecordsFilter(inbox.raw_drop, asset_partitions=[one])
         last = instance.fetch_materializations(wanted, limit=1).records
@@ -204,14 +178,16 @@ def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> Look:
         if event is None or (event.tags or {}).get(DATA_VERSION) != arrival.signature:
             for told in arrival_events(inbox, arrival):
                 instance.report_runless_asset_event(told)
-    return look
+    for refusal in found.refusals:
+        yield f"{inbox.family}/{refusal.key}: {refusal.reason}"
 
 
 class Graph:
     """The project's assets, to be run in this process against an instance."""
 
-    def __init__(self, instance: dg.DagsterInstance) -> None:
+    def __init__(self, instance: dg.DagsterInstance, lake: Lake) -> None:
         self._instance = instance
+        self._lake = lake
         defs = definitions.build_defs()
         self._job = defs.resolve_implicit_global_asset_job_def()
         self._graph = defs.resolve_asset_graph()
@@ -240,18 +216,25 @@ class Graph:
         }
 
     def keys(self, asset: dg.AssetKey, wanted: Sequence[str]) -> list[str | None]:
-        """The partitions to build: those wanted, else all; [None] for an asset without any."""
+        """The partitions to build: those wanted, else those at hand; [None] where there are none.
+
+        At hand are all that are known, unless the asset's wing says which.
+        """
         definition = self._graph.get(asset).partitions_def
         if definition is None:
             if wanted:
                 raise click.UsageError(f"{asset.to_user_string()} has no partitions")
-            return [None]
+            # It is made from all partitions of others, if there are any.
+            return [None] if asset not in AT_HAND or AT_HAND[asset](self._lake) else []
         known = definition.get_partition_keys(dynamic_partitions_store=self._instance)
         if unknown := sorted(set(wanted) - set(known)):
             raise click.UsageError(
                 f"{asset.to_user_string()} has no partition {unknown[0]!r}; there are: "
-                f"{', '.join(known) or 'none'}"
+                f"{_listed(known)}"
             )
+        if not wanted and asset in AT_HAND:
+            wanted = sorted(AT_HAND[asset](self._lake))
+            return [key for key in known if key in wanted]
         return [key for key in known if not wanted or key in wanted]
 
     def materialize(self, asset: dg.AssetKey, keys: Sequence[str | None]) -> Iterator[Outcome]:
@@ -270,8 +253,18 @@ class Graph:
             yield _outcome(asset.to_user_string(), key or "", result)
 
 
+def _listed(known: Sequence[str]) -> str:
+    """Partition keys for an error: of many the first and the last."""
+    if len(known) > 40:
+        return f"{', '.join(known[:2])} … {', '.join(known[-2:])}"
+    return ", ".join(known) or "none"
+
+
 def _outcome(asset: str, partition: str, result: dg.ExecuteInProcessResult) -> Outcome:
     events = result.get_asset_materialization_events()
+    if result.success and not events and (observed := result.get_asset_observation_events()):
+        reason = observed[-1].asset_observation_data.asset_observation.metadata["reason"].value
+        return Outcome(asset, partition, "not built", reason=str(reason))
     if not result.success or not events:
         failures = [event.step_failure_data for event in result.get_step_failure_events()]
         error = failures[0].user_failure_data or failures[0].error if failures else None
@@ -316,9 +309,11 @@ def show(outcomes: Sequence[Outcome], seconds: float, started_in: Path) -> None:
     console.print(table)
     for item in outcomes:
         if item.reason:
-            say(f"[red]failed[/] {item.asset} {escape(item.partition)}: {escape(item.reason)}")
+            colour = "red" if item.status == "failed" else "yellow"
+            told = f"{item.asset} {escape(item.partition)}: {escape(item.reason)}"
+            say(f"[{colour}]{item.status}[/] {told}")
     built = sum(item.status == "built" for item in outcomes)
-    if all(item.status == "unchanged" for item in outcomes):
+    if all(item.status in ("unchanged", "not built") for item in outcomes):
         say(f"nothing needed doing ({len(outcomes)} artifacts, {seconds:.1f} s)")
     else:
         say(f"{built} built in {seconds:.1f} s; `make ui` shows them")
@@ -397,17 +392,17 @@ def retire(key: str, dry_run: bool, artifacts: bool) -> None:
         inboxes = [
             inbox
             for inbox in INBOXES
-            if inbox.partitions_name and instance.has_dynamic_partition(inbox.partitions_name, key)
+            if inbox.dynamic and instance.has_dynamic_partition(inbox.dynamic, key)
         ]
         if not inboxes:
             raise click.UsageError(f"no dynamic partition is called {key!r}")
         for inbox in inboxes:
             if (drop := _drop_of(lake, inbox, key)) is not None and drop.exists():
                 raise click.UsageError(f"{drop} is still there: move the drop away first")
-            say(f"{inbox.partitions_name}: forget {escape(key)}")
-            if not dry_run and inbox.partitions_name:
-                instance.delete_dynamic_partition(inbox.partitions_name, key)
-            made = Graph(instance).partitioned_by(inbox.partitions)
+            say(f"{inbox.dynamic}: forget {escape(key)}")
+            if not dry_run:
+                instance.delete_dynamic_partition(str(inbox.dynamic), key)
+            made = Graph(instance, lake).partitioned_by(inbox.partitions)
             for folder in built_from(lake, made, key):
                 say(f"{'delete' if artifacts else 'stays'}: {escape(str(folder))}")
                 if artifacts and not dry_run:
@@ -419,7 +414,7 @@ def _drop_of(lake: Lake, inbox: Inbox, key: str) -> Path | None:
     # The instance takes anything as a key, also `..` and `*`.
     if keys.refusal(key):
         return None
-    return lake.inbox(inbox.family) / (key + (inbox.shape.ending or ""))
+    return lake.inbox(inbox.family) / (key + "".join(inbox.shape.endings[:1]))
 
 
 def built_from(lake: Lake, assets: Collection[str], key: str) -> list[Path]:

@@ -16,7 +16,9 @@ _PARTITION = "dagster/partition"
 _RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 
 
-def disk_checks(asset: dg.AssetsDefinition, below: str) -> list[dg.AssetChecksDefinition]:
+def disk_checks(
+    asset: dg.AssetsDefinition, below: str, has_laws: bool = True
+) -> list[dg.AssetChecksDefinition]:
     """`intact` (bytes, records, inputs) and `lawful` (the family's laws) for one asset.
 
     below: folder relative to the data root that holds the asset's artifacts.
@@ -42,7 +44,7 @@ def disk_checks(asset: dg.AssetsDefinition, below: str) -> list[dg.AssetChecksDe
         keys = partitions_of_run(context, asset)
         return _result(keys, *verification.survey(lake.root / below, name, keys, check_bytes=False))
 
-    return [intact, lawful]
+    return [intact, lawful] if has_laws else [intact]
 
 
 def partitions_of_run(
@@ -65,10 +67,11 @@ def _result(
     keys: Collection[str] | None, checked: int, findings: Sequence[Finding]
 ) -> dg.AssetCheckResult:
     scope = "all that is published" if keys is None else f"partitions of the run: {_short(keys)}"
+    counted = f"{checked} artifact{'' if checked == 1 else 's'}"
     listed = "\n".join(f"* `{finding}`" for finding in findings[:50])
     return dg.AssetCheckResult(
         passed=not findings,
-        description=str(findings[0]) if findings else f"{checked} artifacts, {scope}",
+        description=str(findings[0]) if findings else f"{counted}, {scope}",
         metadata={
             "scope": scope,
             "artifacts": checked,

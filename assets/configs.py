@@ -8,7 +8,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import dagster as dg
-from pydantic import Field, create_model
+from pydantic import BaseModel, Field, create_model
 
 from gristmill.contract import BadInput
 
@@ -17,13 +17,15 @@ Config = TypeVar("Config")
 
 def launchpad(
     config: type[Any],
+    base: type[Any] = dg.Config,
     *,
     leave_out: Collection[str] = (),
     defaults: Mapping[str, Any] | None = None,
     name: str = "",
-) -> type[dg.Config]:
+) -> type[Any]:
     """A Dagster config with the fields of a builder's config dataclass, all optional.
 
+    base: `dg.ConfigurableResource` for choices that several assets of a run share.
     A field that is left out in the launchpad is taken from `gristmill.toml`,
     else from the asset's `defaults`, else from the builder's default; the field's
     description names which it is.
@@ -39,10 +41,10 @@ def launchpad(
         default = (defaults or {}).get(spec.name, spec.default)
         described = Field(default=None, description=f"default: {default!r}")
         fields[spec.name] = (_plain(hints[spec.name]) | None, described)
-    return create_model(name or f"{config.__name__}Run", __base__=dg.Config, **fields)
+    return create_model(name or f"{config.__name__}Run", __base__=base, **fields)
 
 
-def resolve(config: type[Config], settings: Mapping[str, Any], run: dg.Config) -> Config:
+def resolve(config: type[Config], settings: Mapping[str, Any], run: BaseModel) -> Config:
     """The builder's config: what the run says, else the settings, else the defaults.
 
     Raises BadInput where the settings name a field that the config has not, or
@@ -53,12 +55,16 @@ def resolve(config: type[Config], settings: Mapping[str, Any], run: dg.Config) -
         raise BadInput(
             "gristmill.toml", f"unknown setting {unknown[0]!r}, known are {sorted(known)}"
         )
-    said = {name: value for name, value in run.model_dump().items() if value is not None}
-    values = {**settings, **said}
+    values = {**settings, **said(run)}
     try:
         return config(**values)
     except (TypeError, ValueError) as error:
         raise BadInput("configuration", f"{values}: {error}") from error
+
+
+def said(run: BaseModel) -> dict[str, Any]:
+    """What the run itself chose, by field."""
+    return {name: value for name, value in run.model_dump().items() if value is not None}
 
 
 def _plain(hint: Any) -> Any:

@@ -17,12 +17,12 @@ import dagster as dg
 
 from assets import versions, worker
 from gristmill.artifact import Build, Published, publish
-from gristmill.contract import GristmillError
+from gristmill.contract import GristmillError, NothingToBuild
 
 BuildOf = Callable[[str | None], Build]
-Preview = Callable[[Path], Mapping[str, str]]
-SharePreview = Callable[[Published], Mapping[str, str]]
-Event = dg.MaterializeResult | dg.AssetMaterialization
+Preview = Callable[[Path], Mapping[str, str | int | float]]
+SharePreview = Callable[[Published], Mapping[str, str | int | float]]
+Event = dg.MaterializeResult | dg.AssetMaterialization | dg.AssetObservation
 
 # Enough partitions a run to spread the cost of starting it, few enough that
 # the first ones show up soon.
@@ -39,12 +39,15 @@ def publish_asset(
 
     build_of: what is to be built for a partition key (None where the asset has
         no partitions); raises GristmillError where its inputs are not in order.
-    preview: Markdown documents by title, made from the published folder.
+    preview: made from the published folder: Markdown documents by title, and
+        numbers beyond those of the record.
     share_preview: the same of a partition's share of a folder, which its record names.
 
     Of several partitions each is published and reported by itself; those that
-    fail are named in one failure at the end, and the others stand. Asset
-    functions that yield from here have `output_required=False`.
+    fail are named in one failure at the end, and the others stand. A partition
+    of which there is nothing to build is observed with the reason, does not
+    count as materialized, and does not fail the run. Asset functions that yield
+    from here have `output_required=False`.
     """
     worker.sign(context)
 
@@ -58,10 +61,14 @@ def publish_asset(
     if len(keys) > 1:
         yield from _publish_batch(context, keys, build_of, documents)
         return
-    alone = partitioned and context.has_partition_key
-    key = context.partition_key if alone else next(iter(keys), None)
-    with _told_plainly():
-        published = publish(build_of(key))
+    key = context.partition_key if partitioned and context.has_partition_key else None
+    key = key or next(iter(keys), None)
+    try:
+        with _told_plainly():
+            published = publish(build_of(key))
+    except NothingToBuild as reason:
+        yield _passed_over(context, key, reason)
+        return
     _log(context, published)
     yield dg.MaterializeResult(
         metadata=event_metadata(published, documents),
@@ -78,16 +85,17 @@ def event_metadata(published: Published, preview_of: SharePreview = lambda _: {}
     }
     if published.notes:
         metadata["notes"] = dg.MetadataValue.md("\n".join(f"* {note}" for note in published.notes))
-    documents = preview_of(published)
-    if taken := set(documents) & set(record.counts):
-        raise ValueError(f"a document and a count of {record.asset} share the title {taken.pop()}")
-    metadata |= {title: dg.MetadataValue.md(text) for title, text in documents.items()}
+    previewed = preview_of(published)
+    if taken := set(previewed) & set(record.counts):
+        raise ValueError(f"a preview and a count of {record.asset} share the title {taken.pop()}")
+    for title, value in previewed.items():
+        metadata[title] = dg.MetadataValue.md(value) if isinstance(value, str) else value
     metadata |= record.counts
     metadata["bytes"] = sum(output.bytes for output in record.outputs)
     metadata["seconds"] = record.seconds
     metadata["peak_memory_mb"] = round(record.peak_memory_bytes / 1e6, 1)
-    if "rows" in record.counts:
-        metadata["dagster/partition_row_count"] = record.counts["rows"]
+    if "rows" in metadata:
+        metadata["dagster/partition_row_count"] = metadata["rows"]
     metadata["provenance"] = dg.MetadataValue.json(record.model_dump(mode="json"))
     return metadata
 
@@ -97,10 +105,15 @@ def _publish_batch(
 ) -> Iterator[Event]:
     events: list[dg.AssetMaterialization] = []
     failed: dict[str, str] = {}
+    passed_over = False
     tags_of = versions.tagger(context)
     for key in keys:
         try:
             published = publish(build_of(key))
+        except NothingToBuild as nothing:
+            yield _passed_over(context, key, nothing)
+            passed_over = True
+            continue
         except Exception as error:  # noqa: BLE001  each partition fails alone; all are raised below
             reason = str(error) if isinstance(error, GristmillError) else traceback.format_exc()
             failed[key] = reason
@@ -122,7 +135,10 @@ def _publish_batch(
             metadata={"failed": dg.MetadataValue.json(failed)},
             allow_retries=False,
         )
-    if len(context.job_def.nodes) > 1:
+    if passed_over:
+        # An output would count as a materialization of every partition of the range.
+        context.log.warning("Steps downstream wait: launch them for the partitions that are there.")
+    elif len(context.job_def.nodes) > 1:
         # Steps downstream in this run wait for the step's output. Dagster reports
         # it with one data version for all partitions, so the true events follow it.
         yield dg.MaterializeResult()
@@ -134,6 +150,8 @@ def _told_plainly() -> Iterator[None]:
     """Raise the library's errors as failures that no retry can mend, with the text alone."""
     try:
         yield
+    except NothingToBuild:
+        raise
     except GristmillError as error:
         raise dg.Failure(str(error), allow_retries=False) from error
 
@@ -143,3 +161,16 @@ def _log(context: dg.AssetExecutionContext, published: Published) -> None:
     context.log.info(f"{published.record.artifact}: {what}")
     for note in published.notes:
         context.log.info(note)
+
+
+def _passed_over(
+    context: dg.AssetExecutionContext, key: str | None, reason: NothingToBuild
+) -> dg.AssetObservation:
+    """Tell the log, and the asset's page, why there is nothing to build of a partition."""
+    context.log.warning(f"{key}: not built: {reason}" if key else f"not built: {reason}")
+    return dg.AssetObservation(
+        asset_key=context.asset_key,
+        partition=key,
+        description=f"not built: {reason}",
+        metadata={"status": "not built", "reason": str(reason)},
+    )

@@ -166,6 +166,8 @@ def manifest_preview(folder: Path) -> Mapping[str, str]:
     return {"inventory": manifest_table(folder)}
 
 
+at_hand = synth_builds.at_hand
+
 ASSETS = [
     raw,
     ready_harmony,

@@ -82,6 +82,15 @@ def source_of(lake: Lake) -> Source:
     return sources.chosen(lake.root / "drops", named, partial(raw_file_count, lake))
 
 
+def at_hand(lake: Lake) -> Sequence[str]:
+    """The shards that a drop at hand feeds: all of them, or none."""
+    try:
+        source_of(lake)
+    except GristmillError:
+        return ()  # which drop is refused, and why, the inboxes tell
+    return NUMBERS
+
+
 def refusal(path: Path) -> str | None:
     """Why the drop at `path`, in either inbox, is not built from now; None where it is."""
     lake = Lake(data_root=str(path.parents[2]))

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import dagster as dg
 
+from assets.checks import disk_checks
 from assets.publishing import Event, publish_asset
 from gristmill import rawfiles
 from gristmill.artifact import Attempt, Build
@@ -59,4 +60,4 @@ o200k_harmony = _asset(O200K, "What openai-harmony's o200k_harmony counts tokens
 gpt2 = _asset(GPT2, "GPT-2's vocabulary.")
 
 ASSETS = [o200k_harmony, gpt2]
-CHECKS: list[dg.AssetChecksDefinition] = []
+CHECKS = [check for asset in ASSETS for check in disk_checks(asset, "tokenizer", has_laws=False)]

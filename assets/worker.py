@@ -27,10 +27,10 @@ def identity(process: int) -> str | None:
     """Boot, id and start of a living process, None where there is none.
 
     The start, in clock ticks since the boot, tells a process from a later one
-    with the same id.
+    with the same id. Eight digits of the boot do: the UI shows the tag of every run.
     """
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
         # The command name, in parentheses, may hold spaces; fields follow it.
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:

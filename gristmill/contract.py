@@ -17,6 +17,10 @@ class GristmillError(Exception):
     """An error whose text tells the user what is wrong and what to do."""
 
 
+class NothingToBuild(GristmillError):
+    """There is nothing to build now, and nothing is wrong; the text says why."""
+
+
 class BadInput(GristmillError):
     """Input that breaks a rule; the text names file, row and rule.
 

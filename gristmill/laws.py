@@ -27,6 +27,11 @@ _LAWS: Final = {
         ("gristmill.macroxue.game_laws:game_laws", _FOLDER),
     ),
     "macroxue/values": (("gristmill.macroxue.value_laws:value_laws", _INPUTS),),
+    "chess/elite_pgn": (("gristmill.chess.laws:archive_laws", _FOLDER),),
+    "chess/valid_games": (("gristmill.chess.laws:validated_laws", _FOLDER),),
+    "chess/game_dataset": (("gristmill.chess.laws:dataset_laws", _FOLDER),),
+    "chess/splice_cache": (("gristmill.chess.laws_cache:cache_laws", _INPUTS),),
+    "chess/splice_dataset": (("gristmill.chess.laws_splice:splice_laws", _FOLDER),),
     "synth/harmony": (("gristmill.synth.laws:harmony_laws", _PARTITION),),
     "synth/harmony_manifest": (
         ("gristmill.synth.recorded_laws:harmony_manifest_laws", _PARTITION),

@@ -1,10 +1,11 @@
 """The inboxes of all families: which drops start which assets."""
 
-from assets import macroxue, partitions, synth, synth_builds
+from assets import chess, chess_drops, macroxue, partitions, synth, synth_builds
+from gristmill.chess.months import month_in
 from gristmill.macroxue import drops
 from gristmill.synth import sources
 from sensors.raw_drops import Inbox
-from sensors.settling import TOML
+from sensors.settling import TOML, Shape
 
 _SYNTH_TARGETS = [synth.harmony, synth.smoke_shards, synth.kd_shards]
 _SYNTH_FOLLOWERS = [synth.harmony_manifest, synth.smoke_manifest, synth.kd_manifest]
@@ -24,6 +25,15 @@ INBOXES = [
         targets=[macroxue.pool],
         refuse=macroxue.pool_refusal,
         shape=TOML,
+    ),
+    Inbox(
+        family="chess",
+        raw_drop=chess.raw_drop.key,
+        partitions=partitions.chess_months,
+        targets=chess.MONTH,
+        job=chess.chess_month,
+        refuse=chess_drops.drop_refusal,
+        shape=Shape(chess_drops.ENDINGS, key_in=month_in),
     ),
     *(
         Inbox(

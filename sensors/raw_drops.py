@@ -1,8 +1,9 @@
 """The sensor that starts work when a raw drop has landed, made once for every family."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 
@@ -10,6 +11,8 @@ from assets.versions import DATA_VERSION
 from resources import Lake
 from sensors.settling import FOLDER, Arrival, Look, Shape, State, look
 
+# What `dg.define_asset_job` makes.
+UnresolvedJob = Any
 Event = dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation
 
 MOST_REQUESTS = 20
@@ -23,12 +26,13 @@ class Inbox:
 
     raw_drop: the external asset that stands for the drops; an arrival is
         reported as its materialization, a refused folder as its observation.
-    partitions: dynamic ones, where a drop becomes the partition of its name; or
-        fixed ones, all of which a drop feeds.
+    partitions: dynamic ones, to which an arrival adds its key; fixed ones by time,
+        of which it feeds the one of its key; or a fixed list, all of which it feeds.
     targets: the assets that a drop's runs build, a run a partition.
     followers: assets without partitions that are made from those, and whose own
         automation starts them.
     refuse: why a settled drop cannot be built, or None.
+    job: the job of these assets that the runs are to be runs of, if there is one.
     """
 
     family: str
@@ -38,21 +42,27 @@ class Inbox:
     refuse: Callable[[Path], str | None]
     shape: Shape = FOLDER
     followers: Sequence[dg.AssetsDefinition] = ()
+    job: UnresolvedJob | None = None
 
     @property
-    def dynamic(self) -> dg.DynamicPartitionsDefinition | None:
-        """The partitions definition that drops are added to, None where it is fixed."""
-        known = self.partitions
-        return known if isinstance(known, dg.DynamicPartitionsDefinition) else None
+    def dynamic(self) -> str | None:
+        """The name of the dynamic partitions, None where the keys are known beforehand."""
+        if isinstance(self.partitions, dg.DynamicPartitionsDefinition):
+            return self.partitions.name
+        return None
 
-    @property
-    def partitions_name(self) -> str | None:
-        """Name of the dynamic partitions, None where they are fixed."""
-        return self.dynamic.name if self.dynamic else None
+    def new_keys(self, instance: dg.DagsterInstance, arrivals: Iterable[Arrival]) -> list[str]:
+        """Keys of drops that the instance is to be told of."""
+        if self.dynamic is None:
+            return []
+        known = set(instance.get_dynamic_partitions(self.dynamic))
+        return [arrival.key for arrival in arrivals if arrival.key not in known]
 
     def fed_by(self, drop: str) -> Collection[str]:
-        """The partitions that the drop of this name feeds."""
-        return [drop] if self.dynamic else self.partitions.get_partition_keys()
+        """The partitions that the drop of this key feeds."""
+        if isinstance(self.partitions, dg.StaticPartitionsDefinition):
+            return self.partitions.get_partition_keys()
+        return [drop]
 
 
 def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
@@ -61,13 +71,13 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
 
     @dg.sensor(
         name=f"{family}_drops",
-        target=list(inbox.targets),
+        target=inbox.job or list(inbox.targets),
         minimum_interval_seconds=INTERVAL_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=(
-            f"Watches drops/{family}/. A folder whose files keep their names, sizes and times "
-            "for two looks in a row is taken, and its runs start. A drop that is replaced is "
-            "built again. Folders that cannot be drops are reported with the reason."
+            f"Watches drops/{family}/. {inbox.shape.settles} is taken, and its runs start. A drop "
+            "that is replaced is built again. What cannot be a drop, or not yet, is reported with "
+            "the reason."
         ),
     )
     def watch(context: dg.SensorEvaluationContext, lake: Lake) -> dg.SensorResult:
@@ -82,24 +92,24 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
         )
         for refusal in found.refusals:
             context.log.warning(f"{refusal.key}: refused: {refusal.reason}")
-        requests = []
-        if inbox.dynamic and inbox.dynamic.name:
-            known = set(context.instance.get_dynamic_partitions(inbox.dynamic.name))
-            new = [arrival.key for arrival in found.arrivals if arrival.key not in known]
-            requests = [inbox.dynamic.build_add_request(new)] if new else []
+        new = inbox.new_keys(context.instance, found.arrivals)
         return dg.SensorResult(
             run_requests=[
                 dg.RunRequest(run_key=_run_key(arrival, key), partition_key=key)
                 for arrival in found.arrivals
                 for key in inbox.fed_by(arrival.key)
             ],
-            dynamic_partitions_requests=requests,
+            dynamic_partitions_requests=_additions(inbox, new),
             asset_events=_events(inbox, found),
             cursor=state.write(),
             skip_reason=None if found.arrivals else _nothing(found),
         )
 
     return watch
+
+
+def _additions(inbox: Inbox, keys: list[str]) -> list[dg.AddDynamicPartitionsRequest]:
+    return [dg.AddDynamicPartitionsRequest(inbox.dynamic, keys)] if inbox.dynamic and keys else []
 
 
 def _run_key(arrival: Arrival, partition: str) -> str:

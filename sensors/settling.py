@@ -92,23 +92,41 @@ class Look:
 
 @dataclass(frozen=True)
 class Shape:
-    """What one drop is in an inbox: a folder, or a file of this ending, which its key lacks."""
+    """What one drop is in an inbox: a folder, or a file with one of these endings.
 
-    ending: str | None = None
+    The key is the name without the ending, or the part of the name that
+    `key_in` finds; a file in whose name it finds none is refused.
+    """
+
+    endings: tuple[str, ...] = ()
+    key_in: Callable[[str], str | None] | None = None
+
+    @property
+    def settles(self) -> str:
+        """When a drop of this shape has arrived, in words."""
+        if not self.endings:
+            return "A folder whose files keep their names, sizes and times for two looks in a row"
+        named = " or ".join(self.endings)
+        return f"A {named} file that keeps its size and time for two looks in a row"
 
     def key(self, entry: os.DirEntry[str]) -> str:
-        return entry.name.removesuffix(self.ending) if self.ending else entry.name
+        if self.key_in is not None:
+            return self.key_in(entry.name) or entry.name
+        ending = next((end for end in self.endings if entry.name.endswith(end)), "")
+        return entry.name.removesuffix(ending)
 
     def refusal(self, entry: os.DirEntry[str]) -> str | None:
-        if self.ending is None:
+        if not self.endings:
             return None if entry.is_dir() else "a drop is a folder: put the files into one"
-        if entry.is_file() and entry.name.endswith(self.ending):
-            return None
-        return f"only files that end in {self.ending} belong here"
+        if not (entry.is_file() and entry.name.endswith(self.endings)):
+            return f"only files that end in {' or '.join(self.endings)} belong here"
+        if self.key_in is not None and self.key_in(entry.name) is None:
+            return "its name does not say which partition it is"
+        return None
 
 
 FOLDER = Shape()
-TOML = Shape(".toml")
+TOML = Shape((".toml",))
 
 
 @dataclass(frozen=True)
@@ -140,14 +158,17 @@ def look(
     """
     found = Look()
     deadline = time.monotonic() + seconds
-    entries = {shape.key(entry): entry for entry in _entries(inbox)}
+    entries = _by_key(inbox, shape)
     _forget(state, set(entries))
     for name in _from(sorted(entries), state.resume):
         if time.monotonic() > deadline or len(found.arrivals) >= most:
             state.resume = name
             return found
+        if reason := _ambiguous(entries[name]):
+            _refuse(state, found, name, reason, reason)
+            continue
         try:
-            _look_at(name, entries[name], shape, state, refuse, found)
+            _look_at(name, entries[name][0], shape, state, refuse, found)
         except FileNotFoundError:
             # Removed between the listing and the look: the next one sees what is left.
             found.arriving.append(name)
@@ -161,10 +182,12 @@ def look(
 def at_hand(inbox: Path, refuse: Callable[[Path], str | None], shape: Shape = FOLDER) -> Look:
     """All drops that lie in `inbox` now, taken as complete because a person says so."""
     found = Look()
-    for entry in sorted(_entries(inbox), key=lambda item: item.name):
-        key, path = shape.key(entry), Path(entry.path)
+    for key, entries in sorted(_by_key(inbox, shape).items()):
+        entry, path = entries[0], Path(entries[0].path)
         try:
-            reason = keys.refusal(key) or shape.refusal(entry) or refuse(path)
+            reason = shape.refusal(entry) or keys.refusal(key) or _ambiguous(entries)
+            if reason is None:
+                reason = refuse(path)
             if reason is not None:
                 found.refusals.append(Refusal(key, reason, is_new=True))
                 continue
@@ -187,7 +210,7 @@ def _look_at(
     found: Look,
 ) -> None:
     path = Path(entry.path)
-    if reason := keys.refusal(key) or shape.refusal(entry):
+    if reason := shape.refusal(entry) or keys.refusal(key):
         _refuse(state, found, key, "name", reason)
         return
     seen = _survey(path)
@@ -230,6 +253,20 @@ def _from(names: list[str], start: str) -> Iterator[str]:
     """All names once, beginning with the first that is not before `start`."""
     yield from (name for name in names if name >= start)
     yield from (name for name in names if name < start)
+
+
+def _by_key(inbox: Path, shape: Shape) -> dict[str, list[os.DirEntry[str]]]:
+    found: dict[str, list[os.DirEntry[str]]] = {}
+    for entry in sorted(_entries(inbox), key=lambda item: item.name):
+        found.setdefault(shape.key(entry), []).append(entry)
+    return found
+
+
+def _ambiguous(entries: list[os.DirEntry[str]]) -> str | None:
+    """Why a key cannot be built: more than one drop has it."""
+    if len(entries) == 1:
+        return None
+    return f"{', '.join(entry.name for entry in entries)} are the same partition: leave one of them"
 
 
 def _entries(inbox: Path) -> list[os.DirEntry[str]]:

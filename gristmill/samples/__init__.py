@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -13,40 +14,43 @@ def write_samples(data_root: Path) -> list[Path]:
     A drop that is there already is left as it is. A new one appears whole: it
     is written into a hidden folder beside its place and renamed.
     """
-    from gristmill.samples import macroxue, synth
+    from gristmill.samples import chess, macroxue
     from gristmill.synth import sources
 
-    home = data_root / "drops" / "macroxue"
-    home.mkdir(parents=True, exist_ok=True)
-    drops = [home / "sample_d6", home / "sample_d7"]
-    for drop, seed, depth, legacy in zip(
-        drops, (272_350_805, 1_273_930_896), (6, 7), (False, True), strict=True
-    ):
-        if drop.exists():
-            continue
-        scratch = Path(tempfile.mkdtemp(dir=home, prefix=f".{drop.name}."))
-        try:
-            made = scratch / drop.name
-            macroxue.write_drop(made, seed, games=10, max_moves=800, depth=depth, legacy=legacy)
-            made.rename(drop)
-        finally:
-            shutil.rmtree(scratch)
-    pool = data_root / "drops" / "pools" / "samples.toml"
-    if not pool.exists():
-        pool.parent.mkdir(parents=True, exist_ok=True)
-        scratch_pool = pool.with_name(f".{pool.name}")
-        scratch_pool.write_text('members = ["sample_d6", "sample_d7"]\n')
-        scratch_pool.rename(pool)
-    conversations = data_root / "drops" / sources.RAW / sources.SAMPLES
-    if not conversations.exists():
-        conversations.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(dir=conversations.parent, prefix=".samples."))
-        try:
-            made = scratch / sources.SAMPLES
-            synth.write_drop(made)
-            # A thousandth of so few conversations would leave nothing to validate on.
-            (made / "gristmill.toml").write_text("[synth.kd_shards]\nvalid_fraction = 0.1\n")
-            made.rename(conversations)
-        finally:
-            shutil.rmtree(scratch)
-    return [*drops, pool, conversations]
+    home = data_root / "drops"
+    d6, d7 = home / "macroxue" / "sample_d6", home / "macroxue" / "sample_d7"
+    pool = home / "pools" / "samples.toml"
+    months = [home / "chess" / "sample_2024-01.zip", home / "chess" / "sample_2024-02.pgn"]
+    writers: dict[Path, Callable[[Path], object]] = {
+        d6: lambda to: macroxue.write_drop(to, 272_350_805, games=10, max_moves=800, depth=6),
+        d7: lambda to: macroxue.write_drop(
+            to, 1_273_930_896, games=10, max_moves=800, depth=7, legacy=True
+        ),
+        pool: lambda to: to.write_text('members = ["sample_d6", "sample_d7"]\n'),
+        months[0]: lambda to: chess.write_month(to, "2024-01", games=600, seed=1),
+        months[1]: lambda to: chess.write_month(to, "2024-02", games=700, seed=1),
+        home / sources.RAW / sources.SAMPLES: _write_conversations,
+    }
+    for drop, write in writers.items():
+        if not drop.exists():
+            _write_whole(drop, write)
+    return list(writers)
+
+
+def _write_conversations(drop: Path) -> None:
+    from gristmill.samples import synth
+
+    synth.write_drop(drop)
+    # A thousandth of so few conversations would leave nothing to validate on.
+    (drop / "gristmill.toml").write_text("[synth.kd_shards]\nvalid_fraction = 0.1\n")
+
+
+def _write_whole(drop: Path, write: Callable[[Path], object]) -> None:
+    drop.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(dir=drop.parent, prefix=f".{drop.name}."))
+    try:
+        made = scratch / drop.name
+        write(made)
+        made.rename(drop)
+    finally:
+        shutil.rmtree(scratch)

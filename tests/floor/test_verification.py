@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -216,13 +216,15 @@ def test_no_artifact_at_all(tmp_path: Path) -> None:
 def test_a_broken_law_is_a_finding(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, Path]] = []
 
-    def check(asset: str, folder: Path, partition: str | None = None) -> Iterator[Violation]:
+    def check(
+        asset: str, folder: Path, partition: str | None, inputs: Sequence[Path]
+    ) -> Iterator[Violation]:
         asked.append((asset, folder))
         if folder == root / OUTER:
             yield Violation("rows are sorted", "train/steps.npy", "row 3 is not")
 
     monkeypatch.setattr(laws, "check", check)
-    assert _found(root) == [(f"{OUTER}/train/steps.npy", "rows are sorted")]
+    assert _found(root) == [(f"{OUTER}: train/steps.npy", "rows are sorted")]
     assert len(asked) == 4
     assert _found(root, check_laws=False) == []
     asked.clear()

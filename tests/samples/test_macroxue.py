@@ -29,8 +29,9 @@ META_KEYS = (
 
 @pytest.fixture(scope="module")
 def drops(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    written = write_samples(tmp_path_factory.mktemp("samples"))
-    return [path for path in written if path.parent.name == "macroxue"]
+    root = tmp_path_factory.mktemp("samples")
+    write_samples(root)
+    return sorted((root / "drops/macroxue").iterdir())
 
 
 def read(meta_path: Path) -> tuple[dict[str, Any], list[bytes]]:
@@ -170,10 +171,10 @@ def test_a_drop_that_is_there_is_left_alone(tmp_path: Path, drops: list[Path]) -
     mine = tmp_path / "drops" / "macroxue" / "sample_d6"
     mine.mkdir(parents=True)
     (mine / "note").write_text("mine")
-    written = write_samples(tmp_path)
+    write_samples(tmp_path)
     assert [path.name for path in mine.iterdir()] == ["note"]
     assert sorted(path.name for path in mine.parent.iterdir()) == ["sample_d6", "sample_d7"]
-    assert {path.name: path.read_bytes() for path in written[1].iterdir()} == {
+    assert {path.name: path.read_bytes() for path in (mine.parent / "sample_d7").iterdir()} == {
         path.name: path.read_bytes() for path in drops[1].iterdir()
     }
 

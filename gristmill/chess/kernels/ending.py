@@ -1,0 +1,79 @@
+"""How a position ends a game: mate, stalemate, dead position, repetition, move counts.
+
+The verdicts are those of the laws of chess: 75 moves and five repetitions end
+a game by themselves, 50 moves and three repetitions only when a player claims.
+"""
+
+# mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from gristmill.chess.kernels.attacks import count
+from gristmill.chess.kernels.board import CLOCK, TURN, full_key, in_check, make
+from gristmill.chess.kernels.moves import legal_moves
+from gristmill.chess.kernels.tables import LIGHT
+
+OPEN, WHITE_MATES, BLACK_MATES, DRAWN, CLAIMABLE, UNSURE = range(6)
+_MOST_MOVES = 256  # no legal position has more than 218
+
+
+@njit
+def dead(bb):
+    """Neither side has what it takes to mate, by material alone."""
+    if bb[2] | bb[5] | bb[6]:
+        return False
+    if bb[3]:
+        return count(bb[0] | bb[1]) <= 3
+    return not (bb[4] & LIGHT) or not (bb[4] & ~LIGHT)
+
+
+@njit
+def _times(keys, ply, clock, key):
+    """How often `key` stands among keys[..ply], looking back over the reversible moves."""
+    seen = 0
+    for back in range(ply, max(-1, ply - clock - 1), -1):
+        if keys[back] == key:
+            seen += 1
+    return seen
+
+
+@njit
+def verdict(bb, kinds, st, key, keys, ply, wants_claims):
+    """What the board says after the last move, from keys[0..ply] of all positions.
+
+    Returns WHITE_MATES, BLACK_MATES, DRAWN (no claim needed), CLAIMABLE (looked
+    at only with `wants_claims`), OPEN, or UNSURE near the fifty-move rule, where
+    the oracle decides.
+    """
+    found = np.empty(_MOST_MOVES, dtype=np.int64)
+    if legal_moves(bb, kinds, st, found, 1) == 0:
+        if in_check(bb, st):
+            return BLACK_MATES if st[TURN] == 0 else WHITE_MATES
+        return DRAWN
+    clock = st[CLOCK]
+    if dead(bb) or clock >= 150 or _times(keys, ply, clock, keys[ply]) >= 5:
+        return DRAWN
+    if not wants_claims:
+        return OPEN
+    if clock >= 98:
+        return UNSURE
+    if _times(keys, ply, clock, keys[ply]) >= 3:
+        return CLAIMABLE
+    # A next move can repeat for the third time only what stood there twice.
+    twice = False
+    for back in range(ply - 3, max(-1, ply - clock - 1), -1):
+        if _times(keys, back, clock, keys[back]) >= 2:
+            twice = True
+            break
+    if not twice:
+        return OPEN
+    n = legal_moves(bb, kinds, st, found, _MOST_MOVES)
+    for i in range(n):
+        bb2, kinds2, st2, key2 = bb.copy(), kinds.copy(), st.copy(), key.copy()
+        make(bb2, kinds2, st2, key2, found[i])
+        if st2[CLOCK] and _times(keys, ply, clock, full_key(bb2, kinds2, st2, key2)) >= 2:
+            return CLAIMABLE
+    return OPEN

@@ -1,0 +1,165 @@
+"""The tag pairs of one game in PGN text: their places, and their JSON.
+
+A tag is taken in the plain form `[Name "value"]`; any other bracket line, a
+name given twice, and tags that change the start of the game are left to the
+oracle. Known tags have fixed slots, in the order of KNOWN; the first seven
+are the roster, which comes first in the JSON.
+"""
+
+# mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from gristmill.chess.rows import KNOWN, RESULTS
+
+_ODD_TAGS = ("FEN", "SetUp", "Variant")
+
+NO_RESULT, WHITE_WINS, BLACK_WINS, DRAW, UNKNOWN, OTHER = range(6)
+
+
+def _packed(words: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+    text = np.zeros((len(words), 16), dtype=np.uint8)
+    for i, word in enumerate(words):
+        text[i, : len(word)] = list(word.encode())
+    return text, np.array([len(word) for word in words], dtype=np.int64)
+
+
+_KNOWN, _KNOWN_LEN = _packed(KNOWN)
+_ODD, _ODD_LEN = _packed(_ODD_TAGS)
+_RESULT, _RESULT_LEN = _packed(RESULTS)
+_RESULT_KEY = np.frombuffer(b'"Result": "', dtype=np.uint8).copy()
+
+# 1: may start a tag name, 3: may also stand in it (2: only in it).
+_NAME = np.zeros(256, dtype=np.uint8)
+for _c in b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz":
+    _NAME[_c] = 3
+for _c in b"_+#=:-":
+    _NAME[_c] = 2
+
+OK, ODD = 0, 1
+
+
+@njit
+def _same(buf, start, end, words, lengths, i):
+    if end - start != lengths[i]:
+        return False
+    for k in range(lengths[i]):
+        if buf[start + k] != words[i, k]:
+            return False
+    return True
+
+
+@njit
+def result_code(buf, start, end):
+    """Which of RESULTS the bytes spell, else OTHER."""
+    for i in range(1, 5):
+        if _same(buf, start, end, _RESULT, _RESULT_LEN, i):
+            return i
+    return OTHER
+
+
+@njit
+def read_tag(buf, p, end, tags, first, n, known):
+    """Read the tag line buf[p:end] (line end cut off) into tags[n] and `known`.
+
+    tags[n] becomes (name start, name end, value start, value end). Returns
+    OK or ODD, and 1 if the value goes beyond ASCII.
+    """
+    start = p + 1
+    q = start
+    if not _NAME[buf[q]] & 1:
+        return ODD, 0
+    while _NAME[buf[q]] & 2:
+        q += 1
+    if buf[q] != 32 or buf[q + 1] != 34 or end - q < 4:
+        return ODD, 0
+    if buf[end - 1] != 93 or buf[end - 2] != 34:
+        return ODD, 0
+    wide = 0
+    for k in range(q + 2, end - 2):
+        c = buf[k]
+        if c < 32:
+            return ODD, 0
+        if c > 127:
+            wide = 1
+    for i in range(_ODD_LEN.size):
+        if _same(buf, start, q, _ODD, _ODD_LEN, i):
+            return ODD, 0
+    for i in range(first, n):
+        if tags[i, 1] - tags[i, 0] == q - start and buf[tags[i, 0]] == buf[start]:
+            twin = True
+            for k in range(q - start):
+                if buf[tags[i, 0] + k] != buf[start + k]:
+                    twin = False
+                    break
+            if twin:
+                return ODD, 0
+    tags[n, 0], tags[n, 1], tags[n, 2], tags[n, 3] = start, q, q + 2, end - 2
+    for i in range(_KNOWN_LEN.size):
+        if _same(buf, start, q, _KNOWN, _KNOWN_LEN, i):
+            known[i, 0], known[i, 1] = q + 2, end - 2
+            break
+    return OK, wide
+
+
+@njit
+def _write_span(buf, start, end, out, o):
+    for k in range(start, end):
+        c = buf[k]
+        if c == 34 or c == 92:
+            out[o] = 92
+            o += 1
+        out[o] = c
+        o += 1
+    return o
+
+
+@njit
+def _write_pair(buf, tags, i, out, o):
+    out[o] = 34
+    o = _write_span(buf, tags[i, 0], tags[i, 1], out, o + 1)
+    out[o], out[o + 1], out[o + 2], out[o + 3] = 34, 58, 32, 34
+    o = _write_span(buf, tags[i, 2], tags[i, 3], out, o + 4)
+    out[o], out[o + 1], out[o + 2] = 34, 44, 32
+    return o + 3
+
+
+@njit
+def write_headers(buf, tags, first, n, known, filled, out, o):
+    """Write the JSON object of ASCII tags at out[o:], return the position after it.
+
+    filled: the result code that takes the place of an absent or `*` Result, or 0.
+    """
+    out[o] = 123
+    o += 1
+    begun = o
+    for slot in range(7):
+        if slot == 6 and filled:
+            for c in _RESULT_KEY:
+                out[o] = c
+                o += 1
+            for k in range(_RESULT_LEN[filled]):
+                out[o] = _RESULT[filled, k]
+                o += 1
+            out[o], out[o + 1], out[o + 2] = 34, 44, 32
+            o += 3
+        elif known[slot, 0] >= 0:
+            for i in range(first, n):
+                if tags[i, 2] == known[slot, 0]:
+                    o = _write_pair(buf, tags, i, out, o)
+                    break
+    for i in range(first, n):
+        roster = False
+        for slot in range(7):
+            if tags[i, 2] == known[slot, 0]:
+                roster = True
+                break
+        if not roster:
+            o = _write_pair(buf, tags, i, out, o)
+    if o > begun:
+        o -= 2
+    out[o] = 125
+    return o + 1

@@ -1,0 +1,152 @@
+"""The movetext of one game: moves made on a board as they are read, everything else skipped.
+
+Comments, variations, NAGs and move numbers are passed over; whatever is not in
+this plain subset of PGN makes the game odd, and the oracle's.
+"""
+
+# mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
+
+from __future__ import annotations
+
+from numba import njit
+
+from gristmill.chess.kernels.board import full_key, make, phase, reset
+from gristmill.chess.kernels.headers import NO_RESULT, ODD, OK, UNKNOWN, result_code
+from gristmill.chess.kernels.san import KIND, read_san
+
+# Beside OK and ODD: the text ends in the middle of the game, or the arrays are full.
+MORE, NO_ROOM = 2, 3
+MAX_PLIES = 2000
+
+
+@njit(forceinline=True)
+def blank(buf, p, size):
+    """If a blank line starts at p, the position after it, else -1."""
+    while p < size and (buf[p] == 32 or buf[p] == 9 or buf[p] == 13):
+        p += 1
+    if p >= size:
+        return size
+    return p + 1 if buf[p] == 10 else -1
+
+
+@njit
+def skip_blank(buf, p, size):
+    """The start of the first line at or after p that is not blank."""
+    while p < size:
+        after = blank(buf, p, size)
+        if after < 0:
+            return p
+        p = after
+    return size
+
+
+@njit
+def _skip_comment(buf, p, size):
+    """From an opening brace to behind the closing one; -1 at the end of text, -2 if odd."""
+    while p < size:
+        c = buf[p]
+        if c == 125:
+            return p + 1
+        if c == 13 and buf[p + 1] != 10:
+            return -2
+        if c == 10 and buf[p + 1] == 37:
+            return -2
+        p += 1
+    return -1
+
+
+@njit(forceinline=True)
+def read_movetext(buf, p, size, at_eof, board, keys, moves, phases, m, limit):
+    """Read movetext from p. Returns (code, position after, plies, terminator)."""
+    bb, kinds, st, key = board
+    reset(bb, kinds, st, key)
+    keys[0] = key[0]
+    n, terminator, depth = 0, NO_RESULT, 0
+    line_start = True
+    while True:
+        if line_start:
+            after = blank(buf, p, size)
+            if after >= 0:
+                if (after == size and not at_eof) or depth:
+                    return (MORE if not at_eof else ODD), p, n, terminator
+                return OK, after, n, terminator
+            line_start = False
+            if buf[p] == 37:
+                return ODD, p, n, terminator
+        if p >= size:
+            if not at_eof or depth:
+                return (MORE if not at_eof else ODD), p, n, terminator
+            return OK, p, n, terminator
+        c = buf[p]
+        if c == 32 or c == 9 or c == 46:  # space, tab, the dots of a move number
+            p += 1
+        elif c == 10:
+            p += 1
+            line_start = True
+        elif c == 13:
+            if buf[p + 1] != 10:
+                return (MORE if p + 1 >= size and not at_eof else ODD), p, n, terminator
+            p += 1
+        elif c == 123:
+            after = _skip_comment(buf, p, size)
+            if after < 0:
+                return (MORE if after == -1 and not at_eof else ODD), p, n, terminator
+            p = after
+        elif c == 59:  # a comment to the end of the line
+            while p < size and buf[p] != 10:
+                if buf[p] == 13 and buf[p + 1] != 10:
+                    return (MORE if p + 1 >= size and not at_eof else ODD), p, n, terminator
+                p += 1
+        elif c == 40:
+            depth += 1
+            p += 1
+        elif c == 41:
+            if depth == 0:
+                return ODD, p, n, terminator
+            depth -= 1
+            p += 1
+        elif depth:
+            p += 1
+        elif c == 36:
+            p += 1
+            if buf[p] < 48 or buf[p] > 57:
+                return (MORE if p >= size and not at_eof else ODD), p, n, terminator
+            while buf[p] >= 48 and buf[p] <= 57:
+                p += 1
+        elif (c >= 48 and c <= 57) or c == 42:
+            q = p
+            while buf[q] > 32 and buf[q] != 123 and buf[q] != 46:
+                q += 1
+            if q >= size and not at_eof:
+                return MORE, p, n, terminator
+            code = result_code(buf, p, q)
+            if code <= UNKNOWN:
+                if terminator != NO_RESULT:
+                    return ODD, p, n, terminator
+                terminator = code
+                p = q
+            else:
+                while buf[p] >= 48 and buf[p] <= 57:
+                    p += 1
+                if buf[p] != 46 and buf[p] != 32 and buf[p] != 10 and buf[p] != 13:
+                    return ODD, p, n, terminator
+        elif KIND[c] > 0 or c == 79 or (c >= 97 and c <= 104):
+            if terminator != NO_RESULT or n >= MAX_PLIES:
+                return ODD, p, n, terminator
+            if size - p < 16 and not at_eof:
+                return MORE, p, n, terminator
+            if m + n >= limit:
+                return NO_ROOM, p, n, terminator
+            move, after = read_san(buf, p, bb, kinds, st)
+            if move < 0:
+                return ODD, p, n, terminator
+            p = after
+            if p >= size and not at_eof:
+                return MORE, p, n, terminator
+            make(bb, kinds, st, key, move)
+            moves[m + n] = move
+            phases[m + n] = phase(st)
+            n += 1
+            keys[n] = full_key(bb, kinds, st, key)
+        else:
+            return ODD, p, n, terminator

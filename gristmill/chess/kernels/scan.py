@@ -1,0 +1,226 @@
+"""PGN text to games: tags, moves, phases, verdicts, and the JSON of each, in one pass.
+
+The scanner takes a game only if every byte of it is in the plain subset of PGN
+(see `headers` and `san`; comments, variations, NAGs and move numbers are
+skipped). It stops before any other game and says where.
+"""
+
+# mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from gristmill.chess.kernels.attacks import borrowed
+from gristmill.chess.kernels.ending import verdict
+from gristmill.chess.kernels.headers import (
+    DRAW,
+    NO_RESULT,
+    ODD,
+    OK,
+    UNKNOWN,
+    read_tag,
+    result_code,
+    write_headers,
+)
+from gristmill.chess.kernels.movetext import (
+    MAX_PLIES,
+    MORE,
+    NO_ROOM,
+    blank,
+    read_movetext,
+    skip_blank,
+)
+from gristmill.chess.kernels.stamp import KERNEL_STAMP
+
+# Why the scan stopped: all done, an odd game, text cut off, or arrays full.
+DONE, ODD_GAME, CUT, FULL = range(4)
+
+# Columns of a game's record.
+(START, END, PLIES, MOVE0, VERDICT, WIDE, RESULT, TERMINATOR) = range(8)
+(HEAD0, HEAD1, LIST0, LIST1, UCI0, UCI1, TAG0, TAG1) = range(8, 16)
+ID0 = 16
+COLUMNS = 17
+PADDING = 16  # zero bytes that must follow the text
+
+_PROMOTED = np.frombuffer(b"?nbrq", dtype=np.uint8).copy()
+
+
+@njit(forceinline=True)
+def _write_move(move, uci, u):
+    for square in (move & 63, (move >> 6) & 63):
+        uci[u] = 97 + (square & 7)
+        uci[u + 1] = 49 + (square >> 3)
+        u += 2
+    if move >> 12:
+        uci[u] = _PROMOTED[move >> 12]
+        u += 1
+    return u
+
+
+@njit
+def write_moves(moves, first, n, out, o, uci, u):
+    """Write moves as a JSON list at out[o:] and joined by spaces at uci[u:]."""
+    out[o] = 91
+    o += 1
+    for i in range(first, first + n):
+        if i > first:
+            out[o], out[o + 1] = 44, 32
+            o += 2
+            uci[u] = 32
+            u += 1
+        begun = u
+        u = _write_move(moves[i], uci, u)
+        out[o] = 34
+        o += 1
+        for k in range(begun, u):
+            out[o] = uci[k]
+            o += 1
+        out[o] = 34
+        o += 1
+    out[o] = 93
+    return o + 1, u
+
+
+@njit
+def _copy(buf, span, out, o):
+    if span[0] >= 0:
+        for k in range(span[0], span[1]):
+            out[o] = buf[k]
+            o += 1
+    return o
+
+
+@njit
+def _write_identity(buf, known, out, o):
+    """What `rows.content_id` hashes before the moves, from ASCII tags of a plain game."""
+    out[o], out[o + 1] = 10, 10  # no Variant, no FEN
+    o = _copy(buf, known[4], out, o + 2)
+    out[o] = 10
+    o = _copy(buf, known[5], out, o + 1)
+    out[o] = 10
+    o += 1
+    if known[9, 1] > known[9, 0]:
+        o = _copy(buf, known[9], out, o)
+    else:
+        day = 7 if known[7, 1] > known[7, 0] else 2
+        o = _copy(buf, known[day], out, o)
+        out[o] = 32
+        o = _copy(buf, known[8 if day == 7 else 3], out, o + 1)
+    out[o] = 10
+    return o + 1
+
+
+@njit
+def _tags(buf, p, size, at_eof, tags, first, known):
+    """Read tag lines from p to the blank line behind them: (code, position, tags, wide)."""
+    n, wide = first, 0
+    known[:, :] = -1
+    while True:
+        if p >= size:
+            return (OK if at_eof else MORE), p, n, wide
+        if buf[p] != 91:
+            after = blank(buf, p, size)
+            if after == size and not at_eof:
+                return MORE, p, n, wide
+            # Movetext right behind the tags is rare enough for the oracle.
+            return (OK if after >= 0 else ODD), after, n, wide
+        if n >= tags.shape[0]:
+            return NO_ROOM, p, n, wide
+        end = p
+        while end < size and buf[end] != 10 and buf[end] != 13:
+            end += 1
+        if end >= size - 1 and not at_eof:
+            return MORE, p, n, wide
+        if buf[end] == 13 and buf[end + 1] != 10:
+            return ODD, p, n, wide
+        code, beyond = read_tag(buf, p, end, tags, first, n, known)
+        if code != OK:
+            return code, p, n, wide
+        wide |= beyond
+        n += 1
+        p = end + (2 if buf[end] == 13 else 1)
+
+
+def new_board() -> tuple[np.ndarray, ...]:
+    """The arrays of a position (see `board`), and the keys of a game's positions."""
+    return (
+        np.zeros(8, np.uint64),
+        np.zeros(64, np.int8),
+        np.zeros(8, np.int64),
+        np.zeros(1, np.uint64),
+        np.zeros(MAX_PLIES + 2, np.uint64),
+    )
+
+
+def _entry(stamp):
+    """Close over the sources' stamp: see `stamp`."""
+
+    @njit(cache=True)
+    def scan_games(buf, size, at_eof, pos, stop, games, known, tags, moves, phases, text, board):
+        """Read games that start in [pos, stop) of buf[:size].
+
+        Arrays: buf uint8 with PADDING zeros after size; games int64 [G, COLUMNS];
+        known int64 [G, 16, 2]; tags int64 [T, 4]; moves uint16 and phases uint8,
+        one element a ply; text: two uint8 arrays of at least 4 * size, for JSON
+        and for moves joined by spaces; board: see `new_board`.
+        Returns (games read, position, why it stopped).
+        """
+        buf, games, known, tags = borrowed(buf), borrowed(games), borrowed(known), borrowed(tags)
+        moves, phases = borrowed(moves), borrowed(phases)
+        out, uci = borrowed(text[0]), borrowed(text[1])
+        bb, kinds, st = borrowed(board[0]), borrowed(board[1]), borrowed(board[2])
+        key, keys = borrowed(board[3]), borrowed(board[4])
+        position = (bb, kinds, st, key)
+        n, m, t, o, u = stamp & 0, 0, 0, 0, 0
+        while True:
+            pos = skip_blank(buf, pos, size)
+            if pos >= size:
+                return n, pos, (DONE if at_eof or pos >= stop else CUT)
+            if pos >= stop:
+                return n, pos, DONE
+            if n >= games.shape[0]:
+                return n, pos, FULL
+            if buf[pos] != 91:
+                return n, pos, ODD_GAME
+            code, p, last, wide = _tags(buf, pos, size, at_eof, tags, t, known[n])
+            plies, terminator = 0, NO_RESULT
+            if code == OK and p < size and buf[p] == 91:
+                code = ODD
+            if code == OK:
+                code, p, plies, terminator = read_movetext(
+                    buf, p, size, at_eof, position, keys, moves, phases, m, moves.shape[0]
+                )
+            if code == MORE:
+                return n, pos, CUT
+            if code == NO_ROOM:
+                return n, pos, (FULL if n else ODD_GAME)
+            if code != OK:
+                return n, pos, ODD_GAME
+            game = games[n]
+            given = NO_RESULT
+            if known[n, 6, 0] >= 0:
+                given = result_code(buf, known[n, 6, 0], known[n, 6, 1])
+            filled = terminator if given in (NO_RESULT, UNKNOWN) else 0
+            result = filled if filled else given
+            game[START], game[END], game[PLIES], game[MOVE0] = pos, p, plies, m
+            game[WIDE], game[RESULT], game[TERMINATOR] = wide, result, terminator
+            # A draw needs no claim to be a draw.
+            game[VERDICT] = verdict(bb, kinds, st, key, keys, plies, result != DRAW)
+            game[TAG0], game[TAG1] = t, last
+            game[HEAD0] = o
+            if not wide:
+                o = write_headers(buf, tags, t, last, known[n], filled, out, o)
+            game[HEAD1], game[LIST0], game[ID0] = o, o, u
+            if not wide:
+                u = _write_identity(buf, known[n], uci, u)
+            game[UCI0] = u
+            o, u = write_moves(moves, m, plies, out, o, uci, u)
+            game[LIST1], game[UCI1] = o, u
+            n, m, t, pos = n + 1, m + plies, last, p
+
+    return scan_games
+
+
+scan_games = _entry(KERNEL_STAMP)

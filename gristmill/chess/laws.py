@@ -1,0 +1,193 @@
+"""What must hold of validated games, datasets, caches and splices: read from disk, all of it.
+
+The validator of spec section 4, deeper: rows are parsed, every game replayed,
+offsets, indices and phases derived anew and compared, counts and configs
+checked against each other, and no move sequence may stand in two splits. A law
+yields what breaks it and raises nothing for a bad artifact.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gristmill.chess import keys, rows, sidecar
+from gristmill.chess.archive import SOURCE
+from gristmill.chess.blocks import Block, find_block, read_block, shares
+from gristmill.chess.config import SPLITS
+from gristmill.chess.game_dataset import STATS
+from gristmill.chess.phases import replayed
+from gristmill.chess.validation import INVALID, PROFILE, SUMMARY, VALID
+from gristmill.contract import BadInput, Violation
+from gristmill.parts import sha256_file
+
+_SHARE_BYTES = 4 << 20
+Law = Callable[..., Iterator[Violation]]
+
+
+def relative(law: Law) -> Law:
+    """The law with places told as paths relative to the folder that it is asked about."""
+
+    @wraps(law)
+    def told(path: Path, *more: Any, **named: Any) -> Iterator[Violation]:
+        for violation in law(path, *more, **named):
+            where = violation.where.replace(f"{path}/", "")
+            yield Violation(violation.law, where, violation.found.replace(f"{path}/", ""))
+
+    return told
+
+
+def read_json(path: Path) -> tuple[dict[str, Any], list[Violation]]:
+    """A JSON object, or what is wrong with it."""
+    try:
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        return {}, [Violation("readable_json", str(path), repr(error))]
+    if not isinstance(value, dict):
+        return {}, [Violation("readable_json", str(path), "not an object")]
+    return value, []
+
+
+def _equal(law: str, where: Path | str, found: Any, told: Any) -> Iterator[Violation]:
+    if found != told:
+        yield Violation(law, str(where), f"found {found!r}, told {told!r}")
+
+
+@relative
+def archive_laws(path: Path) -> Iterator[Violation]:
+    """A fetched month: one PGN, of the bytes and sha256 that source.json names."""
+    record, wrong = read_json(path / SOURCE)
+    yield from wrong
+    pgns = sorted(path.glob("*.pgn"))
+    if len(pgns) != 1:
+        yield Violation("one_pgn", str(path), f"{len(pgns)} PGN files")
+    elif record:
+        told = record["pgn"]
+        found = {"name": pgns[0].name, "bytes": pgns[0].stat().st_size}
+        found["sha256"] = sha256_file(pgns[0])
+        yield from _equal("pgn_as_recorded", pgns[0], found, told)
+
+
+def _phases_hold(block: Block, where: Path) -> Iterator[Violation]:
+    """The block's phase codes are those of its moves, replayed."""
+    from gristmill.chess.kernels import rowshape
+
+    _, found, moves, _ = find_block(block.share)
+    codes = replayed(moves, found[:, rowshape.N])
+    wrong = np.flatnonzero(codes != block.codes)
+    if len(wrong):
+        at = f"ply {int(wrong[0])} of the rows from byte {block.share.start} on"
+        yield Violation(
+            "phases_rederived", f"{where}: {at}", f"{len(wrong)} codes differ from the replay"
+        )
+
+
+def _rows_hold(jsonl: Path, root: Path, name: str) -> Iterator[Violation | Block]:
+    """Every block of a JSONL file whose rows and sidecar agree, and what does not."""
+    try:
+        beside = sidecar.Sidecar.open(root, name)
+        if beside is None:
+            yield Violation("has_sidecar", str(jsonl), "no sidecar")
+        total = 0
+        for share in shares(jsonl, _SHARE_BYTES, beside):
+            block = read_block(share)
+            total += len(block.found)
+            yield from _phases_hold(block, jsonl)
+            yield block
+        if beside:
+            yield from _equal("rows_counted", jsonl, total, beside.games)
+    except (BadInput, OSError) as error:
+        yield Violation("rows_as_sidecar", str(jsonl), str(error))
+
+
+@relative
+def validated_laws(path: Path) -> Iterator[Violation]:
+    """A validated folder: rows, sidecar, phases, winners and counts agree."""
+    from gristmill.chess.kernels import rowshape
+
+    summary, wrong = read_json(path / SUMMARY)
+    profile, wrong_too = read_json(path / PROFILE)
+    yield from wrong + wrong_too
+    valid = plies = 0
+    current = summary.get("compat") == "current"
+    for item in _rows_hold(path / VALID, path, "games"):
+        if isinstance(item, Violation):
+            yield item
+            continue
+        found = item.found
+        valid += len(found)
+        plies += int(found[:, rowshape.N].sum())
+        off = np.flatnonzero(found[:, rowshape.N] != found[:, rowshape.PLIES])
+        if len(off):
+            yield Violation("plies_counted", f"{path / VALID}: row {int(off[0])} of a block", "")
+        text = item.buf.tobytes()
+        for n, (a, b, side) in enumerate(
+            found[:, [rowshape.RES0, rowshape.RES1, rowshape.WINNER]].tolist()
+        ):
+            if rows.winner_side(text[a:b].decode()) != chr(side):
+                where = f"{path / VALID}: row {n} from byte {item.share.start} on"
+                yield Violation("winner_of_result", where, f"{text[a:b]!r} and {chr(side)}")
+        if current and (item.codes == 0).any():
+            yield Violation("moves_legal", str(path / VALID), "a move is not legal from the start")
+    if summary:
+        yield from _equal("valid_counted", path / SUMMARY, valid, summary["valid_games"])
+        with (path / INVALID).open(newline="", encoding="utf-8") as file:
+            invalid = sum(1 for _ in csv.reader(file)) - 1
+        yield from _equal("invalid_counted", path / INVALID, invalid, summary["invalid_games"])
+        reasons = summary["invalid_reason_counts"]
+        yield from _equal("reasons_counted", path / SUMMARY, sum(reasons.values()), invalid)
+        total = summary["valid_games"] + summary["invalid_games"]
+        yield from _equal("total_counted", path / SUMMARY, total, summary["total_games"])
+    if profile:
+        yield from _equal("plies_profiled", path / PROFILE, plies, profile["plies"])
+
+
+@relative
+def dataset_laws(path: Path) -> Iterator[Violation]:
+    """A game dataset: rows, sidecar, phases, eligibility, splits and stats agree; no leakage."""
+    from gristmill.chess.kernels import rowshape
+
+    stats, wrong = read_json(path / STATS)
+    yield from wrong
+    if not stats:
+        return
+    noted = sidecar.read_rows(path)
+    by_moves = stats.get("split_rule") == "move_key"
+    shortest = sum(stats["runtime_splice_defaults"].values())
+    split_ids: dict[str, int] = {}
+    for number, split in enumerate(SPLITS):
+        jsonl, games = path / f"{split}.jsonl", 0
+        if not jsonl.is_file():
+            yield Violation("missing_file", str(jsonl), "missing")
+            continue
+        for item in _rows_hold(jsonl, path, split):
+            if isinstance(item, Violation):
+                yield item
+                continue
+            games += len(item.found)
+            if (item.found[:, rowshape.N] < shortest).any():
+                yield Violation("games_spliceable", str(jsonl), "a game is too short to splice")
+            sides = set(item.found[:, rowshape.WINNER].tolist())
+            if stats["decisive_only"] and not sides <= {ord("W"), ord("B")}:
+                yield Violation("games_decisive", str(jsonl), f"winners {sorted(map(chr, sides))}")
+            if by_moves:
+                ratios = (stats["train_ratio"], stats["val_ratio"])
+                places = keys.split_of(item.keys, stats["split_seed"], *ratios)
+                if (places != number).any():
+                    yield Violation("split_of_moves", str(jsonl), "a game is of another split")
+            else:
+                for game_id in item.ids():
+                    if split_ids.setdefault(game_id, number) != number:
+                        yield Violation("ids_in_one_split", str(jsonl), game_id)
+        yield from _equal("games_counted", jsonl, games, stats["split_games"][split])
+        if noted:
+            yield from _equal("rows_noted", jsonl, sha256_file(jsonl), noted[split]["sha256"])
+    files = [sidecar.games_file(path, split) for split in SPLITS]
+    if by_moves and all(file.exists() for file in files) and (n := keys.shared(files)):
+        yield Violation("no_leakage", str(path), f"{n} move sequences in more than one split")

@@ -1,0 +1,130 @@
+"""How a position looks: a board as our own SVG, with the last move and the phase.
+
+The pieces are drawn from a few shapes of our own. What is worth a look is
+decided in `preview`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gristmill.svg import BOLD, MIDDLE, card, text_at
+
+_LIGHT, _DARK, _FROM, _TO = "#efe6d2", "#b58f6b", "#e9d56b", "#d9bd3c"
+_INK, _SOFT = "#4a4038", "#8a7d70"
+_CELL, _LEFT, _TOP = 34, 20, 34
+_SIDE = 8 * _CELL
+_BASE = "M10 36H30V32H10Z"
+# Outlines on a square of 40, drawn with the base line below.
+_SHAPES = {
+    "p": f"{_BASE}M14 32C18 27 18 24 15 21C12 13 28 13 25 21C22 24 22 27 26 32Z",
+    "r": f"{_BASE}M13 32L15 18H25L27 32ZM12 18V9H16V12H18V9H22V12H24V9H28V18Z",
+    "n": f"{_BASE}M13 32C13 24 19 22 19 18L13 21L10 18C12 12 16 9 19 9L20 5L24 9"
+    "C30 12 30 24 28 32Z",
+    "b": f"{_BASE}M15 32L17 24C11 20 14 11 20 6C26 11 29 20 23 24L25 32Z",
+    "q": f"{_BASE}M13 32L8 12L14 20L16 9L20 19L24 9L26 20L32 12L27 32Z",
+    "k": f"{_BASE}M13 32L10 20C10 14 18 14 20 18C22 14 30 14 30 20L27 32ZM20 16V5M16 9H24",
+}
+
+
+def place(moves: Sequence[str]) -> list[str]:
+    """The board after UCI moves from the start: 64 letters from a1 on, upper case white, or ''.
+
+    The moves must be legal; what is not a move is passed over.
+    """
+    back = "rnbqkbnr"
+    board = [*back.upper(), *"P" * 8, *[""] * 32, *"p" * 8, *back]
+    for move in moves:
+        if len(move) < 4 or move[0] not in "abcdefgh" or move[2] not in "abcdefgh":
+            continue
+        origin, target = _square(move[:2]), _square(move[2:4])
+        piece = board[origin]
+        if piece.lower() == "p" and move[0] != move[2] and not board[target]:
+            board[target + (-8 if piece == "P" else 8)] = ""  # en passant
+        if piece.lower() == "k" and abs(target - origin) == 2:
+            rook = (target + 1, target - 1) if target > origin else (target - 2, target + 1)
+            board[rook[0]], board[rook[1]] = "", board[rook[0]]
+        promoted = move[4:5]
+        if promoted:
+            piece = promoted.upper() if piece.isupper() else promoted
+        board[origin], board[target] = "", piece
+    return board
+
+
+def _square(name: str) -> int:
+    return ord(name[0]) - 97 + 8 * (ord(name[1]) - 49)
+
+
+def _corner(square: int) -> tuple[int, int]:
+    return _LEFT + square % 8 * _CELL, _TOP + (7 - square // 8) * _CELL
+
+
+def _cell(square: int) -> str:
+    x, y = _corner(square)
+    return f"M{x} {y}h{_CELL}v{_CELL}h-{_CELL}z"
+
+
+def _piece(square: int, piece: str) -> str:
+    x, y = _corner(square)
+    kind = "w" if piece.isupper() else "b"
+    return f'<use href="#{kind}{piece.lower()}" x="{x}" y="{y}"/>'
+
+
+def _definitions(pieces: set[str]) -> str:
+    """The shapes of the pieces that stand on the board, once each."""
+    made = []
+    for piece in sorted(pieces):
+        white = piece.isupper()
+        fill, line = ("#fffdf6", "#2d2823") if white else ("#3a332d", "#0f0d0b")
+        detail = "#2d2823" if white else "#e9e1d2"
+        shape = _SHAPES[piece.lower()]
+        name = f"{'w' if white else 'b'}{piece.lower()}"
+        scale = _CELL / 40
+        made.append(
+            f'<g id="{name}"><path transform="scale({scale:g})" d="{shape}" fill="{fill}"'
+            f' stroke="{line}" stroke-width="1.6" stroke-linejoin="round"/>'
+        )
+        if piece.lower() == "b":
+            made.append(
+                f'<path transform="scale({scale:g})" d="M20 11V18M17 14H23" fill="none"'
+                f' stroke="{detail}" stroke-width="1.6"/>'
+            )
+        if piece.lower() == "n":
+            made.append(
+                f'<circle transform="scale({scale:g})" cx="19" cy="13.5" r="1.4" fill="{detail}"/>'
+            )
+        made.append("</g>")
+    return f"<defs>{''.join(made)}</defs>"
+
+
+def board_svg(
+    moves: Sequence[str], *, title: str = "", phase: str = "", notes: Sequence[str] = ()
+) -> str:
+    """The position after UCI moves from the start, the last move marked, the phase named.
+
+    title, notes: lines above and below. About 5 kB.
+    """
+    board = place(moves)
+    last = moves[-1] if moves and len(moves[-1]) >= 4 else ""
+    marked = {}
+    if last and last[0] in "abcdefgh":
+        marked = {_square(last[:2]): _FROM, _square(last[2:4]): _TO}
+    body = [_definitions({piece for piece in board if piece})]
+    body.append(text_at(_LEFT, 22, title, 12.5, _INK, BOLD))
+    body.append(f'<rect x="{_LEFT}" y="{_TOP}" width="{_SIDE}" height="{_SIDE}" fill="{_LIGHT}"/>')
+    dark = [square for square in range(64) if (square % 8 + square // 8) % 2 == 0]
+    body.append(f'<path d="{"".join(map(_cell, dark))}" fill="{_DARK}"/>')
+    body += [f'<path d="{_cell(square)}" fill="{fill}"/>' for square, fill in marked.items()]
+    body += [_piece(square, piece) for square, piece in enumerate(board) if piece]
+    for i in range(8):
+        x = _LEFT + i * _CELL + _CELL / 2
+        body.append(text_at(x, _TOP + _SIDE + 13, "abcdefgh"[i], 10, _SOFT, MIDDLE))
+        y = _TOP + (7 - i) * _CELL + _CELL / 2 + 4
+        body.append(text_at(_LEFT / 2 + 1, y, str(i + 1), 10, _SOFT, MIDDLE))
+    bottom = _TOP + _SIDE + 33
+    turn = "black" if len(moves) % 2 else "white"
+    told = f"ply {len(moves)} · {last or 'start'} · {turn} to move" + (f" · {phase}" * bool(phase))
+    lines = [told, *notes]
+    for i, line in enumerate(lines):
+        body.append(text_at(_LEFT, bottom + 16 * i, line, 11.5, _INK))
+    return card(_SIDE + 2 * _LEFT, bottom + 16 * len(lines) - 4, title or told, body)

@@ -1,0 +1,49 @@
+"""Where the chess tests find PGN: the real drops, and games of our own making."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gristmill.samples.chess import write_month
+
+
+def real_chess() -> Path:
+    root = Path(__file__).resolve().parents[2]
+    return Path(os.environ.get("GRISTMILL_REAL_DATA", root.parent / "shared" / "data")) / "chess"
+
+
+@pytest.fixture(scope="session")
+def real() -> Path:
+    path = real_chess()
+    if not path.exists():
+        pytest.skip(f"no real data at {path}; set GRISTMILL_REAL_DATA")
+    return path
+
+
+@pytest.fixture(scope="session")
+def month(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sample month of 240 games as a PGN file."""
+    path = tmp_path_factory.mktemp("month") / "lichess_elite_2024-01.pgn"
+    write_month(path, "2024-01", 240, 11)
+    return path
+
+
+@pytest.fixture(scope="session")
+def valid(month: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample month, validated."""
+    from gristmill.chess import validate
+
+    out = tmp_path_factory.mktemp("validated") / "elite_2024-01"
+    validate([month], out)
+    return out
+
+
+@pytest.fixture(scope="session")
+def dataset(valid: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample month as a game dataset without a cache. Not to be changed."""
+    from gristmill.chess import build_game_dataset
+
+    out = tmp_path_factory.mktemp("dataset") / "elite_2024-01_game"
+    build_game_dataset(valid, out)
+    return out

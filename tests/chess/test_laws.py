@@ -1,0 +1,227 @@
+"""Every law holds of what is built, and each breach of one is found and named."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gristmill.chess import (
+    CacheConfig,
+    GameConfig,
+    SpliceConfig,
+    build_game_dataset,
+    build_splice_cache,
+    build_splice_dataset,
+)
+from gristmill.chess.laws import dataset_laws, validated_laws
+from gristmill.chess.laws_cache import cache_laws
+from gristmill.chess.laws_splice import splice_laws
+from gristmill.laws import check
+
+
+@pytest.fixture(scope="module")
+def built(valid: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("laws")
+    shutil.copytree(valid, root / "valid")
+    build_game_dataset(valid, root / "game")
+    build_splice_cache(root / "game", root / "game" / "runtime_splice_cache")
+    build_splice_dataset(valid, root / "splice", SpliceConfig(max_samples_per_game=8))
+    return root
+
+
+@pytest.fixture
+def copy(built: Path, tmp_path: Path) -> Path:
+    shutil.copytree(built, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def edit(path: Path, old: bytes, new: bytes) -> None:
+    data = path.read_bytes()
+    assert old in data
+    path.write_bytes(data.replace(old, new, 1))
+
+
+def edit_json(path: Path, change: Callable[[dict], None]) -> None:  # type: ignore[type-arg]
+    value = json.loads(path.read_text())
+    change(value)
+    path.write_text(json.dumps(value))
+
+
+def flip(path: Path, at: int, by: int = 1) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= by
+    path.write_bytes(data)
+
+
+def test_all_laws_hold(built: Path, valid: Path, tmp_path: Path) -> None:
+    for asset, folder in (
+        ("chess/valid_games", built / "valid"),
+        ("chess/game_dataset", built / "game"),
+        ("chess/splice_cache", built / "game" / "runtime_splice_cache"),
+        ("chess/splice_dataset", built / "splice"),
+    ):
+        assert list(check(asset, folder)) == []
+    build_game_dataset(valid, tmp_path / "shuffled", GameConfig(split="shuffle", allow_draws=True))
+    assert list(dataset_laws(tmp_path / "shuffled")) == []
+    build_splice_cache(
+        tmp_path / "shuffled", tmp_path / "aside", CacheConfig(max_samples_per_game=3)
+    )
+    assert list(cache_laws(tmp_path / "aside")) == []
+
+
+@pytest.mark.parametrize(
+    ("law", "breach"),
+    [
+        ("rows_as_sidecar", lambda p: edit(p / "valid_games.jsonl", b'"e2e4"', b'"e2e3"')),
+        (
+            "winner_of_result",
+            lambda p: edit(p / "valid_games.jsonl", b'"W", "plies"', b'"B", "plies"'),
+        ),
+        ("phases_rederived", lambda p: flip(p / "sidecar" / "games.phases.bin", 40, 2)),
+        ("rows_as_sidecar", lambda p: flip(p / "sidecar" / "games.games.bin", 32)),
+        ("has_sidecar", lambda p: (p / "sidecar" / "games.games.bin").unlink()),
+        (
+            "valid_counted",
+            lambda p: edit_json(p / "summary.json", lambda s: s.update(valid_games=3)),
+        ),
+        ("invalid_counted", lambda p: edit(p / "invalid_games.csv", b"\r\n", b"\r\nx,y\r\n")),
+        ("plies_profiled", lambda p: edit_json(p / "profile.json", lambda s: s.update(plies=1))),
+        ("readable_json", lambda p: (p / "summary.json").write_text("{")),
+    ],
+)
+def test_breaches_of_validated_games(
+    copy: Path, law: str, breach: Callable[[Path], object]
+) -> None:
+    breach(copy / "valid")
+    found = list(validated_laws(copy / "valid"))
+    assert law in {violation.law for violation in found}
+    assert not any(str(copy) in violation.where for violation in found)
+
+
+def straddle(path: Path) -> None:
+    """File a train game in val too, with a sidecar to match."""
+    from gristmill.chess.sidecar import GAME, Sidecar, write_rows
+
+    line = (path / "train.jsonl").read_bytes().split(b"\n")[0] + b"\n"
+    val = (path / "val.jsonl").read_bytes()
+    train = Sidecar.open(path, "train")
+    assert train
+    record = train.records(0, 1).copy()
+    codes = train.phases(0, int(record["plies"][0])).tobytes()
+    record["row"] = len(val)
+    (path / "val.jsonl").write_bytes(val + line)
+    for name, piece in (("games", record.tobytes()), ("phases", codes)):
+        file = path / "sidecar" / f"val.{name}.bin"
+        file.write_bytes(file.read_bytes() + piece)
+    assert GAME.itemsize == len(record.tobytes())
+    counts = {s: (path / f"{s}.jsonl").read_bytes().count(b"\n") for s in ("train", "val", "test")}
+    write_rows(path, {s: (path / f"{s}.jsonl", n) for s, n in counts.items()})
+    edit_json(path / "stats.json", lambda s: s.update(split_games=counts))
+
+
+@pytest.mark.parametrize(
+    ("law", "breach"),
+    [
+        ("no_leakage", straddle),
+        ("split_of_moves", straddle),
+        (
+            "rows_as_sidecar",
+            lambda p: edit(p / "val.jsonl", b'"moves": ["', b'"moves": ["a2a3", "'),
+        ),
+        ("rows_noted", lambda p: edit(p / "val.jsonl", b"1-0", b"0-1")),
+        ("phases_rederived", lambda p: flip(p / "sidecar" / "test.phases.bin", 9, 3)),
+        ("missing_file", lambda p: (p / "test.jsonl").unlink()),
+        ("games_decisive", lambda p: edit(p / "val.jsonl", b'"W"', b'"D"')),
+        (
+            "games_counted",
+            lambda p: edit_json(p / "stats.json", lambda s: s["split_games"].update(val=1)),
+        ),
+        (
+            "games_spliceable",
+            lambda p: edit_json(
+                p / "stats.json", lambda s: s["runtime_splice_defaults"].update(min_context=90)
+            ),
+        ),
+    ],
+)
+def test_breaches_of_game_datasets(copy: Path, law: str, breach: Callable[[Path], object]) -> None:
+    breach(copy / "game")
+    assert law in {violation.law for violation in dataset_laws(copy / "game")}
+
+
+def manifest(path: Path, change: Callable[[dict], None]) -> None:  # type: ignore[type-arg]
+    edit_json(path / "manifest.json", change)
+
+
+def add(path: Path, name: str, at: int, value: int, dtype: str) -> None:
+    """Change one element and vouch for the bytes in the manifest: only the rows can tell."""
+    import hashlib
+
+    array = np.fromfile(path / "val" / name, dtype)
+    array[at] += value
+    (path / "val" / name).write_bytes(array.tobytes())
+    digest = hashlib.sha256(array.tobytes()).hexdigest()
+    manifest(path, lambda m: m["splits"]["val"]["files"][name].update(sha256=digest))
+
+
+@pytest.mark.parametrize(
+    ("law", "breach"),
+    [
+        ("missing_manifest", lambda p: (p / "manifest.json").unlink()),
+        ("invalid_manifest_json", lambda p: (p / "manifest.json").write_text("[")),
+        ("manifest_kind_unexpected", lambda p: manifest(p, lambda m: m.update(kind="x"))),
+        ("manifest_complete", lambda p: manifest(p, lambda m: m["splits"].pop("test"))),
+        ("missing_file", lambda p: (p / "val" / "offsets.u64.bin").unlink()),
+        ("row_count_mismatch", lambda p: (p / "val" / "path_ids.u32.bin").write_bytes(b"")),
+        ("whole_elements", lambda p: (p / "val" / "path_ids.u32.bin").write_bytes(b"x")),
+        ("bytes_as_manifest", lambda p: flip(p / "test" / "splice_indices.u32.bin", 0)),
+        ("invalid_paths_json", lambda p: (p / "val" / "paths.json").write_text("[")),
+        ("paths_json_empty_or_invalid", lambda p: (p / "val" / "paths.json").write_text("[]")),
+        ("paths_of_split", lambda p: (p / "val" / "paths.json").write_text('["/x/train.jsonl"]')),
+        ("offsets_start_lines", lambda p: add(p, "offsets.u64.bin", 3, 1, "<u8")),
+        ("splice_indices_in_games", lambda p: add(p, "splice_indices.u32.bin", 50, 9999, "<u4")),
+        ("phases_rederived", lambda p: add(p, "sample_phase_ids.u8.bin", 2, 1, "|u1")),
+        ("path_ids", lambda p: add(p, "path_ids.u32.bin", 1, 1, "<u4")),
+        ("source_unchanged", lambda p: edit(p.parent / "val.jsonl", b"1-0", b"0-1")),
+        ("source_path_missing", lambda p: (p.parent / "val.jsonl").unlink()),
+        (
+            "one_config",
+            lambda p: manifest(p, lambda m: m["splits"]["test"]["config"].update(min_context=3)),
+        ),
+        (
+            "samples_counted",
+            lambda p: manifest(p, lambda m: m["splits"]["val"].update(sample_rows_total=7)),
+        ),
+        ("vocabulary_of_train", lambda p: edit(p / "vocab_rows_meta.json", b'"e2e4"', b'"e2e5"')),
+    ],
+)
+def test_breaches_of_caches(copy: Path, law: str, breach: Callable[[Path], object]) -> None:
+    path = copy / "game" / "runtime_splice_cache"
+    breach(path)
+    assert law in {violation.law for violation in cache_laws(path)}
+
+
+@pytest.mark.parametrize(
+    ("law", "breach"),
+    [
+        ("missing_file", lambda p: (p / "val.jsonl").unlink()),
+        ("samples_counted", lambda p: edit(p / "val.jsonl", b"\n", b"\n\n")),
+        (
+            "sample_rows",
+            lambda p: edit(p / "val.jsonl", b'"context": ["', b'"context": ["a2a3", "'),
+        ),
+        ("sample_rows", lambda p: edit(p / "val.jsonl", b'"next_move": "', b'"next_move": "x')),
+        ("sample_rows", lambda p: edit(p / "val.jsonl", b"late", b"early")),
+        ("sample_rows", lambda p: edit(p / "val.jsonl", b'"phase": "middlegame"', b'"phase": "x"')),
+        (
+            "phases_counted",
+            lambda p: edit_json(p / "stats.json", lambda s: s["split_phase_counts"].update(val={})),
+        ),
+    ],
+)
+def test_breaches_of_splices(copy: Path, law: str, breach: Callable[[Path], object]) -> None:
+    breach(copy / "splice")
+    assert law in {violation.law for violation in splice_laws(copy / "splice")}
