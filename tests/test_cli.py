@@ -24,6 +24,9 @@ from gristmill.macroxue.packer import PackConfig, pack
 from gristmill.rawfiles import raw_inputs
 from gristmill.samples.chess import write_month
 from gristmill.samples.macroxue import write_drop
+from gristmill.samples.synth import write_drop as write_raw
+from gristmill.synth.harmony import HarmonyConfig, to_harmony
+from gristmill.synth.kd import KDConfig, build_kd_shard
 
 
 @dataclass(frozen=True)
@@ -224,3 +227,62 @@ def test_trace_leads_to_the_file_and_byte_of_a_game(chess_month: Path) -> None:
     offset, size = int(told["byte_offset"]), int(told["bytes"])
     assert data[offset : offset + size].startswith(b'[Event "')
     assert data[offset : offset + size].rstrip().endswith(row["result"].encode())
+
+
+@pytest.fixture(scope="module")
+def conversations(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path) -> Path:
+    """A data root with a vocabulary, a Harmony shard and the datasets made from it."""
+    root = tmp_path_factory.mktemp("synth")
+    tokenizer = root / "tokenizer"
+    tokenizers.place(
+        tokenizers.O200K, tokenizers.find(tokenizers.O200K, vocabulary_root), tokenizer
+    )
+    files = write_raw(root / "raw", files=4, rows=20)
+    to_harmony(files, root / "synth_harmony", 1, HarmonyConfig(rows_per_group=7))
+    shard = root / "synth_harmony/synth_harmony_shard_01.parquet"
+    build_kd_shard(shard, root / "kd", KDConfig(tokenizer / "o200k_base.tiktoken", 0.2))
+    return root
+
+
+def test_a_document_and_the_row_it_came_from_show_the_same_tokens(conversations: Path) -> None:
+    def invoke(*words: str) -> str:
+        result = CliRunner().invoke(main, [*words, "--shard", "01"])
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    document = invoke("show", str(conversations / "kd"), "3")
+    traced = dict(
+        line.split(": ", 1) for line in invoke("trace", str(conversations / "kd"), "3").splitlines()
+    )
+    assert traced["input"] == "synth_harmony_shard_01.parquet"
+    assert traced["synth_id"] in document.splitlines()[0]
+    row = invoke("show", str(conversations / "synth_harmony"), str(int(traced["row"]) - 1))
+    assert f"row {traced['row']} · {traced['synth_id']}" in row.splitlines()[0]
+    assert row.splitlines()[1:] == document.splitlines()[1:]
+    for line in ("system", "developer", "user", "analysis", "final", "end"):
+        assert line in row.splitlines()
+    assert "<|start|>assistant<|channel|>analysis<|message|>" in row
+    assert document.rstrip().endswith("<|endoftext|>")
+    valid = invoke("show", str(conversations / "kd"), "0", "--split", "valid")
+    assert valid.startswith("valid document 0 · ")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["show", "kd", "5000", "--shard", "01"], "holds documents 0 to "),
+        (["show", "kd", "0", "--shard", "02"], "shard 02 has no train split"),
+        (["show", "synth_harmony", "5000", "--shard", "01"], "holds rows 0 to "),
+        (["show", "synth_harmony", "0", "--shard", "02"], "there is no such shard"),
+        (["trace", "kd", "5000", "--shard", "01"], "no document 5000 in train"),
+        (["trace", "kd", "0", "--shard", "02"], "shard 02 has no trace"),
+    ],
+)
+def test_what_is_not_there_is_told_in_one_line(
+    conversations: Path, words: list[str], told: str
+) -> None:
+    command, folder, *more = words
+    result = CliRunner().invoke(main, [command, str(conversations / folder), *more])
+    assert result.exit_code == 1
+    assert told in result.output
+    assert result.output.count("\n") == 1

@@ -20,6 +20,7 @@ from assets import worker
 from bench.servers import copy_checkout, plain_environment
 from gristmill import provenance
 from gristmill.samples.macroxue import write_drop
+from gristmill.samples.synth import write_drop as write_raw
 from resources.lake import CHECKOUT
 
 Operate = Callable[..., Result]
@@ -396,3 +397,43 @@ def test_retire_of_a_key_that_no_drop_can_have_touches_no_file(
     assert done.exit_code == 0, done.output
     assert known(instance) == {"one", "two"}
     assert sorted(data.rglob("*")) == before
+
+
+def test_assets_whose_drop_is_not_at_hand_are_left_alone(
+    run: Operate, data: Path, vocabulary_root: Path
+) -> None:
+    shutil.copytree(vocabulary_root / "drops", data / "drops", dirs_exist_ok=True)
+    land(data, "one")
+    write_raw(data / "drops/synth/half", files=4, rows=2, done=False)
+    done = run("materialize", "--all")
+    assert (done.exit_code, done.exception) == (0, None), done.output
+    assert "refused synth/half: " in done.output
+    assert "4 Parquet files of 500" in done.output
+    (told,) = [line for line in done.output.splitlines() if line.startswith("not built")]
+    assert told.removeprefix("not built, since no drop is at hand for them: ").split(", ") == [
+        "macroxue/pool",
+        *("synth/harmony", "synth/harmony_manifest", "synth/kd_manifest", "synth/kd_shards"),
+        *("synth_smoke/kd_manifest", "synth_smoke/kd_shards"),
+    ]
+    assert not (data / "synth_harmony").exists()
+    # Named outright it is tried, and says what it lacks.
+    done = run("materialize", "synth/harmony", "--partition", "00")
+    assert done.exit_code == 1
+    assert "failed synth/harmony 00: " in done.output
+
+
+@pytest.mark.slow
+def test_a_synth_drop_is_built_whole_and_then_nothing_needs_doing(
+    run: Operate, data: Path, vocabulary_root: Path
+) -> None:
+    shutil.copytree(vocabulary_root / "drops", data / "drops", dirs_exist_ok=True)
+    write_raw(data / "drops/synth/first", files=4, rows=5)
+    done = run("materialize", "--all")
+    assert (done.exit_code, done.exception) == (0, None), done.output
+    rows = [line.split()[0] for line in done.output.splitlines() if " built " in line]
+    assert rows.count("synth/kd_shards") == rows.count("synth_smoke/kd_shards") == 4
+    assert rows.index("synth/harmony_manifest") < rows.index("synth/kd_manifest")
+    assert provenance.verify(data) == []
+    done = run("materialize", "--all")
+    assert done.exit_code == 0
+    assert "nothing needed doing (17 artifacts" in done.output
