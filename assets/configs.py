@@ -44,7 +44,9 @@ def launchpad(
         default = (defaults or {}).get(spec.name, spec.default)
         described = Field(default=None, description=f"default: {default!r}")
         fields[spec.name] = (_plain(hints[spec.name]) | None, described)
-    return create_model(name or f"{config.__name__}Run", __base__=base, **fields)
+    made: type[Any] = create_model(name or f"{config.__name__}Run", __base__=base, **fields)
+    made.__doc__ = _TOLD  # shown beside the launchpad
+    return made
 
 
 def resolve(config: type[Config], settings: Mapping[str, Any], run: BaseModel) -> Config:
