@@ -27,6 +27,9 @@ _LAWS: Final = {
         ("gristmill.macroxue.game_laws:game_laws", _FOLDER),
     ),
     "macroxue/values": (("gristmill.macroxue.value_laws:value_laws", _INPUTS),),
+    "synth/harmony": (("gristmill.synth.laws:harmony_laws", _PARTITION),),
+    "synth/kd_shards": (("gristmill.synth.laws:kd_laws", _PARTITION),),
+    "synth_smoke/kd_shards": (("gristmill.synth.laws:kd_laws", _PARTITION),),
 }
 
 
