@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 DATA := $(or $(GRISTMILL_DATA),data)
-BENCHES := pack macroxue_pools synth dagster_overhead
+BENCHES := pack macroxue_pools synth chess dagster_overhead
 
 .PHONY: run ui test bench lint install clean
 

@@ -57,6 +57,13 @@ def tokenizers(data_root: Path) -> None:
         click.echo(f"{path}  {path.stat().st_size:,} bytes, sha256 as pinned")
 
 
+split_option = click.option(
+    "--split",
+    type=click.Choice(["train", "val", "valid", "test"]),
+    help="SYNTH and chess: the split; train if not given.",
+)
+
+
 @main.command()
 @click.argument("root", type=click.Path(file_okay=False, path_type=Path))
 def samples(root: Path) -> None:
@@ -73,24 +80,36 @@ def samples(root: Path) -> None:
 @click.option("--run", type=int, help="Show this run from start to end, instead of row N.")
 @click.option("--step", type=int, help="Show only the step of --run that has this step_index.")
 @click.option("--shard", default="00", show_default=True, help="SYNTH: the shard to look into.")
-@click.option(
-    "--split", default="train", show_default=True, help="SYNTH: the split, of a Megatron dataset."
-)
-def show(path: Path, n: int, run: int | None, step: int | None, shard: str, split: str) -> None:
+@split_option
+@click.option("--ply", type=int, help="Chess: the position after so many plies of a game.")
+def show(
+    path: Path,
+    n: int,
+    run: int | None,
+    step: int | None,
+    shard: str,
+    split: str | None,
+    ply: int | None,
+) -> None:
     """Show sample N of the artifact at PATH, from 0: of a pack or a pool, the step in row N.
 
     Of Harmony shards and of the Megatron datasets made from them, conversation N
-    as tokens, coloured by span.
+    as tokens, coloured by span. Of validated chess games or a game dataset game
+    N, of a splice cache or splices sample N, on a board.
     """
+    from gristmill.chess.folders import kind_of
     from gristmill.synth import terminal
 
     if terminal.is_kd(path) or terminal.is_harmony(path):
-        _show_conversation(path, n, shard, split)
+        _show_conversation(path, n, shard, split or "train")
+        return
+    if kind_of(path) is not None:
+        _show_chess(path, n, split or "train", ply)
         return
     if not ((path / "metadata.db").is_file() and (path / "valuation_types.json").is_file()):
         raise click.UsageError(
             f"{path} is no pack of 2048 steps (it has no metadata.db and valuation_types.json), "
-            "nor does it hold SYNTH shards"
+            "nor does it hold SYNTH shards or chess games"
         )
     if step is not None and run is None:
         raise click.UsageError("--step needs --run")
@@ -107,6 +126,14 @@ def show(path: Path, n: int, run: int | None, step: int | None, shard: str, spli
     else:
         for found in pack.run_steps(run, _STEPS_OF_A_RUN):
             console.print(step_text(found))
+
+
+def _show_chess(path: Path, n: int, split: str, ply: int | None) -> None:
+    from rich.console import Console
+
+    from gristmill.chess.terminal import shown
+
+    Console().print(shown(path, n, split, ply))
 
 
 def _show_conversation(path: Path, n: int, shard: str, split: str) -> None:
@@ -162,19 +189,30 @@ def verify(path: Path, data_root: Path | None, no_inputs: bool, no_laws: bool) -
 
 @main.command()
 @click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.argument("n", type=int)
-@click.option("--shard", default="00", show_default=True, help="SYNTH: the shard of document N.")
-@click.option("--split", default="train", show_default=True, help="SYNTH: the split of document N.")
-def trace(path: Path, n: int, shard: str, split: str) -> None:
-    """Say where sample N of the artifact at PATH came from.
+@click.argument("sample")
+@click.option("--shard", default="00", show_default=True, help="SYNTH: the shard of the document.")
+@split_option
+def trace(path: Path, sample: str, shard: str, split: str | None) -> None:
+    """Say where SAMPLE of the artifact at PATH came from, a number that counts from 0.
 
-    Of a pack: the raw files of run N, with their sha256. Of a Megatron dataset:
-    the Harmony shard, row and synth_id of document N, and where its messages begin.
+    Of a pack: the raw files of that run, with their sha256. Of a Megatron dataset:
+    the Harmony shard, row and synth_id of that document, and where its messages
+    begin. Of validated chess games or a game dataset, by row or by game id: the
+    PGN, and the game's byte offset in it.
     """
+    from gristmill.chess.folders import kind_of
     from gristmill.synth import terminal
 
+    if kind_of(path) in ("validated", "dataset"):
+        from gristmill.chess.terminal import origin_lines
+
+        click.echo("\n".join(origin_lines(path, sample, split)))
+        return
+    if not sample.isdigit():
+        raise click.UsageError(f"{sample!r} is no number")
+    n = int(sample)
     if terminal.is_kd(path):
-        _trace_document(path, n, shard, split)
+        _trace_document(path, n, shard, split or "train")
         return
     import orjson
 

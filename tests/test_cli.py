@@ -1,5 +1,7 @@
 """The command line: what it shows, where it takes its data root from, how it fails."""
 
+import hashlib
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,11 +10,19 @@ from click.testing import CliRunner
 
 from gristmill import tokenizers
 from gristmill.artifact import Attempt, Build, publish
+from gristmill.chess import (
+    SpliceConfig,
+    build_game_dataset,
+    build_splice_cache,
+    build_splice_dataset,
+    validate,
+)
 from gristmill.cli import main
 from gristmill.contract import Summary
 from gristmill.macroxue.lookup import Pack
 from gristmill.macroxue.packer import PackConfig, pack
 from gristmill.rawfiles import raw_inputs
+from gristmill.samples.chess import write_month
 from gristmill.samples.macroxue import write_drop
 from gristmill.samples.synth import write_drop as write_raw
 from gristmill.synth.harmony import HarmonyConfig, to_harmony
@@ -150,6 +160,73 @@ def test_tokenizers_in_the_data_root_of_the_environment(
     result = CliRunner().invoke(main, ["tokenizers", "--data-root", str(tmp_path)])
     assert result.exit_code == 1
     assert str(path) in result.output
+
+
+@pytest.fixture(scope="module")
+def chess_month(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("chess")
+    write_month(root / "lichess_elite_2024-01.pgn", "2024-01", 60, 2)
+    validate([root / "lichess_elite_2024-01.pgn"], root / "valid")
+    build_game_dataset(root / "valid", root / "elite_2024-01_game")
+    dataset = root / "elite_2024-01_game"
+    build_splice_cache(dataset, dataset / "runtime_splice_cache")
+    build_splice_dataset(root / "valid", root / "splices", SpliceConfig(max_samples_per_game=4))
+    return root
+
+
+def run(*arguments: str) -> str:
+    done = CliRunner().invoke(main, list(arguments), env={"COLUMNS": "200"})
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_show_a_game_and_a_position_of_every_chess_folder(chess_month: Path) -> None:
+    valid, dataset = chess_month / "valid", chess_month / "elite_2024-01_game"
+    row = json.loads((valid / "valid_games.jsonl").read_text().splitlines()[3])
+    start = run("show", str(valid), "3", "--ply", "0")
+    assert "♜  ♞  ♝  ♛  ♚  ♝  ♞  ♜" in start
+    assert "white to move" in start
+    end = run("show", str(valid), "3")
+    assert row["game_id"] in end
+    assert f"White: {row['headers']['White']}" in end
+    assert f"ply {len(row['moves'])}" in end
+    game = json.loads((dataset / "val.jsonl").read_text().splitlines()[0])
+    assert game["game_id"] in run("show", str(dataset), "0", "--split", "val")
+    first = run("show", str(dataset / "runtime_splice_cache"), "0")
+    train = json.loads((dataset / "train.jsonl").read_text().splitlines()[0])
+    assert f"next move {train['moves'][8]} · game {train['game_id']}" in first
+    assert "ply 8 · white to move" in first
+    legacy = json.loads((chess_month / "splices/train.jsonl").read_text().splitlines()[5])
+    assert f"next move {legacy['next_move']}" in run("show", str(chess_month / "splices"), "5")
+
+
+def test_show_says_what_is_not_there(chess_month: Path) -> None:
+    dataset = str(chess_month / "elite_2024-01_game")
+    for arguments, rule in (
+        (["show", dataset, "9999"], "no row 9999"),
+        (["show", dataset, "0", "--ply", "999"], "no position after 999"),
+        (["show", f"{dataset}/runtime_splice_cache", "9999999"], "no sample 9999999"),
+        (["show", str(chess_month / "splices"), "9999999"], "no sample 9999999"),
+        (["trace", dataset, "no-such-game"], "no game no-such-game"),
+    ):
+        done = CliRunner().invoke(main, arguments)
+        assert done.exit_code == 1
+        assert rule in done.output
+
+
+def test_trace_leads_to_the_file_and_byte_of_a_game(chess_month: Path) -> None:
+    data = (chess_month / "lichess_elite_2024-01.pgn").read_bytes()
+    dataset = chess_month / "elite_2024-01_game"
+    row = json.loads((dataset / "test.jsonl").read_text().splitlines()[1])
+    by_row = run("trace", str(dataset), "1", "--split", "test")
+    assert by_row in run("trace", str(dataset), row["game_id"])
+    told = dict(line.split(": ", 1) for line in by_row.splitlines())
+    assert told["game_id"] == row["game_id"]
+    assert told["pgn"].startswith("lichess_elite_2024-01.pgn ")
+    assert told["pgn_sha256"] == hashlib.sha256(data).hexdigest()
+    offset, size = int(told["byte_offset"]), int(told["bytes"])
+    assert data[offset : offset + size].startswith(b'[Event "')
+    assert data[offset : offset + size].rstrip().endswith(row["result"].encode())
 
 
 @pytest.fixture(scope="module")
