@@ -6,17 +6,21 @@ from pathlib import Path
 
 import dagster as dg
 
-from assets import configs, synth_builds, tokenizers
+from assets import configs, synth_harmony, synth_kd, tokenizers
 from assets.checks import disk_checks
 from assets.partitions import synth_shards
 from assets.publishing import Event, publish_asset
-from assets.synth_builds import FOLDER, FULL, MANIFEST_VERSION, SMOKE, Dataset
+from assets.synth_drops import at_hand
+from assets.synth_kd import FULL, SMOKE, Dataset
+from assets.synth_records import FOLDER, MANIFEST_VERSION
 from gristmill.artifact import Published
 from gristmill.synth import HarmonyConfig, KDConfig
 from gristmill.synth import harmony as harmony_builder
 from gristmill.synth import kd as kd_builder
 from gristmill.tokenizers import O200K
 from resources import Lake
+
+__all__ = ["ASSETS", "CHECKS", "at_hand"]
 
 GROUP = "synth"
 OWNERS = ["team:data"]
@@ -66,7 +70,7 @@ ready_harmony = dg.AssetSpec(
     ),
 )
 def harmony(context: dg.AssetExecutionContext, config: HarmonyRun, lake: Lake) -> Iterator[Event]:  # type: ignore[valid-type]
-    yield from publish_asset(context, partial(synth_builds.harmony_build, lake, config))
+    yield from publish_asset(context, partial(synth_harmony.harmony_build, lake, config))
 
 
 @dg.asset(
@@ -84,7 +88,7 @@ def harmony(context: dg.AssetExecutionContext, config: HarmonyRun, lake: Lake) -
     ),
 )
 def harmony_manifest(context: dg.AssetExecutionContext, lake: Lake) -> Iterator[Event]:
-    yield from publish_asset(context, partial(synth_builds.harmony_manifest_build, lake))
+    yield from publish_asset(context, partial(synth_harmony.harmony_manifest_build, lake))
 
 
 def _kd_assets(dataset: Dataset, what: str) -> tuple[dg.AssetsDefinition, dg.AssetsDefinition]:
@@ -115,7 +119,7 @@ def _kd_assets(dataset: Dataset, what: str) -> tuple[dg.AssetsDefinition, dg.Ass
         config: run_config,  # type: ignore[valid-type]
         lake: Lake,
     ) -> Iterator[Event]:
-        build_of = partial(synth_builds.kd_build, lake, dataset, config)
+        build_of = partial(synth_kd.kd_build, lake, dataset, config)
         yield from publish_asset(context, build_of, share_preview=partial(kd_preview, lake))
 
     @dg.asset(
@@ -137,7 +141,7 @@ def _kd_assets(dataset: Dataset, what: str) -> tuple[dg.AssetsDefinition, dg.Ass
         ),
     )
     def manifest(context: dg.AssetExecutionContext, lake: Lake) -> Iterator[Event]:
-        build_of = partial(synth_builds.kd_manifest_build, lake, dataset)
+        build_of = partial(synth_kd.kd_manifest_build, lake, dataset)
         yield from publish_asset(context, build_of, manifest_preview)
 
     return shards, manifest
@@ -165,8 +169,6 @@ def manifest_preview(folder: Path) -> Mapping[str, str]:
 
     return {"inventory": manifest_table(folder)}
 
-
-at_hand = synth_builds.at_hand
 
 ASSETS = [
     raw,

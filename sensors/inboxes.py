@@ -1,6 +1,6 @@
 """The inboxes of all families: which drops start which assets."""
 
-from assets import chess, chess_drops, macroxue, partitions, synth, synth_builds
+from assets import chess, chess_drops, macroxue, partitions, synth, synth_drops
 from gristmill.chess.months import month_in
 from gristmill.macroxue import drops
 from gristmill.synth import sources
@@ -41,7 +41,7 @@ INBOXES = [
             raw_drop=raw_drop.key,
             partitions=partitions.synth_shards,
             targets=_SYNTH_TARGETS,
-            refuse=synth_builds.refusal,
+            refuse=synth_drops.refusal,
             followers=_SYNTH_FOLLOWERS,
         )
         for family, raw_drop in (

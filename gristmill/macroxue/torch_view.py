@@ -16,7 +16,7 @@ from gristmill.macroxue.reader import StepDataset
 from gristmill.macroxue.splits import RowSet
 
 
-class TorchSteps(Dataset[dict[str, torch.Tensor]]):  # type: ignore[misc]
+class TorchSteps(Dataset[dict[str, torch.Tensor]]):
     """Steps by number: one for a number, a whole batch for a list of numbers.
 
     Batches are what it is fast at; hand it lists by a batch sampler:

@@ -68,13 +68,14 @@ class KDConfig:
 
 @dataclass(frozen=True)
 class KDSummary(Summary):
-    """Counts of one shard. rows are documents; tokens include every EOD.
+    """Counts of one shard. rows are documents, `rows` those of both; tokens include every EOD.
 
     spans: tokens of each span by its label, over both splits.
     control_texts: control-token texts that stood in bodies and stayed plain text.
     bad_rows: rows set aside.
     """
 
+    rows: int
     train_rows: int
     train_tokens: int
     valid_rows: int
@@ -255,6 +256,7 @@ class _Joiner:
             self._write_bad(self._out / name)
         return KDSummary(
             files=files,
+            rows=rows,
             train_rows=self._rows["train"],
             train_tokens=self._tokens["train"],
             valid_rows=self._rows["valid"],

@@ -6,7 +6,6 @@ drawn belongs to `chips.py`.
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
@@ -16,6 +15,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from gristmill.svg import data_uri
 from gristmill.synth import chips, control, indexed
 
 LIMIT: Final = 95_000
@@ -110,8 +110,7 @@ def _cell(text: str) -> str:
 
 def image(title: str, drawing: str) -> str:
     """An SVG as a Markdown image that needs no file."""
-    data = base64.b64encode(drawing.encode()).decode()
-    return f"![{title}](data:image/svg+xml;base64,{data})"
+    return f"![{title}]({data_uri(drawing)})"
 
 
 def _examples(root: Path, number: str) -> list[tuple[str, int]]:

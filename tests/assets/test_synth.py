@@ -20,7 +20,7 @@ import pytest
 
 from assets import synth, tokenizers
 from assets.synth import harmony, harmony_manifest, kd_manifest, kd_shards
-from assets.synth_builds import refusal
+from assets.synth_drops import refusal
 from gristmill import provenance
 from gristmill.parts import PartStore
 from gristmill.samples.synth import write_drop
