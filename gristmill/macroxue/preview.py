@@ -20,7 +20,7 @@ _FIRST, _BEST = 10, 20
 _SCORE_BINS = 10
 _RUNS_SHOWN = 3
 # Three boards in a row fit the width of the dialog in which Dagster shows Markdown.
-SCALE = 0.74
+SCALE = 0.66
 
 
 def pack_preview(path: Path) -> dict[str, str]:
