@@ -9,13 +9,15 @@ import dagster as dg
 
 from assets.versions import DATA_VERSION
 from resources import Lake
-from sensors.settling import FOLDER, Arrival, Look, Shape, State, look
+from sensors.settling import FOLDER, Arrival, Look, Shape, State, look, named_few
 
 # What `dg.define_asset_job` makes.
 UnresolvedJob = Any
 Event = dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation
 
 MOST_REQUESTS = 20
+MOST_REFUSALS = 20
+"""Refused drops that one tick tells of singly; of the others it tells the number."""
 LOOK_SECONDS = 20.0
 INTERVAL_SECONDS = 15
 
@@ -90,8 +92,8 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
             seconds=LOOK_SECONDS,
             shape=inbox.shape,
         )
-        for refusal in found.refusals:
-            context.log.warning(f"{refusal.key}: refused: {refusal.reason}")
+        for key, reason in _newly_refused(inbox, found):
+            context.log.warning(f"{key}: refused: {reason}")
         new = inbox.new_keys(context.instance, found.arrivals)
         return dg.SensorResult(
             run_requests=[
@@ -143,17 +145,28 @@ def _events(inbox: Inbox, found: Look) -> list[Event]:
     refused = [
         dg.AssetObservation(
             asset_key=inbox.raw_drop,
-            description=f"refused: {refusal.reason}",
-            metadata={"refused": refusal.key, "reason": refusal.reason},
+            description=f"refused: {reason}",
+            metadata={"refused": key, "reason": reason},
         )
-        for refusal in found.refusals
-        if refusal.is_new
+        for key, reason in _newly_refused(inbox, found)
     ]
     return [*landed, *refused]
 
 
+def _newly_refused(inbox: Inbox, found: Look) -> list[tuple[str, str]]:
+    """Key and reason of what no look has refused before, the many in a last line of their own."""
+    new = [(refusal.key, refusal.reason) for refusal in found.refusals if refusal.is_new]
+    if (more := len(new) - MOST_REFUSALS) > 0:
+        told = f"refused for reasons like these; look into drops/{inbox.family}/"
+        return [*new[:MOST_REFUSALS], (f"and {more:,} more", told)]
+    return new
+
+
 def _nothing(found: Look) -> dg.SkipReason:
-    said = [f"{refusal.key} is refused: {refusal.reason}" for refusal in found.refusals]
+    said = []
+    if found.refusals:
+        refused = [f"{refusal.key} is refused: {refusal.reason}" for refusal in found.refusals]
+        said.append(named_few(refused, "; "))
     if found.arriving:
-        said.append(f"still arriving: {', '.join(found.arriving[:10])}")
+        said.append(f"still arriving: {named_few(found.arriving)}")
     return dg.SkipReason("; ".join(said) or "no new drop")

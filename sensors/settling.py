@@ -10,12 +10,15 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from gristmill import keys
 
+# The one key under which all loose entries are remembered; no drop can have it.
+_LOOSE = ""
+_NAMED = 10
 # Names that copying and downloading tools give to files they have not finished.
 _UNFINISHED = (".part", ".partial", ".tmp", ".crdownload", ".filepart", ".download")
 
@@ -32,8 +35,9 @@ class Waiting:
 class State:
     """What one look hands to the next: some bytes for each drop, whatever it holds.
 
-    settled, refused: signature by key. resume: the key to go on with, where a
-    look ran out of time.
+    settled, refused: signature by key; what is no drop by its name or kind
+    shares one entry of `refused`, however much of it there is. resume: the key to
+    go on with, where a look ran out of time.
     """
 
     waiting: dict[str, Waiting] = field(default_factory=dict)
@@ -116,13 +120,15 @@ class Shape:
         return entry.name.removesuffix(ending)
 
     def refusal(self, entry: os.DirEntry[str]) -> str | None:
+        """Why this entry is no drop, whatever it holds; OSError where it cannot be told."""
         if not self.endings:
-            return None if entry.is_dir() else "a drop is a folder: put the files into one"
-        if not (entry.is_file() and entry.name.endswith(self.endings)):
+            if not entry.is_dir():
+                return "a drop is a folder: put the files into one"
+        elif not (entry.is_file() and entry.name.endswith(self.endings)):
             return f"only files that end in {' or '.join(self.endings)} belong here"
-        if self.key_in is not None and self.key_in(entry.name) is None:
+        elif self.key_in is not None and self.key_in(entry.name) is None:
             return "its name does not say which partition it is"
-        return None
+        return keys.refusal(self.key(entry))
 
 
 FOLDER = Shape()
@@ -158,17 +164,20 @@ def look(
     """
     found = Look()
     deadline = time.monotonic() + seconds
-    entries = _by_key(inbox, shape)
-    _forget(state, set(entries))
+    entries, loose = _sorted_out(inbox, shape)
+    # What cannot be read just now may still be the drop that settled.
+    _forget(state, {*entries, *loose, _LOOSE})
+    _refuse_loose(state, found, loose)
     for name in _from(sorted(entries), state.resume):
         if time.monotonic() > deadline or len(found.arrivals) >= most:
             state.resume = name
             return found
         if reason := _ambiguous(entries[name]):
-            _refuse(state, found, name, reason, reason)
+            named = "\n".join(entry.name for entry in entries[name])
+            _refuse(state, found, name, _digest(named), reason)
             continue
         try:
-            _look_at(name, entries[name][0], shape, state, refuse, found)
+            _look_at(name, Path(entries[name][0].path), state, refuse, found)
         except FileNotFoundError:
             # Removed between the listing and the look: the next one sees what is left.
             found.arriving.append(name)
@@ -181,14 +190,12 @@ def look(
 
 def at_hand(inbox: Path, refuse: Callable[[Path], str | None], shape: Shape = FOLDER) -> Look:
     """All drops that lie in `inbox` now, taken as complete because a person says so."""
-    found = Look()
-    for key, entries in sorted(_by_key(inbox, shape).items()):
-        entry, path = entries[0], Path(entries[0].path)
+    by_key, loose = _sorted_out(inbox, shape)
+    found = Look(refusals=[Refusal(key, said, is_new=True) for key, (_, said) in loose.items()])
+    for key, entries in sorted(by_key.items()):
+        path = Path(entries[0].path)
         try:
-            reason = shape.refusal(entry) or keys.refusal(key) or _ambiguous(entries)
-            if reason is None:
-                reason = refuse(path)
-            if reason is not None:
+            if (reason := _ambiguous(entries) or refuse(path)) is not None:
                 found.refusals.append(Refusal(key, reason, is_new=True))
                 continue
             seen = _survey(path)
@@ -203,16 +210,11 @@ def at_hand(inbox: Path, refuse: Callable[[Path], str | None], shape: Shape = FO
 
 def _look_at(
     key: str,
-    entry: os.DirEntry[str],
-    shape: Shape,
+    path: Path,
     state: State,
     refuse: Callable[[Path], str | None],
     found: Look,
 ) -> None:
-    path = Path(entry.path)
-    if reason := shape.refusal(entry) or keys.refusal(key):
-        _refuse(state, found, key, "name", reason)
-        return
     seen = _survey(path)
     if state.settled.get(key) == seen.signature:
         return
@@ -242,6 +244,19 @@ def _refuse(state: State, found: Look, key: str, signature: str, reason: str) ->
     found.refusals.append(Refusal(key, reason, is_new))
 
 
+def _refuse_loose(state: State, found: Look, loose: dict[str, tuple[int, str]]) -> None:
+    """Refuse what is no drop. Of all of it only the newest time is remembered."""
+    for key in loose:
+        state.refused.pop(key, None)
+    if not loose:
+        state.refused.pop(_LOOSE, None)
+        return
+    told = int(state.refused.get(_LOOSE, "-1"))
+    for key, (changed, reason) in sorted(loose.items()):
+        found.refusals.append(Refusal(key, reason, is_new=changed > told))
+    state.refused[_LOOSE] = str(max(told, *(changed for changed, _ in loose.values())))
+
+
 def _forget(state: State, present: set[str]) -> None:
     """Drop what is gone from the inbox: if it comes back, it arrives anew."""
     for known in (state.waiting, state.settled, state.refused):
@@ -255,18 +270,47 @@ def _from(names: list[str], start: str) -> Iterator[str]:
     yield from (name for name in names if name < start)
 
 
-def _by_key(inbox: Path, shape: Shape) -> dict[str, list[os.DirEntry[str]]]:
-    found: dict[str, list[os.DirEntry[str]]] = {}
+def _sorted_out(
+    inbox: Path, shape: Shape
+) -> tuple[dict[str, list[os.DirEntry[str]]], dict[str, tuple[int, str]]]:
+    """Drops by key; and by name what is none: when it changed or came (ns), and the reason.
+
+    That time is the inode's, which a rename sets too and copying tools cannot set back.
+    """
+    drops: dict[str, list[os.DirEntry[str]]] = {}
+    loose: dict[str, tuple[int, str]] = {}
     for entry in sorted(_entries(inbox), key=lambda item: item.name):
-        found.setdefault(shape.key(entry), []).append(entry)
-    return found
+        try:
+            reason = shape.refusal(entry)
+        except OSError as error:
+            reason = _unreadable(error)
+        if reason is None:
+            drops.setdefault(shape.key(entry), []).append(entry)
+            continue
+        try:
+            loose[entry.name] = entry.stat(follow_symlinks=False).st_ctime_ns, reason
+        except FileNotFoundError:
+            # Removed between the listing and the look.
+            continue
+    return drops, loose
 
 
 def _ambiguous(entries: list[os.DirEntry[str]]) -> str | None:
     """Why a key cannot be built: more than one drop has it."""
     if len(entries) == 1:
         return None
-    return f"{', '.join(entry.name for entry in entries)} are the same partition: leave one of them"
+    named = named_few([entry.name for entry in entries])
+    return f"{named} are the same partition: leave one of them"
+
+
+def named_few(names: Sequence[str], separator: str = ", ") -> str:
+    """The first ten of these, and how many there are more."""
+    more = len(names) - _NAMED
+    return separator.join(names[:_NAMED]) + (f"{separator}and {more:,} more" if more > 0 else "")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:16]
 
 
 def _entries(inbox: Path) -> list[os.DirEntry[str]]:
@@ -288,8 +332,7 @@ def _survey(path: Path) -> _Seen:
         size += stat.st_size
         if name.endswith(_UNFINISHED):
             unfinished = name
-    text = "\n".join(sorted(lines)).encode(errors="surrogateescape")
-    return _Seen(hashlib.sha256(text).hexdigest()[:16], len(lines), size, unfinished)
+    return _Seen(_digest("\n".join(sorted(lines))), len(lines), size, unfinished)
 
 
 def _walk(folder: str | Path, prefix: str) -> Iterator[tuple[str, os.stat_result]]:

@@ -85,14 +85,21 @@ class Pack:
     def find(self, run: int, step_index: int) -> PackedStep:
         """The first row of `run` with this step_index. GristmillError if there is none."""
         first = self.first_row(run)
-        # Nearly always the rows count up from 0; the others are looked through.
-        guess = first + step_index
-        for row in (guess, *range(first, first + self._by_id[run].steps)):
-            if first <= row < first + self._by_id[run].steps:
-                found = self._row(row)[1]
-                if int(found["step_index"][0]) == step_index:
-                    return self.step(row)
-        raise GristmillError(f"run {run} of {self.path} has no step {step_index}")
+        column = self._rows_of(run)["step_index"]
+        places = np.flatnonzero(column == step_index)
+        if not len(places):
+            raise GristmillError(f"run {run} of {self.path} has no step {step_index}")
+        return self.step(first + int(places[0]))
+
+    def _rows_of(self, run: int) -> Rows:
+        """All rows of a run, copied."""
+        first, stop = self._first[run], self._first[run] + self._by_id[run].steps
+        pieces = [
+            shard[max(0, first - start) : max(0, stop - start)]
+            for start, shard in zip(self._starts, self._shards, strict=False)
+            if start < stop and first < start + len(shard)
+        ]
+        return np.concatenate(pieces) if pieces else self._shards[0][:0]
 
     def step(self, row: int) -> PackedStep:
         """The step at a row of the pack, counted from 0."""
@@ -123,9 +130,7 @@ class Pack:
         if not rows["tile_65536_mask"][0]:
             return capped
         if run not in self._told:
-            first = self._first[run]
-            played = [self._row(at)[1] for at in range(first, first + self._by_id[run].steps)]
-            self._told[run] = true_ranks(np.concatenate(played), np.zeros(1, np.int64))
+            self._told[run] = true_ranks(self._rows_of(run), np.zeros(1, np.int64))
         told, at = self._told[run], row - self._first[run]
         return capped if told.unknown[at] else told.ranks[at : at + 1]
 

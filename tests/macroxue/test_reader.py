@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, GristmillError
 from gristmill.macroxue import MergeConfig, StepDataset, ValueConfig, merge, metadata, value_sidecar
+from gristmill.macroxue.lookup import Pack
 from gristmill.macroxue.rows import Rows, to_packed
-from tests.macroxue.games import NAMES, all_rows, play, step_rows, write_pack
+from tests.macroxue.games import NAMES, all_rows, cut, play, step_rows, write_pack
 
 GAMES = [play(seed, 40 + 5 * seed) for seed in range(12)] + [play(99, 50, [17, 16, *[0] * 13, 1])]
 STEPS = step_rows(GAMES)
@@ -71,6 +72,22 @@ def test_steps_that_do_not_count_from_zero_are_found(tmp_path: Path) -> None:
     assert data.row_of(0, 11) == 4
     with pytest.raises(KeyError, match="run 0 has no step 0"):
         data.row_of(0, 0)
+
+
+@pytest.mark.parametrize("shard_rows", [0, 2])
+def test_the_first_of_several_equal_steps_is_found(tmp_path: Path, shard_rows: int) -> None:
+    game = cut(GAMES[0], 4)
+    steps = step_rows([GAMES[1], game])
+    first = len(GAMES[1].boards)
+    steps["step_index"][first:] = [0, 2, 2, 3]
+    folder = write_pack(tmp_path / "p", [GAMES[1], game], steps=steps, shard_rows=shard_rows)
+    data, looked_up = StepDataset(folder), Pack(folder)
+    for step, row in ((0, 0), (2, 1), (3, 3)):
+        assert data.row_of(1, step) == first + row
+        assert looked_up.find(1, step).row == first + row
+    for ask, error in ((data.row_of, KeyError), (looked_up.find, GristmillError)):
+        with pytest.raises(error, match="no step 1"):
+            ask(1, 1)
 
 
 def test_batches_decode_with_the_mask(pack: Path) -> None:

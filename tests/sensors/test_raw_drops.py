@@ -115,3 +115,43 @@ def test_a_quiet_tick_says_why(tick, tmp_path):
     assert tick().skip_reason.skip_message == "no new drop"
     land(tmp_path, "d3")
     assert tick().skip_reason.skip_message == "still arriving: d3"
+
+
+def test_ten_thousand_loose_files_are_told_in_few_words_and_once(tick, tmp_path):
+    folder = tmp_path / "drops/mill"
+    folder.mkdir(parents=True)
+    for number in range(10_000):
+        (folder / f"game_{number:05}.jsonl.gz").touch()
+    land(tmp_path, "d1")
+    first = tick()
+    assert len(first.asset_events) == 21
+    assert first.asset_events[-1].metadata["refused"].value == "and 9,980 more"
+    assert "game_00009.jsonl.gz is refused: a drop is a folder" in first.skip_reason.skip_message
+    assert "and 9,990 more; still arriving: d1" in first.skip_reason.skip_message
+    second = tick()
+    assert [request.partition_key for request in second.run_requests] == ["d1"]
+    assert len(second.asset_events) == 2
+    quiet = tick()
+    assert quiet.asset_events == []
+    for result in (first, second, quiet):
+        assert len(result.cursor) < 1_000
+    for result in (first, quiet):
+        assert len(result.skip_reason.skip_message) < 2_000
+
+
+def test_only_new_refusals_are_warned_of(tick, tmp_path, monkeypatch):
+    told: list[str] = []
+
+    class Log:
+        def warning(self, message: str) -> None:
+            told.append(message)
+
+    monkeypatch.setattr(dg.SensorEvaluationContext, "log", property(lambda _: Log()))
+    folder = tmp_path / "drops/mill"
+    folder.mkdir(parents=True)
+    for number in range(100):
+        (folder / f"{number:03}.gz").touch()
+    tick()
+    assert len(told) == 21
+    tick()
+    assert len(told) == 21

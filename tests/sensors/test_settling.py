@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sensors.settling import Look, State, at_hand, look
+from sensors.settling import TOML, Look, Shape, State, at_hand, look
 
 
 class Inbox:
@@ -233,3 +233,43 @@ def test_a_drop_with_a_link_that_leads_nowhere_settles_and_arrives_anew_once_it_
     assert inbox.arrivals() == ["linked"]
     (tmp_path / "far.txt").write_text("here now")
     assert [inbox.arrivals() for _ in range(2)] == [[], ["linked"]]
+
+
+def test_loose_files_share_one_entry_and_only_new_ones_are_new(inbox):
+    inbox.drop("d6")
+    for number in range(1_000):
+        (inbox.folder / f"{number:04}.jsonl.gz").touch()
+    first = inbox.look()
+    assert [item.is_new for item in first.refusals] == [True] * 1_000
+    assert len(inbox.cursor or "") < 200
+    second = inbox.look()
+    assert [arrival.key for arrival in second.arrivals] == ["d6"]
+    assert not any(item.is_new for item in second.refusals)
+    (inbox.folder / "0000.jsonl.gz").unlink()
+    time.sleep(0.02)  # file systems tell times by ticks of the clock
+    (inbox.folder / "0500a.jsonl.gz").touch()
+    third = inbox.look()
+    assert [item.key for item in third.refusals if item.is_new] == ["0500a.jsonl.gz"]
+    assert len(third.refusals) == 1_000
+
+
+def test_a_loose_entry_does_not_hold_up_the_drop_of_its_key(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a.toml").write_text("x = 1")
+    state = State()
+    look(tmp_path, state, lambda _: None, 20, 60.0, TOML)
+    found = look(tmp_path, state, lambda _: None, 20, 60.0, TOML)
+    assert [arrival.path.name for arrival in found.arrivals] == ["a.toml"]
+    assert [refusal.key for refusal in found.refusals] == ["a"]
+    assert [arrival.key for arrival in at_hand(tmp_path, lambda _: None, TOML).arrivals] == ["a"]
+
+
+def test_many_files_of_one_key_make_a_small_cursor_and_reason(tmp_path):
+    for number in range(2_000):
+        (tmp_path / f"{number}_one.txt").touch()
+    state = State()
+    shape = Shape((".txt",), lambda _: "one")
+    (refusal,) = look(tmp_path, state, lambda _: None, 20, 60.0, shape).refusals
+    assert "and 1,990 more are the same partition" in refusal.reason
+    assert len(state.write()) < 200
+    assert not look(tmp_path, state, lambda _: None, 20, 60.0, shape).refusals[0].is_new
