@@ -103,7 +103,12 @@ def _config_of(dataset: Path) -> CacheConfig:
     if (cache / MANIFEST).exists():
         try:
             told: Mapping[str, Any] = _manifest(cache)["config"]
-            return CacheConfig(**{name: int(told[name]) for name in CacheConfig().contract()})
+            return CacheConfig(
+                min_context=int(told["min_context"]),
+                min_target=int(told["min_target"]),
+                max_samples_per_game=int(told["max_samples_per_game"]),
+                seed=int(told["seed"]),
+            )
         except (KeyError, TypeError, ValueError) as error:
             raise _stale(cache, f"its manifest cannot be read ({error!r})") from error
     try:
