@@ -6,10 +6,13 @@ import io
 import json
 import stat
 import threading
+import time
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -203,6 +206,114 @@ def test_a_server_without_ranges_is_asked_for_the_whole_again(
     server = serve(answer)
     summary = fetch_month(MONTH, tmp_path / "out", server.config, sleep=nap([]))
     assert (server.asked, summary.resumed_bytes) == (["", ""], 0)
+
+
+def test_a_server_that_stalls_is_left_and_nothing_it_gave_is_lost(
+    serve, pgn: bytes, tmp_path: Path
+) -> None:
+    data = zipped(("x.pgn", pgn))
+    over = threading.Event()
+
+    def answer(server: Server, handler: http.server.BaseHTTPRequestHandler) -> None:
+        first = len(server.asked) == 1
+        ranged(handler, data, 1000 if first else None)
+        if first:
+            handler.wfile.flush()
+            over.wait(20)
+
+    server = serve(answer)
+    config = replace(server.config, fetch=FetchConfig(timeout=0.5, attempts=2, backoff=0.1))
+    try:
+        summary = fetch_month(MONTH, tmp_path / "out", config, sleep=nap([]))
+    finally:
+        over.set()
+    assert server.asked == ["", "bytes=1000-"]
+    assert (summary.requests, summary.resumed_bytes) == (2, 1000)
+    assert (tmp_path / "out" / "lichess_elite_2024-01.pgn").read_bytes() == pgn
+
+
+@pytest.mark.parametrize("pause", [0.05, 30.0])
+def test_a_server_that_drips_or_stalls_is_held_to_the_deadline(
+    serve, pgn: bytes, tmp_path: Path, pause: float
+) -> None:
+    data = zipped(("x.pgn", pgn))
+    over = threading.Event()
+
+    def answer(server: Server, handler: http.server.BaseHTTPRequestHandler) -> None:
+        reply(handler, data, send=0, ETag='"v1"')
+        for n in range(len(data)):
+            handler.wfile.write(data[n : n + 1])
+            if over.wait(pause):
+                return
+
+    server = serve(answer)
+    (tmp_path / "parts").mkdir()
+    parts = PartStore(tmp_path / "parts")
+    config = replace(server.config, fetch=FetchConfig(timeout=20, attempts=3, total_seconds=1))
+    begun = time.monotonic()
+    try:
+        with pytest.raises(DownloadError, match=r"took more time|timed out"):
+            fetch_month(MONTH, tmp_path / "out", config, parts=parts, sleep=nap([]))
+    finally:
+        over.set()
+    assert time.monotonic() - begun < 10
+    got = (parts.folder / "archive.zip.part").read_bytes()
+    assert got
+    assert data.startswith(got)
+
+
+def test_a_download_that_was_killed_at_its_last_byte_is_whole(
+    serve, pgn: bytes, tmp_path: Path
+) -> None:
+    data = zipped(("x.pgn", pgn))
+    size = len(data)
+
+    def answer(server: Server, handler: http.server.BaseHTTPRequestHandler) -> None:
+        if handler.headers.get("Range") == f"bytes={size}-":
+            reply(handler, b"", 416, Content_Range=f"bytes */{size}")
+        else:
+            ranged(handler, data, None)
+
+    server = serve(answer)
+    (tmp_path / "parts").mkdir()
+    parts = PartStore(tmp_path / "parts")
+    part = parts.folder / "archive.zip.part"
+    url = server.config.url_template.format(month=MONTH)
+    part.with_suffix(".json").write_text(json.dumps({"url": url, "etag": '"v1"'}))
+    part.write_bytes(data)
+    summary = fetch_month(MONTH, tmp_path / "a", server.config, parts=parts, sleep=nap([]))
+    assert server.asked == [f"bytes={size}-"]
+    assert (summary.requests, summary.resumed_bytes) == (1, size)
+    # More bytes than there are: not those of this file, whatever the note says.
+    part.with_suffix(".json").write_text(json.dumps({"url": url, "etag": '"v1"'}))
+    part.write_bytes(data + b"?")
+    fetch_month(MONTH, tmp_path / "b", server.config, parts=parts, sleep=nap([]))
+    assert server.asked[1:] == [f"bytes={size + 1}-", ""]
+    assert (tmp_path / "b" / "lichess_elite_2024-01.pgn").read_bytes() == pgn
+
+
+def test_new_validators_never_stand_beside_old_bytes(
+    serve, pgn: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = zipped(("x.pgn", pgn))
+    server = serve(lambda s, h: ranged(h, data, None, '"new"'))
+    (tmp_path / "parts").mkdir()
+    parts = PartStore(tmp_path / "parts")
+    part = parts.folder / "archive.zip.part"
+    url = server.config.url_template.format(month=MONTH)
+    part.with_suffix(".json").write_text(json.dumps({"url": url, "etag": '"old"'}))
+    part.write_bytes(b"of another file")
+    plain, sizes = Path.write_text, []
+
+    def noted(path: Path, *rest: Any, **named: Any) -> int:
+        if path == part.with_suffix(".json"):
+            sizes.append(part.stat().st_size)
+        return plain(path, *rest, **named)
+
+    monkeypatch.setattr(Path, "write_text", noted)
+    fetch_month(MONTH, tmp_path / "out", server.config, parts=parts, sleep=nap([]))
+    assert sizes == [0]
+    assert (tmp_path / "out" / "lichess_elite_2024-01.pgn").read_bytes() == pgn
 
 
 @pytest.mark.parametrize("ranges", [True, False])
