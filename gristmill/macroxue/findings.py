@@ -1,6 +1,6 @@
-"""How laws and notes on games look at stretches of runs and name what they find.
+"""How laws and notes look at rows and stretches of runs and name what they find.
 
-The laws stand in `game_laws.py`, the notes in `game_notes.py`.
+The laws stand in `laws.py` and `game_laws.py`, the notes in `game_notes.py`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,11 @@ SHOWN = 5
 """Places named for each law; the rest is counted."""
 
 
+def place(row: np.void, number: int) -> str:
+    """How every law names a row: its run and step, and its number in the whole pack."""
+    return f"run {row['run_id']} step {row['step_index']} (row {number})"
+
+
 class Finder:
     """Names the first rows that break a law and counts the others."""
 
@@ -37,10 +42,11 @@ class Finder:
                 return
             row = stretch.rows[at]
             columns = {name: row[name] for name in row.dtype.names}
-            place = f"run {row['run_id']} step {row['step_index']} (row {stretch.start + at})"
             direction = int(row["move_dir"])
             move_name = DIRECTIONS[direction] if direction < 4 else f"move {direction}"
-            yield Violation(law, place, found.format(move=move_name, **columns))
+            yield Violation(
+                law, place(row, stretch.start + at), found.format(move=move_name, **columns)
+            )
 
     def run(self, law: str, run_id: int, found: str) -> Iterator[Violation]:
         """A violation of a whole run."""

@@ -1,6 +1,7 @@
 """What must hold of a finished pack, checked from its files alone.
 
-Laws of single rows and of the tables stand here. Each yields what breaks it,
+Laws of single rows and of the tables stand here; whether board_eval is right and
+the games were played by the rules, in `game_laws.py`. Each yields what breaks it,
 with the first place found, and never stops the laws after it.
 """
 
@@ -13,14 +14,13 @@ from pathlib import Path
 import numpy as np
 
 from gristmill.contract import BadInput, Violation
-from gristmill.macroxue.board_eval import board_eval
+from gristmill.macroxue.findings import place
 from gristmill.macroxue.metadata import Run, read_runs
-from gristmill.macroxue.rows import Rows, as_bytes, decode_boards
+from gristmill.macroxue.rows import Rows, as_bytes
 from gristmill.macroxue.shards import open_steps, step_files
 from gristmill.macroxue.valuation_types import read_valuation_types
 
 _PIECE = 1 << 18
-_SAMPLE = 1 << 14
 
 
 def pack_laws(path: Path) -> Iterator[Violation]:
@@ -34,10 +34,8 @@ def pack_laws(path: Path) -> Iterator[Violation]:
         yield Violation("files_open", error.file, error.rule)
         return
     yield from shard_laws(files, shards)
-    yield from run_laws(files, shards, runs)
-    for file, rows in zip(files, shards, strict=True):
-        yield from row_laws(file.name, rows, len(names))
-        yield from eval_law(file.name, rows)
+    yield from run_laws(shards, runs)
+    yield from row_laws(shards, len(names))
     yield from trace_laws(path / "trace.jsonl", runs)
 
 
@@ -55,7 +53,7 @@ def shard_laws(files: list[Path], shards: list[Rows]) -> Iterator[Violation]:
             yield Violation("shards_full", file.name, f"{len(rows)} rows, more than the first")
 
 
-def run_laws(files: list[Path], shards: list[Rows], runs: list[Run]) -> Iterator[Violation]:
+def run_laws(shards: list[Rows], runs: list[Run]) -> Iterator[Violation]:
     """Ids are 0, 1, 2, ...; rows stand run by run in that order, as many as `runs` says."""
     total = sum(len(rows) for rows in shards)
     ends = np.cumsum([run.steps for run in runs], dtype=np.int64)
@@ -66,21 +64,29 @@ def run_laws(files: list[Path], shards: list[Rows], runs: list[Run]) -> Iterator
         yield Violation("row_total", "metadata.db", f"runs say {said} steps, files have {total}")
         return
     base = 0
-    for file, rows in zip(files, shards, strict=True):
+    for rows in shards:
         for at in range(0, len(rows), _PIECE):
             found = rows["run_id"][at : at + _PIECE]
-            places = np.arange(base + at, base + at + len(found))
-            wrong = np.flatnonzero(found != np.searchsorted(ends, places, "right"))
+            owners = np.searchsorted(ends, np.arange(base + at, base + at + len(found)), "right")
+            wrong = np.flatnonzero(found != owners)
             if len(wrong):
-                row = at + int(wrong[0])
-                place = f"{file.name} row {row}"
-                yield Violation("runs_contiguous", place, f"run_id {int(rows['run_id'][row])}")
+                first = int(wrong[0])
+                where = place(rows[at + first], base + at + first)
+                owner = int(owners[first])
+                yield Violation("runs_contiguous", where, f"stands among the rows of run {owner}")
                 return
         base += len(rows)
 
 
-def row_laws(name: str, rows: Rows, kinds: int) -> Iterator[Violation]:
+def row_laws(shards: list[Rows], kinds: int) -> Iterator[Violation]:
     """Columns hold what they may; EVs are numbers, and 0 where their legal bit is clear."""
+    base = 0
+    for rows in shards:
+        yield from _row_laws(rows, base, kinds)
+        base += len(rows)
+
+
+def _row_laws(rows: Rows, base: int, kinds: int) -> Iterator[Violation]:
     bits = np.arange(4, dtype=np.uint8)
     cells = np.uint64(4) * np.arange(15, -1, -1, dtype=np.uint64)
     broken: set[str] = set()
@@ -106,25 +112,7 @@ def row_laws(name: str, rows: Rows, kinds: int) -> Iterator[Violation]:
             if column not in broken and not good.all():
                 broken.add(column)
                 row = at + int(np.flatnonzero(~good)[0])
-                yield Violation(f"row_{column}", f"{name} row {row}", str(rows[row]))
-
-
-def eval_law(name: str, rows: Rows) -> Iterator[Violation]:
-    """board_eval is what the formula gives, on rows spread evenly over the file.
-
-    Boards with a tile above 32768 are left out: their true ranks are not kept
-    (spec 2.5), so their score cannot be worked out again.
-    """
-    places = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _SAMPLE)).astype(np.int64))
-    sample = rows[places]
-    plain = sample["tile_65536_mask"] == 0
-    sample, places = sample[plain], places[plain]
-    expected = board_eval(decode_boards(sample["board"], sample["tile_65536_mask"]))
-    wrong = np.flatnonzero(expected != sample["board_eval"])
-    if len(wrong):
-        first = int(wrong[0])
-        found = f"{int(sample['board_eval'][first])}, the formula gives {int(expected[first])}"
-        yield Violation("board_eval", f"{name} row {int(places[first])}", found)
+                yield Violation(f"row_{column}", place(rows[row], base + row), str(rows[row]))
 
 
 def trace_laws(path: Path, runs: list[Run]) -> Iterator[Violation]:

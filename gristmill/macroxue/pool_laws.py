@@ -1,6 +1,7 @@
 """What must hold of a merged pool: the laws of a pack, and that every run tells its origin.
 
-Whether its games were played by the rules stands in `game_laws.py`.
+Whether board_eval is right and its games were played by the rules stands in
+`game_laws.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gristmill.contract import BadInput, Violation
-from gristmill.macroxue.laws import eval_law, row_laws, run_laws, shard_laws
+from gristmill.macroxue.laws import row_laws, run_laws, shard_laws
 from gristmill.macroxue.lines import read_lines
 from gristmill.macroxue.metadata import Run, read_runs, read_session
 from gristmill.macroxue.pool_tables import pool_members
@@ -39,10 +40,8 @@ def pool_laws(path: Path) -> Iterator[Violation]:
         yield Violation("files_open", str(path), str(error))
         return
     yield from shard_laws(files, shards)
-    yield from run_laws(files, shards, runs)
-    for file, rows in zip(files, shards, strict=True):
-        yield from row_laws(file.name, rows, len(names))
-        yield from eval_law(file.name, rows)
+    yield from run_laws(shards, runs)
+    yield from row_laws(shards, len(names))
     try:
         yield from member_laws(members, runs, session)
         yield from origin_laws(trace, members, runs)

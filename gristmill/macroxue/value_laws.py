@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from gristmill.contract import BadInput, Violation
+from gristmill.macroxue.findings import place
 from gristmill.macroxue.game import move
 from gristmill.macroxue.gather import Gather
-from gristmill.macroxue.rows import Rows
 from gristmill.macroxue.shards import open_values, value_files
 from gristmill.macroxue.stream import StepStream
 from gristmill.macroxue.values import SETTINGS, ValueConfig, ranks_for, run_values
@@ -57,10 +57,6 @@ def value_laws(path: Path, pack: Path, sample_runs: int = SAMPLE_RUNS) -> Iterat
         yield Violation("files_open", error.file, error.rule)
 
 
-def _place(rows: Rows, at: int, start: int) -> str:
-    return f"run {rows['run_id'][at]} step {rows['step_index'][at]} (row {start + at})"
-
-
 def _alignment(stream: StepStream, column: Gather) -> Iterator[Violation]:
     for stretch in stream.stretches(whole_runs=False):
         steps, start = stretch.rows, stretch.start
@@ -71,14 +67,14 @@ def _alignment(stream: StepStream, column: Gather) -> Iterator[Violation]:
         if wrong.any():
             at = int(np.flatnonzero(wrong)[0])
             found = f"values are of run {values['run_id'][at]} step {values['step_index'][at]}"
-            yield Violation("values_aligned", _place(steps, at, start), found)
+            yield Violation("values_aligned", place(steps[at], start + at), found)
             return
         for name in ("reward", "reward_scaled", "return_raw", "return_scaled"):
             bad = np.flatnonzero(~np.isfinite(values[name]))
             if len(bad):
                 at = int(bad[0])
                 yield Violation(
-                    "values_finite", _place(steps, at, start), f"{name} {values[name][at]}"
+                    "values_finite", place(steps[at], start + at), f"{name} {values[name][at]}"
                 )
                 return
 
@@ -87,14 +83,16 @@ def _recomputed(
     stream: StepStream, column: Gather, config: ValueConfig, sample_runs: int
 ) -> Iterator[Violation]:
     count = min(sample_runs or len(stream.runs), len(stream.runs))
-    for place in np.unique(np.linspace(0, len(stream.runs) - 1, count).astype(np.int64)).tolist():
-        start, stop = stream.run_bounds(place)
+    for chosen in np.unique(np.linspace(0, len(stream.runs) - 1, count).astype(np.int64)).tolist():
+        start, stop = stream.run_bounds(chosen)
         if start == stop:
             continue
         stretch = stream.stretch(start, stop)
         moves = np.ascontiguousarray(stretch.rows["move_dir"])
         if int(moves.max()) > 3:
-            yield Violation("values_recomputed", f"run {stream.runs[place].id}", "has no such move")
+            yield Violation(
+                "values_recomputed", f"run {stream.runs[chosen].id}", "has no such move"
+            )
             return
         _, reward, _ = move(ranks_for(stretch, config).ranks, moves)
         expected = run_values(stretch.rows, reward, stretch.counts, config)
@@ -105,7 +103,7 @@ def _recomputed(
                 at = int(np.flatnonzero(wrong)[0])
                 yield Violation(
                     "values_recomputed",
-                    _place(found, at, start),
+                    place(found[at], start + at),
                     f"{name} {found[name][at]}, the game gives {expected[name][at]}",
                 )
                 return

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gristmill import laws
 from gristmill.macroxue import MergeConfig, game, merge, metadata
 from gristmill.macroxue.board_eval import board_eval
 from gristmill.macroxue.game_laws import game_laws
@@ -168,9 +169,28 @@ def test_many_breaches_are_counted(tmp_path: Path) -> None:
     assert found[-1].found == f"{len(steps) - 5} more"
 
 
+def test_a_wrong_board_eval_is_reported_once_of_packs_and_pools(tmp_path: Path) -> None:
+    steps = step_rows(GAMES)
+    wrong_eval(steps)
+    pack = write_pack(tmp_path / "p", GAMES, steps=steps)
+    merge([pack, write_pack(tmp_path / "q", GAMES)], tmp_path / "pool", MergeConfig())
+    for asset, folder in (("macroxue/pack", pack), ("macroxue/pool", tmp_path / "pool")):
+        found = [v.where for v in laws.check(asset, folder) if v.law == "board_eval"]
+        assert found == [f"run 2 step 9 (row {FIRST[2] + 9})"]
+
+
+def test_a_bad_row_of_a_pool_is_named_by_run_and_step(tmp_path: Path) -> None:
+    steps = step_rows(GAMES)
+    steps["branch_evs"][FIRST[3] + 4] = np.nan
+    packs = [write_pack(tmp_path / "p", GAMES, steps=steps), write_pack(tmp_path / "r", GAMES)]
+    merge(packs, tmp_path / "q", MergeConfig(shard_rows=99))
+    found = [(v.law, v.where) for v in pool_laws(tmp_path / "q")]
+    assert found == [("row_branch_evs", f"run 3 step 4 (row {FIRST[3] + 4})")]
+
+
 def test_what_cannot_be_opened_is_a_violation(tmp_path: Path) -> None:
-    for laws in (game_laws, game_notes):
-        assert [v.law for v in laws(tmp_path)] == ["files_open"]
+    for look in (game_laws, game_notes):
+        assert [v.law for v in look(tmp_path)] == ["files_open"]
 
 
 def test_unknown_ranks_are_noted_not_judged(tmp_path: Path) -> None:

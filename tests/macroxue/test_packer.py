@@ -26,6 +26,7 @@ from gristmill.macroxue.rows import PACKED46
 from gristmill.macroxue.shards import open_steps, step_files
 from gristmill.macroxue.valuation_types import read_valuation_types
 from gristmill.parts import PartStore
+from tests.macroxue.games import joined
 from tests.macroxue.lines import contents, step, write_run
 
 REAL = Path(os.environ.get("GRISTMILL_REAL_DATA", "../shared/data")) / "macroxue"
@@ -372,8 +373,6 @@ BREAKS: dict[str, Any] = {
     "ev_legal": ("row_ev_legal", 31),
     "tile_65536_mask": ("row_tile_65536_mask", 1),
     "branch_evs": ("row_branch_evs", [np.nan, 0, 0, 0]),
-    "board_eval": ("board_eval", 12345),
-    "board": ("board_eval", 0x1111111111111111),
 }
 
 
@@ -385,11 +384,11 @@ def test_laws_find_a_broken_row(tmp_path: Path, column: str) -> None:
     assert list(pack_laws(tmp_path / "p")) == []
     law, value = BREAKS[column]
     path = tmp_path / "p" / "steps-00001.npy"
-    rows = np.array(open_steps(path))
+    rows = joined([open_steps(path)])
     rows[column][2] = value
     np.save(path, rows)
     assert {(found.law, found.where) for found in pack_laws(tmp_path / "p")} == {
-        (law, "steps-00001.npy row 2")
+        (law, f"run {rows['run_id'][2]} step 0 (row 8)")
     }
 
 
