@@ -16,7 +16,7 @@ from gristmill.contract import Violation
 # A law is called with the artifact's folder and, where its line says so, with
 # the partition (of a folder that several share) or the folders of the
 # artifacts that it was made from.
-_FOLDER, _PARTITION, _INPUTS = range(3)
+_FOLDER, _PARTITION, _INPUTS, _INPUTS_IF_THERE = range(4)
 _LAWS: Final = {
     "macroxue/pack": (
         ("gristmill.macroxue.laws:pack_laws", _FOLDER),
@@ -30,7 +30,7 @@ _LAWS: Final = {
     "chess/elite_pgn": (("gristmill.chess.laws:archive_laws", _FOLDER),),
     "chess/valid_games": (("gristmill.chess.laws:validated_laws", _FOLDER),),
     "chess/game_dataset": (("gristmill.chess.laws:dataset_laws", _FOLDER),),
-    "chess/splice_cache": (("gristmill.chess.laws_cache:cache_laws", _INPUTS),),
+    "chess/splice_cache": (("gristmill.chess.laws_cache:cache_laws", _INPUTS_IF_THERE),),
     "chess/splice_dataset": (("gristmill.chess.laws_splice:splice_laws", _FOLDER),),
     "synth/harmony": (("gristmill.synth.laws:harmony_laws", _PARTITION),),
     "synth/harmony_manifest": (
@@ -65,8 +65,9 @@ def check(
         module, name = path.split(":")
         if name == leave_out:
             continue
-        if wants == _INPUTS and not (inputs and all(path.exists() for path in inputs)):
+        there = tuple(inputs) if all(path.exists() for path in inputs) else ()
+        if wants == _INPUTS and not there:
             continue
         law = getattr(import_module(module), name)
-        more = {_FOLDER: (), _PARTITION: (partition,), _INPUTS: tuple(inputs)}[wants]
+        more = {_FOLDER: (), _PARTITION: (partition,)}.get(wants, there)
         yield from law(folder, *more)

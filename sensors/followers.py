@@ -10,7 +10,7 @@ INTERVAL_SECONDS = 30
 
 
 def followers_sensor(
-    inboxes: Iterable[Inbox], checks: Iterable[dg.AssetChecksDefinition]
+    inboxes: Iterable[Inbox], checks: Iterable[dg.AssetChecksDefinition] = ()
 ) -> dg.AutomationConditionSensorDefinition:
     """Evaluates the automation conditions of the followers of all inboxes, and of `checks`."""
     keys = {asset.key for inbox in inboxes for asset in inbox.followers}

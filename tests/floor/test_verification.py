@@ -217,7 +217,11 @@ def test_a_broken_law_is_a_finding(root: Path, monkeypatch: pytest.MonkeyPatch) 
     asked: list[tuple[str, Path]] = []
 
     def check(
-        asset: str, folder: Path, partition: str | None, inputs: Sequence[Path]
+        asset: str,
+        folder: Path,
+        partition: str | None,
+        inputs: Sequence[Path],
+        leave_out: str,
     ) -> Iterator[Violation]:
         asked.append((asset, folder))
         if folder == root / OUTER:
