@@ -24,7 +24,10 @@ def build_defs(resources: Mapping[str, Any] | None = None) -> dg.Definitions:
         assets=[asset for wing in WINGS for asset in wing.ASSETS],
         asset_checks=[check for wing in WINGS for check in wing.CHECKS],
         jobs=[job for wing in WINGS for job in getattr(wing, "JOBS", [])],
-        sensors=[*(raw_drop_sensor(inbox) for inbox in INBOXES), followers_sensor(INBOXES)],
+        sensors=[
+            *(raw_drop_sensor(inbox) for inbox in INBOXES),
+            followers_sensor(INBOXES, [macroxue.pool_members_current]),
+        ],
         schedules=SCHEDULES,
         resources={"lake": Lake(), **chess.RESOURCES, **(resources or {})},
         # Starting a process costs more than most partitions take; heavy assets

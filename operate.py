@@ -24,6 +24,7 @@ from rich.table import Table
 
 import definitions
 from assets import worker
+from assets.publishing import REBUILD
 from assets.versions import DATA_VERSION
 from gristmill import keys, provenance, sweeping
 from gristmill.contract import GristmillError
@@ -51,8 +52,16 @@ AT_HAND = {
     for key in asset.keys
 }
 
-# Only errors of a run belong between the lines of this command; the UI has the rest.
-_QUIET = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
+# Where nothing else decides, assets are built in the order in which their wings name them.
+_ORDER = [
+    key
+    for wing in definitions.WINGS
+    for asset in wing.ASSETS
+    for key in ([asset.key] if isinstance(asset, dg.AssetSpec) else sorted(asset.keys))
+]
+
+# The table tells what failed and why; the UI has the log.
+_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 # Where nobody looks at a terminal, a line of the table stays a line.
 console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
@@ -108,14 +117,20 @@ class Outcome:
 @click.argument("selection", nargs=-1)
 @click.option("--partition", "partitions", multiple=True, help="Only this partition; repeatable.")
 @click.option("--all", "everything", is_flag=True, help="Every asset, every partition at hand.")
+@click.option("--rebuild", is_flag=True, help="Build anew what would be found unchanged.")
 @click.pass_obj
 def materialize(
-    started_in: Path, selection: tuple[str, ...], partitions: tuple[str, ...], everything: bool
+    started_in: Path,
+    selection: tuple[str, ...],
+    partitions: tuple[str, ...],
+    everything: bool,
+    rebuild: bool,
 ) -> None:
     """Build assets, as in `macroxue/pack --partition d6_v1`, or `--all`.
 
     Drops at hand become partitions first. Ends with a table of what was built
-    and where it lies, and with status 1 if anything failed.
+    and where it lies, and with status 1 if a build or a check failed. Drops that
+    are refused are named, and leave the status alone.
     """
     if bool(selection) == everything:
         raise click.UsageError("name assets to build, or say --all")
@@ -134,7 +149,7 @@ def materialize(
             wanted = graph.keys(asset, partitions)
             if not wanted:
                 idle.add(asset)
-            outcomes += graph.materialize(asset, wanted)
+            outcomes += graph.materialize(asset, wanted, rebuild)
             for inbox in _not_begun(chosen[: chosen.index(asset) + 1]):
                 # What was built may be what its drops were waiting for: a pool its packs.
                 refused[inbox.family] = list(register(instance, lake, inbox))
@@ -197,7 +212,7 @@ class Graph:
         ordered = [
             key
             for level in self._graph.toposorted_asset_keys_by_level
-            for key in sorted(level)
+            for key in sorted(level, key=_ORDER.index)
             if self._graph.get(key).is_materializable
         ]
         wanted = {dg.AssetKey.from_user_string(name) for name in names}
@@ -237,7 +252,9 @@ class Graph:
             return [key for key in known if key in wanted]
         return [key for key in known if not wanted or key in wanted]
 
-    def materialize(self, asset: dg.AssetKey, keys: Sequence[str | None]) -> Iterator[Outcome]:
+    def materialize(
+        self, asset: dg.AssetKey, keys: Sequence[str | None], rebuild: bool
+    ) -> Iterator[Outcome]:
         """Run one asset, a run a partition, so that each stands by itself in the UI."""
         for key in keys:
             with console.status(f"{asset.to_user_string()} {key or ''}"):
@@ -247,7 +264,10 @@ class Graph:
                     run_config=_QUIET,
                     partition_key=key,
                     # Before the first asset signs, `reap` would take the run for a dead one.
-                    tags={worker.TAG: worker.identity(os.getpid()) or ""},
+                    tags={
+                        worker.TAG: worker.identity(os.getpid()) or "",
+                        **({REBUILD: "true"} if rebuild else {}),
+                    },
                     raise_on_error=False,
                 )
             yield _outcome(asset.to_user_string(), key or "", result)
@@ -265,10 +285,21 @@ def _outcome(asset: str, partition: str, result: dg.ExecuteInProcessResult) -> O
     if result.success and not events and (observed := result.get_asset_observation_events()):
         reason = observed[-1].asset_observation_data.asset_observation.metadata["reason"].value
         return Outcome(asset, partition, "not built", reason=str(reason))
+    broken = [
+        f"check {done.check_name}: {done.description}"
+        for done in result.get_asset_check_evaluations()
+        if not done.passed and done.severity is dg.AssetCheckSeverity.ERROR
+    ]
+    if broken and events:
+        named = f" --partition {partition}" if partition else ""
+        hint = f"if its files are damaged, materialize {asset}{named} --rebuild"
+        return Outcome(asset, partition, "failed", reason=f"{'; '.join(broken)}: {hint}")
     if not result.success or not events:
         failures = [event.step_failure_data for event in result.get_step_failure_events()]
-        error = failures[0].user_failure_data or failures[0].error if failures else None
-        text = getattr(error, "description", None) or getattr(error, "message", "run failed")
+        told = failures[0].user_failure_data if failures else None
+        error = failures[0].error if failures else None
+        # What the library did not foresee comes with its trace.
+        text = told.description if told else error.to_string() if error else "the run failed"
         return Outcome(asset, partition, "failed", reason=str(text).strip())
     metadata = {
         name: value.value
@@ -399,14 +430,15 @@ def retire(key: str, dry_run: bool, artifacts: bool) -> None:
         for inbox in inboxes:
             if (drop := _drop_of(lake, inbox, key)) is not None and drop.exists():
                 raise click.UsageError(f"{drop} is still there: move the drop away first")
-            say(f"{inbox.dynamic}: forget {escape(key)}")
-            if not dry_run:
-                instance.delete_dynamic_partition(str(inbox.dynamic), key)
             made = Graph(instance, lake).partitioned_by(inbox.partitions)
             for folder in built_from(lake, made, key):
                 say(f"{'delete' if artifacts else 'stays'}: {escape(str(folder))}")
                 if artifacts and not dry_run:
                     sweeping.withdraw(folder)
+            # Last, so that a call cut short can be made again.
+            say(f"{inbox.dynamic}: forget {escape(key)}")
+            if not dry_run:
+                instance.delete_dynamic_partition(str(inbox.dynamic), key)
 
 
 def _drop_of(lake: Lake, inbox: Inbox, key: str) -> Path | None:

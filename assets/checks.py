@@ -4,7 +4,7 @@ In a run of some partitions a check looks at those, so that its cost follows the
 run and not the lake; executed by itself it looks at all that is published.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import dagster as dg
 
@@ -21,30 +21,39 @@ def disk_checks(
 ) -> list[dg.AssetChecksDefinition]:
     """`intact` (bytes, records, inputs) and `lawful` (the family's laws) for one asset.
 
+    Both are one step, since a step of its own costs more than most checks.
     below: folder relative to the data root that holds the asset's artifacts.
     """
     name = asset.key.to_user_string()
+    specs = [
+        dg.AssetCheckSpec(
+            name="intact",
+            asset=asset,
+            description="Every published file has the size and sha256 of its record, the record "
+            "is whole, and what it was built from is still the same.",
+        ),
+        dg.AssetCheckSpec(
+            name="lawful",
+            asset=asset,
+            description="What must hold of the contents, recomputed from the published files.",
+        ),
+    ]
 
-    @dg.asset_check(
-        asset=asset,
-        name="intact",
-        description="Every published file has the size and sha256 of its record, the record is "
-        "whole, and what it was built from is still the same.",
+    @dg.multi_asset_check(
+        name=f"{asset.key.to_python_identifier()}_on_disk",
+        specs=specs if has_laws else specs[:1],
+        can_subset=True,
     )
-    def intact(context: dg.AssetCheckExecutionContext, lake: Lake) -> dg.AssetCheckResult:
+    def on_disk(
+        context: dg.AssetCheckExecutionContext, lake: Lake
+    ) -> Iterator[dg.AssetCheckResult]:
         keys = partitions_of_run(context, asset)
-        return _result(keys, *verification.survey(lake.root / below, name, keys, check_laws=False))
+        for check in sorted(context.selected_asset_check_keys):
+            bytes_only = {"check_laws": False} if check.name == "intact" else {"check_bytes": False}
+            found = verification.survey(lake.root / below, name, keys, **bytes_only)
+            yield _result(check, keys, *found)
 
-    @dg.asset_check(
-        asset=asset,
-        name="lawful",
-        description="What must hold of the contents, recomputed from the published files.",
-    )
-    def lawful(context: dg.AssetCheckExecutionContext, lake: Lake) -> dg.AssetCheckResult:
-        keys = partitions_of_run(context, asset)
-        return _result(keys, *verification.survey(lake.root / below, name, keys, check_bytes=False))
-
-    return [intact, lawful] if has_laws else [intact]
+    return [on_disk]
 
 
 def partitions_of_run(
@@ -64,12 +73,14 @@ def partitions_of_run(
 
 
 def _result(
-    keys: Collection[str] | None, checked: int, findings: Sequence[Finding]
+    check: dg.AssetCheckKey, keys: Collection[str] | None, checked: int, findings: Sequence[Finding]
 ) -> dg.AssetCheckResult:
     scope = "all that is published" if keys is None else f"partitions of the run: {_short(keys)}"
     counted = f"{checked} artifact{'' if checked == 1 else 's'}"
     listed = "\n".join(f"* `{finding}`" for finding in findings[:50])
     return dg.AssetCheckResult(
+        check_name=check.name,
+        asset_key=check.asset_key,
         passed=not findings,
         description=str(findings[0]) if findings else f"{counted}, {scope}",
         metadata={

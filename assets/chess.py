@@ -168,7 +168,8 @@ def splice_cache(
     output_required=False,
     description=(
         "The legacy form: one row a sample with its whole context, at most `legacy_cap` of a "
-        "game. Not built where `legacy` is false."
+        "game. Not built where `legacy` is false. The cap is in the folder's name: where it is "
+        "changed, the folder of the earlier cap stays as it was until someone removes it."
     ),
 )
 def splice_dataset(

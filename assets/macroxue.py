@@ -12,7 +12,7 @@ from assets.partitions import macroxue_drops, macroxue_pools
 from assets.publishing import BATCH, Event, publish_asset
 from gristmill import laws, provenance
 from gristmill.artifact import Attempt, Build
-from gristmill.contract import GristmillError, Summary
+from gristmill.contract import GristmillError, NothingToBuild, Summary
 from gristmill.macroxue import MergeConfig, PackConfig, ValueConfig, merger, packer
 from gristmill.macroxue import values as value_builder
 from gristmill.macroxue.drops import raw_files
@@ -115,6 +115,7 @@ def pool(context: dg.AssetExecutionContext, config: PoolRun, lake: Lake) -> Iter
 
 def pack_build(lake: Lake, run: dg.Config, key: str | None) -> Build:
     """What the pack of drop `key` is built from, how, and where it goes."""
+    _refuse_merged_away(lake, str(key))
     drop = lake.drop("macroxue", str(key))
     config = configs.resolve(PackConfig, lake.settings(PACK, drop), run)
     artifact = lake.artifact("macroxue", "packs", str(key))
@@ -142,6 +143,7 @@ def pack_build(lake: Lake, run: dg.Config, key: str | None) -> Build:
 
 def values_build(lake: Lake, run: dg.Config, key: str | None) -> Build:
     """What the value sidecar of drop `key` is built from, how, and where it goes."""
+    _refuse_merged_away(lake, str(key))
     source = lake.published(lake.artifact("macroxue", "packs", str(key)), PACK, key)
     folder = lake.root / str(source.path)
     config = configs.resolve(ValueConfig, lake.settings(VALUES), run)
@@ -169,6 +171,11 @@ def pool_build(lake: Lake, run: dg.Config, key: str | None) -> Build:
     folders = [lake.root / str(item.path) for item in inputs]
 
     def make(attempt: Attempt) -> Summary:
+        if gone := [folder.name for folder in folders if not folder.exists()]:
+            raise GristmillError(
+                f"{', '.join(gone)}: deleted when this pool was made: say delete_members = false "
+                f"in drops/pools/{key}.toml and materialize {PACK} for them first"
+            )
         session = {"fingerprint": attempt.fingerprint}
         return merger.merge(folders, attempt.out, config, session=session)
 
@@ -181,7 +188,9 @@ def pool_build(lake: Lake, run: dg.Config, key: str | None) -> Build:
         config=config,
         inputs=inputs,
         make=make,
-        laws=lambda folder: laws.check(POOL, folder),
+        laws=lambda folder: laws.check(
+            POOL, folder, leave_out="game_laws" if config.game_laws == "warn" else ""
+        ),
         space=sum(_bytes_of(folder) for folder in folders if folder.exists()),
         deletes=[str(item.path) for item in inputs] if described.delete_members else [],
     )
@@ -197,6 +206,26 @@ def _member(lake: Lake, pool_artifact: str, name: str) -> Input:
             if item.path == artifact and artifact in record.deleted_inputs:
                 return item
     return lake.published(artifact, PACK, name)
+
+
+def _refuse_merged_away(lake: Lake, key: str) -> None:
+    """Raise NothingToBuild for a pack that a pool has taken in and deleted.
+
+    As long as the pool's file says so, building the pack would only have it deleted again.
+    """
+    artifact = lake.artifact("macroxue", "packs", key)
+    if (lake.root / artifact).exists():
+        return
+    for path in sorted((lake.root / "macroxue/pools").glob(f"*/{provenance.RECORD}")):
+        file = lake.inbox("pools") / f"{path.parent.name}.toml"
+        if not file.exists() or artifact not in provenance.read_record(path).deleted_inputs:
+            continue
+        described = read_pool_file(file)
+        if described.delete_members and key in described.members:
+            raise NothingToBuild(
+                f"{key} stands in the pool {path.parent.name}, which deleted its pack: to build "
+                f"it again say delete_members = false in {file.name}"
+            )
 
 
 def _bytes_of(folder: Path) -> int:
@@ -230,6 +259,9 @@ def pool_preview(folder: Path) -> Mapping[str, str]:
 @dg.asset_check(
     asset=pool,
     name="pool_members_current",
+    # Evaluated when a pack is built anew, though the pool is not.
+    additional_deps=[pack],
+    automation_condition=dg.AutomationCondition.any_deps_updated(),
     description="The packs that a pool was merged from are still the published ones, and are "
     "those that its file names. A warning: materialize the pool to take the new ones in.",
 )

@@ -24,6 +24,10 @@ Preview = Callable[[Path], Mapping[str, str | int | float]]
 SharePreview = Callable[[Published], Mapping[str, str | int | float]]
 Event = dg.MaterializeResult | dg.AssetMaterialization | dg.AssetObservation
 
+# The tag of a run that is to build what it would find unchanged: for files that
+# were damaged and kept their size and time.
+REBUILD = "gristmill/rebuild"
+
 # Enough partitions a run to spread the cost of starting it, few enough that
 # the first ones show up soon.
 BATCH = dg.BackfillPolicy.multi_run(max_partitions_per_run=100)
@@ -65,7 +69,7 @@ def publish_asset(
     key = key or next(iter(keys), None)
     try:
         with _told_plainly():
-            published = publish(build_of(key))
+            published = publish(build_of(key), anew=context.run.tags.get(REBUILD) == "true")
     except NothingToBuild as reason:
         yield _passed_over(context, key, reason)
         return
@@ -109,7 +113,7 @@ def _publish_batch(
     tags_of = versions.tagger(context)
     for key in keys:
         try:
-            published = publish(build_of(key))
+            published = publish(build_of(key), anew=context.run.tags.get(REBUILD) == "true")
         except NothingToBuild as nothing:
             yield _passed_over(context, key, nothing)
             passed_over = True

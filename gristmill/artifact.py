@@ -36,11 +36,11 @@ from gristmill.provenance import Input, InputsFile, Output
 __all__ = ["Attempt", "Build", "DiskFull", "InputChanged", "LawsBroken", "Published", "publish"]
 
 
-def publish(build: Build) -> Published:
+def publish(build: Build, anew: bool = False) -> Published:
     """Build, check, record and commit one artifact partition, unless it stands already.
 
     An artifact whose record has the same fingerprint and whose files have the
-    recorded sizes and times is left alone.
+    recorded sizes and times is left alone, unless it is to be built `anew`.
 
     Raises locks.Busy where another builder is at work, LawsBroken, InputChanged
     and DiskFull as they say, GristmillError where a folder without a record
@@ -48,17 +48,17 @@ def publish(build: Build) -> Published:
     published before is untouched. Inputs that the build deletes go last, and a
     kill before that is made up for by the next call.
     """
-    published = _publish(build)
-    deleted = deleting.delete_inputs(build.root, published.record)
+    published = _publish(build, anew)
+    deleted = deleting.delete_inputs(build.root, published.record, build.deletes)
     return replace(published, notes=[*published.notes, *deleted])
 
 
-def _publish(build: Build) -> Published:
+def _publish(build: Build, anew: bool) -> Published:
     slot = Slot.of(build)
-    if not slot.work.exists() and (standing := _standing(build)):
+    if not anew and not slot.work.exists() and (standing := _standing(build)):
         return standing
     with space.exhaustion_told(build), locks.held(slot.lock, build.title):
-        if standing := _standing(build):
+        if not anew and (standing := _standing(build)):
             durable.remove_tree(slot.work)  # left by one that was killed after its commit
             return standing
         return _build(build, slot)

@@ -240,13 +240,16 @@ def read_record(path: Path) -> Record:
         if version != SCHEMA_VERSION:
             raise GristmillError(
                 f"{path}: schema version {version!r} of a provenance record, expected "
-                f"{SCHEMA_VERSION}: it was written by another version of Gristmill"
+                f"{SCHEMA_VERSION}: it was written by another version of Gristmill: "
+                "move the folder away to build it anew"
             )
         return Record.model_validate(raw)
     except OSError as error:
         raise GristmillError(f"{path}: no provenance record can be read: {error}") from error
     except (ValueError, ValidationError) as error:
-        raise GristmillError(f"{path}: not a provenance record: {error}") from error
+        raise GristmillError(
+            f"{path}: not a provenance record: move the folder away to build it anew: {error}"
+        ) from error
 
 
 def published_version(folder: Path, partition: str | None) -> str | None:

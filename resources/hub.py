@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 class CorporaHub(dg.ConfigurableResource):
     """A dataset repository at a pinned commit, fetched file by file and checked by sha256.
 
+    `operate.py fetch` uses it. No asset does, so it stands in no definitions: a
+    graph takes up what lies in `drops/`, and nothing in it waits for a network.
+
     files: how many, from the first on. endpoint: empty for the hub's own.
     token_variable: names the environment variable with a token, which is read
         when a file is asked for and shows up nowhere; it may be unset.

@@ -439,3 +439,35 @@ def test_a_synth_drop_is_built_whole_and_then_nothing_needs_doing(
     done = run("materialize", "--all")
     assert done.exit_code == 0
     assert "nothing needed doing (17 artifacts" in done.output
+
+
+def test_a_damaged_pack_fails_its_check_and_is_built_anew_when_asked_for(
+    run: Operate, data: Path
+) -> None:
+    land(data, "one")
+    assert run("materialize", "macroxue/pack").exit_code == 0
+    steps = data / PACKS / "one/steps.npy"
+    times = steps.stat()
+    octets = bytearray(steps.read_bytes())
+    octets[-1] ^= 1
+    steps.write_bytes(octets)
+    os.utime(steps, ns=(times.st_atime_ns, times.st_mtime_ns))
+    done = run("materialize", "macroxue/pack")
+    assert done.exit_code == 1
+    assert "check intact: " in done.output
+    assert "materialize macroxue/pack --partition one --rebuild" in done.output
+    assert run("materialize", "macroxue/pack", "--rebuild").exit_code == 0
+    assert provenance.verify(data / PACKS) == []
+
+
+def test_values_are_built_before_a_pool_deletes_their_packs(run: Operate, data: Path) -> None:
+    land(data, "one"), land(data, "two", seed=5)
+    pool = data / "drops/pools/both.toml"
+    pool.parent.mkdir(parents=True)
+    pool.write_text('members = ["one", "two"]\ndelete_members = true\n')
+    for _ in range(2):
+        done = run("materialize", "macroxue/pack", "macroxue/values", "macroxue/pool")
+        assert done.exit_code == 0, done.output
+    assert not (data / PACKS / "one").exists()
+    assert (data / "macroxue/values/one/values.npy").exists()
+    assert "one stands in the pool both" in done.output

@@ -29,11 +29,12 @@ SOURCE = "source.json"
 class ArchiveConfig:
     """Where archives come from, and how much is believed of them.
 
-    url_template: with `{month}` in it. The other fields cannot change a good
-    archive's bytes, so they do not count for the fingerprint.
+    url_template: with `{month}` in it. No field counts for the fingerprint: the
+    others cannot change a good archive's bytes, and a month that was taken stays
+    when its server moves (`source.json` keeps the address it came from).
     """
 
-    url_template: str = URL_TEMPLATE
+    url_template: str = field(default=URL_TEMPLATE, metadata={"affects_output": False})
     fetch: FetchConfig = field(default=FetchConfig(), metadata={"affects_output": False})
     limits: Limits = field(default=Limits(), metadata={"affects_output": False})
 

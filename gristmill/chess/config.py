@@ -45,7 +45,8 @@ class ValidateConfig:
     min_plies: shorter games are `too_short`.
     elo_floor: 0, or games below it on either side (or without a rating) are `below_elo`.
     time_controls: classes of TIME_CLASSES to keep; empty keeps all.
-    drop_abandoned: games whose Termination is not a normal end are `abandoned`.
+    drop_abandoned: games whose Termination is not a normal end (Normal, Time forfeit,
+        or none told) are `abandoned`; so those that are Unterminated too.
     source_names: the names written as `source_file`, one a path; by default the
         file's name, in "reference" the path as passed.
     share_bytes: PGN bytes of one part of the work.

@@ -7,7 +7,6 @@ answer is whole, is no web page, and is of one and the same file.
 from __future__ import annotations
 
 import http.client
-import json
 import time
 import urllib.error
 import urllib.request
@@ -16,12 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gristmill.chess.partial import DownloadError, append, if_range, load, note
 from gristmill.chess.unpack import snippet
-from gristmill.contract import GristmillError, NothingToBuild
+from gristmill.contract import NothingToBuild
 
-
-class DownloadError(GristmillError):
-    """The archive could not be had; the text says why and what to do."""
+__all__ = ["DownloadError", "FetchConfig", "Fetched", "NotPublished", "fetch"]
 
 
 class NotPublished(NothingToBuild):
@@ -75,42 +73,29 @@ class Fetched:
     resumed_bytes: int
 
 
-_CHUNK = 1 << 20
 _LONGEST_WAIT = 60.0
 
 
-def _validators(headers: Any) -> dict[str, str]:
-    return {"etag": headers.get("ETag", ""), "last_modified": headers.get("Last-Modified", "")}
-
-
-def _if_range(state: dict[str, str]) -> str:
-    """What ties a range to the file that we began with; a weak ETag cannot."""
-    etag = state.get("etag", "")
-    return etag if etag and not etag.startswith("W/") else state.get("last_modified", "")
-
-
-def _load(partial: Path, url: str) -> dict[str, str]:
-    try:
-        state = json.loads(partial.with_suffix(".json").read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return state if isinstance(state, dict) and state.get("url") == url else {}
-
-
-def _open(url: str, partial: Path, have: int, state: dict[str, str], config: FetchConfig) -> Any:
+def _open(
+    url: str, partial: Path, have: int, state: dict[str, str], config: FetchConfig, patience: float
+) -> Any:
+    """The server's answer, or None where it says that what we have is all there is."""
     request = urllib.request.Request(url, headers={"User-Agent": config.user_agent})
     if have:
         request.add_header("Range", f"bytes={have}-")
-        request.add_header("If-Range", _if_range(state))
+        request.add_header("If-Range", if_range(state))
     try:
-        return urllib.request.urlopen(request, timeout=config.timeout)
+        return urllib.request.urlopen(request, timeout=patience)
     except urllib.error.HTTPError as error:
         with error:
             if error.code in (404, 410):
                 raise NotPublished(url, error.code) from error
             if error.code == 416:
-                # We have all of it, or more than there is: begin anew.
-                partial.unlink()
+                # If-Range holds: it is the file that we began with, and we have it all.
+                if have and error.headers.get("Content-Range", "") == f"bytes */{have}":
+                    return None
+                # More than there is, or the server does not say: begin anew.
+                partial.unlink(missing_ok=True)
                 raise _Again("the server has no bytes beyond those we have") from error
             if error.code in (408, 425, 429) or error.code >= 500:
                 told = error.headers.get("Retry-After", "")
@@ -128,38 +113,32 @@ def _attempt(
     url: str, partial: Path, config: FetchConfig, deadline: float
 ) -> tuple[int, dict[str, str]]:
     """One request: append what it gives to `partial`. Returns (bytes resumed from, validators)."""
-    state = _load(partial, url)
-    have = partial.stat().st_size if partial.exists() and _if_range(state) else 0
-    with _open(url, partial, have, state, config) as answer:
+    state = load(partial, url)
+    have = partial.stat().st_size if partial.exists() and if_range(state) else 0
+    # A stalled server is not waited for beyond the deadline.
+    patience = max(0.1, min(config.timeout, deadline - time.monotonic()))
+    answer = _open(url, partial, have, state, config, patience)
+    if answer is None:
+        return have, state
+    with answer:
         expected = _length(answer.headers)
         if answer.status == 206:
             told = answer.headers.get("Content-Range", "")
             if not told.startswith(f"bytes {have}-"):
-                partial.unlink()
+                partial.unlink(missing_ok=True)
                 raise _Again(f"the server answered with another range ({told!r})")
         else:
             have = 0
         if "html" in answer.headers.get("Content-Type", "").lower():
-            head = answer.read(512)
+            head = answer.read1(512)
             if not head.startswith(b"PK") and not have:
                 raise DownloadError(
                     f"{url}: the server sent HTML, not ZIP: {snippet(head)!r}; look at the address"
                 )
             raise _Again("the server changed its mind about the type of the file")
-        state = {"url": url, **_validators(answer.headers)}
-        partial.with_suffix(".json").write_text(json.dumps(state))
-        got = 0
-        with partial.open("r+b" if have else "wb", buffering=0) as file:
-            file.seek(have)
-            while piece := answer.read(_CHUNK):
-                got += len(piece)
-                if have + got > config.max_bytes:
-                    raise DownloadError(f"{url}: is larger than {config.max_bytes} bytes")
-                if time.monotonic() > deadline:
-                    raise DownloadError(f"{url}: took more than {config.total_seconds:.0f} s")
-                view = memoryview(piece)
-                while view:
-                    view = view[file.write(view) :]
+        if not have:
+            state = note(partial, url, answer.headers)
+        got = append(answer, partial, have, expected, config.max_bytes, deadline)
         if expected is not None and got < expected:
             raise _Again(f"the connection ended after {have + got} of {have + expected} bytes")
         return have, state

@@ -29,7 +29,7 @@ REASONS = (
 )
 _START_FEN = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -"
 _CLOCK = re.compile(r"(\d{1,6})\+(\d{1,5})")
-_NORMAL_ENDS = ("", "?", "-", "normal", "time forfeit", "unterminated")
+_NORMAL_ENDS = ("", "?", "-", "normal", "time forfeit")
 
 
 def time_class(control: str) -> str:
@@ -82,7 +82,7 @@ def judge(game: OracleGame, config: ValidateConfig) -> tuple[str, int, int, str]
     if not game.moves:
         return "empty_game", 0, 0, ""
     variant = game.headers.get("Variant", "").lower()
-    odd_variant = variant not in ("", "standard", "chess", "from position")
+    odd_variant = variant not in (*rows.PLAIN_VARIANTS, "from position")
     odd_start = not game.headers.get("FEN", _START_FEN).startswith(_START_FEN)
     odd_move = "0000" in game.moves or any("@" in move for move in game.moves)
     if not reference:
@@ -98,7 +98,7 @@ def judge(game: OracleGame, config: ValidateConfig) -> tuple[str, int, int, str]
     flags = 0
     if game.claimed == "1/2-1/2" and game.verdict == "*" and result in ("1-0", "0-1"):
         flags |= rows.CLAIMABLE_DRAW
-    told = [t for t in game.terminators if t != "*" and t != result]
+    told = [t for t in game.terminators if t != result and not (reference and t == "*")]
     if game.header_result != "*" and told:
         flags |= rows.RESULT_CONFLICT
     if result not in rows.RESULTS[1:]:

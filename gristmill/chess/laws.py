@@ -8,10 +8,7 @@ yields what breaks it and raises nothing for a bad artifact.
 
 from __future__ import annotations
 
-import csv
-import json
-from collections.abc import Callable, Iterator
-from functools import wraps
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,36 +19,30 @@ from gristmill.chess.archive import SOURCE
 from gristmill.chess.blocks import Block, find_block, read_block, shares
 from gristmill.chess.config import SPLITS
 from gristmill.chess.game_dataset import STATS
+from gristmill.chess.laws_files import csv_rows, lacks, read_json, relative
 from gristmill.chess.phases import replayed
 from gristmill.chess.validation import INVALID, PROFILE, SUMMARY, VALID
 from gristmill.contract import BadInput, Violation
 from gristmill.parts import sha256_file
 
 _SHARE_BYTES = 4 << 20
-Law = Callable[..., Iterator[Violation]]
+_COUNTS = ("total_games", "valid_games", "invalid_games", "invalid_reason_counts")
+_STATS = (
+    *("runtime_splice_defaults", "decisive_only", "split_games"),
+    *("split_seed", "train_ratio", "val_ratio"),
+)
 
 
-def relative(law: Law) -> Law:
-    """The law with places told as paths relative to the folder that it is asked about."""
-
-    @wraps(law)
-    def told(path: Path, *more: Any, **named: Any) -> Iterator[Violation]:
-        for violation in law(path, *more, **named):
-            where = violation.where.replace(f"{path}/", "")
-            yield Violation(violation.law, where, violation.found.replace(f"{path}/", ""))
-
-    return told
-
-
-def read_json(path: Path) -> tuple[dict[str, Any], list[Violation]]:
-    """A JSON object, or what is wrong with it."""
+def _invalid_counted(path: Path, summary: dict[str, Any]) -> Iterator[Violation]:
+    """The rejected games and their reasons are as many as the summary says."""
     try:
-        value = json.loads(path.read_bytes())
+        invalid = csv_rows(path / INVALID) - 1
     except (OSError, ValueError) as error:
-        return {}, [Violation("readable_json", str(path), repr(error))]
-    if not isinstance(value, dict):
-        return {}, [Violation("readable_json", str(path), "not an object")]
-    return value, []
+        yield Violation("readable_csv", str(path / INVALID), repr(error))
+        return
+    yield from _equal("invalid_counted", path / INVALID, invalid, summary["invalid_games"])
+    reasons = sum(summary["invalid_reason_counts"].values())
+    yield from _equal("reasons_counted", path / SUMMARY, reasons, invalid)
 
 
 def _equal(law: str, where: Path | str, found: Any, told: Any) -> Iterator[Violation]:
@@ -135,17 +126,15 @@ def validated_laws(path: Path) -> Iterator[Violation]:
                 yield Violation("winner_of_result", where, f"{text[a:b]!r} and {chr(side)}")
         if current and (item.codes == 0).any():
             yield Violation("moves_legal", str(path / VALID), "a move is not legal from the start")
-    if summary:
+    lacking = lacks(summary, path / SUMMARY, *_COUNTS) if summary else []
+    yield from lacking
+    if summary and not lacking:
         yield from _equal("valid_counted", path / SUMMARY, valid, summary["valid_games"])
-        with (path / INVALID).open(newline="", encoding="utf-8") as file:
-            invalid = sum(1 for _ in csv.reader(file)) - 1
-        yield from _equal("invalid_counted", path / INVALID, invalid, summary["invalid_games"])
-        reasons = summary["invalid_reason_counts"]
-        yield from _equal("reasons_counted", path / SUMMARY, sum(reasons.values()), invalid)
+        yield from _invalid_counted(path, summary)
         total = summary["valid_games"] + summary["invalid_games"]
         yield from _equal("total_counted", path / SUMMARY, total, summary["total_games"])
     if profile:
-        yield from _equal("plies_profiled", path / PROFILE, plies, profile["plies"])
+        yield from _equal("plies_profiled", path / PROFILE, plies, profile.get("plies"))
 
 
 @relative
@@ -155,7 +144,9 @@ def dataset_laws(path: Path) -> Iterator[Violation]:
 
     stats, wrong = read_json(path / STATS)
     yield from wrong
-    if not stats:
+    lacking = lacks(stats, path / STATS, *_STATS) if stats else []
+    yield from lacking
+    if wrong or lacking:
         return
     noted = sidecar.read_rows(path)
     by_moves = stats.get("split_rule") == "move_key"
@@ -187,7 +178,9 @@ def dataset_laws(path: Path) -> Iterator[Violation]:
                         yield Violation("ids_in_one_split", str(jsonl), game_id)
         yield from _equal("games_counted", jsonl, games, stats["split_games"][split])
         if noted:
-            yield from _equal("rows_noted", jsonl, sha256_file(jsonl), noted[split]["sha256"])
+            yield from _equal(
+                "rows_noted", jsonl, sha256_file(jsonl), noted.get(split, {}).get("sha256")
+            )
     files = [sidecar.games_file(path, split) for split in SPLITS]
     if by_moves and all(file.exists() for file in files) and (n := keys.shared(files)):
         yield Violation("no_leakage", str(path), f"{n} move sequences in more than one split")

@@ -14,7 +14,7 @@ import numpy as np
 
 from gristmill.chess import rows
 from gristmill.chess.config import SPLITS, CacheConfig
-from gristmill.chess.laws import read_json, relative
+from gristmill.chess.laws_files import read_json, relative
 from gristmill.chess.sample_arrays import LAYOUT, sample_parts
 from gristmill.chess.splice_cache import MANIFEST, PATHS
 from gristmill.chess.vocabulary import VOCABULARY, moves_in
@@ -27,6 +27,15 @@ _NAMES = {
     "splice_indices.u32.bin": "splice_indices_in_games",
     "sample_phase_ids.u8.bin": "phases_rederived",
 }
+
+
+def _complete(entry: Mapping[str, Any]) -> None:
+    """Raise KeyError, TypeError or ValueError for a split's entry that lacks what laws read."""
+    int(entry["sample_rows_total"])
+    for name in LAYOUT:
+        int(entry["files"][name]["size_bytes"])
+    if entry.get("source") is not None:
+        str(entry["source"]["sha256"])
 
 
 def _structure(path: Path, split: str, entry: Mapping[str, Any]) -> Iterator[Violation]:
@@ -107,7 +116,9 @@ def cache_laws(path: Path, dataset: Path | None = None) -> Iterator[Violation]:
     try:
         config = CacheConfig(**manifest["config"])
         entries = {split: manifest["splits"][split] for split in SPLITS}
-    except (KeyError, TypeError, ValueError) as error:
+        for entry in entries.values():
+            _complete(entry)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         yield Violation("manifest_complete", str(path / MANIFEST), repr(error))
         return
     for split, entry in entries.items():

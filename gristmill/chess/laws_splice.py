@@ -10,11 +10,12 @@ from typing import Any
 from gristmill.chess import rows
 from gristmill.chess.config import SPLITS
 from gristmill.chess.game_dataset import STATS
-from gristmill.chess.laws import read_json, relative
+from gristmill.chess.laws_files import lacks, read_json, relative
 from gristmill.chess.phases import phase_codes
 from gristmill.contract import Violation
 
 _SAMPLE = 200
+_STATS = ("split_samples", "split_phase_counts", "params")
 _CHUNK = 1 << 20
 
 
@@ -64,7 +65,9 @@ def splice_laws(path: Path) -> Iterator[Violation]:
     """A legacy splice dataset: rows counted, a sample of them checked by every rule."""
     stats, wrong = read_json(path / STATS)
     yield from wrong
-    if not stats:
+    lacking = lacks(stats, path / STATS, *_STATS) if stats else []
+    yield from lacking
+    if wrong or lacking:
         return
     split_of: dict[str, str] = {}
     for split in SPLITS:

@@ -18,15 +18,13 @@ from numpy.typing import NDArray
 
 from gristmill.chess import rows
 from gristmill.chess.config import SPLITS, CacheConfig
+from gristmill.chess.fitting import StaleCache, check_cache, check_sidecar, config_of
 from gristmill.chess.sample_arrays import LAYOUT, sample_arrays
 from gristmill.chess.splice_cache import FOLDER, MANIFEST
 from gristmill.chess.vocabulary import moves_in
-from gristmill.contract import BadInput, GristmillError
-from gristmill.parts import sha256_file
+from gristmill.contract import BadInput
 
-
-class StaleCache(GristmillError):
-    """A runtime splice cache that does not belong to the dataset it stands in."""
+__all__ = ["GameSpliceDataset", "Sample", "StaleCache"]
 
 
 @dataclass(frozen=True)
@@ -76,53 +74,20 @@ def _mapped(path: Path, dtype: str) -> NDArray[Any]:
     return np.memmap(path, dtype, mode="r")
 
 
-def _stale(cache: Path, why: str) -> StaleCache:
-    return StaleCache(f"{cache}: {why}; build the cache of this dataset again")
-
-
-def _check(cache: Path, dataset: Path, split: str, config: CacheConfig, hashed: bool) -> str:
-    """Why the cache may not be used: a text if its config is another, else empty.
-
-    Raises StaleCache if it is not of this dataset, or broken.
-    """
-    try:
-        manifest = json.loads((cache / MANIFEST).read_bytes())
-        entry = manifest["splits"][split]
-        found = dict(entry.get("config", manifest["config"]))
-        samples = int(entry["sample_rows_total"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise _stale(cache, f"its manifest cannot be read ({error!r})") from error
-    if manifest.get("kind") != rows.CACHE_KIND:
-        raise _stale(cache, f"its manifest is of kind {manifest.get('kind')!r}")
-    for name, dtype in LAYOUT.items():
-        path = cache / split / name
-        if not path.exists() or path.stat().st_size != samples * np.dtype(dtype).itemsize:
-            raise _stale(cache, f"{split}/{name} has not the manifest's {samples} samples")
-    source, jsonl = entry.get("source"), dataset / f"{split}.jsonl"
-    if source is None:
-        raise _stale(cache, "its manifest does not say which rows it is of")
-    if jsonl.stat().st_size != source["size_bytes"] or (
-        hashed and sha256_file(jsonl) != source["sha256"]
-    ):
-        raise _stale(cache, f"{split}.jsonl has changed since it was built")
-    wanted = config.contract()
-    if not config.max_samples_per_game and not found.get("max_samples_per_game"):
-        # Without a cap nothing is drawn, and the seed means nothing.
-        wanted["seed"] = found.get("seed", 0)
-    return "" if found == wanted else f"its config is {found}, wanted {wanted}"
-
-
 class GameSpliceDataset:
     """Samples of a split of one or many game datasets, in order; a map-style dataset.
 
     dataset_dirs: folders of `build_game_dataset`, one a month. horizon: plies of
     a sample's target at most (1: the label alone). config: which samples there
-    are. A cache of that config is used where there is one; else the samples are
-    spliced at run time, and are the same. require_cache: refuse to do so.
-    verify: hash the rows that a cache says it is of (its size is always compared).
+    are; None for what the months were built with (of the cache's manifest, else
+    of stats.json), which must be the same for all. A cache of that config is used
+    where there is one; else the samples are spliced at run time, and are the
+    same. require_cache: refuse to do so. verify: hash the rows that a cache or
+    the sidecar says it is of (their size is always compared).
 
-    Raises StaleCache for a cache whose source changed, BadInput for a missing
-    split, a bad argument, or (require_cache) no fitting cache.
+    Raises StaleCache for a cache or sidecar whose rows changed, BadInput for a
+    missing split, a bad argument, months that disagree, or (require_cache) no
+    fitting cache.
     """
 
     def __init__(
@@ -131,7 +96,7 @@ class GameSpliceDataset:
         split: str = "train",
         *,
         horizon: int = 1,
-        config: CacheConfig = CacheConfig(),  # noqa: B008 (frozen)
+        config: CacheConfig | None = None,
         require_cache: bool = False,
         verify: bool = True,
     ) -> None:
@@ -139,7 +104,8 @@ class GameSpliceDataset:
             raise BadInput(split, f"split must be one of {SPLITS} and horizon at least 1")
         folders = [dataset_dirs] if isinstance(dataset_dirs, (str, Path)) else dataset_dirs
         self.dataset_dirs = [Path(folder) for folder in folders]
-        self.split, self.horizon, self.config = split, horizon, config
+        self.split, self.horizon = split, horizon
+        self.config = config_of(self.dataset_dirs) if config is None else config
         self.cached: list[bool] = []
         self._months: list[_Month] = []
         for folder in self.dataset_dirs:
@@ -153,7 +119,7 @@ class GameSpliceDataset:
             raise BadInput(jsonl, "is missing; build the game dataset first")
         why = f"there is no {FOLDER}/"
         if (cache / MANIFEST).exists():
-            why = _check(cache, dataset, self.split, self.config, verify)
+            why = check_cache(cache, dataset, self.split, self.config, verify)
         if not why:
             _, offsets, indices, phases = (
                 _mapped(cache / self.split / name, dtype) for name, dtype in LAYOUT.items()
@@ -161,6 +127,7 @@ class GameSpliceDataset:
         elif require_cache:
             raise BadInput(dataset, f"Runtime splice cache required but unavailable: {why}")
         else:
+            check_sidecar(dataset, self.split, verify)
             offsets, indices, phases = sample_arrays(dataset, self.split, self.config)
         self.cached.append(not why)
         self._months.append(_Month(jsonl, offsets, indices, phases))

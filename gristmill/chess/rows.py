@@ -51,6 +51,8 @@ PROGRESS = ("early", "mid", "late")
 WINNERS = {"1-0": "W", "0-1": "B", "1/2-1/2": "D"}
 WINNER_IDS = {"W": 0, "B": 1, "D": 2}
 
+# Variant tags, in lower case, that say nothing: the game is what it is without them.
+PLAIN_VARIANTS = ("", "standard", "chess")
 # Flags of a validated game, in its sidecar record.
 CLAIMABLE_DRAW, RESULT_CONFLICT, ODD_RESULT, NONSTANDARD = 1, 2, 4, 8
 FLAGS = {
@@ -109,11 +111,13 @@ def content_id(headers: Mapping[str, str], moves: Sequence[str]) -> str:
     """The id of a game by its content: start, players, occasion and all moves.
 
     The first 40 hex digits of SHA-256 over Variant, FEN, White, Black, the
-    occasion (each with a line feed behind it, missing tags empty) and the UCI
-    moves joined by spaces. The file that the game was found in plays no part.
+    occasion (each with a line feed behind it, missing tags and the Variant of
+    plain chess empty) and the UCI moves joined by spaces. The file that the game
+    was found in plays no part.
     """
+    variant = headers.get("Variant", "")
     words = (
-        headers.get("Variant", ""),
+        "" if variant.lower() in PLAIN_VARIANTS else variant,
         headers.get("FEN", ""),
         headers.get("White", ""),
         headers.get("Black", ""),

@@ -109,7 +109,7 @@ def _flags(batch: Batch, plain: NDArray[np.int64], claimed: NDArray[np.int64]) -
     result, told = batch.games[:, scan.RESULT], batch.games[:, scan.TERMINATOR]
     decisive = (result == 1) | (result == 2)
     claimable = (claimed == _DRAW) & (plain == 0) & decisive
-    conflict = (told > 0) & (told <= _DRAW) & (told != result)
+    conflict = (told > 0) & (told != result)
     flags: NDArray[np.int64] = (
         claimable * rows.CLAIMABLE_DRAW
         + conflict * rows.RESULT_CONFLICT

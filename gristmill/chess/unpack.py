@@ -6,10 +6,14 @@ but never written to: the PGN goes where the caller says.
 
 from __future__ import annotations
 
+import errno
+import lzma
 import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
@@ -23,6 +27,23 @@ _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZSTD_BITE = 1 << 10
 _MOST_MEMBERS = 1000
 _RATIO_FROM = 16 << 20
+# What zipfile and its decompressors raise for bytes that are no good archive.
+_BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    OverflowError,
+    ValueError,  # names that do not decode, places before the file's begin
+)
+# bzip2 says that its data is bad, and a place that cannot be is sought, by an
+# OSError; these are those that speak of the machine, whatever the archive holds.
+_OF_THE_MACHINE = {
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES),
+    *(errno.EPERM, errno.ENOENT, errno.EMFILE, errno.ENFILE, errno.ENOMEM),
+}
 
 
 @dataclass(frozen=True)
@@ -106,21 +127,31 @@ def _one_pgn(archive: zipfile.ZipFile, path: Path, limits: Limits) -> zipfile.Zi
     return info
 
 
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Whatever is raised because the archive is broken, as a BadInput that names it."""
+    try:
+        yield
+    except _BROKEN as error:
+        raise BadInput(path, f"is a broken ZIP ({error}); download it again") from error
+    except OSError as error:
+        if error.errno in _OF_THE_MACHINE:
+            raise
+        raise BadInput(path, f"is a broken ZIP ({error}); download it again") from error
+
+
 def unpack_zip(path: Path, target: Path, limits: Limits = Limits()) -> int:
     """Unpack the one PGN of a ZIP to `target`; returns its bytes.
 
     Raises BadInput where signature, directory, CRC or limits are not right.
     """
     check_zip_signature(path)
-    try:
-        with zipfile.ZipFile(path) as archive:
-            info = _one_pgn(archive, path, limits)
-            with archive.open(info) as member:
-                # The CRC is checked by zipfile when the end is read.
-                pieces = iter(lambda: member.read(_CHUNK), b"")
-                size = _write(pieces, path, target, info.file_size)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-        raise BadInput(path, f"is a broken ZIP ({error}); download it again") from error
+    with _named(path), zipfile.ZipFile(path) as archive:
+        info = _one_pgn(archive, path, limits)
+        with archive.open(info) as member:
+            # The CRC is checked by zipfile when the end is read.
+            pieces = iter(lambda: member.read(_CHUNK), b"")
+            size = _write(pieces, path, target, info.file_size)
     if size != info.file_size:
         raise BadInput(path, f"unpacks to {size} bytes, its directory says {info.file_size}")
     return size

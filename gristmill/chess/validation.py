@@ -25,7 +25,7 @@ from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.parts import PartStore, sha256_file
 
 # Raised when the bytes that this builder makes change.
-CODE_VERSION = "1"
+CODE_VERSION = "2"
 VALID, INVALID, FLAGGED = "valid_games.jsonl", "invalid_games.csv", "flagged_games.csv"
 SUMMARY, PROFILE = "summary.json", "profile.json"
 _INVALID_HEAD = "game_id,source_file,reason,offending_ply,result"

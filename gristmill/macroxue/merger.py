@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +42,7 @@ class MergeConfig:
 
     layout, shard_rows, enum_form: form of the output, as in PackConfig; the
         inputs may have any, each its own.
+    game_laws: as in PackConfig, for pools of packs that were let through.
     names: what to call the packs in trace.jsonl and `session`, in order; empty
         for the names of their folders.
     workers: threads that read and renumber; 0 and 1 do it in the caller's.
@@ -49,12 +51,15 @@ class MergeConfig:
     layout: Layout = "aligned48"
     shard_rows: int = 0
     enum_form: EnumForm = "list"
+    game_laws: Literal["refuse", "warn"] = "refuse"
     names: tuple[str, ...] = ()
     workers: int = field(default=0, metadata={"affects_output": False})
 
     def __post_init__(self) -> None:
         if self.layout not in STEP_FORMATS:
             raise ValueError(f"layout must be one of {tuple(STEP_FORMATS)}, not {self.layout!r}")
+        if self.game_laws not in ("refuse", "warn"):
+            raise ValueError(f"game_laws must be 'refuse' or 'warn', not {self.game_laws!r}")
         if self.enum_form not in ("list", "object"):
             raise ValueError(f"enum_form must be 'list' or 'object', not {self.enum_form!r}")
         if self.shard_rows < 0 or self.workers < 0:

@@ -51,8 +51,8 @@ class PackConfig:
     quarantine_share: most runs that may be set aside, as a share of those found.
     enum_form: "list" (index -> name) or "object" (the Rust packer's name -> id).
     game_laws: whether a game that was not played by the rules of 2048 keeps the
-        pack from being published ("refuse"), or is only reported by the check
-        ("warn"). `pack` itself does not judge games.
+        pack from being published, or is let through ("warn"), also by `verify`.
+        `pack` itself does not judge games.
     workers: processes; 0 decides by the drop's size and the machine's processors.
     """
 
@@ -61,9 +61,7 @@ class PackConfig:
     on_error: Literal["strict", "quarantine"] = "strict"
     quarantine_share: float = 0.05
     enum_form: EnumForm = "list"
-    game_laws: Literal["refuse", "warn"] = field(
-        default="refuse", metadata={"affects_output": False}
-    )
+    game_laws: Literal["refuse", "warn"] = "refuse"
     workers: int = field(default=0, metadata={"affects_output": False})
 
     def __post_init__(self) -> None:

@@ -127,7 +127,7 @@ def origin_table(pool: Path) -> str:
         best = max(run.max_score for run in runs[own])
         lines.append(
             f"| `{_cell(entry['name'])}` | {count:,} | {entry['rows']:,} |"
-            f" {entry['rows'] / total:.1%} | {first:,} to {first + count - 1:,} |"
+            f" {entry['rows'] / total:.1%} | {first:,}–{first + count - 1:,} |"
             f" {entry['first_row']:,} | {best:,} | {shown}{more} |"
         )
     lines.append(f"| all | {len(runs):,} | {total:,} | 100.0% | | | | |")

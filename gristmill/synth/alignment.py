@@ -42,9 +42,9 @@ def digest(tokens: Path) -> str:
     except (GristmillError, OSError) as error:
         raise RuntimeError(f"{tokens}: not a whole dataset: {error}") from error
     for name, dtype in DTYPES.items():
-        if opened[name].values.dtype != dtype:
-            raise RuntimeError(f"{tokens}: {name} is {opened[name].values.dtype}, not {dtype}")
-        if not np.array_equal(opened[name].lengths, opened["tokens"].lengths):
+        if opened[name].dtype != dtype:
+            raise RuntimeError(f"{tokens}: {name} is {opened[name].dtype}, not {dtype}")
+        if not indexed.same_boundaries(opened[name], opened["tokens"]):
             raise RuntimeError(f"{tokens}: documents of tokens and {name} have other lengths")
     hashes = {
         f"{tokens.parent.name}/{prefix.name}.idx": sha256_file(

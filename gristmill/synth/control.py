@@ -49,8 +49,14 @@ NAMES: Final = {
 """Every other id from 200000 to 201087 is `<|reserved_N|>`."""
 
 TEXT: Final = re.compile(
-    r"<\|(?:startoftext|endoftext|return|constrain|channel|start|end|message|call|endofprompt"
-    r"|reserved_20\d{4})\|>"
+    "|".join(
+        [
+            *map(re.escape, NAMES.values()),
+            # 200000 to 201087, but for those that have a name of their own.
+            rf"<\|reserved_(?!{'|'.join(map(str, NAMES))})"
+            r"20(?:0\d{3}|10[0-7]\d|108[0-7])\|>",
+        ]
+    )
 )
 """Control-token text inside a body, where it stays ordinary text."""
 

@@ -83,16 +83,22 @@ def _blocks(
         for batch in parquet.iter_batches(
             BLOCK_ROWS, row_groups=list(task.row_groups), columns=columns, use_threads=False
         ):
-            if task.rows is not None or task.tokens is not None:
-                # Where a cap falls is known only row by row.
-                for index in range(len(batch)):
-                    if _full(task, summary):
-                        return
-                    row += 1
-                    yield _block(task, batch.slice(index, 1), row - 1, limit, summary, names)
-            else:
-                yield _block(task, batch, row, limit, summary, names)
-                row += len(batch)
+            at = 0
+            while at < len(batch) and not _full(task, summary):
+                rows = min(_at_once(task, summary), len(batch) - at)
+                yield _block(task, batch.slice(at, rows), row, limit, summary, names)
+                at, row = at + rows, row + rows
+            if at < len(batch):
+                return
+
+
+def _at_once(task: Task, summary: dict[str, Any]) -> int:
+    """How many rows may come before a cap must be tested again."""
+    if task.tokens is not None:
+        # Where it falls is known only row by row.
+        return 1
+    # A row that is set aside is no document, so these may be fewer than are due.
+    return BLOCK_ROWS if task.rows is None else int(task.rows - summary["documents"])
 
 
 def _full(task: Task, summary: dict[str, Any]) -> bool:

@@ -101,7 +101,8 @@ def fetch(folder: Path, source: Source, files: int | None = None) -> Fetched:
     A file that is there with the right sha256 is kept. A download that broke
     off, even by a kill, goes on where it stopped: its bytes stay in a
     `.partial` file that is renamed once size and sha256 are right. When all
-    are there, `.done` says that the drop is whole.
+    are there, `.done` says that the drop is whole; it goes as soon as one file
+    is missing or another.
 
     Raises HubError where the hub does not answer, breaks off for good, or sends
     other bytes than it listed.
@@ -117,6 +118,9 @@ def fetch(folder: Path, source: Source, files: int | None = None) -> Fetched:
         target = folder / file.name
         if target.exists() and sha256_file(target) == file.sha256:
             continue
+        # Of an earlier fetch of fewer files or another commit: until all are
+        # there again nobody may take the drop for whole.
+        (folder / raw.DONE).unlink(missing_ok=True)
         with _told(f"{source.repo_id}: {file.path}"):
             _download(source, file, target)
         downloaded, size = downloaded + 1, size + file.bytes

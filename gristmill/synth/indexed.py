@@ -1,4 +1,4 @@
-"""Megatron's IndexedDataset files: written in one pass, read as plain arrays.
+"""Megatron's IndexedDataset files: written in one pass, read as plain arrays, in constant memory.
 
 What the numbers mean belongs elsewhere. Source: spec synth_kd, section 8.
 """
@@ -6,11 +6,12 @@ What the numbers mean belongs elsewhere. Source: spec synth_kd, section 8.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, BinaryIO, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -88,22 +89,56 @@ class IndexedWriter:
 
 @dataclass(frozen=True)
 class Indexed:
-    """An IndexedDataset with one sequence a document, mapped read-only.
+    """An IndexedDataset with one sequence a document.
 
-    path: of the values. values: [tokens]. lengths: int32 [documents].
-    offsets: int64 [documents + 1], in elements.
+    path: of the values. index: of the index. dtype: of the values. count:
+    documents. size: elements. Nothing here is as large as the dataset: a shard
+    of the full run has nineteen million documents.
     """
 
     path: Path
-    values: npt.NDArray[Any]
-    lengths: npt.NDArray[np.int32]
-    offsets: npt.NDArray[np.int64]
+    index: Path
+    dtype: np.dtype[Any]
+    count: int
+    size: int
 
     def __len__(self) -> int:
-        return len(self.lengths)
+        return self.count
 
     def __getitem__(self, document: int) -> npt.NDArray[Any]:
-        return self.values[self.offsets[document] : self.offsets[document + 1]]
+        begin, stop = self.bounds(document, document + 1).tolist()
+        return self.values[begin:stop]
+
+    @cached_property
+    def values(self) -> npt.NDArray[Any]:
+        """All values [size], mapped read-only."""
+        return _map(self.path, self.dtype, 0, self.size)
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int32]:
+        """Of every document, mapped read-only; to go through all of them take `chunks`."""
+        return _map(self.index, "<i4", _HEADER.size, self.count)
+
+    def chunks(self) -> Iterator[npt.NDArray[np.int32]]:
+        """The documents' lengths in order, a chunk at a time."""
+        with self.index.open("rb") as file:
+            for begin in range(0, self.count, _CHUNK):
+                rows = min(_CHUNK, self.count - begin)
+                yield _section(file, "<i4", _HEADER.size + 4 * begin, rows)
+
+    def bounds(self, first: int, last: int) -> npt.NDArray[np.int64]:
+        """int64 [last - first + 1]: where documents first to last begin, in elements.
+
+        The last bound is where document last - 1 ends. IndexError for documents
+        that are not there.
+        """
+        if not 0 <= first <= last <= self.count:
+            raise IndexError(f"{self.path}: documents {first} to {last} of {self.count}")
+        stored = min(last + 1, self.count) - first
+        with self.index.open("rb") as file:
+            found = _section(file, "<i8", _HEADER.size + 4 * self.count + 8 * first, stored)
+        found = found // self.dtype.itemsize
+        return found if last < self.count else np.append(found, np.int64(self.size))
 
     def load(self, begin: int, stop: int) -> npt.NDArray[Any]:
         """A copy of `values[begin:stop]`.
@@ -111,15 +146,19 @@ class Indexed:
         For whoever goes through everything: mapped pages would count as this
         process's memory until something else needs it.
         """
-        itemsize = self.values.dtype.itemsize
         with self.path.open("rb") as file:
-            file.seek(begin * itemsize)
-            data = file.read((stop - begin) * itemsize)
-        return np.frombuffer(data, dtype=self.values.dtype)
+            return _section(file, self.dtype, begin * self.dtype.itemsize, stop - begin)
+
+
+def same_boundaries(one: Indexed, other: Indexed) -> bool:
+    """Whether both have the same documents of the same lengths, compared chunk by chunk."""
+    return len(one) == len(other) and all(
+        np.array_equal(a, b) for a, b in zip(one.chunks(), other.chunks(), strict=True)
+    )
 
 
 def read(prefix: Path) -> Indexed:
-    """Open the dataset `<prefix>.bin` and `.idx`.
+    """Open the dataset `<prefix>.bin` and `.idx`; memory does not grow with it.
 
     Raises BadInput where magic, version, dtype, counts, offsets or file sizes
     are not those of an IndexedDataset with one sequence a document.
@@ -129,28 +168,47 @@ def read(prefix: Path) -> Indexed:
     size = idx.stat().st_size
     with idx.open("rb") as file:
         header = file.read(_HEADER.size)
-    _require(idx, len(header) == _HEADER.size, lambda: f"{size} bytes are no index")
-    magic, version, code, count, documents = _HEADER.unpack(header)
-    _require(idx, magic == _MAGIC and version == 1, lambda: "is not a version 1 index of Megatron")
-    _require(idx, code in _DTYPES, lambda: f"dtype code {code}, expected one of {set(_DTYPES)}")
-    _require(idx, documents == count + 1, lambda: f"{documents} document indices, {count} + 1 due")
-    _require(idx, size == 42 + 20 * count, lambda: f"{size} bytes, {count} documents need others")
-    lengths: npt.NDArray[np.int32] = _map(idx, "<i4", _HEADER.size, count)
-    pointers: npt.NDArray[np.int64] = _map(idx, "<i8", _HEADER.size + 4 * count, count)
-    indices: npt.NDArray[np.int64] = _map(idx, "<i8", _HEADER.size + 12 * count, count + 1)
-    offsets = np.zeros(count + 1, dtype=np.int64)
-    np.cumsum(lengths, dtype=np.int64, out=offsets[1:])
-    itemsize = _DTYPES[code].itemsize
-    _require(idx, bool((lengths > 0).all()), lambda: "a document without tokens")
-    _require(
-        idx, np.array_equal(pointers, offsets[:-1] * itemsize), lambda: "offsets do not fit lengths"
-    )
-    _require(
-        idx, np.array_equal(indices, np.arange(count + 1)), lambda: "documents are not 0, 1, .. n"
-    )
-    found, due = binary.stat().st_size, int(offsets[-1]) * itemsize
-    _require(binary, found == due, lambda: f"{found} bytes, its index says {due}")
-    return Indexed(binary, _map(binary, _DTYPES[code], 0, int(offsets[-1])), lengths, offsets)
+        _require(idx, len(header) == _HEADER.size, lambda: f"{size} bytes are no index")
+        magic, version, code, count, documents = _HEADER.unpack(header)
+        version_1 = magic == _MAGIC and version == 1
+        _require(idx, version_1, lambda: "is not a version 1 index of Megatron")
+        _require(idx, code in _DTYPES, lambda: f"dtype code {code}, expected one of {set(_DTYPES)}")
+        _require(
+            idx, documents == count + 1, lambda: f"{documents} document indices, {count} + 1 due"
+        )
+        _require(
+            idx, size == 42 + 20 * count, lambda: f"{size} bytes, {count} documents need others"
+        )
+        dtype = _DTYPES[code]
+        end = _checked_end(file, idx, count, dtype.itemsize)
+    found = binary.stat().st_size
+    _require(binary, found == end, lambda: f"{found} bytes, its index says {end}")
+    return Indexed(binary, idx, dtype, count, end // dtype.itemsize)
+
+
+def _checked_end(file: BinaryIO, idx: Path, count: int, itemsize: int) -> int:
+    """Where the values end, in bytes, after a look at every entry of the index."""
+    end = 0
+    for begin in range(0, count, _CHUNK):
+        rows = min(_CHUNK, count - begin)
+        lengths = _section(file, "<i4", _HEADER.size + 4 * begin, rows)
+        pointers = _section(file, "<i8", _HEADER.size + 4 * count + 8 * begin, rows)
+        _require(idx, bool((lengths > 0).all()), lambda: "a document without tokens")
+        ends = np.cumsum(lengths, dtype=np.int64) * itemsize + end
+        fit = pointers[0] == end and np.array_equal(pointers[1:], ends[:-1])
+        _require(idx, fit, lambda: "offsets do not fit lengths")
+        end = int(ends[-1])
+    for begin in range(0, count + 1, _CHUNK):
+        stop = min(begin + _CHUNK, count + 1)
+        indices = _section(file, "<i8", _HEADER.size + 12 * count + 8 * begin, stop - begin)
+        in_order = np.array_equal(indices, np.arange(begin, stop))
+        _require(idx, in_order, lambda: "documents are not 0, 1, .. n")
+    return end
+
+
+def _section(file: BinaryIO, dtype: npt.DTypeLike, offset: int, count: int) -> npt.NDArray[Any]:
+    file.seek(offset)
+    return np.frombuffer(file.read(count * np.dtype(dtype).itemsize), dtype=dtype)
 
 
 def _map(path: Path, dtype: npt.DTypeLike, offset: int, count: int) -> npt.NDArray[Any]:

@@ -21,7 +21,7 @@ import numpy as np
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.parts import PartStore
 from gristmill.pool import ordered_map
-from gristmill.synth import blocks, grinding, trace
+from gristmill.synth import blocks, control, grinding, trace
 from gristmill.synth.documents import Documents
 from gristmill.synth.indexed import IndexedWriter
 
@@ -71,7 +71,7 @@ class KDSummary(Summary):
     """Counts of one shard. rows are documents, `rows` those of both; tokens include every EOD.
 
     spans: tokens of each span by its label, over both splits.
-    control_texts: control-token texts that stood in bodies and stayed plain text.
+    control_texts: control-token texts that stood in contents and stayed plain text.
     bad_rows: rows set aside.
     """
 
@@ -237,7 +237,10 @@ class _Joiner:
             writer.add(arrays[suffix], documents.lengths)
         self._rows[split] += len(documents.lengths)
         self._tokens[split] += len(documents.tokens)
-        self._spans += np.bincount(documents.span, minlength=3)
+        # bincount would first make 8 bytes of each.
+        final = np.count_nonzero(documents.span == control.FINAL)
+        supervised = np.count_nonzero(documents.span)
+        self._spans += [len(documents.span) - supervised, supervised - final, final]
 
     def summary(self) -> KDSummary:
         files = {

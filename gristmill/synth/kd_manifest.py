@@ -9,11 +9,9 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
-from gristmill import tokenizers
 from gristmill.contract import FileNote, GristmillError, Summary
 from gristmill.parts import sha256_file
 from gristmill.synth import control
@@ -72,15 +70,17 @@ def write_kd_manifest(
     """Write `manifest.json` into `out` from the provenance records of the shards.
 
     records: of each shard a mapping with `partition` ("00"), `config`, `counts`,
-        `outputs` (path, bytes, sha256, rows), as `provenance.Record.model_dump`
-        gives them, in any order.
+        `libraries`, `tokenizer`, `outputs` (path, bytes, sha256, rows), as
+        `provenance.Record.model_dump` gives them, in any order.
     root, harmony_dir, vocabulary: paths as they shall stand in the manifest.
     harmony_manifest: the input's manifest, whose hash is recorded.
 
-    Raises GristmillError where there are no records, or their configs differ.
+    Raises GristmillError where there are no records, or their configs,
+    libraries or vocabularies differ.
     """
     shared = check_equal_configs(records, _IGNORED)
-    check_equal_libraries(records)
+    libraries = common_libraries(records)
+    vocabulary_sha256 = common_vocabulary(records)
     config = contract_config(shared["valid_fraction"])
     ordered = sorted(records, key=lambda record: str(record["partition"]))
     splits = {split: _split(ordered, split, root) for split in _SPLITS}
@@ -104,14 +104,14 @@ def write_kd_manifest(
             },
             "renderer": {
                 "library": "openai-harmony",
-                "version": metadata.version("openai-harmony"),
+                "version": libraries["openai-harmony"],
                 "auto_drop_analysis": False,
                 "roles_preserved": list(control.ROLES),
             },
             "tokenizer": {
                 "type": "O200kHarmonyTokenizer",
                 "model_path": vocabulary,
-                "model_sha256": tokenizers.O200K.sha256,
+                "model_sha256": vocabulary_sha256,
                 "vocab_size": control.PADDED_VOCABULARY,
             },
             "config": config,
@@ -170,12 +170,36 @@ def _split(records: Sequence[Mapping[str, Any]], split: str, root: str) -> dict[
     }
 
 
-def check_equal_libraries(records: Sequence[Mapping[str, Any]]) -> None:
-    """GristmillError where shards were rendered by unequal openai-harmony or tiktoken."""
-    for library in ("openai-harmony", "tiktoken"):
-        versions = {record.get("libraries", {}).get(library) for record in records}
-        if len(versions) > 1:
-            raise GristmillError(
-                f"shards were built with several versions of {library}: "
-                f"{', '.join(sorted(map(str, versions)))}: build all of them with one"
-            )
+def common_libraries(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """The version of openai-harmony and tiktoken that rendered all shards.
+
+    GristmillError where shards were rendered by unequal versions, or a record
+    names none.
+    """
+    return {
+        library: _common(
+            [record.get("libraries", {}).get(library) for record in records],
+            f"versions of {library}",
+        )
+        for library in ("openai-harmony", "tiktoken")
+    }
+
+
+def common_vocabulary(records: Sequence[Mapping[str, Any]]) -> str:
+    """sha256 of the vocabulary that all shards were built with; GristmillError as above."""
+    return _common(
+        [(record.get("tokenizer") or {}).get("sha256") for record in records], "vocabularies"
+    )
+
+
+def _common(found: Sequence[str | None], what: str) -> str:
+    distinct = set(found)
+    if len(distinct) > 1:
+        raise GristmillError(
+            f"shards were built with several {what}: "
+            f"{', '.join(sorted(map(str, distinct)))}: build all of them with one"
+        )
+    (one,) = distinct
+    if one is None:
+        raise GristmillError(f"no record of a shard names its {what}: build the shards again")
+    return one

@@ -7,10 +7,11 @@ drawn belongs to `chips.py`.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -53,8 +54,9 @@ def _markdown(
             for split, document in documents
         ]
         blocks.append(image("Conversations as token chips", chips.svg(drawn)))
-    if len(lengths := document_lengths(root, number)):
-        blocks.append(image("Document lengths in tokens", histogram(lengths)))
+    lengths, numbers = document_lengths(root, number)
+    if len(lengths):
+        blocks.append(image("Document lengths in tokens", histogram(lengths, numbers)))
     for name in ("languages", "exercises"):
         found = {k.split("/", 1)[1]: int(v) for k, v in counts.items() if k.startswith(f"{name}/")}
         if found:
@@ -124,28 +126,52 @@ def _examples(root: Path, number: str) -> list[tuple[str, int]]:
     return found[:_SHOWN]
 
 
-def document_lengths(root: Path, number: str) -> npt.NDArray[np.int32]:
-    """int32 [documents of both splits], in tokens."""
-    found = [
-        np.asarray(indexed.read(root / split / f"shard_{number}_tokens").lengths)
-        for split in ("train", "valid")
-        if (root / split / f"shard_{number}_tokens.idx").exists()
-    ]
-    return np.concatenate(found) if found else np.zeros(0, dtype=np.int32)
+Lengths = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+"""The lengths that occur, ascending, and how many documents have each; both int64 [L]."""
 
 
-def histogram(lengths: npt.NDArray[np.int32]) -> str:
-    """Document lengths as bars; the last bar holds all beyond the 99.5th percentile."""
-    top = max(float(np.percentile(lengths, 99.5)), float(lengths.min()) + 1)
-    edges = np.linspace(float(lengths.min()), top, _BARS + 1)
-    numbers, _ = np.histogram(np.minimum(lengths, top), edges)
+def document_lengths(root: Path, number: str) -> Lengths:
+    """Lengths in tokens over both splits of a shard, from one chunk of documents at a time."""
+    found: Lengths = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+    for split in ("train", "valid"):
+        prefix = root / split / f"shard_{number}_tokens"
+        if prefix.with_name(prefix.name + ".idx").exists():
+            for chunk in indexed.read(prefix).chunks():
+                found = _merged(found, np.unique(chunk, return_counts=True))
+    return found
+
+
+def _merged(one: Lengths, other: tuple[npt.NDArray[Any], npt.NDArray[Any]]) -> Lengths:
+    lengths, places = np.unique(np.concatenate([one[0], other[0]]), return_inverse=True)
+    numbers = np.zeros(len(lengths), dtype=np.int64)
+    np.add.at(numbers, places, np.concatenate([one[1], other[1]]))
+    return lengths, numbers
+
+
+def _quantile(lengths: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64], q: float) -> float:
+    """What np.quantile says of all the documents' lengths."""
+    upto = np.cumsum(numbers)
+    rank = q * (int(upto[-1]) - 1)
+    below, above = lengths[np.searchsorted(upto, [math.floor(rank), math.ceil(rank)], "right")]
+    return float(below + (above - below) * (rank - math.floor(rank)))
+
+
+def histogram(lengths: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> str:
+    """Document lengths as bars; the last bar holds all beyond the 99.5th percentile.
+
+    lengths, numbers: as `document_lengths` gives them, not empty.
+    """
+    least, middle = float(lengths[0]), _quantile(lengths, numbers, 0.5)
+    top = max(_quantile(lengths, numbers, 0.995), least + 1)
+    edges = np.linspace(least, top, _BARS + 1)
+    heights, _ = np.histogram(np.minimum(lengths, top), edges, weights=numbers)
     width, height, left, base = 720, 200, 60, 160
     step = (width - left - 20) / _BARS
-    tallest = max(int(numbers.max()), 1)
+    tallest = max(int(heights.max()), 1)
     bars = "".join(
         f'<rect x="{left + i * step:.1f}" y="{base - 130 * n / tallest:.1f}" '
         f'width="{step - 1:.1f}" height="{130 * n / tallest:.1f}"/>'
-        for i, n in enumerate(numbers.tolist())
+        for i, n in enumerate(heights.tolist())
         if n
     )
     ticks = "".join(
@@ -153,18 +179,18 @@ def histogram(lengths: npt.NDArray[np.int32]) -> str:
         f"{edges[i]:,.0f}</text>"
         for i in range(0, _BARS + 1, 8)
     )
-    median = left + (float(np.median(lengths)) - edges[0]) / (edges[-1] - edges[0]) * step * _BARS
+    median = left + (middle - edges[0]) / (edges[-1] - edges[0]) * step * _BARS
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}"><style>text{{font:11px sans-serif;fill:#5b6770}}</style>'
         f'<rect width="100%" height="100%" fill="#fff"/><g fill="#6c8ebf">{bars}</g>'
         f'<path d="M{left} {base}H{width - 20}" stroke="#5b6770"/>'
         f'<path d="M{median:.1f} 24V{base}" stroke="#c0392b" stroke-dasharray="4 3"/>'
-        f'<text x="{median + 5:.1f}" y="28">median {np.median(lengths):,.0f}</text>'
+        f'<text x="{median + 5:.1f}" y="28">median {middle:,.0f}</text>'
         f'<text x="{left - 8}" y="{base - 126}" text-anchor="end">{tallest:,}</text>'
         f'<text x="{left - 8}" y="{base + 3}" text-anchor="end">0</text>{ticks}'
         f'<text x="{(left + width) / 2:.0f}" y="{base + 34}" text-anchor="middle">'
-        f"tokens in a document ({len(lengths):,} documents)</text></svg>"
+        f"tokens in a document ({int(numbers.sum()):,} documents)</text></svg>"
     )
 
 

@@ -7,7 +7,7 @@ here, in the order that spec synth_kd section 4 gives. No speed is sought.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -26,7 +26,7 @@ class Rendered:
     tokens: token ids, the last one 199999.
     lengths: tokens of each message in order, the EOD not counted.
     spans: span id of each message: 1 assistant analysis, 2 assistant final, else 0.
-    control_texts: control-token texts found in its bodies, where they are plain text.
+    control_texts: control-token texts found in its contents, where they are plain text.
     """
 
     tokens: Sequence[int]
@@ -101,11 +101,19 @@ def span_of(message: Mapping[str, Any]) -> int:
     return control.REASONING if channel == "analysis" else control.FINAL
 
 
-def control_texts(messages: Sequence[Any]) -> int:
-    """How many control-token texts stand in text contents of the messages."""
+def control_texts(messages: Iterable[Any]) -> int:
+    """How many control-token texts stand in the contents of the messages, in any string of them.
+
+    Not in text alone: identities, instructions and what tools say are bodies too.
+    """
     found = 0
-    for message in messages:
-        content = message["content"]
-        items = [content] if isinstance(content, str) else [item.get("text") for item in content]
-        found += sum(len(control.TEXT.findall(text)) for text in items if isinstance(text, str))
+    waiting = [message["content"] for message in messages]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            found += len(control.TEXT.findall(value))
+        elif isinstance(value, Mapping):
+            waiting += [*value.keys(), *value.values()]
+        elif isinstance(value, list):
+            waiting += value
     return found

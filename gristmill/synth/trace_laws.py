@@ -79,15 +79,15 @@ def _documents(rows: pa.RecordBatch, first: int, tokens: Indexed | None) -> str 
         return f"speaks of document {last - 1}, which is not there"
     column: Any = rows.column("offsets")
     bounds, offsets = column.offsets.to_numpy(), column.values.to_numpy()
-    starts = tokens.offsets[first:last]
-    begin, stop = int(starts[0]), int(tokens.offsets[last])
+    edges = tokens.bounds(first, last)
+    starts, begin, stop = edges[:-1], int(edges[0]), int(edges[-1])
     found = np.flatnonzero(tokens.load(begin, stop) == control.START)
     absolute = offsets[bounds[0] : bounds[-1]] + np.repeat(starts - begin, np.diff(bounds))
     is_end = np.zeros(len(absolute), dtype=np.bool_)
     is_end[bounds[1:] - bounds[0] - 1] = True
     if not np.array_equal(found, absolute[~is_end]):
         return f"messages of documents {first} to {last - 1} do not begin where <|start|> stands"
-    if not np.array_equal(absolute[is_end], tokens.offsets[first + 1 : last + 1] - 1 - begin):
+    if not np.array_equal(absolute[is_end], edges[1:] - 1 - begin):
         return f"documents {first} to {last - 1} do not end where their EOD stands"
     return None
 

@@ -16,6 +16,7 @@ from gristmill.synth import control
 from gristmill.synth.indexed import Indexed
 
 _CHUNK: Final = 1 << 20
+_DOCUMENTS: Final = 1 << 16
 
 # Which control token may come next after which, ordinary tokens aside. Bodies
 # lie between <|message|> and a terminator, so a control id in a body breaks this.
@@ -55,30 +56,25 @@ def check(where: str, three: Mapping[str, Indexed]) -> Iterator[Violation]:
     first = 0
     while first < len(tokens):
         # Whole documents, about a million tokens at a time.
-        limit = int(tokens.offsets[first]) + _CHUNK
-        last = max(int(np.searchsorted(tokens.offsets, limit, side="right")) - 1, first + 1)
-        begin, stop = int(tokens.offsets[first]), int(tokens.offsets[last])
-        broken = _broken(
-            tokens.load(begin, stop),
-            mask.load(begin, stop),
-            span.load(begin, stop),
-            tokens.offsets[first + 1 : last + 1] - 1 - begin,
-            follows,
-            closing,
-        )
+        edges = tokens.bounds(first, min(first + _DOCUMENTS, len(tokens)))
+        inside = int(np.searchsorted(edges, edges[0] + _CHUNK, side="right")) - 1
+        edges = edges[: max(inside, 1) + 1]
+        begin, stop = int(edges[0]), int(edges[-1])
+        ids, masks, spans = (each.load(begin, stop) for each in (tokens, mask, span))
+        broken = _broken(ids, masks, spans, edges[1:] - 1 - begin, follows, closing)
         for law, places in broken.items():
             if law in told or not len(places):
                 continue
             told.add(law)
-            place = begin + int(places[0])
-            document = int(np.searchsorted(tokens.offsets, place, side="right")) - 1
+            place = int(places[0])
+            document = int(np.searchsorted(edges - begin, place, side="right")) - 1
             yield Violation(
                 law,
-                f"{where}: document {document}, token {place - int(tokens.offsets[document])}",
-                f"id {int(tokens.values[place])}, mask {int(mask.values[place])}, "
-                f"span {int(span.values[place])}",
+                f"{where}: document {first + document}, "
+                f"token {begin + place - int(edges[document])}",
+                f"id {ids[place]}, mask {masks[place]}, span {spans[place]}",
             )
-        first = last
+        first += len(edges) - 1
 
 
 def _broken(

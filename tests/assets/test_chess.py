@@ -244,6 +244,22 @@ def test_a_download_that_broke_off_goes_on_in_the_next_run(build, lake, server, 
     assert server.asked[-1] == ("lichess_elite_2024-02.zip", "bytes=1000-")
 
 
+def test_a_month_on_disk_stays_when_the_server_moves(build, lake, server, tmp_path):
+    server.files["lichess_elite_2024-02.zip"] = archive(tmp_path)
+    assert build("2024-02", assets=[chess.elite_pgn]).success
+    folder, first = lake.root / "chess/raw/elite/2024-02", server.address
+    before = {path.name: (path.stat().st_ino, path.read_bytes()) for path in folder.iterdir()}
+    asked = len(server.asked)
+    server.address = f"{first}/moved"
+    result = build("2024-02", assets=[chess.elite_pgn])
+    assert result.success
+    assert len(server.asked) == asked
+    after = {path.name: (path.stat().st_ino, path.read_bytes()) for path in folder.iterdir()}
+    assert after["lichess_elite_2024-02.pgn"] == before["lichess_elite_2024-02.pgn"]
+    told = json.loads((folder / "source.json").read_bytes())
+    assert told["origin"] == f"{first}/lichess_elite_2024-02.zip"
+
+
 def test_a_month_that_is_not_published_yet_is_told_and_does_not_fail(build, lake, instance):
     result = build("2024-05")
     assert result.success

@@ -252,16 +252,59 @@ def test_members_are_deleted_after_the_pool_stands_and_never_before(build, lake,
     assert build(pool, "p").success
 
 
+def test_a_pack_that_a_pool_deleted_is_not_built_again_until_its_file_says_so(
+    build, lake, two_packs
+):
+    for key in ("d1", "d2"):
+        assert build(values, key).success
+    pool_file(lake, "p", 'members = ["d1", "d2"]\ndelete_members = true\n')
+    assert build(pool, "p").success
+    for asset in (pack, values):
+        result = build(asset, "d1")
+        assert result.success
+        assert result.asset_materializations_for_node(asset.op.name) == []
+    assert not (two_packs / "d1").exists()
+    # Another form of the pool needs the packs back, and says how to get them.
+    text = failure(build(pool, "p", shard_rows=10))
+    assert "d1, d2: deleted when this pool was made" in text
+    pool_file(lake, "p", 'members = ["d1", "d2"]\n')
+    for key in ("d1", "d2"):
+        assert build(pack, key).success
+    assert build(pool, "p", shard_rows=10).success
+    assert (two_packs / "d1").exists()
+    assert provenance.verify(lake.root) == []
+
+
+def test_a_pack_let_through_can_be_pooled_and_verified(build, lake, two_packs):
+    meta = sorted((lake.inbox("macroxue") / "d1").glob("*.meta.json"))[0]
+    facts = json.loads(meta.read_text())
+    meta.write_text(json.dumps({**facts, "score": facts["score"] - 4}))
+    assert build(pack, "d1", game_laws="warn").success
+    pool_file(lake, "p", 'members = ["d1", "d2"]\n')
+    assert "score: run 0" in failure(build(pool, "p"))
+    assert build(pool, "p", game_laws="warn").success
+    assert provenance.verify(lake.root) == []
+    # A stricter word is asked for again, not passed over as unchanged.
+    assert "score: run 0" in failure(build(pack, "d1"))
+
+
+def test_values_verify_where_the_pack_is_not(build, lake, two_packs, tmp_path):
+    assert build(values, "d1").success
+    moved = tmp_path / "moved"
+    shutil.copytree(lake.root / "macroxue/values/d1", moved)
+    assert provenance.verify(moved, check_inputs=False) == []
+
+
 def test_a_deletion_cut_short_is_made_up_for(build, lake, two_packs, monkeypatch):
     from gristmill import deleting
 
     real = deleting._delete
 
-    def once(root: Path, path: str) -> None:
+    def once(*arguments: Any) -> None:
         monkeypatch.setattr(deleting, "_delete", stop)
-        real(root, path)
+        real(*arguments)
 
-    def stop(root: Path, path: str) -> None:
+    def stop(*_: Any) -> None:
         raise KeyboardInterrupt
 
     pool_file(lake, "p", 'members = ["d1", "d2"]\ndelete_members = true\n')

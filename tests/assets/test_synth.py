@@ -170,10 +170,26 @@ def test_megatron_reads_what_was_published(build, all_of, lake, vocabulary):
     for number in NUMBERS:
         record = provenance.read_record(lake.root / KD / f"provenance/{number}.json")
         for name in ("train", "valid"):
-            prefix = str(lake.root / KD / name / f"shard_{number}_tokens")
-            dataset = indexed_dataset.IndexedDataset(prefix)
-            assert len(dataset) == record.counts[f"{name}_rows"]
-            tokens += int(dataset.sequence_lengths.sum())
+            opened = {
+                kind: indexed_dataset.IndexedDataset(
+                    str(lake.root / KD / name / f"shard_{number}_{kind}")
+                )
+                for kind in ("tokens", "lossmask", "span")
+            }
+            for kind, dtype in (("tokens", "int32"), ("lossmask", "uint8"), ("span", "uint8")):
+                dataset = opened[kind]
+                assert len(dataset) == record.counts[f"{name}_rows"]
+                assert dataset[0].dtype == dtype
+                assert dataset.sequence_lengths.tolist() == (
+                    opened["tokens"].sequence_lengths.tolist()
+                )
+                assert dataset.document_indices.tolist() == list(range(len(dataset) + 1))
+            for document in (0, len(opened["tokens"]) - 1):
+                ids, mask, span = (opened[kind][document] for kind in opened)
+                assert ids[-1] == 199_999
+                assert mask.tolist() == (span != 0).tolist()
+                assert set(span.tolist()) == {0, 1, 2}
+            tokens += int(opened["tokens"].sequence_lengths.sum())
     assert tokens == 856_138
 
 

@@ -1,15 +1,22 @@
 """Archives from a server of our own and from drops: what is taken, and what is refused."""
 
+import errno
 import hashlib
 import http.server
 import io
 import json
+import os
+import random
+import re
 import stat
 import threading
+import time
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -205,6 +212,114 @@ def test_a_server_without_ranges_is_asked_for_the_whole_again(
     assert (server.asked, summary.resumed_bytes) == (["", ""], 0)
 
 
+def test_a_server_that_stalls_is_left_and_nothing_it_gave_is_lost(
+    serve, pgn: bytes, tmp_path: Path
+) -> None:
+    data = zipped(("x.pgn", pgn))
+    over = threading.Event()
+
+    def answer(server: Server, handler: http.server.BaseHTTPRequestHandler) -> None:
+        first = len(server.asked) == 1
+        ranged(handler, data, 1000 if first else None)
+        if first:
+            handler.wfile.flush()
+            over.wait(20)
+
+    server = serve(answer)
+    config = replace(server.config, fetch=FetchConfig(timeout=0.5, attempts=2, backoff=0.1))
+    try:
+        summary = fetch_month(MONTH, tmp_path / "out", config, sleep=nap([]))
+    finally:
+        over.set()
+    assert server.asked == ["", "bytes=1000-"]
+    assert (summary.requests, summary.resumed_bytes) == (2, 1000)
+    assert (tmp_path / "out" / "lichess_elite_2024-01.pgn").read_bytes() == pgn
+
+
+@pytest.mark.parametrize("pause", [0.05, 30.0])
+def test_a_server_that_drips_or_stalls_is_held_to_the_deadline(
+    serve, pgn: bytes, tmp_path: Path, pause: float
+) -> None:
+    data = zipped(("x.pgn", pgn))
+    over = threading.Event()
+
+    def answer(server: Server, handler: http.server.BaseHTTPRequestHandler) -> None:
+        reply(handler, data, send=0, ETag='"v1"')
+        for n in range(len(data)):
+            handler.wfile.write(data[n : n + 1])
+            if over.wait(pause):
+                return
+
+    server = serve(answer)
+    (tmp_path / "parts").mkdir()
+    parts = PartStore(tmp_path / "parts")
+    config = replace(server.config, fetch=FetchConfig(timeout=20, attempts=3, total_seconds=1))
+    begun = time.monotonic()
+    try:
+        with pytest.raises(DownloadError, match=r"took more time|timed out"):
+            fetch_month(MONTH, tmp_path / "out", config, parts=parts, sleep=nap([]))
+    finally:
+        over.set()
+    assert time.monotonic() - begun < 10
+    got = (parts.folder / "archive.zip.part").read_bytes()
+    assert got
+    assert data.startswith(got)
+
+
+def test_a_download_that_was_killed_at_its_last_byte_is_whole(
+    serve, pgn: bytes, tmp_path: Path
+) -> None:
+    data = zipped(("x.pgn", pgn))
+    size = len(data)
+
+    def answer(server: Server, handler: http.server.BaseHTTPRequestHandler) -> None:
+        if handler.headers.get("Range") == f"bytes={size}-":
+            reply(handler, b"", 416, Content_Range=f"bytes */{size}")
+        else:
+            ranged(handler, data, None)
+
+    server = serve(answer)
+    (tmp_path / "parts").mkdir()
+    parts = PartStore(tmp_path / "parts")
+    part = parts.folder / "archive.zip.part"
+    url = server.config.url_template.format(month=MONTH)
+    part.with_suffix(".json").write_text(json.dumps({"url": url, "etag": '"v1"'}))
+    part.write_bytes(data)
+    summary = fetch_month(MONTH, tmp_path / "a", server.config, parts=parts, sleep=nap([]))
+    assert server.asked == [f"bytes={size}-"]
+    assert (summary.requests, summary.resumed_bytes) == (1, size)
+    # More bytes than there are: not those of this file, whatever the note says.
+    part.with_suffix(".json").write_text(json.dumps({"url": url, "etag": '"v1"'}))
+    part.write_bytes(data + b"?")
+    fetch_month(MONTH, tmp_path / "b", server.config, parts=parts, sleep=nap([]))
+    assert server.asked[1:] == [f"bytes={size + 1}-", ""]
+    assert (tmp_path / "b" / "lichess_elite_2024-01.pgn").read_bytes() == pgn
+
+
+def test_new_validators_never_stand_beside_old_bytes(
+    serve, pgn: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = zipped(("x.pgn", pgn))
+    server = serve(lambda s, h: ranged(h, data, None, '"new"'))
+    (tmp_path / "parts").mkdir()
+    parts = PartStore(tmp_path / "parts")
+    part = parts.folder / "archive.zip.part"
+    url = server.config.url_template.format(month=MONTH)
+    part.with_suffix(".json").write_text(json.dumps({"url": url, "etag": '"old"'}))
+    part.write_bytes(b"of another file")
+    plain, sizes = Path.write_text, []
+
+    def noted(path: Path, *rest: Any, **named: Any) -> int:
+        if path == part.with_suffix(".json"):
+            sizes.append(part.stat().st_size)
+        return plain(path, *rest, **named)
+
+    monkeypatch.setattr(Path, "write_text", noted)
+    fetch_month(MONTH, tmp_path / "out", server.config, parts=parts, sleep=nap([]))
+    assert sizes == [0]
+    assert (tmp_path / "out" / "lichess_elite_2024-01.pgn").read_bytes() == pgn
+
+
 @pytest.mark.parametrize("ranges", [True, False])
 def test_a_server_that_promises_more_than_it_has(
     serve, pgn: bytes, tmp_path: Path, ranges: bool
@@ -322,6 +437,65 @@ def test_a_damaged_member_fails_its_crc(tmp_path: Path, pgn: bytes) -> None:
     (tmp_path / "a.zip").write_bytes(data)
     with pytest.raises(BadInput, match="CRC"):
         unpack_zip(tmp_path / "a.zip", tmp_path / "a.pgn")
+
+
+METHODS = {
+    "stored": zipfile.ZIP_STORED,
+    "deflated": zipfile.ZIP_DEFLATED,
+    "bzip2": zipfile.ZIP_BZIP2,
+    "lzma": zipfile.ZIP_LZMA,
+}
+
+
+@pytest.mark.parametrize("kind", [*METHODS, "zst"])
+def test_damaged_archives_are_bad_input_or_whole(tmp_path: Path, pgn: bytes, kind: str) -> None:
+    import zstandard
+
+    text = pgn[:6000]
+    if kind == "zst":
+        data, drop = zstandard.ZstdCompressor(write_checksum=True).compress(text), "a.pgn.zst"
+    else:
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", METHODS[kind]) as archive:
+            archive.writestr("partie_é.pgn", text)
+        data, drop = buffer.getvalue(), "a.zip"
+    dice, refused = random.Random(f"mutants of {kind}"), 0
+    for number in range(150):
+        mutant = bytearray(data)
+        # Half of them in the directory or the frame's head, which are small.
+        edge = 60 if kind == "zst" else 140
+        for _ in range(dice.randint(1, 4)):
+            near = dice.random() < 0.5
+            at = dice.randrange(edge) if near else dice.randrange(len(data))
+            at = at if kind == "zst" or not near else len(data) - 1 - at
+            mutant[at] = dice.choice([0, 0xFF, dice.randrange(256), mutant[at] ^ 1])
+        if dice.random() < 0.1:
+            del mutant[dice.randrange(len(mutant)) :]
+        (tmp_path / drop).write_bytes(mutant)
+        out = tmp_path / str(number)
+        try:
+            take_drop(tmp_path / drop, out, MONTH)
+        except BadInput as error:
+            assert str(tmp_path / drop) in str(error)
+            refused += 1
+        else:
+            assert (out / "lichess_elite_2024-01.pgn").read_bytes() == text
+    assert refused > 50
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_not_blamed_on_the_archive(
+    tmp_path: Path, pgn: bytes, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    (tmp_path / "a.zip").write_bytes(zipped(("a.pgn", pgn)))
+
+    def full(*_: object) -> int:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("gristmill.chess.unpack._write", full)
+    with pytest.raises(OSError, match=re.escape(os.strerror(code))) as caught:
+        unpack_zip(tmp_path / "a.zip", tmp_path / "x")
+    assert caught.value.errno == code
 
 
 def test_limits_hold_whatever_the_directory_says(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Every law holds of what is built, and each breach of one is found and named."""
 
+import csv
 import json
 import shutil
 from collections.abc import Callable
@@ -90,6 +91,17 @@ def test_all_laws_hold(built: Path, valid: Path, tmp_path: Path) -> None:
         ("invalid_counted", lambda p: edit(p / "invalid_games.csv", b"\r\n", b"\r\nx,y\r\n")),
         ("plies_profiled", lambda p: edit_json(p / "profile.json", lambda s: s.update(plies=1))),
         ("readable_json", lambda p: (p / "summary.json").write_text("{")),
+        ("readable_json", lambda p: (p / "summary.json").write_text("{}")),
+        ("readable_json", lambda p: (p / "profile.json").unlink()),
+        ("plies_profiled", lambda p: edit_json(p / "profile.json", lambda s: s.pop("plies"))),
+        ("has_key", lambda p: edit_json(p / "summary.json", lambda s: s.pop("total_games"))),
+        (
+            "artifact_complete",
+            lambda p: edit_json(p / "summary.json", lambda s: s.update(invalid_reason_counts=1)),
+        ),
+        ("readable_csv", lambda p: (p / "invalid_games.csv").unlink()),
+        ("readable_csv", lambda p: (p / "invalid_games.csv").write_bytes(b"\xff\xfe\r\n")),
+        ("rows_as_sidecar", lambda p: (p / "valid_games.jsonl").unlink()),
     ],
 )
 def test_breaches_of_validated_games(
@@ -99,6 +111,24 @@ def test_breaches_of_validated_games(
     found = list(validated_laws(copy / "valid"))
     assert law in {violation.law for violation in found}
     assert not any(str(copy) in violation.where for violation in found)
+
+
+def test_an_error_text_may_be_longer_than_a_csv_field_is_by_default(copy: Path) -> None:
+    path = copy / "valid"
+    limit = csv.field_size_limit()
+    with (path / "invalid_games.csv").open("a", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerow(["", "x.pgn", "pgn_errors", 0, "*", "e" * (limit + 1), 0])
+
+    def more(summary: dict) -> None:  # type: ignore[type-arg]
+        summary["total_games"] += 1
+        summary["invalid_games"] += 1
+        summary["invalid_reason_counts"]["pgn_errors"] = (
+            summary["invalid_reason_counts"].get("pgn_errors", 0) + 1
+        )
+
+    edit_json(path / "summary.json", more)
+    assert list(validated_laws(path)) == []
+    assert csv.field_size_limit() == limit
 
 
 def straddle(path: Path) -> None:
@@ -134,6 +164,14 @@ def straddle(path: Path) -> None:
         ("rows_noted", lambda p: edit(p / "val.jsonl", b"1-0", b"0-1")),
         ("phases_rederived", lambda p: flip(p / "sidecar" / "test.phases.bin", 9, 3)),
         ("missing_file", lambda p: (p / "test.jsonl").unlink()),
+        ("readable_json", lambda p: (p / "stats.json").write_text("{}")),
+        ("has_key", lambda p: edit_json(p / "stats.json", lambda s: s.pop("split_games"))),
+        (
+            "artifact_complete",
+            lambda p: edit_json(p / "stats.json", lambda s: s["split_games"].pop("val")),
+        ),
+        ("artifact_complete", lambda p: (p / "sidecar" / "rows.json").write_text("{")),
+        ("rows_noted", lambda p: (p / "sidecar" / "rows.json").write_text('{"x": {}}')),
         ("games_decisive", lambda p: edit(p / "val.jsonl", b'"W"', b'"D"')),
         (
             "games_counted",
@@ -172,6 +210,20 @@ def add(path: Path, name: str, at: int, value: int, dtype: str) -> None:
     [
         ("missing_manifest", lambda p: (p / "manifest.json").unlink()),
         ("invalid_manifest_json", lambda p: (p / "manifest.json").write_text("[")),
+        ("invalid_manifest_json", lambda p: (p / "manifest.json").write_text("{}")),
+        (
+            "manifest_complete",
+            lambda p: manifest(p, lambda m: m["splits"]["val"].pop("files")),
+        ),
+        (
+            "manifest_complete",
+            lambda p: manifest(p, lambda m: m["splits"]["val"]["source"].pop("sha256")),
+        ),
+        (
+            "manifest_complete",
+            lambda p: manifest(p, lambda m: m["splits"]["val"].pop("sample_rows_total")),
+        ),
+        ("readable_json", lambda p: (p / "vocab_rows_meta.json").write_text("{}")),
         ("manifest_kind_unexpected", lambda p: manifest(p, lambda m: m.update(kind="x"))),
         ("manifest_complete", lambda p: manifest(p, lambda m: m["splits"].pop("test"))),
         ("missing_file", lambda p: (p / "val" / "offsets.u64.bin").unlink()),
@@ -216,6 +268,12 @@ def test_breaches_of_caches(copy: Path, law: str, breach: Callable[[Path], objec
         ("sample_rows", lambda p: edit(p / "val.jsonl", b'"next_move": "', b'"next_move": "x')),
         ("sample_rows", lambda p: edit(p / "val.jsonl", b"late", b"early")),
         ("sample_rows", lambda p: edit(p / "val.jsonl", b'"phase": "middlegame"', b'"phase": "x"')),
+        ("readable_json", lambda p: (p / "stats.json").write_text("{}")),
+        ("has_key", lambda p: edit_json(p / "stats.json", lambda s: s.pop("params"))),
+        (
+            "artifact_complete",
+            lambda p: edit_json(p / "stats.json", lambda s: s["split_samples"].pop("val")),
+        ),
         (
             "phases_counted",
             lambda p: edit_json(p / "stats.json", lambda s: s["split_phase_counts"].update(val={})),
@@ -225,3 +283,27 @@ def test_breaches_of_caches(copy: Path, law: str, breach: Callable[[Path], objec
 def test_breaches_of_splices(copy: Path, law: str, breach: Callable[[Path], object]) -> None:
     breach(copy / "splice")
     assert law in {violation.law for violation in splice_laws(copy / "splice")}
+
+
+@pytest.mark.parametrize("data", [None, b"", b"{}", b"[1]", b"\xff\x00{"])
+def test_no_damage_to_a_file_makes_a_law_raise(copy: Path, data: bytes | None) -> None:
+    folders = {
+        "chess/valid_games": copy / "valid",
+        "chess/game_dataset": copy / "game",
+        "chess/splice_cache": copy / "game" / "runtime_splice_cache",
+        "chess/splice_dataset": copy / "splice",
+    }
+    silent = set()
+    for asset, folder in folders.items():
+        for path in sorted(folder.rglob("*")):
+            if path.is_dir() or (asset == "chess/game_dataset" and "cache" in str(path)):
+                continue
+            whole = path.read_bytes()
+            path.unlink()
+            if data is not None:
+                path.write_bytes(data)
+            if not list(check(asset, folder)) and whole != (data or b""):
+                silent.add(path.name)
+            path.write_bytes(whole)
+    # What no count or row depends on; its bytes are in the record.
+    assert silent <= {"flagged_games.csv", "sources.json", "rows.json", "vocab_rows_meta.json"}

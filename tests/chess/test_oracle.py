@@ -1,5 +1,8 @@
 """The compiled reader agrees with python-chess: verdicts, moves, tags, ids, byte for byte."""
 
+import csv
+import itertools
+import json
 import random
 import re
 import subprocess
@@ -251,3 +254,67 @@ def test_a_comment_that_looks_like_the_start_of_a_game(tmp_path: Path) -> None:
     pgn.write_text((game + inside) * 40)
     for share_bytes in (64, 150, 333, 1 << 20):
         same_as_plain(pgn, tmp_path, share_bytes)
+
+
+def one_game(tags: str, end: str) -> str:
+    moves = "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 5. O-O Be7"
+    return f'[Event "E"]\n[White "A"]\n[Black "B"]\n{tags}\n{moves} {end}\n\n'
+
+
+def test_the_standard_variant_is_plain_chess(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = '[Result "1-0"]\n'
+    pgn = tmp_path / "x.pgn"
+    games = (result, f'{result}[Variant "Standard"]\n', f'{result}[Variant "standard"]\n')
+    pgn.write_text("".join(one_game(tags, "1-0") for tags in games))
+    both_ways(pgn, ValidateConfig())
+    # In lower case it is the oracle's; spelled as Lichess spells it, the scanner's.
+    assert validate([pgn], tmp_path / "out").oracle_games == 1
+    rows = [json.loads(line) for line in (tmp_path / "out" / "valid_games.jsonl").open()]
+    assert len(rows) == 3
+    assert len({row["game_id"] for row in rows}) == 1
+    assert [row["headers"].get("Variant") for row in rows] == [None, "Standard", "standard"]
+    same_as_plain(pgn, tmp_path)
+    monkeypatch.setitem(sys.modules, "chess", None)
+    pgn.write_text("".join(one_game(tags, "1-0") for tags in games[:2]))
+    assert validate([pgn], tmp_path / "plain").oracle_games == 0
+
+
+def test_a_header_with_a_winner_over_open_movetext_is_a_conflict(tmp_path: Path) -> None:
+    pgn = tmp_path / "x.pgn"
+    cases = [
+        ('[Result "1-0"]\n', "*", True),
+        ('[Result "1-0"]\n', "0-1", True),
+        ('[Result "1-0"]\n', "1-0", False),
+        ('[Result "*"]\n', "0-1", False),
+        ('[Result "*"]\n', "*", False),
+        ("", "*", False),
+        ("", "1-0", False),
+    ]
+    # Each as the scanner takes it, and with moves in a form that is left to the oracle.
+    plain = [one_game(tags, end) for tags, end, _ in cases]
+    odd = [text.replace("1. e4 e5", "1. e2e4 e7e5") for text in plain]
+    pgn.write_text("".join(plain + odd))
+    both_ways(pgn, ValidateConfig())
+    summary = validate([pgn], tmp_path / "out")
+    with (tmp_path / "out" / "flagged_games.csv").open(newline="") as table:
+        flagged = [int(row["pgn_offset"]) for row in csv.DictReader(table)]
+    places = list(itertools.accumulate(map(len, plain + odd), initial=0))
+    told = [case[2] for case in cases] * 2
+    assert flagged == [at for at, conflict in zip(places, told, strict=False) if conflict]
+    assert summary.flags == {"result_conflict": len(flagged)}
+    reference = validate([pgn], tmp_path / "ref", ValidateConfig(compat="reference"))
+    # There, open movetext never was one.
+    assert reference.flags == {"result_conflict": 1}
+    assert summary.oracle_games == len(odd)
+
+
+def test_unterminated_games_count_as_abandoned(tmp_path: Path) -> None:
+    pgn = tmp_path / "x.pgn"
+    ends = ("Normal", "Time forfeit", "Unterminated", "Abandoned", "Rules infraction")
+    tags = '[Result "1-0"]\n[Termination "{}"]\n'
+    pgn.write_text("".join(one_game(tags.format(end), "1-0") for end in ends))
+    summary = validate([pgn], tmp_path / "out", ValidateConfig(drop_abandoned=True))
+    assert (summary.valid_games, summary.reasons) == (2, {"abandoned": 3})
+    assert validate([pgn], tmp_path / "all").valid_games == 5

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.chess import CacheConfig, GameSpliceDataset, StaleCache, build_splice_cache
+from gristmill.chess import (
+    CacheConfig,
+    GameConfig,
+    GameSpliceDataset,
+    StaleCache,
+    build_game_dataset,
+    build_splice_cache,
+)
 from gristmill.chess.rows import PHASES, WINNER_IDS
 from gristmill.contract import BadInput
 from tests.chess import plain
@@ -70,6 +77,55 @@ def test_a_cache_whose_source_changed_is_refused(cached: Path) -> None:
     assert len(GameSpliceDataset(cached, "train")) > 0
 
 
+def test_rows_that_changed_under_their_sidecar_are_refused(dataset: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    shutil.copytree(dataset, bare)
+    path = bare / "val.jsonl"
+    original = path.read_bytes()
+    samples = [*GameSpliceDataset(bare, "val")]
+    path.write_bytes(original.replace(b"1-0", b"0-1", 1))
+    with pytest.raises(StaleCache, match="has changed since its sidecar"):
+        GameSpliceDataset(bare, "val")
+    assert len(GameSpliceDataset(bare, "val", verify=False)) == len(samples)
+    # A game less at the front: every offset would point into the middle of a row.
+    path.write_bytes(original[original.index(b"\n") + 1 :])
+    for verify in (True, False):
+        with pytest.raises(StaleCache, match="has changed since its sidecar"):
+            GameSpliceDataset(bare, "val", verify=verify)
+    assert len(GameSpliceDataset(bare, "train")) > 0
+    rows = bare / "sidecar" / "rows.json"
+    rows.unlink()
+    with pytest.raises(StaleCache, match="does not name the rows"):
+        GameSpliceDataset(bare, "train")
+    # Without the sidecar the games themselves are replayed.
+    shutil.rmtree(bare / "sidecar")
+    left = [*GameSpliceDataset(bare, "val")]
+    assert left == samples[-len(left) :]
+    assert 0 < len(left) < len(samples)
+
+
+def test_the_config_is_that_of_the_months(valid: Path, dataset: Path, tmp_path: Path) -> None:
+    late, other = tmp_path / "late", tmp_path / "other"
+    build_game_dataset(valid, late, GameConfig(min_context=20))
+    reader = GameSpliceDataset(late, "val")
+    assert (reader.config.min_context, reader.cached) == (20, [False])
+    assert min(len(sample.context) for sample in reader) == 20
+    build_splice_cache(late, late / "runtime_splice_cache", CacheConfig(min_context=20))
+    cached = GameSpliceDataset(late, "val", require_cache=True)
+    assert (cached.config.min_context, cached.cached) == (20, [True])
+    assert [*cached] == [*reader]
+    # Without a cap the seed draws nothing, and may differ from month to month.
+    build_game_dataset(valid, other, GameConfig(min_context=20, seed=8))
+    assert GameSpliceDataset([late, other], "val").cached == [True, False]
+    with pytest.raises(BadInput, match="pass the config"):
+        GameSpliceDataset([late, dataset], "val")
+    both = GameSpliceDataset([late, dataset], "val", config=CacheConfig(min_context=30))
+    assert (both.cached, min(len(s.context) for s in both)) == ([False, False], 30)
+    (other / "stats.json").write_text("{}")
+    with pytest.raises(BadInput, match="does not say which samples"):
+        GameSpliceDataset(other, "val")
+
+
 def test_broken_caches_are_refused(cached: Path) -> None:
     cache = cached / "runtime_splice_cache"
     array = cache / "test" / "offsets.u64.bin"
@@ -103,7 +159,11 @@ def test_capped_caches(dataset: Path, cached: Path) -> None:
     assert capped.cached == [True]
     assert [capped[i] for i in range(len(capped))] == [bare[i] for i in range(len(bare))]
     assert len(capped) <= 4 * len((cached / "val.jsonl").read_text().splitlines())
-    assert GameSpliceDataset(cached, "val").cached == [False]
+    assert GameSpliceDataset(cached, "val", config=CacheConfig()).cached == [False]
+    # Left to the months, a cache's cap is part of what they say.
+    assert GameSpliceDataset(cached, "val").config.max_samples_per_game == 4
+    with pytest.raises(BadInput, match="pass the config"):
+        GameSpliceDataset([cached, dataset], "val")
 
 
 def test_tensors(cached: Path) -> None:

@@ -179,6 +179,31 @@ def test_a_connection_that_always_breaks_is_told_and_kept(
     assert not raw.is_complete(tmp_path)
 
 
+def test_a_whole_drop_is_not_whole_while_more_comes(
+    server: Hub, source: Source, tmp_path: Path
+) -> None:
+    hub.fetch(tmp_path, source, files=1)
+    assert raw.is_complete(tmp_path)
+    server.drop_after = [300] + [0] * 20
+    with pytest.raises(HubError, match=r"synth_002\.parquet"):
+        hub.fetch(tmp_path, source, files=3)
+    assert not raw.is_complete(tmp_path)
+    server.drop_after = []
+    assert len(hub.fetch(tmp_path, source, files=3).files) == 3
+    assert raw.is_complete(tmp_path)
+
+
+def test_a_file_that_was_changed_is_fetched_again_and_the_drop_waits_for_it(
+    server: Hub, source: Source, tmp_path: Path
+) -> None:
+    changed = hub.fetch(tmp_path, source).files[1]
+    changed.write_bytes(b"changed")
+    server.drop_after = [0] * 20
+    with pytest.raises(HubError, match=r"synth_002\.parquet"):
+        hub.fetch(tmp_path, source)
+    assert not raw.is_complete(tmp_path)
+
+
 @pytest.mark.parametrize("size", [900, 1100])
 def test_a_wrong_size_is_refused(server: Hub, source: Source, tmp_path: Path, size: int) -> None:
     server.sizes["synth_001.parquet"] = size

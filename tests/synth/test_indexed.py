@@ -1,5 +1,7 @@
 """IndexedDataset files against the table of spec synth_kd, section 8, and Megatron's builder."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +54,17 @@ def test_an_index_of_many_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert len(opened) == 100
     assert np.array_equal(opened.values, values)
     assert opened[3].tolist() == values[6:10].tolist()
+    assert np.concatenate([*opened.chunks()]).tolist() == lengths
+    edges = [0, *np.cumsum(lengths).tolist()]
+    for first, last in ((0, 100), (0, 0), (3, 20), (98, 100), (100, 100)):
+        assert opened.bounds(first, last).tolist() == edges[first : last + 1]
+    with pytest.raises(IndexError, match="documents 99 to 101 of 100"):
+        opened.bounds(99, 101)
+    assert indexed.same_boundaries(opened, indexed.read(tmp_path / "whole"))
+    write(tmp_path / "other", [*lengths[:-1], lengths[-1] + 1], "u1")
+    write(tmp_path / "fewer", lengths[:-1], "u1")
+    for name in ("other", "fewer"):
+        assert not indexed.same_boundaries(opened, indexed.read(tmp_path / name))
 
 
 @pytest.mark.parametrize(
@@ -64,9 +77,15 @@ def test_an_index_of_many_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         (34, b"\x09", "offsets do not fit"),
         (34 + 4 * 3 + 8, b"\x09", "offsets do not fit"),
         (34 + 12 * 3, b"\x09", "not 0, 1"),
+        (34 + 12 * 3 + 8 * 3, b"\x09", "not 0, 1"),
+        (34 + 4 * 3 + 8 * 2, b"\x09", "offsets do not fit"),
     ],
 )
-def test_a_damaged_index_is_refused(tmp_path: Path, place: int, value: bytes, rule: str) -> None:
+@pytest.mark.parametrize("chunk", [2, 1 << 16])
+def test_a_damaged_index_is_refused(
+    tmp_path: Path, place: int, value: bytes, rule: str, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexed, "_CHUNK", chunk)
     write(tmp_path / "d", [2, 3, 4], "<i4")
     data = bytearray((tmp_path / "d.idx").read_bytes())
     data[place : place + 1] = value
@@ -85,6 +104,50 @@ def test_a_cut_file_is_refused(tmp_path: Path) -> None:
         file.truncate(20)
     with pytest.raises(BadInput, match="20 bytes are no index"):
         indexed.read(tmp_path / "d")
+
+
+_CHILD = """
+import sys
+from pathlib import Path
+from gristmill.synth import alignment, laws, picture
+
+def peak():
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
+for root in map(Path, sys.argv[1:]):
+    # A trace is all that these datasets lack.
+    assert [v.law for v in laws.kd_laws(root, "00")] == ["trace"]
+    alignment.digest(root / "train/shard_00_tokens")
+    picture.document_lengths(root, "00")
+    print(peak())
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no peak memory in /proc")
+def test_memory_does_not_grow_with_the_documents(tmp_path: Path) -> None:
+    """Two million of them: one int64 of each would be 16 MB."""
+    document = np.array([200006, 200008, 200007, 199999], dtype="<i4")
+    rows = 1 << 18
+    values = {"tokens": np.tile(document, rows), "lossmask": np.zeros(4 * rows, dtype="u1")}
+    values["span"] = values["lossmask"]
+    for name, times in (("some", 1), ("many", 8)):
+        for suffix, array in values.items():
+            prefix = tmp_path / name / f"train/shard_00_{suffix}"
+            with indexed.IndexedWriter(prefix, array.dtype) as writer:
+                for _ in range(times):
+                    writer.add(array, np.full(rows, 4, dtype=np.int32))
+    # The first two, so that what the allocator keeps is there before it is measured.
+    roots = [str(tmp_path / name) for name in ("some", "some", "many")]
+    ran = subprocess.run(
+        [sys.executable, "-c", _CHILD, *roots],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    _, some, many = map(int, ran.stdout.split())
+    assert many - some < 6_000_000
 
 
 def test_values_must_fit(tmp_path: Path) -> None:

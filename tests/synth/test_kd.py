@@ -8,14 +8,16 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import BadInput
 from gristmill.parts import PartStore
-from gristmill.synth import indexed, kd, laws, split, trace
+from gristmill.synth import grinding, indexed, kd, laws, split, trace
 from gristmill.synth.kd import KDConfig, build_kd_shard, shard_number
 from tests.synth.conversations import as_json, hashes, message, plain
 
@@ -126,6 +128,40 @@ def test_a_bad_row_behind_the_cap_is_never_met(
     shard = write_rows([("a", GOOD), ("b", GOOD), ("c", "{")])
     summary = build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary, max_rows=2))
     assert summary.train_rows + summary.valid_rows == 2
+
+
+def test_rows_set_aside_do_not_count_towards_a_cap(
+    write_rows: Write, vocabulary: Path, tmp_path: Path
+) -> None:
+    rows = [(name, "{" if name in "bc" else GOOD) for name in "abcdef"] + [("g", "{")]
+    config = KDConfig(vocabulary, max_rows=4, bad_rows=2)
+    summary = build_kd_shard(write_rows(rows), tmp_path / "out", config)
+    assert (summary.rows, summary.bad_rows) == (4, 2)
+    table = pq.read_table(tmp_path / "out" / trace.path("07"))
+    assert table["synth_id"].to_pylist() == ["a", "d", "e", "f"]
+
+
+@pytest.mark.parametrize(("caps", "blocks"), [({"max_rows": 33}, 2), ({"max_tokens": 1}, 1)])
+@pytest.mark.usefixtures("small_parts")
+def test_a_cap_on_rows_is_ground_in_blocks(
+    harmony: Path,
+    vocabulary: Path,
+    tmp_path: Path,
+    caps: dict[str, int],
+    blocks: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[int] = []
+    block = grinding._block
+
+    def counted(task: grinding.Task, batch: pa.RecordBatch, *rest: Any) -> Any:
+        made.append(len(batch))
+        return block(task, batch, *rest)
+
+    monkeypatch.setattr(grinding, "_block", counted)
+    summary = build_kd_shard(harmony, tmp_path / "out", KDConfig(vocabulary, **caps))
+    assert len(made) == blocks
+    assert sum(made) == summary.rows == caps.get("max_rows", 1)
 
 
 @pytest.mark.parametrize(

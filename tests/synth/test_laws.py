@@ -64,8 +64,8 @@ def test_a_wrong_token_is_noticed(
     broken: Path, place: int, token: int, law: str, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(value_laws, "_CHUNK", chunk)
-    end = int(first(broken).offsets[8])
-    where = end - 1 if place < 0 else int(first(broken).offsets[7]) + place
+    begin, end = first(broken).bounds(7, 8).tolist()
+    where = (end if place < 0 else begin) + place
     poke(broken / "train/shard_00_tokens.bin", "<i4", where, token)
     found = [v for v in laws.kd_laws(broken, "00") if v.law == law]
     assert len(found) == 1
@@ -85,7 +85,7 @@ def test_a_wrong_token_is_noticed(
 def test_a_wrong_mask_or_span_is_noticed(
     broken: Path, name: str, place: int, value: int, law: str
 ) -> None:
-    where = place if place >= 0 else int(first(broken).offsets[4]) + place
+    where = place if place >= 0 else int(first(broken).bounds(4, 4)[0]) + place
     poke(broken / f"train/shard_00_{name}.bin", "u1", where, value)
     assert law in names(broken)
 

@@ -17,6 +17,7 @@ from gristmill.synth.harmony import HarmonyConfig, to_harmony
 from gristmill.synth.harmony_manifest import write_harmony_manifest
 from gristmill.synth.kd import KDConfig, build_kd_shard
 from gristmill.synth.kd_manifest import write_kd_manifest
+from gristmill.tokenizers import O200K
 from tests.synth.conversations import hashes
 
 
@@ -29,6 +30,7 @@ def record(root: Path, number: str, config: object, summary: Summary) -> dict[st
         "counts": counts_of(summary),
         "data_version": f"version of {number}",
         "libraries": {"openai-harmony": "0.0.8", "tiktoken": "0.14.0"},
+        "tokenizer": {"name": O200K.name, "path": "x", "sha256": O200K.sha256},
         "outputs": [
             {
                 "path": path,
@@ -112,6 +114,13 @@ Change = Callable[[dict[str, Any]], None]
         (lambda r: r["config"].update(bad_rows=1), "bad_rows 0 and 1"),
         (lambda r: r.update(code_version="2"), "code_version '1' and '2'"),
         (lambda r: r["libraries"].update(tiktoken="0.15.0"), "several versions of tiktoken"),
+        (
+            lambda r: r["libraries"].update({"openai-harmony": "0.0.9"}),
+            "several versions of openai-harmony: 0.0.8, 0.0.9",
+        ),
+        (lambda r: r["libraries"].pop("tiktoken"), "several versions of tiktoken: 0.14.0, None"),
+        (lambda r: r["tokenizer"].update(sha256="0" * 64), "several vocabularies: 0000"),
+        (lambda r: r.update(tokenizer=None), "several vocabularies"),
     ],
 )
 def test_shards_of_unequal_config_are_refused(
@@ -135,6 +144,23 @@ def test_workers_and_places_do_not_make_configs_unequal(
     assert manifest["splits"]["valid"] == {"rows": 0, "tokens": 0, "shards": []}
     assert [s["name"] for s in manifest["splits"]["train"]["shards"]] == ["shard_00", "shard_01"]
     assert manifest["input"]["manifest_sha256"] == hashlib.sha256(harmony.read_bytes()).hexdigest()
+
+
+def test_the_renderer_and_the_vocabulary_are_those_of_the_records(
+    records: list[dict[str, Any]], harmony: Path, tmp_path: Path
+) -> None:
+    """Not what is installed when the manifest is written."""
+    for one in records:
+        one["libraries"]["openai-harmony"] = "0.0.7"
+        one["tokenizer"]["sha256"] = "ab" * 32
+    write_kd_manifest(records, tmp_path / "out", **kd_arguments(harmony))
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert manifest["renderer"]["version"] == "0.0.7"
+    assert manifest["tokenizer"]["model_sha256"] == "ab" * 32
+    for one in records:
+        one["tokenizer"] = None
+    with pytest.raises(GristmillError, match="names its vocabularies: build the shards again"):
+        write_kd_manifest(records, tmp_path / "no", **kd_arguments(harmony))
 
 
 def test_a_record_without_its_files_is_refused(

@@ -6,10 +6,11 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gristmill.contract import counts_of
-from gristmill.synth import bpe, chips, picture
+from gristmill.synth import bpe, chips, indexed, picture
 from gristmill.synth.kd import KDConfig, build_kd_shard
 from tests.synth.conversations import as_json, plain
 
@@ -109,10 +110,21 @@ def test_names_cannot_break_a_table() -> None:
     assert "| a\\|b &lt;script&gt;\\` | 3 |" in text
 
 
-def test_equal_lengths_have_a_histogram(vocabulary: Path) -> None:
-    import numpy as np
+def test_equal_lengths_have_a_histogram() -> None:
+    drawn = picture.histogram(np.array([7]), np.array([5]))
+    assert any("5 documents" in (x.text or "") for x in ET.fromstring(drawn).iter(f"{SVG}text"))
 
-    assert ET.fromstring(picture.histogram(np.full(5, 7, dtype=np.int32))) is not None
+
+def test_lengths_are_counted_chunk_by_chunk(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    every = np.concatenate(
+        [indexed.read(built / s / "shard_00_tokens").lengths for s in ("train", "valid")]
+    )
+    whole = picture.document_lengths(built, "00")
+    monkeypatch.setattr(indexed, "_CHUNK", 7)
+    for found in (whole, picture.document_lengths(built, "00")):
+        assert np.repeat(*found).tolist() == sorted(every.tolist())
+    for q in (0, 0.3, 0.5, 0.995, 1):
+        assert picture._quantile(*whole, q) == pytest.approx(np.quantile(every, q))
 
 
 def test_odd_bytes_are_written_in_hexadecimal(vocabulary: Path) -> None:

@@ -9,13 +9,14 @@ from typing import Any
 from gristmill.artifact import Attempt, Build, publish
 from gristmill.contract import Summary, Violation
 from gristmill.parts import sha256_file
-from gristmill.provenance import Input, Record, read_record
+from gristmill.provenance import Input, Record, Tokenizer, read_record
 from gristmill.samples.synth import write_drop
 from gristmill.synth import alignment, harmony, kd, laws, raw
 from gristmill.synth.harmony import HarmonyConfig, shard_name, to_harmony
 from gristmill.synth.harmony_manifest import write_harmony_manifest
 from gristmill.synth.kd import KDConfig, build_kd_shard
 from gristmill.synth.kd_manifest import write_kd_manifest
+from gristmill.tokenizers import O200K
 from gristmill.verification import verify
 
 HARMONY, KD = "synth_harmony", "megatron/synth_kd_v1"
@@ -43,6 +44,9 @@ def published(
         make=make,
         laws=check,
         shared=True,
+        tokenizer=Tokenizer(name=O200K.name, path=O200K.relative, sha256=O200K.sha256)
+        if artifact == KD
+        else None,
     )
     return publish(build).record
 

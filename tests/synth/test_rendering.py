@@ -20,39 +20,61 @@ texts = st.lists(
     st.one_of(
         st.text(max_size=20),
         st.sampled_from(
-            [*CONTROL, "<|reserved_200100|>", "<|", "|>", "\x00", "\r\n", "  \n", "😀"]
+            [
+                *CONTROL,
+                "<|reserved_200100|>",
+                "<|reserved_209999|>",
+                "<|",
+                "|>",
+                "\x00",
+                "\r\n",
+                "  \n",
+                "😀",
+            ]
         ),
     ),
     max_size=5,
 ).map("".join)
+words = st.text("abcXYZ09_.", min_size=1, max_size=8)
 content = st.one_of(
     texts,
     texts.map(lambda text: [{"type": "text", "text": text}]),
     st.lists(texts, max_size=3).map(lambda ts: [{"type": "text", "text": t} for t in ts]),
 )
-words = st.text("abcXYZ09_.", min_size=1, max_size=8)
-tools = st.fixed_dictionaries(
-    {
-        "functions": st.fixed_dictionaries(
-            {
-                "name": st.just("functions"),
-                "description": st.none() | words,
-                "tools": st.lists(
-                    st.fixed_dictionaries(
-                        {
-                            "name": words,
-                            "description": texts,
-                            "parameters": st.none()
-                            | st.just({"type": "object", "properties": {"q": {"type": "string"}}}),
-                        }
-                    ),
-                    min_size=1,
-                    max_size=2,
-                ),
-            }
-        )
-    }
-)
+
+
+def namespace(name: str) -> st.SearchStrategy[dict[str, Any]]:
+    """Tools that a system or developer content declares under `name`."""
+    tool = st.fixed_dictionaries(
+        {
+            "name": words,
+            "description": texts,
+            "parameters": st.none()
+            | st.just({"type": "object", "properties": {"q": {"type": "string"}}}),
+        }
+    )
+    space = st.fixed_dictionaries(
+        {
+            "name": st.just(name),
+            "description": st.none() | texts,
+            "tools": st.lists(tool, min_size=1, max_size=2),
+        }
+    )
+    return st.fixed_dictionaries({name: space})
+
+
+def among_texts(item: dict[str, Any]) -> st.SearchStrategy[list[dict[str, Any]]]:
+    """Contents of one message: `item`, mostly alone, else with texts before or after it."""
+    text = texts.map(lambda text: {"type": "text", "text": text})
+    return st.one_of(
+        st.just([item]),
+        st.just([item]),
+        st.tuples(st.lists(text, max_size=2), st.lists(text, max_size=2)).map(
+            lambda around: [*around[0], item, *around[1]]
+        ),
+    )
+
+
 system = st.fixed_dictionaries(
     {"type": st.just("system_content")},
     optional={
@@ -66,10 +88,12 @@ system = st.fixed_dictionaries(
                 "channel_required": st.booleans(),
             }
         ),
+        "tools": namespace("browser"),
     },
 )
 developer = st.fixed_dictionaries(
-    {"type": st.just("developer_content")}, optional={"instructions": texts, "tools": tools}
+    {"type": st.just("developer_content")},
+    optional={"instructions": texts, "tools": namespace("functions")},
 )
 extras = {
     "name": words,
@@ -77,8 +101,10 @@ extras = {
     "content_type": st.sampled_from(["json", "<|constrain|>json", "code"]),
 }
 prompts = st.one_of(
-    st.fixed_dictionaries({"role": st.just("system"), "content": system.map(lambda s: [s])}),
-    st.fixed_dictionaries({"role": st.just("developer"), "content": developer.map(lambda d: [d])}),
+    st.fixed_dictionaries({"role": st.just("system"), "content": system.flatmap(among_texts)}),
+    st.fixed_dictionaries(
+        {"role": st.just("developer"), "content": developer.flatmap(among_texts)}
+    ),
     st.fixed_dictionaries(
         {"role": st.sampled_from(["system", "developer", "user"]), "content": content},
         optional=extras | {"channel": st.sampled_from(["analysis", "final", "commentary"])},
@@ -157,6 +183,43 @@ def test_control_text_is_counted_and_stays_text(vocabulary: Path) -> None:
     made = documents.assemble([read], vocabulary)
     assert (made.tokens == control.END).sum() == 2  # of the user and the reasoning
     assert (made.tokens == control.START).sum() == 3
+
+
+def test_control_text_is_counted_in_every_content(vocabulary: Path) -> None:
+    """Identities, instructions and tools are bodies, on the fast path and off it."""
+    identity = {"type": "system_content", "model_identity": "<|start|>I<|end|>"}
+    instructions = {"type": "developer_content", "instructions": "say <|call|> and <|calls|>"}
+    tool = {"name": "f", "description": "a <|return|>", "parameters": None}
+    space = {"name": "functions", "description": "<|channel|>", "tools": [tool]}
+    tools = {"type": "developer_content", "tools": {"functions": space}}
+    one, two, three = (
+        {"role": role, "content": [content]}
+        for role, content in (
+            ("system", identity),
+            ("developer", instructions),
+            ("developer", tools),
+        )
+    )
+    turns = plain_messages("<|message|>", "a", "f")
+    renderer, harmony = Renderer(vocabulary), rendering.encoding(vocabulary)
+    for prompts, expected in (([one], 3), ([one, two], 4), ([three], 3), ([], 1)):
+        messages = [*prompts, *turns]
+        assert rendering.render(messages, harmony).control_texts == expected
+        for _ in range(2):  # the second time by what is remembered
+            read = renderer.read(as_json(messages))
+            assert read.control_texts == expected
+        made = documents.assemble([read], vocabulary)
+        assert (made.tokens == control.START).sum() == len(messages)
+        assert not (made.tokens == control.CALL).any()
+
+
+def test_control_texts_are_those_of_the_vocabulary() -> None:
+    for token in range(199_900, 210_000):
+        there = token in control.NAMES or 200_000 <= token < control.PADDED_VOCABULARY
+        written = f"<|reserved_{token}|>"
+        assert bool(control.TEXT.fullmatch(written)) == (there and token not in control.NAMES)
+        if there:
+            assert control.TEXT.findall(f"x{control.name(token)}y") == [control.name(token)]
 
 
 @pytest.mark.parametrize(

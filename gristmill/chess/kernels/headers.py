@@ -2,8 +2,9 @@
 
 A tag is taken in the plain form `[Name "value"]`; any other bracket line, a
 name given twice, and tags that change the start of the game are left to the
-oracle. Known tags have fixed slots, in the order of KNOWN; the first seven
-are the roster, which comes first in the JSON.
+oracle (`Variant "Standard"` changes nothing, and is taken). Known tags have
+fixed slots, in the order of KNOWN; the first seven are the roster, which comes
+first in the JSON.
 """
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
@@ -30,6 +31,8 @@ def _packed(words: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
 _KNOWN, _KNOWN_LEN = _packed(KNOWN)
 _ODD, _ODD_LEN = _packed(_ODD_TAGS)
 _RESULT, _RESULT_LEN = _packed(RESULTS)
+_VARIANT = _ODD_TAGS.index("Variant")
+_STANDARD, _STANDARD_LEN = _packed(("Standard",))
 _RESULT_KEY = np.frombuffer(b'"Result": "', dtype=np.uint8).copy()
 
 # 1: may start a tag name, 3: may also stand in it (2: only in it).
@@ -87,7 +90,9 @@ def read_tag(buf, p, end, tags, first, n, known):
             wide = 1
     for i in range(_ODD_LEN.size):
         if _same(buf, start, q, _ODD, _ODD_LEN, i):
-            return ODD, 0
+            standard = _same(buf, q + 2, end - 2, _STANDARD, _STANDARD_LEN, 0)
+            if i != _VARIANT or not standard:
+                return ODD, 0
     for i in range(first, n):
         if tags[i, 1] - tags[i, 0] == q - start and buf[tags[i, 0]] == buf[start]:
             twin = True

@@ -95,7 +95,7 @@ def _copy(buf, span, out, o):
 @njit
 def _write_identity(buf, known, out, o):
     """What `rows.content_id` hashes before the moves, from ASCII tags of a plain game."""
-    out[o], out[o + 1] = 10, 10  # no Variant, no FEN
+    out[o], out[o + 1] = 10, 10  # no Variant but the standard one, no FEN
     o = _copy(buf, known[4], out, o + 2)
     out[o] = 10
     o = _copy(buf, known[5], out, o + 1)
