@@ -24,7 +24,9 @@ lint: install
 	$(BIN)/mypy
 
 bench: install
-	for bench in $(BENCHES); do echo "== $$bench"; $(BIN)/python -m bench.$$bench || exit 1; done
+	missed=0; for bench in $(BENCHES); do \
+		echo "== $$bench"; $(BIN)/python -m bench.$$bench || missed=1; \
+	done; exit $$missed
 
 install: $(INSTALLED)
 

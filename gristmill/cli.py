@@ -13,8 +13,6 @@ import click
 
 from gristmill.contract import GristmillError
 
-_STEPS_OF_A_RUN = 6
-
 
 class _Group(click.Group):
     """Turns the library's errors into one line and exit status 1."""
@@ -77,8 +75,15 @@ def samples(root: Path) -> None:
 @main.command()
 @click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.argument("n", type=int, default=0)
-@click.option("--run", type=int, help="Show this run from start to end, instead of row N.")
+@click.option("--run", type=int, help="Show steps of this run, from its first to its last.")
 @click.option("--step", type=int, help="Show only the step of --run that has this step_index.")
+@click.option(
+    "--steps",
+    type=click.IntRange(min=1),
+    default=6,
+    show_default=True,
+    help="How many steps of --run, at even distances.",
+)
 @click.option("--shard", default="00", show_default=True, help="SYNTH: the shard to look into.")
 @split_option
 @click.option("--ply", type=int, help="Chess: the position after so many plies of a game.")
@@ -87,6 +92,7 @@ def show(
     n: int,
     run: int | None,
     step: int | None,
+    steps: int,
     shard: str,
     split: str | None,
     ply: int | None,
@@ -116,7 +122,7 @@ def show(
     from rich.console import Console
 
     from gristmill.macroxue.lookup import Pack
-    from gristmill.macroxue.picture import step_text
+    from gristmill.macroxue.picture import run_text, step_text
 
     pack, console = Pack(path), Console()
     if run is None:
@@ -124,7 +130,9 @@ def show(
     elif step is not None:
         console.print(step_text(pack.find(run, step)))
     else:
-        for found in pack.run_steps(run, _STEPS_OF_A_RUN):
+        shown = pack.run_steps(run, steps)
+        console.print(run_text(pack.run(run)), soft_wrap=True)
+        for found in shown:
             console.print(step_text(found))
 
 

@@ -81,6 +81,20 @@ def test_show_a_run_from_start_to_end(packed: Path) -> None:
     assert [shown[0].step_index, shown[-1].step_index] == [0, pack.runs[1].steps - 1]
     for step in shown:
         assert f"run 1 · step {step.step_index:,}" in done.output
+    run = pack.runs[1]
+    assert done.output.splitlines()[0] == (
+        f"run 1: seed {run.seed}, {run.steps} steps, score {run.max_score},"
+        f" highest tile {run.highest_tile}"
+    )
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_show_as_many_steps_of_a_run_as_asked_for(packed: Path, count: int) -> None:
+    arguments = ["show", str(packed), "--run", "1", "--steps", str(count)]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0, done.output
+    assert done.output.count("run 1 · step") == count
+    assert CliRunner().invoke(main, [*arguments[:-1], "0"]).exit_code == 2
 
 
 def test_verify_names_what_is_wrong_and_exits_1(tmp_path: Path) -> None:

@@ -149,24 +149,6 @@ def valid_row(
     return json.dumps(row).encode() + b"\n"
 
 
-def game_row(row: Mapping[str, Any], keep_headers: bool) -> bytes:
-    """A line of a game dataset from a validated row (spec 2.3)."""
-    moves = moves_of(row)
-    out: dict[str, Any] = {
-        "schema": GAME_SCHEMA,
-        "game_id": str(row.get("game_id", "")),
-        "winner_side": str(row.get("winner_side", "?")),
-        "result": str(row.get("result", "*")),
-        "plies": int(row.get("plies", len(moves))),
-        "moves": moves,
-    }
-    if row.get("source_file"):
-        out["source_file"] = row["source_file"]
-    if keep_headers and isinstance(row.get("headers"), dict):
-        out["headers"] = row["headers"]
-    return json.dumps(out).encode() + b"\n"
-
-
 def moves_of(row: Mapping[str, Any]) -> list[str]:
     """The moves of a row: `moves` if it is a list, else `moves_uci`, else none."""
     for name in ("moves", "moves_uci"):

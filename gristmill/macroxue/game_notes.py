@@ -32,7 +32,8 @@ def game_notes(path: Path) -> Iterator[Violation]:
     """
     try:
         stream = StepStream(path)
-        search = read_valuation_types(path / "valuation_types.json").index("search")
+        names = read_valuation_types(path / "valuation_types.json")
+        search = names.index("search") if "search" in names else len(names)
         finder = Finder()
         for stretch in stream.stretches(whole_runs=True):
             yield from _stretch_notes(stream, stretch, search, finder)

@@ -20,7 +20,7 @@ class Gather:
     """Copies rows out of maps by global number. maps: rows of one dtype, in order.
 
     np.take of opaque items copies each row in one piece, where indexing a
-    structured array goes field by field (bench/macroxue_reader.py).
+    structured array goes field by field (bench/macroxue_pools.py).
     """
 
     def __init__(self, maps: Sequence[Rows]) -> None:

@@ -12,10 +12,13 @@ from typing import Any
 
 from gristmill.contract import BadInput
 
+# Made once: json.dumps would make one for every line.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
 
 def json_text(value: Any) -> str:
     """JSON without spaces, text as it is."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _ENCODER.encode(value)
 
 
 def write_lines(path: Path, lines: Iterable[dict[str, Any]]) -> None:

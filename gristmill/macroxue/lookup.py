@@ -76,11 +76,15 @@ class Pack:
         at = row - self._starts[shard]
         return self._files[shard], self._shards[shard][at : at + 1]
 
-    def first_row(self, run: int) -> int:
-        """Where the rows of a run begin. GristmillError if there is no such run."""
+    def run(self, run: int) -> Run:
+        """What metadata.db has of a run. GristmillError if there is no such run."""
         if run not in self._by_id:
             raise GristmillError(f"{self.path} has no run {run}; it has {len(self.runs)} runs")
-        return self._first[run]
+        return self._by_id[run]
+
+    def first_row(self, run: int) -> int:
+        """Where the rows of a run begin. GristmillError if there is no such run."""
+        return self._first[self.run(run).id]
 
     def find(self, run: int, step_index: int) -> PackedStep:
         """The first row of `run` with this step_index. GristmillError if there is none."""

@@ -113,8 +113,9 @@ def content_sha256(path: Path) -> str:
     """
     digest = hashlib.sha256()
     for run in read_runs(path):
-        line = ["runs", run.id, run.seed, run.steps, run.max_score, run.highest_tile]
-        digest.update(json.dumps(line).encode() + b"\n")
+        # As json.dumps writes a list of integers, without its cost for each run.
+        numbers = f"{run.id}, {run.seed}, {run.steps}, {run.max_score}, {run.highest_tile}"
+        digest.update(f'["runs", {numbers}]\n'.encode())
     for key, value in sorted(read_session(path).items()):
         digest.update(json.dumps(["session", key, value]).encode() + b"\n")
     return digest.hexdigest()

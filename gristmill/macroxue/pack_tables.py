@@ -131,12 +131,14 @@ class Ledger:
     def session(self, extras: Mapping[str, str]) -> dict[str, str]:
         """Keys of the session table, and the publisher's own.
 
-        source (text), drops (JSON list of folder names), depth (JSON list of the
+        source (text), drop (name of the drop's folder, of several joined by commas),
+        drops (the same as a JSON list), depth (JSON list of the
         depths met), seconds (their sum), runs_depth and runs_seconds (JSON lists
         by run id, null where the meta has no such number).
         """
         keys = {
             "source": SOURCE,
+            "drop": ",".join(self._drop.names),
             "drops": _json(self._drop.names),
             "depth": _json(sorted({depth for depth in self._depths if depth is not None})),
             "seconds": _json(self.seconds()),

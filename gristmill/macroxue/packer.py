@@ -29,7 +29,7 @@ from gristmill.macroxue.valuation_types import EnumForm, write_valuation_types
 from gristmill.parts import PartStore
 from gristmill.pool import ordered_map
 
-CODE_VERSION = "1"
+CODE_VERSION = "2"
 """Raised when the bytes of a pack change for the same input and config."""
 
 # Compressed bytes from which it pays to load the compiled scanner (a quarter of

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from gristmill.macroxue.lookup import PackedStep
+    from gristmill.macroxue.metadata import Run
 
 # The original game's colours, rank 0 (empty) to 11 (2048); larger tiles share one.
 _TILES = (
@@ -137,6 +138,14 @@ def board_svg(
 def plain_name(name: str) -> str:
     """A valuation type's name without what XML or Markdown might take for its own, 24 at most."""
     return re.sub(r"[^\w .+-]", "?", name, flags=re.ASCII)[:24]
+
+
+def run_text(run: Run) -> str:
+    """What metadata.db says of a run, in one line."""
+    return (
+        f"run {run.id}: seed {run.seed}, {run.steps:,} steps, score {run.max_score:,}, highest"
+        f" tile {run.highest_tile}"
+    )
 
 
 def step_title(step: PackedStep) -> str:

@@ -144,14 +144,3 @@ def write_month(path: Path, month: str, games: int, seed: int) -> int:
     else:
         path.write_bytes(data)
     return len(data)
-
-
-def write_drops(folder: Path) -> list[Path]:
-    """Write three sample months into `folder`, which exists: two `.zip` and a `.pgn`."""
-    drops = [
-        folder / f"lichess_elite_{month}{ending}"
-        for month, ending in (("2020-06", ".zip"), ("2020-07", ".pgn"), ("2020-08", ".zip"))
-    ]
-    for number, drop in enumerate(drops):
-        write_month(drop, drop.stem[-7:], 240, 11 + number)
-    return drops

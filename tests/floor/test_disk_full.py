@@ -19,6 +19,7 @@ from gristmill.artifact import Attempt, DiskFull, publish
 from gristmill.contract import Summary
 from gristmill.pool import ordered_map
 from tests.floor import tiny_work
+from tests.floor.at_hand import cannot_run
 from tests.floor.killing import CHECKOUT, State
 from tests.floor.tiny import TinyConfig, garbage, tiny_build
 
@@ -67,9 +68,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     try:
         done = subprocess.run(mount, capture_output=True, text=True, check=False)
     except FileNotFoundError:
-        pytest.skip("there is no mount command here")
+        cannot_run("there is no mount command here")
     if done.returncode != 0:
-        pytest.skip(f"a small file system cannot be mounted here: {done.stderr.strip()}")
+        cannot_run(f"a small file system cannot be mounted here: {done.stderr.strip()}")
     yield root
     subprocess.run(["umount", str(root)], check=True)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.floor.at_hand import cannot_run
 from tests.floor.killing import CHECKOUT, Call, Killer
 from tests.floor.scenarios import SCENARIOS
 
@@ -135,7 +136,7 @@ BUILDERS = {
 @pytest.mark.parametrize("builder", BUILDERS)
 def test_no_call_escapes_the_layer(shim: Path, tmp_path: Path, builder: str) -> None:
     if shutil.which("strace") is None:
-        pytest.skip("strace is not installed: nothing to compare the layer with")
+        cannot_run("strace is not installed: nothing to compare the layer with")
     root, shared, trace = tmp_path / "root", tmp_path / "shared", tmp_path / "trace"
     root.mkdir()
     shared.write_bytes(bytes(16))
@@ -155,7 +156,7 @@ def test_no_call_escapes_the_layer(shim: Path, tmp_path: Path, builder: str) -> 
         check=False,
     )
     if "ptrace" in done.stderr and done.returncode != 0:
-        pytest.skip(f"strace may not trace here: {done.stderr}")
+        cannot_run(f"strace may not trace here: {done.stderr}")
     assert done.returncode == 0, done.stderr
     seen = _of_strace(tmp_path / "strace", root)
     kinds = {"exchange": "rename", "rmdir": "unlink"}

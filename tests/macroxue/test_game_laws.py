@@ -169,6 +169,11 @@ def test_many_breaches_are_counted(tmp_path: Path) -> None:
     assert found[-1].found == f"{len(steps) - 5} more"
 
 
+def test_a_pack_without_search_rows_has_notes_too(tmp_path: Path) -> None:
+    pack = write_pack(tmp_path / "p", GAMES, names=["a", "b", "c"])
+    assert [(v.law, v.where) for v in game_notes(pack)] == [("started_late", "run 5")]
+
+
 def test_a_wrong_board_eval_is_reported_once_of_packs_and_pools(tmp_path: Path) -> None:
     steps = step_rows(GAMES)
     wrong_eval(steps)

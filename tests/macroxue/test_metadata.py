@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -83,3 +85,17 @@ def test_old_and_broken_databases(tmp_path: Path) -> None:
     path.write_bytes(b"not a database, not at all" * 50)
     with pytest.raises(BadInput, match="SQLite cannot read"):
         metadata.read_runs(path)
+
+
+def test_the_digest_is_that_of_one_json_line_a_row(tmp_path: Path) -> None:
+    runs = [metadata.Run(0, -(2**63), 5, 2**63 - 1, 4), metadata.Run(1, 7, 0, 0, 2**32)]
+    metadata.write_metadata(tmp_path / "metadata.db", runs, {"b": "ü", "a": '"'})
+    lines: list[list[object]] = [
+        ["runs", run.id, run.seed, run.steps, run.max_score, run.highest_tile] for run in runs
+    ]
+    lines += [["session", "a", '"'], ["session", "b", "ü"]]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    assert (
+        metadata.content_sha256(tmp_path / "metadata.db")
+        == hashlib.sha256(text.encode()).hexdigest()
+    )

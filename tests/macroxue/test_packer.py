@@ -259,6 +259,7 @@ def test_warnings_trace_session_and_summary(tmp_path: Path) -> None:
             assert line[f"{kind}_sha256"] == hashlib.sha256(raw).hexdigest()
     assert read_session(tmp_path / "p" / "metadata.db") == {
         "source": "macroxue self-play logs",
+        "drop": "d9",
         "drops": '["d9"]',
         "depth": "[6,9]",
         "seconds": "0.30000000000000004",
