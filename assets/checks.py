@@ -4,11 +4,13 @@ In a run of some partitions a check looks at those, so that its cost follows the
 run and not the lake; executed by itself it looks at all that is published.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from pathlib import Path
 
 import dagster as dg
 
 from gristmill import verification
+from gristmill.contract import Violation
 from gristmill.verification import Finding
 from resources import Lake
 
@@ -17,12 +19,17 @@ _RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_
 
 
 def disk_checks(
-    asset: dg.AssetsDefinition, below: str, has_laws: bool = True
+    asset: dg.AssetsDefinition,
+    below: str,
+    has_laws: bool = True,
+    notes: Callable[[Path], Iterable[Violation]] | None = None,
 ) -> list[dg.AssetChecksDefinition]:
     """`intact` (bytes, records, inputs) and `lawful` (the family's laws) for one asset.
 
-    Both are one step, since a step of its own costs more than most checks.
+    All are one step, since a step of its own costs more than most checks.
     below: folder relative to the data root that holds the asset's artifacts.
+    notes: what is worth knowing of an artifact but no fault of it; the check
+        `noteworthy` warns of it.
     """
     name = asset.key.to_user_string()
     specs = [
@@ -37,11 +44,20 @@ def disk_checks(
             asset=asset,
             description="What must hold of the contents, recomputed from the published files.",
         ),
-    ]
+    ][: 2 if has_laws else 1]
+    if notes is not None:
+        specs.append(
+            dg.AssetCheckSpec(
+                name="noteworthy",
+                asset=asset,
+                description="What whoever trains on it may want to know, though it is as its drop "
+                "has it. A warning.",
+            )
+        )
 
     @dg.multi_asset_check(
         name=f"{asset.key.to_python_identifier()}_on_disk",
-        specs=specs if has_laws else specs[:1],
+        specs=specs,
         can_subset=True,
     )
     def on_disk(
@@ -49,8 +65,13 @@ def disk_checks(
     ) -> Iterator[dg.AssetCheckResult]:
         keys = partitions_of_run(context, asset)
         for check in sorted(context.selected_asset_check_keys):
-            bytes_only = {"check_laws": False} if check.name == "intact" else {"check_bytes": False}
-            found = verification.survey(lake.root / below, name, keys, **bytes_only)
+            folder = lake.root / below
+            if check.name == "intact":
+                found = verification.survey(folder, name, keys, check_laws=False)
+            elif check.name == "lawful":
+                found = verification.survey(folder, name, keys, check_bytes=False)
+            else:
+                found = verification.notes(folder, name, keys, notes or (lambda _: ()))
             yield _result(check, keys, *found)
 
     return [on_disk]
@@ -82,6 +103,9 @@ def _result(
         check_name=check.name,
         asset_key=check.asset_key,
         passed=not findings,
+        severity=dg.AssetCheckSeverity.WARN
+        if check.name == "noteworthy"
+        else dg.AssetCheckSeverity.ERROR,
         description=str(findings[0]) if findings else f"{counted}, {scope}",
         metadata={
             "scope": scope,

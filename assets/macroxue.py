@@ -12,7 +12,7 @@ from assets.partitions import macroxue_drops, macroxue_pools
 from assets.publishing import BATCH, Event, publish_asset
 from gristmill import laws, provenance
 from gristmill.artifact import Attempt, Build
-from gristmill.contract import GristmillError, NothingToBuild, Summary
+from gristmill.contract import GristmillError, NothingToBuild, Summary, Violation
 from gristmill.macroxue import MergeConfig, PackConfig, ValueConfig, merger, packer
 from gristmill.macroxue import values as value_builder
 from gristmill.macroxue.drops import raw_files
@@ -299,9 +299,15 @@ def _changed(
         yield file.name, f"names other members now: {', '.join(named)}"
 
 
+def _notes(folder: Path) -> Iterator[Violation]:
+    from gristmill.macroxue.game_notes import game_notes
+
+    return game_notes(folder)
+
+
 ASSETS = [raw_drop, pool_members, pack, values, pool]
 CHECKS = [
-    *disk_checks(pack, "macroxue/packs"),
+    *disk_checks(pack, "macroxue/packs", notes=_notes),
     *disk_checks(values, "macroxue/values"),
     *disk_checks(pool, "macroxue/pools"),
     pool_members_current,

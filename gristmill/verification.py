@@ -7,14 +7,14 @@ content are its `laws.py`, found through `gristmill.laws`.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from gristmill import laws, provenance
 from gristmill.builds import WORK
-from gristmill.contract import GristmillError
+from gristmill.contract import GristmillError, Violation
 from gristmill.parts import sha256_file
 from gristmill.progress import Progress, silent
 from gristmill.provenance import Input, Record
@@ -102,6 +102,21 @@ def survey(
     if check_laws:
         findings += _broken_laws(artifacts, None)
     return len(artifacts), findings
+
+
+def notes(
+    path: Path,
+    asset: str,
+    partitions: Collection[str] | None,
+    law: Callable[[Path], Iterable[Violation]],
+) -> tuple[int, list[Finding]]:
+    """How many artifacts of `asset` are at or below `path`, and what `law` says of each."""
+    artifacts = [item for item in _artifacts(path.absolute()) if _is_of(item, asset, partitions)]
+    return len(artifacts), [
+        Finding(f"{item.folder}: {said.where}", said.law, said.found)
+        for item in artifacts
+        for said in law(item.folder)
+    ]
 
 
 def _is_of(artifact: _Artifact, asset: str, partitions: Collection[str] | None) -> bool:
