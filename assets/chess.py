@@ -10,17 +10,20 @@ from pathlib import Path
 
 import dagster as dg
 
-from assets import chess_builds as builds
 from assets import configs
 from assets.checks import disk_checks
 from assets.chess_drops import at_hand
 from assets.partitions import chess_months
 from assets.publishing import Event, publish_asset
 from gristmill import provenance
-from gristmill.chess import MonthConfig, archive, figures, validation
-from gristmill.chess import game_dataset as dataset_builder
-from gristmill.chess import splice_cache as cache_builder
-from gristmill.chess import splice_dataset as splice_builder
+from gristmill.chess.config import (
+    ArchiveConfig,
+    CacheConfig,
+    GameConfig,
+    MonthConfig,
+    SpliceConfig,
+    ValidateConfig,
+)
 from gristmill.chess.months import month_before
 from resources import EliteArchive, Lake
 
@@ -64,7 +67,7 @@ raw_drop = dg.AssetSpec(
     group_name=GROUP,
     kinds={"pgn"},
     owners=OWNERS,
-    code_version=archive.CODE_VERSION,
+    code_version=ArchiveConfig.CODE_VERSION,
     backfill_policy=batch(6),
     output_required=False,
     pool="chess_archive",
@@ -77,6 +80,9 @@ raw_drop = dg.AssetSpec(
 def elite_pgn(
     context: dg.AssetExecutionContext, lake: Lake, elite_archive: EliteArchive
 ) -> Iterator[Event]:
+    from assets import chess_builds as builds
+    from gristmill.chess import figures
+
     yield from publish_asset(
         context, partial(builds.elite_build, lake, elite_archive), figures.archive_figures
     )
@@ -89,7 +95,7 @@ def elite_pgn(
     group_name=GROUP,
     kinds={"json"},
     owners=OWNERS,
-    code_version=validation.CODE_VERSION,
+    code_version=ValidateConfig.CODE_VERSION,
     backfill_policy=batch(12),
     output_required=False,
     description=(
@@ -103,6 +109,8 @@ def valid_games(
     lake: Lake,
     chess_month: ChessMonth,  # type: ignore[valid-type]
 ) -> Iterator[Event]:
+    from assets import chess_builds as builds
+
     yield from publish_asset(context, partial(builds.valid_build, lake, chess_month), valid_preview)
 
 
@@ -113,7 +121,7 @@ def valid_games(
     group_name=GROUP,
     kinds={"json"},
     owners=OWNERS,
-    code_version=dataset_builder.CODE_VERSION,
+    code_version=GameConfig.CODE_VERSION,
     backfill_policy=batch(24),
     output_required=False,
     description=(
@@ -126,6 +134,9 @@ def game_dataset(
     lake: Lake,
     chess_month: ChessMonth,  # type: ignore[valid-type]
 ) -> Iterator[Event]:
+    from assets import chess_builds as builds
+    from gristmill.chess import figures
+
     yield from publish_asset(
         context, partial(builds.dataset_build, lake, chess_month), figures.dataset_figures
     )
@@ -138,7 +149,7 @@ def game_dataset(
     group_name=GROUP,
     kinds={"numpy"},
     owners=OWNERS,
-    code_version=cache_builder.CODE_VERSION,
+    code_version=CacheConfig.CODE_VERSION,
     backfill_policy=batch(48),
     output_required=False,
     description=(
@@ -151,6 +162,9 @@ def splice_cache(
     lake: Lake,
     chess_month: ChessMonth,  # type: ignore[valid-type]
 ) -> Iterator[Event]:
+    from assets import chess_builds as builds
+    from gristmill.chess import figures
+
     yield from publish_asset(
         context, partial(builds.cache_build, lake, chess_month), figures.cache_figures
     )
@@ -163,7 +177,7 @@ def splice_cache(
     group_name=GROUP,
     kinds={"json"},
     owners=OWNERS,
-    code_version=splice_builder.CODE_VERSION,
+    code_version=SpliceConfig.CODE_VERSION,
     backfill_policy=batch(48),
     output_required=False,
     description=(
@@ -177,12 +191,17 @@ def splice_dataset(
     lake: Lake,
     chess_month: ChessMonth,  # type: ignore[valid-type]
 ) -> Iterator[Event]:
+    from assets import chess_builds as builds
+    from gristmill.chess import figures
+
     yield from publish_asset(
         context, partial(builds.splice_build, lake, chess_month), figures.splice_figures
     )
 
 
 def valid_preview(folder: Path) -> Mapping[str, str | int | float]:
+    from gristmill.chess import figures
+
     before = folder.with_name(f"elite_{month_before(folder.name.removeprefix('elite_'))}")
     return figures.validated_figures(
         folder, before if (before / provenance.RECORD).exists() else None

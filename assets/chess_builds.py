@@ -19,9 +19,16 @@ from gristmill.chess import archive, validation
 from gristmill.chess import game_dataset as dataset_builder
 from gristmill.chess import splice_cache as cache_builder
 from gristmill.chess import splice_dataset as splice_builder
-from gristmill.chess.config import MonthConfig
+from gristmill.chess.config import (
+    ArchiveConfig,
+    CacheConfig,
+    GameConfig,
+    Limits,
+    MonthConfig,
+    SpliceConfig,
+    ValidateConfig,
+)
 from gristmill.chess.months import check_month
-from gristmill.chess.unpack import Limits
 from gristmill.contract import GristmillError, NothingToBuild, Summary
 from gristmill.provenance import Input
 from resources import EliteArchive, Lake
@@ -38,7 +45,7 @@ def elite_build(lake: Lake, server: EliteArchive, key: str | None) -> Build:
     month = check_month(str(key))
     artifact = elite_folder(lake, month)
     drop = drop_of(lake, month)
-    config: archive.ArchiveConfig | Limits = Limits()
+    config: ArchiveConfig | Limits = Limits()
     if drop is not None:
         inputs = lake.raw_inputs(artifact, [drop], RAW_DROP, month)
     else:
@@ -47,21 +54,21 @@ def elite_build(lake: Lake, server: EliteArchive, key: str | None) -> Build:
         config = config if inputs else server.config()
 
     def make(attempt: Attempt) -> Summary:
-        if isinstance(config, archive.ArchiveConfig):
+        if isinstance(config, ArchiveConfig):
             return archive.fetch_month(month, attempt.out, config, parts=attempt.parts)
         if drop is None:
             raise GristmillError(
                 f"{inputs[0].path}: the drop is gone: bring it back, or move {artifact} away to "
                 "have the month downloaded"
             )
-        return archive.take_drop(drop, attempt.out, month, archive.ArchiveConfig(limits=config))
+        return archive.take_drop(drop, attempt.out, month, ArchiveConfig(limits=config))
 
     return Build(
         root=lake.root,
         artifact=artifact,
         asset=ELITE,
         partition=month,
-        code_version=archive.CODE_VERSION,
+        code_version=ArchiveConfig.CODE_VERSION,
         config=config,
         inputs=inputs,
         make=make,
@@ -86,7 +93,7 @@ def valid_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
         artifact=valid_folder(lake, month),
         asset=VALID,
         partition=month,
-        code_version=validation.CODE_VERSION,
+        code_version=ValidateConfig.CODE_VERSION,
         config=config,
         inputs=[source],
         make=make,
@@ -113,7 +120,7 @@ def dataset_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
         artifact=games_folder(lake, month),
         asset=GAMES,
         partition=month,
-        code_version=dataset_builder.CODE_VERSION,
+        code_version=GameConfig.CODE_VERSION,
         config=config,
         inputs=[source],
         make=make,
@@ -139,7 +146,7 @@ def cache_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
         artifact=f"{source.path}/{cache_builder.FOLDER}",
         asset=CACHE,
         partition=month,
-        code_version=cache_builder.CODE_VERSION,
+        code_version=CacheConfig.CODE_VERSION,
         config=config,
         inputs=[source],
         make=make,
@@ -169,7 +176,7 @@ def splice_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
         artifact=lake.artifact("chess", "dataset", f"elite_{month}_cap{chosen.legacy_cap}"),
         asset=SPLICES,
         partition=month,
-        code_version=splice_builder.CODE_VERSION,
+        code_version=SpliceConfig.CODE_VERSION,
         config=config,
         inputs=[source],
         make=make,

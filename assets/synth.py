@@ -14,9 +14,7 @@ from assets.synth_drops import at_hand
 from assets.synth_kd import FULL, SMOKE, Dataset
 from assets.synth_records import FOLDER, MANIFEST_VERSION
 from gristmill.artifact import Published
-from gristmill.synth import HarmonyConfig, KDConfig
-from gristmill.synth import harmony as harmony_builder
-from gristmill.synth import kd as kd_builder
+from gristmill.synth.config import HarmonyConfig, KDConfig
 from gristmill.tokenizers import O200K
 from resources import Lake
 
@@ -61,7 +59,7 @@ ready_harmony = dg.AssetSpec(
     group_name=GROUP,
     kinds={"parquet"},
     owners=OWNERS,
-    code_version=harmony_builder.CODE_VERSION,
+    code_version=HarmonyConfig.CODE_VERSION,
     output_required=False,
     description=(
         "Conversations of a drop as `synth_harmony_v1` Parquet: system, developer, user, and the "
@@ -107,7 +105,7 @@ def _kd_assets(dataset: Dataset, what: str) -> tuple[dg.AssetsDefinition, dg.Ass
         group_name=GROUP,
         kinds={"megatron", "tiktoken"},
         owners=OWNERS,
-        code_version=kd_builder.CODE_VERSION,
+        code_version=KDConfig.CODE_VERSION,
         output_required=False,
         description=(
             f"{what} as Megatron IndexedDatasets: tokens, loss mask and span of train and valid, "

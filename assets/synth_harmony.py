@@ -40,7 +40,7 @@ def harmony_build(lake: Lake, run: dg.Config, key: str | None) -> Build:
         artifact=FOLDER,
         asset=HARMONY,
         partition=key,
-        code_version=harmony.CODE_VERSION,
+        code_version=HarmonyConfig.CODE_VERSION,
         laws=lambda folder: laws.check(HARMONY, folder, key),
         shared=True,
     )

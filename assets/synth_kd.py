@@ -81,7 +81,7 @@ def kd_build(lake: Lake, dataset: Dataset, run: dg.Config, key: str | None) -> B
         artifact=dataset.folder,
         asset=dataset.shards,
         partition=key,
-        code_version=kd.CODE_VERSION,
+        code_version=KDConfig.CODE_VERSION,
         config=config,
         inputs=[source, vocabulary],
         make=lambda attempt: kd.build_kd_shard(shard, attempt.out, told, attempt.parts),

@@ -33,7 +33,8 @@ from gristmill.artifact import Attempt, Build, publish
 from gristmill.contract import Summary
 from gristmill.provenance import Input
 from gristmill.synth import bpe, laws, rendering
-from gristmill.synth.kd import CODE_VERSION, KDConfig, build_kd_shard
+from gristmill.synth.config import KDConfig
+from gristmill.synth.kd import build_kd_shard
 
 HERE = Path(__file__).resolve().parent.parent
 REAL = Path(os.environ.get("GRISTMILL_REAL_DATA", HERE.parent / "shared" / "data")) / "synth"
@@ -65,7 +66,7 @@ def published(shard: Path, root: Path, vocabulary: Path, workers: int = 1) -> in
             artifact="megatron/synth_kd_v1",
             asset="synth/kd_shards",
             partition="00",
-            code_version=CODE_VERSION,
+            code_version=KDConfig.CODE_VERSION,
             config=config,
             inputs=[Input(path=shard.name, sha256="0" * 64, bytes=shard.stat().st_size)],
             make=make,

@@ -7,8 +7,7 @@ import os
 import dagster as dg
 from pydantic import Field
 
-from gristmill.chess.archive import URL_TEMPLATE, ArchiveConfig
-from gristmill.chess.fetch import FetchConfig
+from gristmill.chess.config import URL_TEMPLATE, ArchiveConfig, FetchConfig
 
 VARIABLE = "GRISTMILL_ELITE_ARCHIVE"
 _FILE = URL_TEMPLATE.rpartition("/")[2]

@@ -72,8 +72,6 @@ class Lake(dg.ConfigurableResource):
             path = provenance.record_path(folder, partition, shared=True)
         if not path.exists():
             raise GristmillError(f"{path}: not there: materialize {asset} first")
-        if not path.exists():
-            raise GristmillError(f"{folder}: not there: materialize {asset} for {partition} first")
         record = provenance.read_record(path)
         if record.asset != asset:
             raise GristmillError(f"{folder}: made by {record.asset}, expected {asset}")

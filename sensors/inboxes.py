@@ -1,6 +1,6 @@
 """The inboxes of all families: which drops start which assets."""
 
-from assets import chess, chess_drops, macroxue, partitions, synth, synth_drops
+from assets import chess, chess_drops, macroxue, macroxue_members, partitions, synth, synth_drops
 from gristmill.chess.months import month_in
 from gristmill.macroxue import drops
 from gristmill.synth import sources
@@ -23,7 +23,7 @@ INBOXES = [
         raw_drop=macroxue.pool_members.key,
         partitions=partitions.macroxue_pools,
         targets=[macroxue.pool],
-        refuse=macroxue.pool_refusal,
+        refuse=macroxue_members.pool_refusal,
         shape=TOML,
     ),
     Inbox(

@@ -19,14 +19,16 @@ from gristmill.chess import (
 )
 from gristmill.cli import main
 from gristmill.contract import Summary
+from gristmill.macroxue.config import PackConfig
 from gristmill.macroxue.lookup import Pack
-from gristmill.macroxue.packer import PackConfig, pack
+from gristmill.macroxue.packer import pack
 from gristmill.rawfiles import raw_inputs
 from gristmill.samples.chess import write_month
 from gristmill.samples.macroxue import write_drop
 from gristmill.samples.synth import write_drop as write_raw
-from gristmill.synth.harmony import HarmonyConfig, to_harmony
-from gristmill.synth.kd import KDConfig, build_kd_shard
+from gristmill.synth.config import HarmonyConfig, KDConfig
+from gristmill.synth.harmony import to_harmony
+from gristmill.synth.kd import build_kd_shard
 
 
 @dataclass(frozen=True)

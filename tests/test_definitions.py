@@ -11,7 +11,7 @@ import pytest
 
 from definitions import build_defs
 
-HEAVY = ["torch", "megatron", "polars", "numba", "pyarrow", "pandas", "openai_harmony", "tiktoken"]
+HEAVY = ["numpy", "torch", "megatron", "polars", "numba", "pyarrow", "pandas", "openai_harmony", "tiktoken"]
 
 
 @pytest.fixture(scope="module")

@@ -10,15 +10,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gristmill.chess.archive import ArchiveConfig, ArchiveSummary, fetch_month, take_drop
+    from gristmill.chess.archive import ArchiveSummary, fetch_month, take_drop
     from gristmill.chess.config import (
+        ArchiveConfig,
         CacheConfig,
+        FetchConfig,
         GameConfig,
         MonthConfig,
         SpliceConfig,
         ValidateConfig,
     )
-    from gristmill.chess.fetch import DownloadError, FetchConfig, NotPublished
+    from gristmill.chess.fetch import DownloadError, NotPublished
     from gristmill.chess.game_dataset import GameSummary, build_game_dataset
     from gristmill.chess.months import check_month, due_months, parse_month_list
     from gristmill.chess.reader import GameSpliceDataset, StaleCache
@@ -28,9 +30,17 @@ if TYPE_CHECKING:
     from gristmill.chess.validation import ValidateSummary, validate
 
 _PLACES = {
-    "archive": ("ArchiveConfig", "ArchiveSummary", "fetch_month", "take_drop"),
-    "config": ("CacheConfig", "GameConfig", "MonthConfig", "SpliceConfig", "ValidateConfig"),
-    "fetch": ("DownloadError", "FetchConfig", "NotPublished"),
+    "archive": ("ArchiveSummary", "fetch_month", "take_drop"),
+    "config": (
+        "ArchiveConfig",
+        "CacheConfig",
+        "FetchConfig",
+        "GameConfig",
+        "MonthConfig",
+        "SpliceConfig",
+        "ValidateConfig",
+    ),
+    "fetch": ("DownloadError", "NotPublished"),
     "game_dataset": ("GameSummary", "build_game_dataset"),
     "months": ("check_month", "due_months", "parse_month_list"),
     "reader": ("GameSpliceDataset", "StaleCache"),

@@ -9,38 +9,18 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from gristmill.chess.fetch import FetchConfig, Fetched, fetch
+from gristmill.chess.config import ArchiveConfig
+from gristmill.chess.fetch import Fetched, fetch
 from gristmill.chess.months import check_month
-from gristmill.chess.unpack import Limits, unpack_pgn, unpack_zip, unpack_zst
+from gristmill.chess.unpack import unpack_pgn, unpack_zip, unpack_zst
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.parts import PartStore, sha256_file
 
-# Raised when the bytes that this builder makes change.
-CODE_VERSION = "1"
-URL_TEMPLATE = "https://database.nikonoel.fr/lichess_elite_{month}.zip"
 SOURCE = "source.json"
-
-
-@dataclass(frozen=True)
-class ArchiveConfig:
-    """Where archives come from, and how much is believed of them.
-
-    url_template: with `{month}` in it. No field counts for the fingerprint: the
-    others cannot change a good archive's bytes, and a month that was taken stays
-    when its server moves (`source.json` keeps the address it came from).
-    """
-
-    url_template: str = field(default=URL_TEMPLATE, metadata={"affects_output": False})
-    fetch: FetchConfig = field(default=FetchConfig(), metadata={"affects_output": False})
-    limits: Limits = field(default=Limits(), metadata={"affects_output": False})
-
-    def __post_init__(self) -> None:
-        if "{month}" not in self.url_template:
-            raise ValueError(f"url_template must contain {{month}}: {self.url_template!r}")
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,64 @@ from one set of choices, so that a dataset and its cache cannot differ.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 Compat = Literal["current", "reference"]
 Split = Literal["moves", "shuffle"]
 SPLITS = ("train", "val", "test")
 TIME_CLASSES = ("ultrabullet", "bullet", "blitz", "rapid", "classical", "correspondence")
 
+URL_TEMPLATE = "https://database.nikonoel.fr/lichess_elite_{month}.zip"
+
 Config = TypeVar("Config")
+
+
+@dataclass(frozen=True)
+class FetchConfig:
+    """Patience and bounds. Seconds and bytes.
+
+    attempts: how many may fail in a row without a new byte. backoff: wait after
+    the first failure, doubled each time, at most a minute.
+    """
+
+    timeout: float = 30.0
+    attempts: int = 5
+    backoff: float = 1.0
+    total_seconds: float = 6 * 3600.0
+    max_bytes: int = 16 << 30
+    user_agent: str = "gristmill-archive/1.0"
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1 or self.timeout <= 0 or self.max_bytes < 1:
+            raise ValueError("attempts, timeout and max_bytes must be positive")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a file may unpack to: bytes, and times its packed size."""
+
+    pgn_bytes: int = 64 << 30
+    ratio: int = 100
+
+
+@dataclass(frozen=True)
+class ArchiveConfig:
+    """Where archives come from, and how much is believed of them.
+
+    url_template: with `{month}` in it. No field counts for the fingerprint: the
+    others cannot change a good archive's bytes, and a month that was taken stays
+    when its server moves (`source.json` keeps the address it came from).
+    """
+
+    CODE_VERSION: ClassVar = "1"
+
+    url_template: str = field(default=URL_TEMPLATE, metadata={"affects_output": False})
+    fetch: FetchConfig = field(default=FetchConfig(), metadata={"affects_output": False})
+    limits: Limits = field(default=Limits(), metadata={"affects_output": False})
+
+    def __post_init__(self) -> None:
+        if "{month}" not in self.url_template:
+            raise ValueError(f"url_template must contain {{month}}: {self.url_template!r}")
 
 
 def _check_splices(min_context: int, min_target: int, seed: int, cap: int) -> None:
@@ -52,6 +102,8 @@ class ValidateConfig:
     share_bytes: PGN bytes of one part of the work.
     """
 
+    CODE_VERSION: ClassVar = "2"
+
     compat: Compat = "current"
     min_plies: int = 8
     elo_floor: int = 0
@@ -79,6 +131,8 @@ class GameConfig:
     allow_draws: keep games without a winner.
     """
 
+    CODE_VERSION: ClassVar = "1"
+
     min_context: int = 8
     min_target: int = 1
     seed: int = 7
@@ -103,6 +157,8 @@ class SpliceConfig:
     k: plies of the target at most. max_samples_per_game: 0 for all.
     """
 
+    CODE_VERSION: ClassVar = "1"
+
     k: int = 4
     min_context: int = 8
     min_target: int = 1
@@ -126,6 +182,8 @@ class SpliceConfig:
 @dataclass(frozen=True)
 class CacheConfig:
     """How a game dataset becomes a runtime splice cache (spec section 3)."""
+
+    CODE_VERSION: ClassVar = "1"
 
     min_context: int = 8
     min_target: int = 1

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gristmill.chess.config import FetchConfig
 from gristmill.chess.partial import DownloadError, append, if_range, load, note
 from gristmill.chess.unpack import snippet
 from gristmill.contract import NothingToBuild
 
-__all__ = ["DownloadError", "FetchConfig", "Fetched", "NotPublished", "fetch"]
+__all__ = ["DownloadError", "Fetched", "NotPublished", "fetch"]
 
 
 class NotPublished(NothingToBuild):
@@ -39,26 +40,6 @@ class _Again(Exception):
     def __init__(self, why: str, wait: float = 0.0) -> None:
         super().__init__(why)
         self.wait = wait
-
-
-@dataclass(frozen=True)
-class FetchConfig:
-    """Patience and bounds. Seconds and bytes.
-
-    attempts: how many may fail in a row without a new byte. backoff: wait after
-    the first failure, doubled each time, at most a minute.
-    """
-
-    timeout: float = 30.0
-    attempts: int = 5
-    backoff: float = 1.0
-    total_seconds: float = 6 * 3600.0
-    max_bytes: int = 16 << 30
-    user_agent: str = "gristmill-archive/1.0"
-
-    def __post_init__(self) -> None:
-        if self.attempts < 1 or self.timeout <= 0 or self.max_bytes < 1:
-            raise ValueError("attempts, timeout and max_bytes must be positive")
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,6 @@ from gristmill.chess.validation import VALID
 from gristmill.contract import FileNote, GristmillError, Summary
 from gristmill.parts import PartStore
 
-# Raised when the bytes that this builder makes change.
-CODE_VERSION = "1"
 STATS = "stats.json"
 
 

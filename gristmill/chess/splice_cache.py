@@ -24,8 +24,6 @@ from gristmill.chess.vocabulary import write_vocabulary
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.parts import PartStore, sha256_file
 
-# Raised when the bytes that this builder makes change.
-CODE_VERSION = "1"
 FOLDER, MANIFEST, PATHS = "runtime_splice_cache", "manifest.json", "paths.json"
 
 

@@ -27,8 +27,6 @@ from gristmill.chess.splits import Dealt, deal_all, refuse_live_games, splits_of
 from gristmill.contract import FileNote, Summary
 from gristmill.parts import PartStore
 
-# Raised when the bytes that this builder makes change.
-CODE_VERSION = "1"
 _BATCH = 256  # what the earlier implementation names in its stats
 
 

@@ -14,10 +14,10 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+from gristmill.chess.config import Limits
 from gristmill.contract import BadInput, GristmillError
 
 _CHUNK = 1 << 20
@@ -44,14 +44,6 @@ _OF_THE_MACHINE = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES),
     *(errno.EPERM, errno.ENOENT, errno.EMFILE, errno.ENFILE, errno.ENOMEM),
 }
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How much a file may unpack to: bytes, and times its packed size."""
-
-    pgn_bytes: int = 64 << 30
-    ratio: int = 100
 
 
 def snippet(head: bytes) -> str:

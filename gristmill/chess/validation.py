@@ -24,8 +24,6 @@ from gristmill.chess.sections import Bytes, Sinks, clear_scratch, grind, scratch
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.parts import PartStore, sha256_file
 
-# Raised when the bytes that this builder makes change.
-CODE_VERSION = "2"
 VALID, INVALID, FLAGGED = "valid_games.jsonl", "invalid_games.csv", "flagged_games.csv"
 SUMMARY, PROFILE = "summary.json", "profile.json"
 _INVALID_HEAD = "game_id,source_file,reason,offending_ply,result"

@@ -6,20 +6,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gristmill.macroxue.merger import MergeConfig, MergeSummary, merge
-    from gristmill.macroxue.packer import PackConfig, PackSummary, pack
+    from gristmill.macroxue.config import MergeConfig, PackConfig, ValueConfig
+    from gristmill.macroxue.merger import MergeSummary, merge
+    from gristmill.macroxue.packer import PackSummary, pack
     from gristmill.macroxue.reader import StepDataset
-    from gristmill.macroxue.values import ValueConfig, ValueSummary, value_sidecar
+    from gristmill.macroxue.values import ValueSummary, value_sidecar
 
 # No module here bears the name of its builder: importing the one would put it
 # in the place of the other.
 _HOMES = {
-    "MergeConfig": "gristmill.macroxue.merger",
+    "MergeConfig": "gristmill.macroxue.config",
     "MergeSummary": "gristmill.macroxue.merger",
-    "PackConfig": "gristmill.macroxue.packer",
+    "PackConfig": "gristmill.macroxue.config",
     "PackSummary": "gristmill.macroxue.packer",
     "StepDataset": "gristmill.macroxue.reader",
-    "ValueConfig": "gristmill.macroxue.values",
+    "ValueConfig": "gristmill.macroxue.config",
     "ValueSummary": "gristmill.macroxue.values",
     "merge": "gristmill.macroxue.merger",
     "pack": "gristmill.macroxue.packer",

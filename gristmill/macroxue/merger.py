@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput, FileNote, Summary
+from gristmill.macroxue.config import MergeConfig
 from gristmill.macroxue.metadata import content_sha256, write_metadata
 from gristmill.macroxue.pool_members import (
     Member,
@@ -27,47 +27,10 @@ from gristmill.macroxue.pool_members import (
     refuse_nesting,
 )
 from gristmill.macroxue.pool_tables import joined_session, write_trace, write_warnings
-from gristmill.macroxue.rows import PADDING, STEP_FORMATS, Layout, Rows, as_bytes, to_layout
+from gristmill.macroxue.rows import PADDING, STEP_FORMATS, Rows, as_bytes, to_layout
 from gristmill.macroxue.shards import ShardWriter
 from gristmill.macroxue.stream import BLOCK_ROWS
-from gristmill.macroxue.valuation_types import EnumForm, write_valuation_types
-
-CODE_VERSION = "1"
-"""Raised when the bytes of a pool change for the same packs and config."""
-
-
-@dataclass(frozen=True)
-class MergeConfig:
-    """How to merge.
-
-    layout, shard_rows, enum_form: form of the output, as in PackConfig; the
-        inputs may have any, each its own.
-    game_laws: as in PackConfig, for pools of packs that were let through.
-    names: what to call the packs in trace.jsonl and `session`, in order; empty
-        for the names of their folders.
-    workers: threads that read and renumber; 0 and 1 do it in the caller's.
-    """
-
-    layout: Layout = "aligned48"
-    shard_rows: int = 0
-    enum_form: EnumForm = "list"
-    game_laws: Literal["refuse", "warn"] = "refuse"
-    names: tuple[str, ...] = ()
-    workers: int = field(default=0, metadata={"affects_output": False})
-
-    def __post_init__(self) -> None:
-        if self.layout not in STEP_FORMATS:
-            raise ValueError(f"layout must be one of {tuple(STEP_FORMATS)}, not {self.layout!r}")
-        if self.game_laws not in ("refuse", "warn"):
-            raise ValueError(f"game_laws must be 'refuse' or 'warn', not {self.game_laws!r}")
-        if self.enum_form not in ("list", "object"):
-            raise ValueError(f"enum_form must be 'list' or 'object', not {self.enum_form!r}")
-        if self.shard_rows < 0 or self.workers < 0:
-            raise ValueError("shard_rows and workers must be 0 or more")
-        if len(set(self.names)) != len(self.names) or not all(self.names):
-            raise ValueError("names must be different from each other and not empty")
-        if any("/" in name for name in self.names):
-            raise ValueError("names must not hold '/', which joins them to session keys")
+from gristmill.macroxue.valuation_types import write_valuation_types
 
 
 @dataclass(frozen=True)

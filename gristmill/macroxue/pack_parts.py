@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from gristmill.contract import BadInput
+from gristmill.macroxue.config import Layout
 from gristmill.macroxue.drops import RunFiles
-from gristmill.macroxue.rows import STEP_FORMATS, Layout, Rows, to_layout
+from gristmill.macroxue.rows import STEP_FORMATS, Rows, to_layout
 from gristmill.macroxue.run_rows import Names, RunFacts, Scanner, notes_of, read_run
 from gristmill.parts import PartStore
 

@@ -11,72 +11,30 @@ import shutil
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput, FileNote, Summary
+from gristmill.macroxue.config import PackConfig
 from gristmill.macroxue.drops import find_runs
 from gristmill.macroxue.metadata import content_sha256, write_metadata
 from gristmill.macroxue.pack_parts import Part, cut_parts, make_part, read_rows
 from gristmill.macroxue.pack_tables import Ledger
-from gristmill.macroxue.rows import STEP_FORMATS, Layout
+from gristmill.macroxue.rows import STEP_FORMATS
 from gristmill.macroxue.shards import ShardWriter
-from gristmill.macroxue.valuation_types import EnumForm, write_valuation_types
+from gristmill.macroxue.valuation_types import write_valuation_types
 from gristmill.parts import PartStore
 from gristmill.pool import ordered_map
-
-CODE_VERSION = "2"
-"""Raised when the bytes of a pack change for the same input and config."""
 
 # Compressed bytes from which it pays to load the compiled scanner (a quarter of
 # a second, what the strict parser needs for 12,000 lines), and to start worker
 # processes (half a second, in which one process packs 1.5 million rows).
 _SCANNER_PAYS = 400_000
 _WORKERS_PAY = 100_000_000
-
-
-@dataclass(frozen=True)
-class PackConfig:
-    """How to pack.
-
-    layout: "aligned48" is the seed's documented dtype as `np.save` writes it,
-        "packed46" the Rust packer's files byte for byte (spec 1, trap 1).
-    shard_rows: 0 for one steps.npy, else exact rows a shard.
-    on_error: "strict" refuses the drop at the first bad line; "quarantine" sets
-        the whole run aside with its reason and packs the others.
-    quarantine_share: most runs that may be set aside, as a share of those found.
-    enum_form: "list" (index -> name) or "object" (the Rust packer's name -> id).
-    game_laws: whether a game that was not played by the rules of 2048 keeps the
-        pack from being published, or is let through ("warn"), also by `verify`.
-        `pack` itself does not judge games.
-    workers: processes; 0 decides by the drop's size and the machine's processors.
-    """
-
-    layout: Layout = "aligned48"
-    shard_rows: int = 0
-    on_error: Literal["strict", "quarantine"] = "strict"
-    quarantine_share: float = 0.05
-    enum_form: EnumForm = "list"
-    game_laws: Literal["refuse", "warn"] = "refuse"
-    workers: int = field(default=0, metadata={"affects_output": False})
-
-    def __post_init__(self) -> None:
-        for name, allowed in (
-            ("layout", ("aligned48", "packed46")),
-            ("on_error", ("strict", "quarantine")),
-            ("enum_form", ("list", "object")),
-            ("game_laws", ("refuse", "warn")),
-        ):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {allowed}, not {getattr(self, name)!r}")
-        if self.shard_rows < 0 or self.workers < 0:
-            raise ValueError("shard_rows and workers must be 0 or more")
-        if not 0 <= self.quarantine_share <= 1:
-            raise ValueError("quarantine_share must lie between 0 and 1")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-Layout = Literal["aligned48", "packed46"]
+from gristmill.macroxue.config import Layout
+
 Rows = npt.NDArray[np.void]
 
 _STEP_FIELDS: list[Any] = [

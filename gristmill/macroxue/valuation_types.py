@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from gristmill.contract import BadInput
-
-EnumForm = Literal["list", "object"]
+from gristmill.macroxue.config import EnumForm
 
 STANDARD_NAMES = ("search", "tuple11", "tuple10")
 """Ids 0, 1, 2 of every pack (spec 5.2)."""

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from gristmill.contract import BadInput, Violation
+from gristmill.macroxue.config import ValueConfig
 from gristmill.macroxue.findings import place
 from gristmill.macroxue.game import move
 from gristmill.macroxue.gather import Gather
 from gristmill.macroxue.shards import open_values, value_files
 from gristmill.macroxue.stream import StepStream
-from gristmill.macroxue.values import SETTINGS, ValueConfig, ranks_for, run_values
+from gristmill.macroxue.values import SETTINGS, ranks_for, run_values
 
 SAMPLE_RUNS = 64
 

@@ -7,53 +7,22 @@ The rules of the game stand in `game.py`, which ranks are meant above 65536 in
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput, FileNote, Summary
+from gristmill.macroxue.config import ValueConfig
 from gristmill.macroxue.game import move
 from gristmill.macroxue.rows import VALUE_FORMAT, VALUE_ROW_DTYPE, Rows
 from gristmill.macroxue.shards import ShardWriter
 from gristmill.macroxue.stream import StepStream, Stretch
 from gristmill.macroxue.true_ranks import TrueRanks, capped_ranks, true_ranks
 
-CODE_VERSION = "1"
-"""Raised when the bytes of a sidecar change for the same pack and config."""
-
 SETTINGS = "values.json"
-
-
-@dataclass(frozen=True)
-class ValueConfig:
-    """How values are computed (spec 7.1).
-
-    gamma: discount a step, 0 or more. reward_scale: above 0, for `reward_scaled`
-        alone. epsilon: the linear part of h, 0 or more.
-    compat: "none" plays with true ranks; "reference" with decoded boards, where
-        every tile above 32768 has rank 16, as the original does: the same numbers
-        bit for bit, merges between a 65536 and a 131072 included.
-    """
-
-    gamma: float = 0.997
-    reward_scale: float = 1.0
-    epsilon: float = 0.001
-    compat: Literal["none", "reference"] = "none"
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.gamma) and self.gamma >= 0):
-            raise ValueError(f"gamma must be 0 or more, not {self.gamma}")
-        if not (math.isfinite(self.reward_scale) and self.reward_scale > 0):
-            raise ValueError(f"reward_scale must be above 0, not {self.reward_scale}")
-        if not (math.isfinite(self.epsilon) and self.epsilon >= 0):
-            raise ValueError(f"epsilon must be 0 or more, not {self.epsilon}")
-        if self.compat not in ("none", "reference"):
-            raise ValueError(f"compat must be 'none' or 'reference', not {self.compat!r}")
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gristmill.synth.harmony import HarmonyConfig, to_harmony
-    from gristmill.synth.kd import KDConfig, build_kd_shard
+    from gristmill.synth.config import HarmonyConfig, KDConfig
+    from gristmill.synth.harmony import to_harmony
+    from gristmill.synth.kd import build_kd_shard
     from gristmill.synth.loss import span_normalized_loss
     from gristmill.synth.reader import SynthKDDataset
 
@@ -25,9 +26,9 @@ __all__ = [
 ]
 
 _PLACES = {
-    "HarmonyConfig": "harmony",
+    "HarmonyConfig": "config",
     "to_harmony": "harmony",
-    "KDConfig": "kd",
+    "KDConfig": "config",
     "build_kd_shard": "kd",
     "span_normalized_loss": "loss",
     "SynthKDDataset": "reader",

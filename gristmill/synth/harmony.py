@@ -7,67 +7,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.synth import raw
 from gristmill.synth.columns import RowsDigest
+from gristmill.synth.config import HarmonyConfig
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CODE_VERSION: Final = "1"
-"""Raised when the rows of a Harmony shard change for the same input and config."""
-
-METADATA_FIELDS: Final = (
-    "synth_id",
-    "language",
-    "exercise",
-    "model",
-    "constraints",
-    "seed_license",
-    "query_seed_url",
-)
-EFFORTS: Final = ("low", "medium", "high")
 _BATCH: Final = 1000
-_DEVELOPER: Final = (
-    "Follow the user's request. When you provide an answer, produce both:\n"
-    "- reasoning in the analysis channel\n"
-    "- the user-facing answer in the final channel"
-)
-
-
-@dataclass(frozen=True)
-class HarmonyConfig:
-    """What surrounds the query, the reasoning and the answer of a raw row.
-
-    developer: text of the developer message, None for no such message.
-    max_rows: raw rows to read for this shard, the skipped ones included; -1: all.
-    rows_per_group: rows in one row group of the output.
-    """
-
-    model_identity: str = "You are a helpful large language model."
-    reasoning_effort: str = "high"
-    conversation_start_date: str = "2026-01-01"
-    knowledge_cutoff: str = "2024-06"
-    developer: str | None = _DEVELOPER
-    metadata_fields: tuple[str, ...] = METADATA_FIELDS
-    num_shards: int = raw.SHARDS
-    max_rows: int = -1
-    rows_per_group: int = 2000
-    dataset: str = field(default=raw.DATASET, metadata={"affects_output": False})
-
-    def __post_init__(self) -> None:
-        if self.reasoning_effort not in EFFORTS:
-            raise ValueError(f"reasoning_effort {self.reasoning_effort!r}: one of {EFFORTS}")
-        if self.num_shards < 1 or self.rows_per_group < 1:
-            raise ValueError("num_shards and rows_per_group must be positive")
-        if unknown := set(self.metadata_fields) - set(raw.COLUMNS):
-            raise ValueError(f"metadata_fields: SYNTH has no column {sorted(unknown)}")
-        if "synth_id" not in self.metadata_fields:
-            raise ValueError("metadata_fields: synth_id must be among them, the split needs it")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from typing import Any, Final
 from gristmill.contract import FileNote, GristmillError, Summary
 from gristmill.provenance import config_fields
 from gristmill.synth.adoption import MANIFEST, METADATA, SCHEMA_VERSION
-from gristmill.synth.harmony import HarmonyConfig, developer_message, system_message
+from gristmill.synth.config import HarmonyConfig
+from gristmill.synth.harmony import developer_message, system_message
 
 GLOB: Final = "synth_harmony_shard_*.parquet"
 

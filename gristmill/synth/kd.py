@@ -12,7 +12,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,48 +22,16 @@ from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.parts import PartStore
 from gristmill.pool import ordered_map
 from gristmill.synth import blocks, control, grinding, trace
+from gristmill.synth.config import KDConfig
 from gristmill.synth.documents import Documents
 from gristmill.synth.indexed import IndexedWriter
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CODE_VERSION: Final = "1"
-"""Raised when the output of `build_kd_shard` changes for the same input and config."""
-
 SUFFIXES: Final = {"tokens": "<i4", "lossmask": "u1", "span": "u1"}
 _PART_ROWS: Final = 4096
 _NAMES_SHOWN: Final = 40
-
-
-@dataclass(frozen=True)
-class KDConfig:
-    """How a Harmony shard becomes Megatron datasets.
-
-    vocabulary: the o200k_base.tiktoken file; its sha256 is pinned, its place is free.
-    valid_fraction: share of synth_ids held out, 0 to 1.
-    max_rows, max_tokens: caps on this shard, over both splits, tested before each
-        row; -1 for none. A capped build runs in one process.
-    bad_rows: rows that may be set aside into `quarantine/`; 0: the first one fails.
-    workers: processes; 0 or 1 for this one alone.
-    """
-
-    vocabulary: Path = field(metadata={"affects_output": False})
-    valid_fraction: float = 0.001
-    max_rows: int = -1
-    max_tokens: int = -1
-    bad_rows: int = 0
-    workers: int = field(default=1, metadata={"affects_output": False})
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.valid_fraction <= 1:
-            raise ValueError(f"valid_fraction {self.valid_fraction}: must be from 0 to 1")
-        if self.bad_rows < 0 or self.workers < 0:
-            raise ValueError("bad_rows and workers must not be negative")
-
-    @property
-    def capped(self) -> bool:
-        return self.max_rows >= 0 or self.max_tokens >= 0
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from assets import macroxue
-from assets.macroxue import pack, pool, pool_members_current, pool_refusal, values
+from assets.macroxue import pack, pool, pool_members_current, values
+from assets.macroxue_members import pool_refusal
 from gristmill import provenance
 from gristmill.macroxue.rows import to_packed
 from gristmill.samples.macroxue import write_drop

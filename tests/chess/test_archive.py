@@ -30,8 +30,9 @@ from gristmill.chess import (
     parse_month_list,
     take_drop,
 )
+from gristmill.chess.config import Limits
 from gristmill.chess.laws import archive_laws
-from gristmill.chess.unpack import Limits, unpack_zip
+from gristmill.chess.unpack import unpack_zip
 from gristmill.contract import BadInput
 from gristmill.parts import PartStore
 from gristmill.samples.chess import write_month

@@ -13,7 +13,8 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.macroxue import merger, metadata, rows, shards
-from gristmill.macroxue.merger import MergeConfig, merge
+from gristmill.macroxue.config import MergeConfig
+from gristmill.macroxue.merger import merge
 from gristmill.macroxue.pool_laws import pool_laws
 from gristmill.macroxue.pool_tables import member_session, origin_table, pool_members
 from gristmill.macroxue.stream import StepStream

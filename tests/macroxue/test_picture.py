@@ -11,9 +11,10 @@ import pytest
 from rich.console import Console
 
 from gristmill.contract import BadInput, GristmillError
+from gristmill.macroxue.config import PackConfig
 from gristmill.macroxue.lookup import Pack
 from gristmill.macroxue.metadata import Run, write_metadata
-from gristmill.macroxue.packer import PackConfig, pack
+from gristmill.macroxue.packer import pack
 from gristmill.macroxue.picture import bar_lengths, board_svg, step_svg, step_text
 from gristmill.macroxue.preview import SCALE, pack_preview, score_bins
 from gristmill.macroxue.rows import STEP_ROW_DTYPE

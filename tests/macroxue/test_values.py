@@ -11,10 +11,11 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.macroxue import game, shards, stream, values
+from gristmill.macroxue.config import ValueConfig
 from gristmill.macroxue.discount import discounted
 from gristmill.macroxue.rows import STEP_FORMATS, VALUE_FORMAT, VALUE_ROW_DTYPE
 from gristmill.macroxue.value_laws import value_laws
-from gristmill.macroxue.values import ValueConfig, value_sidecar
+from gristmill.macroxue.values import value_sidecar
 from tests.macroxue.games import Game, all_rows, play, step_rows, write_pack
 from tests.macroxue.test_game import play_plainly
 

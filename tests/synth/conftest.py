@@ -11,7 +11,8 @@ import pytest
 
 from gristmill import tokenizers
 from gristmill.samples.synth import write_drop
-from gristmill.synth.harmony import HarmonyConfig, to_harmony
+from gristmill.synth.config import HarmonyConfig
+from gristmill.synth.harmony import to_harmony
 
 _CHECKOUT = Path(__file__).resolve().parent.parent.parent
 _REAL = Path(os.environ.get("GRISTMILL_REAL_DATA", _CHECKOUT.parent / "shared" / "data"))

@@ -18,7 +18,8 @@ import pytest
 from gristmill.contract import BadInput
 from gristmill.parts import PartStore
 from gristmill.synth import grinding, indexed, kd, laws, split, trace
-from gristmill.synth.kd import KDConfig, build_kd_shard, shard_number
+from gristmill.synth.config import KDConfig
+from gristmill.synth.kd import build_kd_shard, shard_number
 from tests.synth.conversations import as_json, hashes, message, plain
 
 Write = Callable[..., Path]

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.synth import indexed, laws, trace, value_laws
-from gristmill.synth.kd import KDConfig, build_kd_shard
+from gristmill.synth.config import KDConfig
+from gristmill.synth.kd import build_kd_shard
 
 
 @pytest.fixture(scope="module")

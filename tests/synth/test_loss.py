@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from gristmill.synth import alignment, indexed, span_normalized_loss
-from gristmill.synth.kd import KDConfig, build_kd_shard
+from gristmill.synth.config import KDConfig
+from gristmill.synth.kd import build_kd_shard
 
 torch = pytest.importorskip("torch")
 

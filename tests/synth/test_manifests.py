@@ -13,9 +13,10 @@ from gristmill.contract import GristmillError, Summary, counts_of
 from gristmill.provenance import config_fields
 from gristmill.synth import adoption, kd_manifest
 from gristmill.synth.adoption import adopt_manifest, adopt_shard
-from gristmill.synth.harmony import HarmonyConfig, to_harmony
+from gristmill.synth.config import HarmonyConfig, KDConfig
+from gristmill.synth.harmony import to_harmony
 from gristmill.synth.harmony_manifest import write_harmony_manifest
-from gristmill.synth.kd import KDConfig, build_kd_shard
+from gristmill.synth.kd import build_kd_shard
 from gristmill.synth.kd_manifest import write_kd_manifest
 from gristmill.tokenizers import O200K
 from tests.synth.conversations import hashes

@@ -11,7 +11,8 @@ import pytest
 
 from gristmill.contract import counts_of
 from gristmill.synth import bpe, chips, indexed, picture
-from gristmill.synth.kd import KDConfig, build_kd_shard
+from gristmill.synth.config import KDConfig
+from gristmill.synth.kd import build_kd_shard
 from tests.synth.conversations import as_json, plain
 
 SVG = "{http://www.w3.org/2000/svg}"

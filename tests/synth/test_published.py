@@ -11,10 +11,11 @@ from gristmill.contract import Summary, Violation
 from gristmill.parts import sha256_file
 from gristmill.provenance import Input, Record, Tokenizer, read_record
 from gristmill.samples.synth import write_drop
-from gristmill.synth import alignment, harmony, kd, laws, raw
-from gristmill.synth.harmony import HarmonyConfig, shard_name, to_harmony
+from gristmill.synth import alignment, laws, raw
+from gristmill.synth.config import HarmonyConfig, KDConfig
+from gristmill.synth.harmony import shard_name, to_harmony
 from gristmill.synth.harmony_manifest import write_harmony_manifest
-from gristmill.synth.kd import KDConfig, build_kd_shard
+from gristmill.synth.kd import build_kd_shard
 from gristmill.synth.kd_manifest import write_kd_manifest
 from gristmill.tokenizers import O200K
 from gristmill.verification import verify
@@ -38,7 +39,7 @@ def published(
         artifact=artifact,
         asset=asset,
         partition=partition,
-        code_version=kd.CODE_VERSION if artifact == KD else harmony.CODE_VERSION,
+        code_version=(KDConfig if artifact == KD else HarmonyConfig).CODE_VERSION,
         config=config,
         inputs=inputs,
         make=make,

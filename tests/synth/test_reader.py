@@ -15,7 +15,8 @@ import pytest
 from gristmill.artifact import Build, publish
 from gristmill.provenance import Input
 from gristmill.synth import alignment, indexed, span_normalized_loss
-from gristmill.synth.kd import CODE_VERSION, KDConfig, build_kd_shard
+from gristmill.synth.config import KDConfig
+from gristmill.synth.kd import build_kd_shard
 
 torch = pytest.importorskip("torch")
 gpt = pytest.importorskip("megatron.core.datasets.gpt_dataset")
@@ -275,7 +276,7 @@ def test_a_published_shard_is_held_to_its_record(
             artifact="megatron/synth_kd_v1",
             asset="synth/kd_shards",
             partition="00",
-            code_version=CODE_VERSION,
+            code_version=KDConfig.CODE_VERSION,
             config=settings,
             inputs=[Input(path="x", sha256="0" * 64, bytes=1)],
             make=lambda attempt: build_kd_shard(harmony, attempt.out, settings, attempt.parts),

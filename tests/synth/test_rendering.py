@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gristmill.synth import bpe, control, documents, plain, rendering
-from gristmill.synth.harmony import HarmonyConfig, developer_message, system_message
+from gristmill.synth.config import HarmonyConfig
+from gristmill.synth.harmony import developer_message, system_message
 from gristmill.synth.plain import BadRow, Renderer
 from tests.synth.conversations import as_json, message
 from tests.synth.conversations import plain as plain_messages
