@@ -33,6 +33,8 @@ install: $(INSTALLED)
 $(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[chess,dev,train]"
+	# Containers often forbid Python to keep what it compiled: every run would compile all anew.
+	$(BIN)/python -m compileall -q gristmill assets resources sensors definitions.py operate.py
 	touch $@
 
 clean:

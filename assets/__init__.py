@@ -11,7 +11,6 @@ warnings.filterwarnings("ignore", category=dg.BetaWarning)
 # assets of one job have policies of their own.
 warnings.filterwarnings("ignore", message="Asset job .* varying BackfillPolicies")
 
-# Every run starts a process of its own. The half million objects that Dagster's import
-# leaves live as long as that process, and each collection that walks them costs as
-# much as all our imports.
+# Every run starts a process of its own. What Dagster's import leaves lives as long as
+# that process, and a collection that walks it costs as much as all our imports.
 gc.freeze()

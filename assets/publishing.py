@@ -53,6 +53,7 @@ def publish_asset(
     count as materialized, and does not fail the run. Asset functions that yield
     from here have `output_required=False`.
     """
+    worker.settle()
     worker.sign(context)
 
     def documents(published: Published) -> Mapping[str, str]:
@@ -110,7 +111,7 @@ def _publish_batch(
     events: list[dg.AssetMaterialization] = []
     failed: dict[str, str] = {}
     passed_over = False
-    tags_of = versions.tagger(context)
+    tags_of = versions.tagger(context, keys)
     for key in keys:
         try:
             published = publish(build_of(key), anew=context.run.tags.get(REBUILD) == "true")

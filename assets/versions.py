@@ -7,10 +7,14 @@ from; without the tags of its inputs a partition would show as stale.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import dagster as dg
+
+_MATERIALIZED = dg.DagsterEventType.ASSET_MATERIALIZATION
+# Partitions asked for at once: what a statement of SQLite takes is bounded.
+_AT_ONCE = 1000
 
 DATA_VERSION = "dagster/data_version"
 _USER_PROVIDED = "dagster/data_version_is_user_provided"
@@ -21,14 +25,16 @@ _INPUT_POINTER = "dagster/input_event_pointer"
 _NO_VERSION, _NO_POINTER = "INITIAL", "NULL"
 
 
-def tagger(context: dg.AssetExecutionContext) -> Callable[[str, str], dict[str, str]]:
-    """A function from (partition key, data version) to the tags of its event.
+def tagger(
+    context: dg.AssetExecutionContext, keys: Sequence[str]
+) -> Callable[[str, str], dict[str, str]]:
+    """A function from (partition key, one of `keys`; data version) to the tags of its event.
 
     Upstream assets with the same partitions are matched key by key, upstream
     assets without partitions by their latest event.
     """
     spec = context.assets_def.get_asset_spec(context.asset_key)
-    inputs = {dep.asset_key: _latest(context.instance, dep.asset_key) for dep in spec.deps}
+    inputs = {dep.asset_key: _latest(context.instance, dep.asset_key, keys) for dep in spec.deps}
 
     def tags(key: str, data_version: str) -> dict[str, str]:
         found = {
@@ -46,22 +52,27 @@ def tagger(context: dg.AssetExecutionContext) -> Callable[[str, str], dict[str, 
     return tags
 
 
-def _latest(instance: dg.DagsterInstance, asset: dg.AssetKey) -> Callable[[str], tuple[str, str]]:
+def _latest(
+    instance: dg.DagsterInstance, asset: dg.AssetKey, keys: Sequence[str]
+) -> Callable[[str], tuple[str, str]]:
     """Data version and storage id of the latest event of `asset`, by partition key."""
-
-    def fetch(partition: str | None) -> tuple[str, str] | None:
-        wanted = dg.AssetRecordsFilter(
-            asset_key=asset, asset_partitions=None if partition is None else [partition]
+    found: dict[str, tuple[str, str]] = {}
+    for start in range(0, len(keys), _AT_ONCE):
+        some = keys[start : start + _AT_ONCE]
+        events = instance.get_latest_storage_id_by_partition(asset, _MATERIALIZED, set(some))
+        versions = instance.event_log_storage.get_latest_tags_by_partition(
+            asset, _MATERIALIZED, [DATA_VERSION], some
         )
-        records = instance.fetch_materializations(wanted, limit=1).records
+        for key, event in events.items():
+            found[key] = versions.get(key, {}).get(DATA_VERSION, _NO_VERSION), str(event)
+
+    @cache
+    def whole() -> tuple[str, str]:
+        records = instance.fetch_materializations(asset, limit=1).records
         if not records:
-            return None
+            return _NO_VERSION, _NO_POINTER
         event = records[0].asset_materialization
         version = (event.tags or {}).get(DATA_VERSION) if event else None
         return version or _NO_VERSION, str(records[0].storage_id)
 
-    @cache
-    def whole() -> tuple[str, str]:
-        return fetch(None) or (_NO_VERSION, _NO_POINTER)
-
-    return lambda key: fetch(key) or whole()
+    return lambda key: found.get(key) or whole()

@@ -16,6 +16,9 @@ from gristmill.contract import GristmillError, Summary, counts_of
 from gristmill.parts import sha256_file
 from gristmill.provenance import InputsFile, Record
 
+# Bytes from which it pays to start threads, half a millisecond, for hashing.
+_THREADS_PAY = 1 << 20
+
 
 def write_record(build: Build, out: Path, summary: Summary, seconds: float) -> Record:
     """Hash the files in `out`, and write the record, and `inputs.jsonl` if it takes one.
@@ -57,6 +60,8 @@ def write_record(build: Build, out: Path, summary: Summary, seconds: float) -> R
 
 def _hashes(out: Path) -> Mapping[str, str]:
     paths = list(durable.files_below(out))
+    if sum((out / path).stat().st_size for path in paths) < _THREADS_PAY:
+        return {path: sha256_file(out / path) for path in paths}
     with ThreadPoolExecutor() as threads:
         hashes = threads.map(lambda path: sha256_file(out / path), paths)
         return dict(zip(paths, hashes, strict=True))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from xml.sax.saxutils import escape
+from html import escape
 
 PAPER, INK, RULE, BAR = "#faf8ef", "#776e65", "#bbada0", "#f2b179"
 _FONT = "font-family=\"'Clear Sans','Helvetica Neue',Arial,'DejaVu Sans',sans-serif\""

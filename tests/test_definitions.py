@@ -11,7 +11,10 @@ import pytest
 
 from definitions import build_defs
 
-HEAVY = ["numpy", "torch", "megatron", "polars", "numba", "pyarrow", "pandas", "openai_harmony", "tiktoken"]
+HEAVY = [
+    *("numpy", "torch", "megatron", "polars", "numba", "pyarrow", "pandas", "openai_harmony"),
+    "tiktoken",
+]
 
 
 @pytest.fixture(scope="module")
