@@ -25,7 +25,7 @@ from rich.table import Table
 import definitions
 from assets import worker
 from assets.publishing import REBUILD
-from assets.versions import DATA_VERSION
+from assets.versions import latest
 from gristmill import keys, provenance, sweeping
 from gristmill.contract import GristmillError
 from gristmill.synth import raw
@@ -185,12 +185,11 @@ def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> Iterator
     found = at_hand(lake.inbox(inbox.family), inbox.refuse, inbox.shape)
     if new := inbox.new_keys(instance, found.arrivals):
         instance.add_dynamic_partitions(str(inbox.dynamic), new)
+    ones = {arrival.key: next(iter(inbox.fed_by(arrival.key))) for arrival in found.arrivals}
+    known = latest(instance, inbox.raw_drop, sorted(set(ones.values())))
     for arrival in found.arrivals:
-        one = next(iter(inbox.fed_by(arrival.key)))
-        wanted = dg.AssetRecordsFilter(inbox.raw_drop, asset_partitions=[one])
-        last = instance.fetch_materializations(wanted, limit=1).records
-        event = last[0].asset_materialization if last else None
-        if event is None or (event.tags or {}).get(DATA_VERSION) != arrival.signature:
+        version, _ = known.get(ones[arrival.key], (None, 0))
+        if version != arrival.signature:
             for told in arrival_events(inbox, arrival):
                 instance.report_runless_asset_event(told)
     for refusal in found.refusals:

@@ -34,7 +34,7 @@ def tagger(
     assets without partitions by their latest event.
     """
     spec = context.assets_def.get_asset_spec(context.asset_key)
-    inputs = {dep.asset_key: _latest(context.instance, dep.asset_key, keys) for dep in spec.deps}
+    inputs = {dep.asset_key: _input(context.instance, dep.asset_key, keys) for dep in spec.deps}
 
     def tags(key: str, data_version: str) -> dict[str, str]:
         found = {
@@ -42,9 +42,9 @@ def tagger(
             _USER_PROVIDED: "true",
             _CODE_VERSION: spec.code_version or context.run.run_id,
         }
-        for asset, latest in inputs.items():
+        for asset, version_of in inputs.items():
             name = asset.to_user_string()
-            version, pointer = latest(key)
+            version, pointer = version_of(key)
             found[f"{_INPUT_VERSION}/{name}"] = version
             found[f"{_INPUT_POINTER}/{name}"] = pointer
         return found
@@ -52,11 +52,11 @@ def tagger(
     return tags
 
 
-def _latest(
+def latest(
     instance: dg.DagsterInstance, asset: dg.AssetKey, keys: Sequence[str]
-) -> Callable[[str], tuple[str, str]]:
-    """Data version and storage id of the latest event of `asset`, by partition key."""
-    found: dict[str, tuple[str, str]] = {}
+) -> dict[str, tuple[str, int]]:
+    """Data version and storage id of the latest materialization, of those `keys` that have one."""
+    found = {}
     for start in range(0, len(keys), _AT_ONCE):
         some = keys[start : start + _AT_ONCE]
         events = instance.get_latest_storage_id_by_partition(asset, _MATERIALIZED, set(some))
@@ -64,7 +64,15 @@ def _latest(
             asset, _MATERIALIZED, [DATA_VERSION], some
         )
         for key, event in events.items():
-            found[key] = versions.get(key, {}).get(DATA_VERSION, _NO_VERSION), str(event)
+            found[key] = versions.get(key, {}).get(DATA_VERSION, _NO_VERSION), event
+    return found
+
+
+def _input(
+    instance: dg.DagsterInstance, asset: dg.AssetKey, keys: Sequence[str]
+) -> Callable[[str], tuple[str, str]]:
+    """Version and pointer of `asset` as an input, by partition key."""
+    found = latest(instance, asset, keys)
 
     @cache
     def whole() -> tuple[str, str]:
@@ -75,4 +83,10 @@ def _latest(
         version = (event.tags or {}).get(DATA_VERSION) if event else None
         return version or _NO_VERSION, str(records[0].storage_id)
 
-    return lambda key: found.get(key) or whole()
+    def of(key: str) -> tuple[str, str]:
+        if key not in found:
+            return whole()
+        version, event = found[key]
+        return version, str(event)
+
+    return of

@@ -7,7 +7,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets.versions import DATA_VERSION
+from assets.versions import DATA_VERSION, latest
 from resources import Lake
 from sensors.settling import FOLDER, Arrival, Look, Shape, State, look, named_few
 
@@ -94,20 +94,45 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
         )
         for key, reason in _newly_refused(inbox, found):
             context.log.warning(f"{key}: refused: {reason}")
-        new = inbox.new_keys(context.instance, found.arrivals)
+        arrivals, built = _told_apart(inbox, context.instance, found.arrivals)
+        new = inbox.new_keys(context.instance, arrivals)
         return dg.SensorResult(
             run_requests=[
                 dg.RunRequest(run_key=_run_key(arrival, key), partition_key=key)
-                for arrival in found.arrivals
+                for arrival in arrivals
                 for key in inbox.fed_by(arrival.key)
             ],
             dynamic_partitions_requests=_additions(inbox, new),
-            asset_events=_events(inbox, found),
+            asset_events=_events(inbox, arrivals, found),
             cursor=state.write(),
-            skip_reason=None if found.arrivals else _nothing(found),
+            skip_reason=None if arrivals else _nothing(found, built),
         )
 
     return watch
+
+
+def _told_apart(
+    inbox: Inbox, instance: dg.DagsterInstance, arrivals: Sequence[Arrival]
+) -> tuple[list[Arrival], list[str]]:
+    """Arrivals to build, and the keys of those that the command line has built already."""
+    keys = sorted({key for arrival in arrivals for key in inbox.fed_by(arrival.key)})
+    landed = latest(instance, inbox.raw_drop, keys)
+    made = [latest(instance, asset.key, keys) for asset in inbox.targets]
+
+    def is_built(arrival: Arrival, key: str) -> bool:
+        version, event = landed.get(key, ("", 0))
+        return version == arrival.signature and all(
+            key in events and events[key][1] > event for events in made
+        )
+
+    to_build: list[Arrival] = []
+    built: list[str] = []
+    for arrival in arrivals:
+        if all(is_built(arrival, key) for key in inbox.fed_by(arrival.key)):
+            built.append(arrival.key)
+        else:
+            to_build.append(arrival)
+    return to_build, built
 
 
 def _additions(inbox: Inbox, keys: list[str]) -> list[dg.AddDynamicPartitionsRequest]:
@@ -140,8 +165,8 @@ def arrival_events(
     ]
 
 
-def _events(inbox: Inbox, found: Look) -> list[Event]:
-    landed = [event for arrival in found.arrivals for event in arrival_events(inbox, arrival)]
+def _events(inbox: Inbox, arrivals: Iterable[Arrival], found: Look) -> list[Event]:
+    landed = [event for arrival in arrivals for event in arrival_events(inbox, arrival)]
     refused = [
         dg.AssetObservation(
             asset_key=inbox.raw_drop,
@@ -162,8 +187,10 @@ def _newly_refused(inbox: Inbox, found: Look) -> list[tuple[str, str]]:
     return new
 
 
-def _nothing(found: Look) -> dg.SkipReason:
+def _nothing(found: Look, built: Sequence[str]) -> dg.SkipReason:
     said = []
+    if built:
+        said.append(f"built already: {named_few(built)}")
     if found.refusals:
         refused = [f"{refusal.key} is refused: {refusal.reason}" for refusal in found.refusals]
         said.append(named_few(refused, "; "))

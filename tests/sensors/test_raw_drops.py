@@ -9,6 +9,7 @@ import pytest
 
 from resources import Lake
 from sensors.raw_drops import Inbox, raw_drop_sensor
+from sensors.settling import at_hand
 
 partitions = dg.DynamicPartitionsDefinition(name="mill_drops")
 raw_drop = dg.AssetSpec(["mill", "raw_drop"], partitions_def=partitions)
@@ -86,6 +87,37 @@ def test_a_replaced_drop_runs_again_in_the_same_partition(tick, tmp_path):
     result = tick()
     assert [request.partition_key for request in result.run_requests] == ["d1"]
     assert result.dynamic_partitions_requests == []
+
+
+def materialize(instance: dg.DagsterInstance, asset: dg.AssetKey, version: str) -> None:
+    event = dg.AssetMaterialization(
+        asset_key=asset, partition="d1", tags={"dagster/data_version": version}
+    )
+    instance.report_runless_asset_event(event)
+
+
+def test_a_drop_that_was_built_without_the_sensor_starts_no_run(tick, tmp_path, instance):
+    land(tmp_path, "d1")
+    found = at_hand(tmp_path / "drops/mill", refuse)
+    materialize(instance, raw_drop.key, found.arrivals[0].signature)
+    materialize(instance, flour.key, "f")
+    tick()
+    result = tick()
+    assert result.run_requests == []
+    assert result.asset_events == []
+    assert result.skip_reason.skip_message == "built already: d1"
+    land(tmp_path, "d1", text="wheat")
+    tick()
+    assert [request.partition_key for request in tick().run_requests] == ["d1"]
+
+
+def test_a_drop_that_is_known_but_not_built_since_starts_its_run(tick, tmp_path, instance):
+    land(tmp_path, "d1")
+    found = at_hand(tmp_path / "drops/mill", refuse)
+    materialize(instance, flour.key, "f")
+    materialize(instance, raw_drop.key, found.arrivals[0].signature)
+    tick()
+    assert [request.partition_key for request in tick().run_requests] == ["d1"]
 
 
 def test_a_refused_drop_is_told_once_as_an_observation_and_on_each_tick_as_the_reason(
