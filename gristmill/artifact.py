@@ -104,8 +104,10 @@ def _build(build: Build, slot: Slot) -> Published:
     started = time.monotonic()
     environment.reset_peak_memory()
     try:
-        parts.folder.mkdir(parents=True, exist_ok=True)
-        _sweep(slot, parts)
+        if slot.work.exists():
+            _sweep(slot, parts)
+        else:
+            slot.work.mkdir(parents=True)
         space.check(build, slot.work)
         summary = build.make(attempt)
         _check_inputs_unchanged(build)
@@ -150,19 +152,22 @@ def _sweep(slot: Slot, parts: PartStore) -> None:
     for entry in slot.work.iterdir():
         if entry != parts.folder.parent:
             durable.remove_tree(entry)
+    if not parts.folder.parent.exists():
+        return
     for entry in parts.folder.parent.iterdir():
         if entry != parts.folder:
             durable.remove_tree(entry)
-    parts.sweep()
+    if parts.folder.exists():
+        parts.sweep()
 
 
 def _clear(slot: Slot, parts: PartStore, keep_parts: bool) -> None:
     """Remove what a failed attempt leaves; all of it where there is no part to keep."""
     if keep_parts and parts.folder.exists():
         _sweep(slot, parts)
-        keep_parts = any(parts.folder.iterdir())
-    if not keep_parts:
-        durable.remove_tree(slot.work)
+        if any(parts.folder.iterdir()):
+            return
+    durable.remove_tree(slot.work)
 
 
 def _worth_keeping(error: BaseException) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from gristmill import provenance
@@ -42,13 +43,23 @@ class Attempt:
 
     out: the staging folder, which does not exist yet.
     published: where the artifact will lie, for files that must name their place.
-    parts: finished parts of this fingerprint, of this attempt or a killed one.
+    store: where parts lie or would lie; a builder takes `parts`.
     """
 
     out: Path
     published: Path
-    parts: PartStore
+    store: PartStore
     fingerprint: str
+
+    @property
+    def parts(self) -> PartStore:
+        """Finished parts of this fingerprint, of this attempt or a killed one.
+
+        The folder is made when it is asked for: small builds, which have no
+        parts, would spend a tenth of their time on it.
+        """
+        self.store.folder.mkdir(parents=True, exist_ok=True)
+        return self.store
 
 
 @dataclass(frozen=True)
@@ -100,7 +111,7 @@ class Build:
     def record_path(self) -> Path:
         return provenance.record_path(self.folder, self.partition, self.shared)
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         return provenance.fingerprint(self.code_version, self.config, self.inputs, self.tokenizer)
 
