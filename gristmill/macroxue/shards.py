@@ -41,6 +41,9 @@ def npy_files(folder: Path, stem: str) -> list[Path]:
             f"holds both {stem}.npy and {numbered[0].name}: readers disagree on which counts;"
             " remove the one that is stale",
         )
+    for path in [single, *numbered]:
+        if path.exists() and not path.is_file():
+            raise BadInput(path, "is no file")
     if single.exists():
         return [single]
     if not numbered:
