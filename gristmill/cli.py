@@ -216,7 +216,7 @@ def trace(path: Path, sample: str, shard: str, split: str | None) -> None:
 
         click.echo("\n".join(origin_lines(path, sample, split)))
         return
-    if not sample.isdigit():
+    if not (sample.isascii() and sample.isdigit() and len(sample) < 20):
         raise click.UsageError(f"{sample!r} is no number")
     n = int(sample)
     if terminal.is_kd(path):

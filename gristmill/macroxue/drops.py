@@ -85,7 +85,7 @@ def _stem(name: bytes) -> bytes:
 
 
 def _find(root: Path) -> Drop:
-    name = root.resolve().name
+    name = _shown((os.fsencode(root.resolve().name),))
     notes: list[dict[str, str]] = []
     runs = []
     games: set[tuple[bytes, ...]] = set()
@@ -118,7 +118,7 @@ def find_runs(drops: Path | Sequence[Path]) -> Drop:
     UTF-8 are left out and noted. Raises BadInput where a game has both
     spellings or one root holds another; OSError where a folder cannot be read.
     """
-    roots = [drops] if isinstance(drops, Path) else list(drops)
+    roots = [Path(drops)] if isinstance(drops, str | Path) else list(map(Path, drops))
     places = [root.resolve() for root in roots]
     for i, place in enumerate(places):
         if not place.is_dir():

@@ -8,12 +8,21 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from gristmill.cli import main
 from gristmill.contract import BadInput
-from gristmill.macroxue import MergeConfig, PackConfig, StepDataset, merge, pack
+from gristmill.macroxue import (
+    MergeConfig,
+    PackConfig,
+    StepDataset,
+    ValueConfig,
+    merge,
+    pack,
+    value_sidecar,
+)
 from gristmill.macroxue.game_laws import game_laws
 from gristmill.macroxue.laws import pack_laws
 from gristmill.macroxue.lines import read_lines, run_of
@@ -97,6 +106,28 @@ def test_a_session_value_that_is_no_text(pools: Path, value: str) -> None:
     with pytest.raises(BadInput, match=r"a/metadata\.db: session key 'ts'"):
         merge([pools / "a", pools / "b"], pools / "out", MergeConfig())
     assert not (pools / "out").exists()
+
+
+@pytest.mark.parametrize("sample", ["\u00b2", "1" * 5000, "x"])
+def test_a_run_to_trace_is_a_number(pools: Path, sample: str) -> None:
+    shown = CliRunner().invoke(main, ["trace", str(pools / "a"), sample])
+    assert shown.exit_code == 2
+    assert "is no number" in shown.output
+
+
+def test_rows_are_asked_for_by_number_and_folders_by_any_path(pools: Path) -> None:
+    merge([str(pools / "a"), str(pools / "b")], str(pools / "out"), MergeConfig())  # type: ignore
+    value_sidecar(str(pools / "out"), str(pools / "v"), ValueConfig())  # type: ignore[arg-type]
+    data = StepDataset(pools / "out", pools / "v")
+    everything = data.rows_of([0, 1])
+    for wrong in (np.array([True, False]), np.array([0.5])):
+        for ask in (data.rows, data.values, everything.rows):
+            with pytest.raises(TypeError, match="row numbers are integers"):
+                ask(wrong)  # type: ignore[arg-type]
+    assert len(data.rows(np.array([]))) == 0  # type: ignore[arg-type]
+    assert len(data.rows([1, 0])) == 2  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="by must be"):
+        data.split(0.5, by="game")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", ["{", "7", "[{}]", '[{"name": 1}]'])

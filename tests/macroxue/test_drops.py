@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.macroxue import drops
+from gristmill.macroxue import PackConfig, drops, pack
+from gristmill.macroxue.lines import read_lines
 from tests.macroxue.lines import step, write_run
 
 ORDER = ["B/x", "a/X", "a/x-1", "a/x", "a/x1", "a/x10", "a/y", "a-b/x", "a.d/x", "z/x", "é/x"]
@@ -72,6 +73,17 @@ def test_several_roots_keep_their_order_and_must_not_nest(tmp_path: Path) -> Non
             drops.find_runs(roots)
     with pytest.raises(BadInput, match="no such folder"):
         drops.find_runs(tmp_path / "absent")
+
+
+def test_the_name_of_a_root_may_be_any_bytes(tmp_path: Path) -> None:
+    root = Path(os.fsdecode(os.fsencode(tmp_path) + b"/d\xff"))
+    write_run(root, "g", [step()])
+    write_run(root, "alone", [step()])
+    (root / "alone.jsonl.gz").unlink()
+    for given, out in ((root, tmp_path / "p"), (str(root), str(tmp_path / "q"))):
+        assert pack(given, out, PackConfig()).rows == 1  # type: ignore[arg-type]
+        (line,) = read_lines(Path(out) / "trace.jsonl")
+        assert line["drop"] == "d\\xff"
 
 
 def unzipped(path: Path, most: int = 1 << 18) -> tuple[bytes, drops.RawDigest]:
