@@ -11,6 +11,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+_TRIES = 10
+
 Generation = tuple[int, int, int, int] | None
 """Which folder stands at a path, and when its entries last changed; None where none does."""
 
@@ -35,9 +37,11 @@ def generations(folders: Iterable[Path]) -> dict[Path, Generation]:
 def listing(folder: Path) -> tuple[list[str], list[str]]:
     """(names of folders, of all else) in `folder`, of one moment, both sorted.
 
-    Links count as what is no folder. Empty where the folder cannot be read.
+    Links count as what is no folder. Empty where the folder cannot be read. A
+    folder that files pour into all the time is taken as last seen.
     """
-    while True:
+    found: list[tuple[str, bool]] = []
+    for _ in range(_TRIES):
         before = generation(folder)
         try:
             with os.scandir(folder) as entries:
