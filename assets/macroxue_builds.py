@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from assets import configs
 from assets.macroxue_members import PACK, POOL, RAW_DROP, VALUES, member, refuse_merged_away
 from gristmill import laws
-from gristmill.artifact import Attempt, Build
+from gristmill.artifact import Attempt, Build, InputChanged
 from gristmill.contract import GristmillError, Summary
 from gristmill.macroxue import merger, packer
 from gristmill.macroxue import values as value_builder
@@ -32,7 +32,16 @@ def pack_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
 
     def make(attempt: Attempt) -> Summary:
         session = {"fingerprint": attempt.fingerprint}
-        return packer.pack(drop, attempt.out, config, parts=attempt.parts, session=session)
+        summary = packer.pack(drop, attempt.out, config, parts=attempt.parts, session=session)
+        # The publisher looks at the files that it knows, and a game that came
+        # since they were listed may have been packed.
+        found = [file.relative_to(lake.root).as_posix() for file in raw_files(drop)]
+        if found != [item.path for item in inputs]:
+            raise InputChanged(
+                f"{drop}: games came or went while it was being read: build again once it is"
+                " complete"
+            )
+        return summary
 
     leave_out = "game_laws" if config.game_laws == "warn" else ""
     return Build(

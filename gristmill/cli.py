@@ -216,24 +216,22 @@ def trace(path: Path, sample: str, shard: str, split: str | None) -> None:
 
         click.echo("\n".join(origin_lines(path, sample, split)))
         return
-    if not sample.isdigit():
+    if not (sample.isascii() and sample.isdigit() and len(sample) < 20):
         raise click.UsageError(f"{sample!r} is no number")
     n = int(sample)
     if terminal.is_kd(path):
         _trace_document(path, n, shard, split or "train")
         return
-    import orjson
+    from gristmill.macroxue.lines import read_lines
 
     table = path / "trace.jsonl"
     if not table.is_file():
         raise click.UsageError(f"{path} has no trace.jsonl")
-    with table.open("rb") as lines:
-        for line in lines:
-            entry = orjson.loads(line)
-            if entry["run_id"] == n:
-                for name, value in entry.items():
-                    click.echo(f"{name}: {value}")
-                return
+    for entry in read_lines(table):
+        if entry.get("run_id") == n:
+            for name, value in entry.items():
+                click.echo(f"{name}: {value}")
+            return
     raise click.UsageError(f"{path} has no run {n}")
 
 

@@ -7,22 +7,30 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from gristmill.parts import sha256_file
-from gristmill.provenance import Input, read_inputs, read_record
+from gristmill.provenance import Input, InputsFile, inputs_path, read_inputs, read_record
 
 
 def known_hashes(record_path: Path) -> dict[tuple[str, int, int], str]:
     """sha256 by (path, bytes, mtime_ns) of the raw inputs of a published record.
 
-    A file that kept its size and time need not be read again; `verify` does.
+    A file that kept its size and time need not be read again; `verify` does. None
+    is known where the list beside the record is not the one that it speaks of.
     """
     if not record_path.exists():
         return {}
-    inputs = read_inputs(read_record(record_path), record_path)
+    record = read_record(record_path)
+    if record.inputs_file and not _is_whole(inputs_path(record_path), record.inputs_file):
+        return {}
+    inputs = read_inputs(record, record_path)
     return {
         (item.path, item.bytes, item.mtime_ns): item.sha256
         for item in inputs
         if item.path and item.sha256 and item.bytes is not None and item.mtime_ns is not None
     }
+
+
+def _is_whole(path: Path, listed: InputsFile) -> bool:
+    return path.is_file() and sha256_file(path) == listed.sha256
 
 
 def raw_inputs(

@@ -1,7 +1,8 @@
 """Comparing published artifacts with their records, byte by byte.
 
 `gristmill.provenance.verify` is the public name. The rules of a family's
-content are its `laws.py`, found through `gristmill.laws`.
+content are its `laws.py`, found through `gristmill.laws`. No lock is taken, so
+that no builder ever waits: what was replaced while it was read is looked at again.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from gristmill import laws, provenance
+from gristmill import laws, provenance, steady
 from gristmill.builds import WORK
 from gristmill.contract import GristmillError, Violation
 from gristmill.parts import sha256_file
 from gristmill.progress import Progress, silent
 from gristmill.provenance import Input, Record
+
+_LOOKS = 5
+"""How often an artifact is looked at that builders replace again and again."""
 
 
 @dataclass(frozen=True)
@@ -58,19 +62,18 @@ def verify(
         own place, which ends in the path that its record names.
     check_inputs: False where raw drops were archived elsewhere.
 
+    An artifact that a builder replaces meanwhile is judged as it stands afterwards;
+    one that is taken away has no findings.
+
     Returns the findings, none where all is well. Raises GristmillError where
     no artifact is at or below `path`.
     """
     path = path.absolute()
-    artifacts = list(_artifacts(path))
-    if not artifacts:
+    folders = _folders(_artifacts(path))
+    looks = _Looks(lambda _: True, data_root, check_inputs, True, check_laws)
+    findings = looks.of(folders, progress) if folders else []
+    if not any(map(provenance.holds_record, folders)):
         raise GristmillError(f"{path}: no artifact with a provenance record is here or below")
-    findings = _compare(artifacts, data_root, check_inputs, progress)
-    if check_laws:
-        # Laws read the files: ask them only of artifacts that are as recorded.
-        bad = [Path(finding.path) for finding in findings]
-        whole = [item for item in artifacts if not any(_holds(item, path) for path in bad)]
-        findings += _broken_laws(whole, data_root)
     return findings
 
 
@@ -98,10 +101,10 @@ def survey(
     asset of which nothing was published yet has no findings.
     """
     artifacts = [item for item in _artifacts(path.absolute()) if _is_of(item, asset, partitions)]
-    findings = _compare(artifacts, None, True, None) if check_bytes else []
-    if check_laws:
-        findings += _broken_laws(artifacts, None)
-    return len(artifacts), findings
+    looks = _Looks(
+        lambda item: _is_of(item, asset, partitions), None, True, check_bytes, check_laws
+    )
+    return len(artifacts), looks.of(_folders(artifacts), None)
 
 
 def notes(
@@ -139,59 +142,123 @@ def _own_root(artifact: _Artifact, record: Record) -> Path | None:
     return root if root is not None and root / record.artifact == folder else None
 
 
-def _compare(
-    artifacts: list[_Artifact],
-    data_root: Path | None,
-    check_inputs: bool,
-    progress: Progress | None,
-) -> list[Finding]:
-    progress = progress or silent()
-    with ThreadPoolExecutor(os.cpu_count()) as threads, progress:
-        hashes = _Hashes(threads, progress)
-        checks = [_Check(item, data_root, hashes) for item in artifacts]
-        for check in checks:
-            check.start(check_inputs)
-        findings = [finding for check in checks for finding in check.findings()]
-    for folder in sorted({item.folder for item in artifacts}):
-        # Also of partitions that were not asked for: their files are not strays.
-        findings += _unlisted(
-            folder, [item for item in _artifacts(folder) if item.folder == folder]
-        )
-    return findings
+@dataclass(frozen=True)
+class _Looks:
+    """What is asked of artifacts; those replaced while they were read are asked again."""
 
+    wanted: Callable[[_Artifact], bool]
+    data_root: Path | None
+    check_inputs: bool
+    check_bytes: bool
+    check_laws: bool
 
-def _broken_laws(artifacts: list[_Artifact], data_root: Path | None) -> list[Finding]:
-    findings = []
-    for item in artifacts:
-        try:
-            record = provenance.read_record(item.record_path)
-        except GristmillError as error:
-            findings.append(Finding(str(item.record_path), "record", str(error)))
-            continue
-        root = data_root or _own_root(item, record)
-        made_from = [
-            root / given.path
-            for given in provenance.read_inputs(record, item.record_path)
-            if root is not None and given.path is not None and given.data_version is not None
+    def of(self, folders: Collection[Path], progress: Progress | None) -> list[Finding]:
+        """The findings of the artifacts wanted in these folders, folder by folder."""
+        found: dict[Path, list[Finding]] = {}
+        progress = progress or silent()
+        with ThreadPoolExecutor(os.cpu_count()) as threads, progress:
+            for _ in range(_LOOKS):
+                before = {folder: steady.generations(self._read(folder)) for folder in folders}
+                found |= self._look(folders, _Hashes(threads, progress))
+                folders = [
+                    folder
+                    for folder, stood in before.items()
+                    if found[folder] and steady.generations(stood) != stood
+                ]
+                if not folders:
+                    break
+        for folder in folders:
+            told = f"a builder replaced it during each of {_LOOKS} looks: verify when it is done"
+            found[folder] = [Finding(str(folder), "replaced", told)]
+        return [
+            finding
+            for folder, findings in found.items()
+            if steady.generation(folder) is not None
+            for finding in findings
         ]
-        findings += [
+
+    def _read(self, folder: Path) -> set[Path]:
+        """The folder, and the artifacts that those in it were made from."""
+        read = {folder}
+        for item in _in_folder(folder):
+            try:
+                read.update(_made_from(item, self.data_root))
+            except (GristmillError, OSError, ValueError):
+                continue  # a finding of the look that follows
+        return read
+
+    def _look(self, folders: Collection[Path], hashes: _Hashes) -> dict[Path, list[Finding]]:
+        items = [item for folder in folders for item in _in_folder(folder) if self.wanted(item)]
+        found: dict[Path, list[Finding]] = {folder: [] for folder in folders}
+        if self.check_bytes:
+            checks = [_Check(item, self.data_root, hashes) for item in items]
+            for check in checks:
+                check.start(self.check_inputs)
+            for item, check in zip(items, checks, strict=True):
+                found[item.folder] += check.findings()
+            for folder in folders:
+                # Also of partitions that were not asked for: their files are not strays.
+                found[folder] += _unlisted(folder, _in_folder(folder))
+        if self.check_laws:
+            # Laws read the files: ask them only of artifacts that are as recorded.
+            bad = [Path(finding.path) for findings in found.values() for finding in findings]
+            for item in items:
+                if not any(_holds(item, path) for path in bad):
+                    found[item.folder] += _broken_laws(item, self.data_root)
+        return found
+
+
+def _made_from(item: _Artifact, data_root: Path | None) -> list[Path]:
+    """Folders of the artifacts that one was made from, none where its root cannot be told."""
+    record = provenance.read_record(item.record_path)
+    root = data_root or _own_root(item, record)
+    return [
+        root / given.path
+        for given in provenance.read_inputs(record, item.record_path)
+        if root is not None and given.path is not None and given.data_version is not None
+    ]
+
+
+def _broken_laws(item: _Artifact, data_root: Path | None) -> list[Finding]:
+    try:
+        record = provenance.read_record(item.record_path)
+        made_from = _made_from(item, data_root)
+    except (GristmillError, OSError, ValueError) as error:
+        return [Finding(str(item.record_path), "record", str(error))]
+    try:
+        return [
             Finding(f"{item.folder}: {violation.where}", violation.law, violation.found)
             for violation in laws.check(
                 record.asset, item.folder, record.partition, made_from, _excused(record)
             )
         ]
-    return findings
+    except (GristmillError, OSError) as error:
+        return [Finding(str(item.folder), "laws", f"they cannot be asked: {error}")]
 
 
 def _artifacts(path: Path) -> Iterator[_Artifact]:
-    for here, folders, names in os.walk(path):
-        folders[:] = sorted(name for name in folders if name != WORK)
-        folder = Path(here)
-        if folder.name == provenance.SHARED_RECORDS:
-            records = sorted(name for name in names if name.endswith(".json"))
-            yield from (_Artifact(folder.parent, folder / name) for name in records)
-        elif provenance.RECORD in names:
-            yield _Artifact(folder, folder / provenance.RECORD)
+    folders, names = steady.listing(path)
+    if path.name == provenance.SHARED_RECORDS:
+        records = (name for name in names if name.endswith(".json"))
+        yield from (_Artifact(path.parent, path / name) for name in records)
+    elif provenance.RECORD in names:
+        yield _Artifact(path, path / provenance.RECORD)
+    for name in folders:
+        if name != WORK:
+            yield from _artifacts(path / name)
+
+
+def _folders(artifacts: Iterable[_Artifact]) -> list[Path]:
+    return list(dict.fromkeys(item.folder for item in artifacts))
+
+
+def _in_folder(folder: Path) -> list[_Artifact]:
+    """The artifacts whose files lie in `folder` itself, not in a nested one."""
+    _, names = steady.listing(folder)
+    own = [provenance.RECORD] if provenance.RECORD in names else []
+    _, records = steady.listing(folder / provenance.SHARED_RECORDS)
+    shared = [f"{provenance.SHARED_RECORDS}/{name}" for name in records if name.endswith(".json")]
+    return [_Artifact(folder, folder / name) for name in own + shared]
 
 
 class _Hashes:
@@ -258,7 +325,12 @@ class _Check:
             return
         if not self._inputs_list_intact(record):
             return  # reported with the outputs; what it lists now means nothing
-        for item in provenance.read_inputs(record, self._artifact.record_path):
+        try:
+            inputs = provenance.read_inputs(record, self._artifact.record_path)
+        except (OSError, ValueError) as error:
+            self._report(self._artifact.record_path, "inputs list", f"cannot be read: {error}")
+            return
+        for item in inputs:
             if item.path is None or item.path in record.deleted_inputs:
                 continue
             path = root / item.path

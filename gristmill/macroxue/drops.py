@@ -9,6 +9,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from isal.igzip_lib import DECOMP_GZIP, IgzipDecompressor, IsalError
@@ -18,6 +19,7 @@ from gristmill.contract import BadInput
 _PLAIN, _ZIPPED, _STEPS = b".meta.json", b".meta.json.gz", b".jsonl.gz"
 _READ_BYTES = 1 << 18
 _MAX_META_BYTES = 1 << 20
+_HEADER_BYTES = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def _stem(name: bytes) -> bytes:
 
 
 def _find(root: Path) -> Drop:
-    name = root.resolve().name
+    name = _shown((os.fsencode(root.resolve().name),))
     notes: list[dict[str, str]] = []
     runs = []
     games: set[tuple[bytes, ...]] = set()
@@ -116,7 +118,7 @@ def find_runs(drops: Path | Sequence[Path]) -> Drop:
     UTF-8 are left out and noted. Raises BadInput where a game has both
     spellings or one root holds another; OSError where a folder cannot be read.
     """
-    roots = [drops] if isinstance(drops, Path) else list(drops)
+    roots = [Path(drops)] if isinstance(drops, str | Path) else list(map(Path, drops))
     places = [root.resolve() for root in roots]
     for i, place in enumerate(places):
         if not place.is_dir():
@@ -180,10 +182,16 @@ def gunzip(path: Path, digest: RawDigest, most: int) -> Iterator[bytes]:
     """
     decoder = None
     members = 0
-    for read in _pieces(path, digest):
-        piece = read
+    held = b""
+    for read in chain(_pieces(path, digest), [b""]):
+        piece, held = held + read, b""
         while piece or (decoder is not None and not decoder.eof and not decoder.needs_input):
             if decoder is None:
+                if read and len(piece) < _HEADER_BYTES:
+                    # ISA-L misreads a header with several fields that comes in two
+                    # pieces. Fields take 64 KiB and two texts.
+                    held = piece
+                    break
                 decoder = IgzipDecompressor(flag=DECOMP_GZIP)
             try:
                 text = decoder.decompress(piece, most)

@@ -17,7 +17,7 @@ from gristmill.contract import BadInput, Violation
 from gristmill.macroxue.board_eval import board_scores, line_table, packed_scores
 from gristmill.macroxue.findings import Finder, fresh, playable, run_facts
 from gristmill.macroxue.game import move
-from gristmill.macroxue.lines import read_lines
+from gristmill.macroxue.lines import read_lines, run_of
 from gristmill.macroxue.metadata import signed64
 from gristmill.macroxue.rows import Rows
 from gristmill.macroxue.stream import StepStream, Stretch
@@ -57,7 +57,8 @@ def _miscounted(path: Path) -> set[int]:
     if not warnings.exists():
         return set()
     lines = read_lines(warnings)
-    return {line.get("run_id", -1) for line in lines if line.get("kind") == "count_mismatch"}
+    named = {run_of(line) for line in lines if line.get("kind") == "count_mismatch"}
+    return {run_id for run_id in named if run_id is not None}
 
 
 def _broken_steps(

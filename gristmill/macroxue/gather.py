@@ -16,6 +16,14 @@ from gristmill.macroxue.rows import Rows
 Indices = npt.NDArray[np.integer[Any]]
 
 
+def row_numbers(numbers: Indices) -> npt.NDArray[np.int64]:
+    """Row numbers [N] as int64. TypeError for what is none, such as a mask of booleans."""
+    given = np.asarray(numbers)
+    if given.size and given.dtype.kind not in "iu":
+        raise TypeError(f"row numbers are integers, not {given.dtype}: np.flatnonzero of a mask")
+    return given.astype(np.int64, copy=False)
+
+
 class Gather:
     """Copies rows out of maps by global number. maps: rows of one dtype, in order.
 
@@ -38,7 +46,7 @@ class Gather:
 
     def rows(self, indices: Indices) -> Rows:
         """Rows [N] as a new array, in the order of `indices` [N]; IndexError outside 0..len-1."""
-        places = np.asarray(indices, np.int64)
+        places = row_numbers(indices)
         out = np.empty(len(places), self._opaque)
         if len(places) == 0:
             return out.view(self.dtype)

@@ -7,7 +7,6 @@ with the first place found, and never stops the laws after it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from gristmill.contract import BadInput, Violation
 from gristmill.macroxue.findings import place
+from gristmill.macroxue.lines import read_lines
 from gristmill.macroxue.metadata import Run, read_runs
 from gristmill.macroxue.rows import Rows, as_bytes
 from gristmill.macroxue.shards import open_steps, step_files
@@ -118,9 +118,9 @@ def _row_laws(rows: Rows, base: int, kinds: int) -> Iterator[Violation]:
 def trace_laws(path: Path, runs: list[Run]) -> Iterator[Violation]:
     """trace.jsonl has one line a run, in order, with its rows, first row and both digests."""
     try:
-        lines = [json.loads(line) for line in path.read_bytes().splitlines()]
-    except (OSError, ValueError) as error:
-        yield Violation("trace", path.name, f"cannot be read: {error}")
+        lines = read_lines(path)
+    except BadInput as error:
+        yield Violation("trace", path.name, str(error))
         return
     if len(lines) != len(runs):
         yield Violation("trace", path.name, f"{len(lines)} lines for {len(runs)} runs")
@@ -129,7 +129,7 @@ def trace_laws(path: Path, runs: list[Run]) -> Iterator[Violation]:
     for number, (line, run) in enumerate(zip(lines, runs, strict=True), 1):
         place = (line.get("run_id"), line.get("rows"), line.get("first_row"))
         hashes = [line.get(key, "") for key in ("meta_sha256", "steps_sha256")]
-        if place != (run.id, run.steps, first_row) or any(len(text) != 64 for text in hashes):
+        if place != (run.id, run.steps, first_row) or any(len(str(text)) != 64 for text in hashes):
             yield Violation("trace", f"{path.name} line {number}", f"does not tell of run {run}")
             return
         first_row += run.steps

@@ -78,6 +78,7 @@ def merge(
     agree with metadata.db (naming pack and run), for a valuation_type without a
     name, and for more than 255 names in all.
     """
+    packs, out = [Path(pack) for pack in packs], Path(out)
     refuse_nesting(packs, out)
     members = open_members(packs, config.names)
     names = joined_names(members)

@@ -99,11 +99,18 @@ def read_runs(path: Path) -> list[Run]:
 
 
 def read_session(path: Path) -> dict[str, str]:
-    """Every key of `session`; empty where old packs have no such table."""
+    """Every key of `session`; empty where old packs have no such table.
+
+    Raises BadInput for a key or value that is not text.
+    """
     with _reading(path) as db:
         if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'session'").fetchone():
             return {}
-        return dict(db.execute("SELECT meta_key, meta_value FROM session ORDER BY meta_key"))
+        pairs = db.execute("SELECT meta_key, meta_value FROM session ORDER BY meta_key").fetchall()
+    for key, value in pairs:
+        if not (isinstance(key, str) and isinstance(value, str)):
+            raise BadInput(path, f"session key {key!r} holds {value!r}: both must be text")
+    return dict(pairs)
 
 
 def content_sha256(path: Path) -> str:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from gristmill.contract import BadInput
+from gristmill.macroxue.rows import read_header
 
 _SELF_PLAY = (
     "self-play v1 rows (exps, no packed board, no move, no EVs): read them with the self-play"
@@ -31,14 +30,8 @@ def refuse_other_forms(path: Path) -> None:
     """
     try:
         with path.open("rb") as file:
-            version = np.lib.format.read_magic(file)
-            read = (
-                np.lib.format.read_array_header_1_0
-                if version == (1, 0)
-                else np.lib.format.read_array_header_2_0
-            )
-            names = set(read(file)[2].names or ())
-    except (ValueError, TypeError, SyntaxError):
+            names = set(read_header(file)[2].names or ())
+    except ValueError:
         return
     if "exps" in names:
         raise BadInput(path, _SELF_PLAY)

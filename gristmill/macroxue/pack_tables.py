@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -125,8 +126,12 @@ class Ledger:
             self._warn({"kind": note["kind"], **place, **note})
 
     def seconds(self) -> float:
-        """Sum of the metas' seconds, correctly rounded whatever the order."""
-        return math.fsum(value for value in self._seconds if value is not None)
+        """Sum of the metas' seconds, correctly rounded whatever the order; the largest
+        float64 where it is above that."""
+        try:
+            return math.fsum(value for value in self._seconds if value is not None)
+        except OverflowError:
+            return sys.float_info.max
 
     def session(self, extras: Mapping[str, str]) -> dict[str, str]:
         """Keys of the session table, and the publisher's own.

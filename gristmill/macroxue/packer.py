@@ -71,7 +71,7 @@ def _workers(config: PackConfig, size: int, parts: int) -> int:
 
 
 def _where(drops: Path | Sequence[Path]) -> str:
-    return ", ".join(map(str, [drops] if isinstance(drops, Path) else drops))
+    return ", ".join(map(str, [drops] if isinstance(drops, str | Path) else drops))
 
 
 def pack(
@@ -92,6 +92,7 @@ def pack(
     Raises BadInput naming file, line and rule; for a drop without runs or rows;
     and where more runs than `quarantine_share` are bad. OSError passes.
     """
+    out = Path(out)
     found = find_runs(drops)
     if not found.runs:
         raise BadInput(

@@ -6,7 +6,6 @@ Whether board_eval is right and its games were played by the rules stands in
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,20 +30,22 @@ def pool_laws(path: Path) -> Iterator[Violation]:
         runs = read_runs(path / "metadata.db")
         names = read_valuation_types(path / "valuation_types.json")
         session = read_session(path / "metadata.db")
-        members = pool_members(path)
         trace = read_lines(path / "trace.jsonl")
     except BadInput as error:
         yield Violation("files_open", error.file, error.rule)
         return
-    except (OSError, json.JSONDecodeError) as error:
+    except OSError as error:
         yield Violation("files_open", str(path), str(error))
         return
     yield from shard_laws(files, shards)
     yield from run_laws(shards, runs)
     yield from row_laws(shards, len(names))
     try:
+        members = pool_members(path)
         yield from member_laws(members, runs, session)
         yield from origin_laws(trace, members, runs)
+    except BadInput as error:
+        yield Violation("members", "packs", error.rule)
     except (AttributeError, KeyError, TypeError, IndexError) as error:
         yield Violation("members", "packs", f"not what merge writes: {error!r}")
 

@@ -55,6 +55,9 @@ def _read_trace(path: Path, runs: Sequence[Run]) -> list[dict[str, Any]] | None:
     lines = read_lines(path)
     if [line.get("run_id") for line in lines] != [run.id for run in runs]:
         raise BadInput(path, "does not have one line for each run of metadata.db, in order")
+    for number, line in enumerate(lines, 1):
+        if not isinstance(line.get("from", []), list):
+            raise BadInput(path, "`from` is no list of packs", number)
     return lines
 
 

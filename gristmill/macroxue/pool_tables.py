@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gristmill.contract import BadInput
-from gristmill.macroxue.lines import json_text, read_lines, write_lines
+from gristmill.macroxue.lines import json_text, read_lines, run_of, write_lines
 from gristmill.macroxue.metadata import read_runs, read_session
 from gristmill.macroxue.pool_members import Member
 
@@ -52,7 +52,24 @@ def pool_members(pool: Path) -> list[dict[str, Any]]:
     text = read_session(path).get(PACKS_KEY)
     if text is None:
         raise BadInput(path, "has no session key 'packs': not a pool made by merge")
-    return list(json.loads(text))
+    try:
+        entries = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(path, f"session key 'packs' is not JSON: {error}") from error
+    whole = isinstance(entries, list) and all(map(_is_entry, entries))
+    if not whole:
+        raise BadInput(path, "session key 'packs' is no list of packs as merge writes it")
+    return list(entries)
+
+
+def _is_entry(entry: Any) -> bool:
+    numbers = ("runs", "rows", "first_run", "first_row")
+    return (
+        isinstance(entry, dict)
+        and isinstance(entry.get("name"), str)
+        and isinstance(entry.get("session"), list)
+        and all(type(entry.get(key)) is int for key in numbers)
+    )
 
 
 def member_session(pool: Path, name: str) -> dict[str, str]:
@@ -92,7 +109,8 @@ def write_warnings(path: Path, members: Sequence[Member]) -> int:
     for member in members:
         new = {was.id: run.id for run, was in zip(member.joined, member.stream.runs, strict=True)}
         for line in member.warnings:
-            here = {"run_id": new[line["run_id"]]} if line.get("run_id") in new else {}
+            run_id = run_of(line)
+            here = {"run_id": new[run_id]} if run_id in new else {}
             lines.append({**line, **here, "pack": member.name})
     if lines:
         write_lines(path, lines)
@@ -113,6 +131,11 @@ def origin_table(pool: Path) -> str:
     members = pool_members(pool)
     runs = read_runs(pool / "metadata.db")
     trace = read_lines(pool / "trace.jsonl")
+    if sum(entry["runs"] for entry in members) != len(runs):
+        raise BadInput(
+            pool / "metadata.db",
+            f"has {len(runs)} runs, but not those that session key 'packs' counts",
+        )
     total = sum(run.steps for run in runs)
     lines = [
         "| pack | runs | rows | share | run ids | first row | highest score | raw drops |",
@@ -124,7 +147,7 @@ def origin_table(pool: Path) -> str:
         drops = sorted({str(line["drop"]) for line in trace[own] if "drop" in line})
         shown = ", ".join(f"`{_cell(drop)}`" for drop in drops[:8]) or "not traced"
         more = f" and {len(drops) - 8} more" if len(drops) > 8 else ""
-        best = max(run.max_score for run in runs[own])
+        best = max((run.max_score for run in runs[own]), default=0)
         lines.append(
             f"| `{_cell(entry['name'])}` | {count:,} | {entry['rows']:,} |"
             f" {entry['rows'] / total:.1%} | {first:,}–{first + count - 1:,} |"

@@ -249,6 +249,8 @@ class StepDataset:
         """
         if not 0 <= held_out <= 1:
             raise ValueError(f"held_out is a share of 0 to 1, not {held_out}")
+        if by not in ("hash", "permutation"):
+            raise ValueError(f"by must be 'hash' or 'permutation', not {by!r}")
         runs = self.run_table
         if among is not None:
             chosen = {int(run_id) for run_id in among}

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
-from typing import Any, Literal
+from tokenize import TokenError
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -86,6 +87,24 @@ def _numpy_header(dtype: np.dtype[Any], rows: int) -> bytes:
     }
     np.lib.format.write_array_header_1_0(buffer, description)
     return buffer.getvalue()
+
+
+def read_header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, Fortran order and dtype that an npy file says; leaves it where its rows begin.
+
+    The header is parsed as a literal, objects are never unpickled. ValueError for
+    a file of another format than 1.0 and 2.0, and for any that is broken.
+    """
+    try:
+        version = np.lib.format.read_magic(file)
+        if version == (1, 0):
+            return np.lib.format.read_array_header_1_0(file)
+        if version == (2, 0):
+            return np.lib.format.read_array_header_2_0(file)
+    # NumPy tokenizes what is no literal, and lets all that this can raise through.
+    except (TypeError, SyntaxError, TokenError, RecursionError, MemoryError) as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from error
+    raise ValueError(f"npy format version {version} is not 1.0 or 2.0")
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from gristmill.macroxue.rows import (
     VALUE_ROW_DTYPE,
     RowFormat,
     Rows,
+    read_header,
 )
 
 _MAX_SHARDS = 100_000
@@ -40,6 +41,9 @@ def npy_files(folder: Path, stem: str) -> list[Path]:
             f"holds both {stem}.npy and {numbered[0].name}: readers disagree on which counts;"
             " remove the one that is stale",
         )
+    for path in [single, *numbered]:
+        if path.exists() and not path.is_file():
+            raise BadInput(path, "is no file")
     if single.exists():
         return [single]
     if not numbered:
@@ -60,14 +64,8 @@ def value_files(folder: Path) -> list[Path]:
 def _open_rows(path: Path, known: Sequence[np.dtype[Any]]) -> Rows:
     with path.open("rb") as file:
         try:
-            version = np.lib.format.read_magic(file)
-            if version == (1, 0):
-                shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
-            elif version == (2, 0):
-                shape, fortran, dtype = np.lib.format.read_array_header_2_0(file)
-            else:
-                raise BadInput(path, f"npy format version {version} is not 1.0 or 2.0")
-        except (ValueError, TypeError, SyntaxError) as error:
+            shape, fortran, dtype = read_header(file)
+        except ValueError as error:
             raise BadInput(path, f"no npy header that can be read: {error}") from error
         offset = file.tell()
         size = path.stat().st_size

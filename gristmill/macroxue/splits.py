@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gristmill.macroxue.gather import row_numbers
 from gristmill.macroxue.metadata import Run
 
 RunIds = npt.NDArray[np.uint32]
@@ -36,7 +37,7 @@ class RowSet:
 
     def rows(self, numbers: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
         """Global row numbers [N] of the rows that have these numbers [N] in the set."""
-        places = np.asarray(numbers, np.int64)
+        places = row_numbers(numbers)
         if len(places) and (int(places.min()) < 0 or int(places.max()) >= len(self)):
             wrong = places[(places < 0) | (places >= len(self))][0]
             raise IndexError(f"row {wrong} of a set of {len(self)} rows")

@@ -51,7 +51,7 @@ def read_valuation_types(path: Path) -> tuple[str, ...]:
         raise BadInput(path, "there is no such file: valuation_type ids are per pack, keep it")
     try:
         value = json.loads(path.read_bytes(), object_pairs_hook=_unique)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(path, f"not the JSON of an enum: {error}") from error
     if isinstance(value, list) and all(isinstance(name, str) for name in value):
         names = value
@@ -60,7 +60,8 @@ def read_valuation_types(path: Path) -> tuple[str, ...]:
             raise BadInput(path, "two names share an id")
         names = _by_id(path, {i: name for name, i in value.items()})
     elif isinstance(value, dict) and all(
-        isinstance(name, str) and key.isdecimal() and key.isascii() for key, name in value.items()
+        isinstance(name, str) and key.isdecimal() and key.isascii() and len(key) < 10
+        for key, name in value.items()
     ):
         if len({int(key) for key in value}) != len(value):
             raise BadInput(path, "two names share an id")
@@ -69,4 +70,9 @@ def read_valuation_types(path: Path) -> tuple[str, ...]:
         raise BadInput(path, "neither a list of names nor an object name -> id or id -> name")
     if not names or len(set(names)) != len(names) or len(names) > MAX_NAMES:
         raise BadInput(path, f"needs 1 to {MAX_NAMES} names, each once")
+    for name in names:
+        try:
+            name.encode()
+        except UnicodeEncodeError as error:
+            raise BadInput(path, f"{name!r} holds half of a surrogate pair") from error
     return tuple(names)

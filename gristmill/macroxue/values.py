@@ -72,7 +72,8 @@ def value_sidecar(pack: Path, out: Path, config: ValueConfig) -> ValueSummary:
     Raises BadInput for an empty pack or shard, rows that do not agree with
     metadata.db, a step_index that falls within a run, and a move_dir above 3.
     """
-    stream = StepStream(pack)
+    out = Path(out)
+    stream = StepStream(Path(pack))
     out.mkdir(parents=True)
     tally = _Tally()
     single = [file.path.name for file in stream.files] == ["steps.npy"]

@@ -18,6 +18,7 @@ from assets import macroxue
 from assets.macroxue import pack, pool, pool_members_current, values
 from assets.macroxue_members import pool_refusal
 from gristmill import provenance
+from gristmill.macroxue import packer
 from gristmill.macroxue.rows import to_packed
 from gristmill.samples.macroxue import write_drop
 from resources import Lake
@@ -167,6 +168,27 @@ def test_a_bad_line_fails_the_run_and_leaves_the_old_pack(build, lake):
     assert sha256(lake.root / "macroxue/packs/d1/steps.npy") == old
     # The pack still verifies by itself; its drop is no longer what it was made from.
     assert {finding.rule for finding in provenance.verify(lake.root)} == {"input"}
+
+
+def test_a_game_that_comes_while_its_drop_is_read_is_not_packed_unseen(build, lake, monkeypatch):
+    folder = sample(lake, "d1", seed=1)
+    assert build(pack, "d1").success
+    old = provenance.read_record(lake.root / "macroxue/packs/d1/provenance.json")
+    real = packer.pack
+
+    def late(drop: Path, *args: Any, **kwargs: Any) -> Any:
+        write_drop(folder / "late", seed=2, games=1, max_moves=60, depth=6)
+        return real(drop, *args, **kwargs)
+
+    monkeypatch.setattr(packer, "pack", late)
+    (folder / "gristmill.toml").write_text('[macroxue.pack]\nlayout = "packed46"\n')
+    assert "games came or went while it was being read" in failure(build(pack, "d1"))
+    assert provenance.read_record(lake.root / "macroxue/packs/d1/provenance.json") == old
+    monkeypatch.undo()
+    assert build(pack, "d1").success
+    record = provenance.read_record(lake.root / "macroxue/packs/d1/provenance.json")
+    assert len(record.inputs) == len(old.inputs) + 2
+    assert provenance.verify(lake.root) == []
 
 
 def test_a_game_against_the_rules_is_not_published_unless_asked_for(build, lake):

@@ -87,6 +87,22 @@ def test_a_file_under_another_name_is_read(tmp_path, files, read):
     assert read == ["moved.txt"]
 
 
+@pytest.mark.parametrize("damage", [None, b"{\n"])
+def test_a_list_of_inputs_that_was_lost_or_changed_tells_nothing(tmp_path, files, damage):
+    for number in range(INPUTS_LIMIT):
+        (files[0].parent / f"more{number:03}.txt").write_text(str(number))
+    files = sorted(files[0].parent.iterdir())
+    published = publish(tiny_build(tmp_path, inputs=inputs(tmp_path, files, {})))
+    listed = published.folder / "inputs.jsonl"
+    listed.unlink()
+    if damage is not None:
+        listed.write_bytes(damage)
+    assert rawfiles.known_hashes(published.folder / "provenance.json") == {}
+    again = publish(tiny_build(tmp_path, inputs=inputs(tmp_path, files, {})))
+    assert again.rebuilt
+    assert len(rawfiles.known_hashes(again.folder / "provenance.json")) == len(files)
+
+
 def test_without_a_record_nothing_is_known(tmp_path):
     assert rawfiles.known_hashes(tmp_path / "provenance.json") == {}
 

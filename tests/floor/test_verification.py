@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gristmill import laws, provenance, verification
-from gristmill.artifact import publish
+from gristmill.artifact import Build, publish
 from gristmill.contract import GristmillError, Violation
 from gristmill.progress import silent
 from gristmill.provenance import Input
@@ -267,3 +267,82 @@ def test_progress_reaches_its_total(root: Path) -> None:
     total = sum(path.stat().st_size for path in listed)
     assert (progress.done, progress.total) == (total, total)  # type: ignore[attr-defined]
     assert total > 1000
+
+
+class _Meanwhile:
+    """Progress that lets something happen when the first hash is asked for, `times` times."""
+
+    def __init__(self, happen: Callable[[], object], times: int = 1) -> None:
+        self._happen, self._left = happen, times
+        self._asked = False
+
+    def expect(self, amount: int) -> None:
+        # A look asks for all its hashes before it takes the first.
+        if self._left and not self._asked:
+            self._asked = True
+            self._left -= 1
+            self._happen()
+
+    def advance(self, amount: int) -> None:
+        self._asked = False
+
+    def __enter__(self) -> _Meanwhile:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def _rebuild(root: Path, seed: int) -> None:
+    publish(tiny_build(root, OUTER, config=TinyConfig(seed=seed, rows=seed)))
+
+
+def test_what_is_replaced_meanwhile_is_judged_as_it_stands_then(root: Path) -> None:
+    rebuild = _Meanwhile(lambda: _rebuild(root, 5))
+    assert provenance.verify(root / OUTER, progress=rebuild) == []
+    # What was made from the version now replaced is found wanting, and nothing else.
+    rebuild = _Meanwhile(lambda: _rebuild(root, 6))
+    assert [finding.rule for finding in provenance.verify(root, progress=rebuild)] == ["input"]
+
+
+def test_a_replaced_artifact_that_is_damaged_is_still_found(root: Path) -> None:
+    def rebuild_and_break() -> None:
+        _rebuild(root, 5)
+        _flip(root / OUTER / "train/steps.npy")
+
+    found = provenance.verify(root / OUTER, progress=_Meanwhile(rebuild_and_break))
+    assert [(finding.path, finding.rule) for finding in found] == [
+        (str(root / OUTER / "train/steps.npy"), "output")
+    ]
+
+
+def test_a_partition_that_joins_its_folder_meanwhile_is_no_stranger(root: Path) -> None:
+    joined = _Meanwhile(lambda: publish(_shared(root, "p2")))
+    assert provenance.verify(root / "megatron", progress=joined) == []
+    changed = _Meanwhile(lambda: publish(_shared(root, "p1", seed=9)))
+    assert provenance.verify(root / "megatron", progress=changed) == []
+
+
+def _shared(root: Path, partition: str, seed: int = 1) -> Build:
+    config = TinyConfig(seed=seed, rows=seed)
+    return tiny_build(root, "megatron/kd", partition=partition, shared=True, config=config)
+
+
+def test_what_is_taken_away_meanwhile_has_no_findings(root: Path) -> None:
+    away = root / ".gristmill" / "deleted"
+    away.parent.mkdir(exist_ok=True)
+
+    def take() -> None:
+        (root / "megatron").rename(away)
+
+    assert provenance.verify(root, progress=_Meanwhile(take)) == []
+    with pytest.raises(GristmillError, match="no artifact with a provenance record is here"):
+        provenance.verify(
+            root / OUTER, progress=_Meanwhile(lambda: (root / "wing").rename(root / ".gristmill/w"))
+        )
+
+
+def test_an_artifact_that_never_rests_is_said_to_be_replaced(root: Path) -> None:
+    seeds = iter(range(2, 99))
+    restless = _Meanwhile(lambda: _rebuild(root, next(seeds)), times=99)
+    (found,) = provenance.verify(root / OUTER, progress=restless)
+    assert (found.path, found.rule) == (str(root / OUTER), "replaced")

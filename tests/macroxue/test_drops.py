@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import os
+import zlib
 from pathlib import Path
 
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.macroxue import drops
+from gristmill.macroxue import PackConfig, drops, pack
+from gristmill.macroxue.lines import read_lines
 from tests.macroxue.lines import step, write_run
 
 ORDER = ["B/x", "a/X", "a/x-1", "a/x", "a/x1", "a/x10", "a/y", "a-b/x", "a.d/x", "z/x", "é/x"]
@@ -73,6 +75,17 @@ def test_several_roots_keep_their_order_and_must_not_nest(tmp_path: Path) -> Non
         drops.find_runs(tmp_path / "absent")
 
 
+def test_the_name_of_a_root_may_be_any_bytes(tmp_path: Path) -> None:
+    root = Path(os.fsdecode(os.fsencode(tmp_path) + b"/d\xff"))
+    write_run(root, "g", [step()])
+    write_run(root, "alone", [step()])
+    (root / "alone.jsonl.gz").unlink()
+    for given, out in ((root, tmp_path / "p"), (str(root), str(tmp_path / "q"))):
+        assert pack(given, out, PackConfig()).rows == 1  # type: ignore[arg-type]
+        (line,) = read_lines(Path(out) / "trace.jsonl")
+        assert line["drop"] == "d\\xff"
+
+
 def unzipped(path: Path, most: int = 1 << 18) -> tuple[bytes, drops.RawDigest]:
     digest = drops.RawDigest()
     pieces = list(drops.gunzip(path, digest, most))
@@ -85,12 +98,36 @@ def test_every_member_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read_bytes: int
 ) -> None:
     monkeypatch.setattr(drops, "_READ_BYTES", read_bytes)
+    monkeypatch.setattr(drops, "_HEADER_BYTES", 1)
     path = tmp_path / "x.jsonl.gz"
     text = [os.urandom(100), b"", b"\n" * 5000]
     path.write_bytes(b"".join(map(gzip.compress, text)))
     whole, digest = unzipped(path, 700)
     assert whole == b"".join(text)
     assert digest.size == path.stat().st_size
+
+
+def member(text: bytes, fields: bool) -> bytes:
+    """A gzip member; with `fields` its header has all that RFC 1952 allows."""
+    head = b"\x1f\x8b\x08" + bytes([0b11110 if fields else 0]) + bytes(5) + b"\xff"
+    if fields:
+        head += (6).to_bytes(2, "little") + b"BC\x02\x00ab" + b"name\0" + b"comment\0"
+        head += (zlib.crc32(head) & 0xFFFF).to_bytes(2, "little")
+    squeeze = zlib.compressobj(6, zlib.DEFLATED, -15)
+    tail = zlib.crc32(text).to_bytes(4, "little") + len(text).to_bytes(4, "little")
+    return head + squeeze.compress(text) + squeeze.flush() + tail
+
+
+@pytest.mark.parametrize("before", range(1, 34, 4))
+def test_a_header_may_come_in_two_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    first, second = member(b"one\n" * 9, False), member(b"two\n" * 9, True)
+    monkeypatch.setattr(drops, "_READ_BYTES", len(first) + before)
+    path = tmp_path / "x.jsonl.gz"
+    path.write_bytes(first + second)
+    assert gzip.decompress(path.read_bytes()) == b"one\n" * 9 + b"two\n" * 9
+    assert unzipped(path)[0] == b"one\n" * 9 + b"two\n" * 9
 
 
 @pytest.mark.parametrize(

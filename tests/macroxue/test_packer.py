@@ -281,6 +281,14 @@ def test_warnings_trace_session_and_summary(tmp_path: Path) -> None:
         pack(drop, tmp_path / "q", PackConfig(), session={"seconds": "1"})
 
 
+def test_seconds_beyond_all_floats_stop_no_pack(tmp_path: Path) -> None:
+    for name in "abc":
+        write_run(tmp_path / "drop", name, [step()], meta={"seconds": 1.5e308})
+    summary = pack(tmp_path / "drop", tmp_path / "p", PackConfig())
+    assert summary.seconds_played == sys.float_info.max
+    assert read_session(tmp_path / "p" / "metadata.db")["seconds"] == repr(sys.float_info.max)
+
+
 def test_nothing_to_pack_is_said(tmp_path: Path) -> None:
     (tmp_path / "drop").mkdir()
     with pytest.raises(BadInput, match="no run found"):

@@ -9,6 +9,7 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.macroxue import rows, shards
+from gristmill.macroxue.other_forms import refuse_other_forms
 
 
 def some_rows(count: int, layout: rows.Layout) -> rows.Rows:
@@ -88,3 +89,27 @@ def test_files_are_checked_before_they_are_mapped(tmp_path: Path) -> None:
         shards.open_steps(path)
     path.write_bytes(good)
     assert len(shards.open_steps(path)) == 2
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda head: head.replace(b"(3,)", b"(3,\x02"),
+        lambda head: head.replace(b"]", b"["),
+        lambda head: head.replace(b"'<u4'", b"'<u4\xe3", 1),
+        lambda head: head.replace(b"{", b"(" * 64, 1),
+        lambda head: head.replace(b"'descr'", b"'descn'"),
+        lambda head: head.replace(b"'<u8'", b"'<Q9'"),
+        lambda head: head.replace(b"\x01\x00", b"\x03\x00", 1),
+    ],
+)
+def test_a_broken_header_is_named(tmp_path: Path, damage) -> None:  # type: ignore[no-untyped-def]
+    head = rows.STEP_FORMATS["aligned48"].header(3)
+    broken = damage(head)
+    assert broken != head
+    path = tmp_path / "steps.npy"
+    path.write_bytes(broken + bytes(3 * 48))
+    refuse_other_forms(path)
+    with pytest.raises(BadInput, match="no npy header that can be read") as caught:
+        shards.open_steps(path)
+    assert caught.value.file == str(path)
