@@ -81,7 +81,7 @@ def conversation(
         f"{split} document {document} · {origin.synth_id} · {len(tokens):,} tokens · "
         f"{origin.input} row {origin.row}" + (f" · {about}" if about else "")
     )
-    return title, lines(tokens, mask, span, bounds, vocabulary, whole)
+    return printable(title), lines(tokens, mask, span, bounds, vocabulary, whole)
 
 
 def lines(
@@ -125,6 +125,11 @@ def written(token: int, encoding: tiktoken.Encoding) -> str:
     except UnicodeDecodeError:
         return f"‹{data.hex()}›"
     text = text.replace(" ", "·").replace("\n", "⏎").replace("\r", "␍").replace("\t", "⇥")
+    return printable(text)
+
+
+def printable(text: str) -> str:
+    """The text without what SVG may not hold, and what a terminal would obey."""
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 

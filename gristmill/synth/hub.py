@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -69,10 +70,15 @@ class Fetched:
 def remote_files(source: Source) -> list[RemoteFile]:
     """The Parquet files of the repository at that commit, by name.
 
-    Raises HubError where the hub cannot be asked, or lists a file without a sha256.
+    Raises HubError where the hub cannot be asked, or lists a file without a sha256
+    or two of one name.
     """
     with _told(f"{source.repo_id} at {source.revision}"):
-        return sorted(_listed(_api(source), source), key=lambda file: file.name)
+        found = sorted(_listed(_api(source), source), key=lambda file: (file.name, file.path))
+    for one, other in pairwise(found):
+        if one.name == other.name:
+            raise HubError(f"{one.path} and {other.path}: one folder cannot hold both")
+    return found
 
 
 def _api(source: Source) -> HfApi:
