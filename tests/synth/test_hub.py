@@ -233,3 +233,11 @@ def test_what_is_not_there_is_told(server: Hub, tmp_path: Path) -> None:
 def test_a_branch_is_no_pinned_revision() -> None:
     with pytest.raises(ValueError, match="40 hex digits"):
         Source(REPO, "main")
+
+
+def test_two_files_of_one_name_are_refused(server: Hub, source: Source, tmp_path: Path) -> None:
+    """Each would take the other's place in the drop, and be fetched again and again."""
+    server.files["other/synth_001.parquet"] = b"other"
+    with pytest.raises(HubError, match=r"other/synth_001\.parquet and synth_001\.parquet: one"):
+        hub.fetch(tmp_path, source)
+    assert list(tmp_path.iterdir()) == []
