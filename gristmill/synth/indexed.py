@@ -187,11 +187,8 @@ def read(prefix: Path) -> Indexed:
 
 
 def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError as error:
-        told = f"cannot be read ({error.strerror}): build the shard again"
-        raise BadInput(path, told) from error
+    _require(path, path.is_file(), lambda: "there is no such file")
+    return path.stat().st_size
 
 
 def _checked_end(file: BinaryIO, idx: Path, count: int, itemsize: int) -> int:

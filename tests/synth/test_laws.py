@@ -220,7 +220,24 @@ def test_a_damaged_trace_is_noticed_and_named(broken: Path, damage: str) -> None
 def test_a_file_that_is_gone_is_named(broken: Path, vocabulary: Path, kind: str) -> None:
     (broken / f"train/shard_00_span.{kind}").unlink()
     assert "readable" in names(broken)
-    with pytest.raises(BadInput, match=rf"shard_00_span\.{kind}: cannot be read"):
+    with pytest.raises(BadInput, match=rf"shard_00_span\.{kind}: there is no such file"):
+        terminal.document_text(broken, "00", "train", 0, vocabulary)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "value"),
+    [
+        ("tokens", "<i4", -1),
+        ("tokens", "<i4", 201_088),
+        ("lossmask", "u1", 2),
+        ("span", "u1", 3),
+    ],
+)
+def test_a_document_that_cannot_be_is_not_shown(
+    broken: Path, vocabulary: Path, name: str, dtype: str, value: int
+) -> None:
+    poke(broken / f"train/shard_00_{name}.bin", dtype, 3, value)
+    with pytest.raises(BadInput, match=rf"shard_00_{name}\.bin: document 0 is damaged"):
         terminal.document_text(broken, "00", "train", 0, vocabulary)
 
 
