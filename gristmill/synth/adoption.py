@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.contract import FileNote, GristmillError, Summary, Violation
 from gristmill.parts import sha256_file
@@ -20,6 +20,9 @@ from gristmill.synth import parquet
 from gristmill.synth.columns import RowsDigest
 from gristmill.synth.grinding import REQUIRED, open_shard, wrong_types
 from gristmill.synth.harmony import HarmonySummary, shard_name
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 MANIFEST: Final = "manifest.json"
 METADATA: Final = "metadata.json"
@@ -100,8 +103,21 @@ def shard_violations(path: Path) -> Iterator[Violation]:
             for group in range(shard.num_row_groups if name in leaves else 0):
                 statistics = shard.metadata.row_group(group).column(leaves[name]).statistics
                 if statistics is not None and statistics.null_count:
-                    yield Violation("no nulls", path.name, f"{name} in row group {group}")
+                    yield Violation("no nulls", path.name, _null(path, shard, name, group))
                     break
+
+
+def _null(path: Path, shard: pq.ParquetFile, name: str, group: int) -> str:
+    """Where the first null of a row group stands."""
+    row = sum(shard.metadata.row_group(earlier).num_rows for earlier in range(group))
+    try:
+        for batch in parquet.batches(path, shard, 1000, [name], [group], row):
+            if batch.column(name).null_count:
+                return f"{name} of row {row + batch.column(name).is_null().index(True).as_py() + 1}"
+            row += len(batch)
+    except GristmillError as error:
+        return str(error)
+    return f"{name} in row group {group}, as its statistics say"
 
 
 def adopt_shard(source: Path, out: Path, number: str) -> HarmonySummary:

@@ -229,9 +229,10 @@ def test_a_null_id_is_found_behind_a_struct(tmp_path: Path) -> None:
     table = pa.table({"s": [{"a": 1, "b": None}] * 5, "messages_json": GOOD, "synth_id": IDS})
     pq.write_table(table, tmp_path / SHARD)
     assert list(adoption.shard_violations(tmp_path / SHARD)) == []
-    nulls = table.set_column(2, "synth_id", pa.array(["a", None, "c", "d", "e"]))
-    pq.write_table(nulls, tmp_path / SHARD)
-    assert [v.law for v in adoption.shard_violations(tmp_path / SHARD)] == ["no nulls"]
+    nulls = table.set_column(2, "synth_id", pa.array(["a", "b", "c", "d", None]))
+    pq.write_table(nulls, tmp_path / SHARD, row_group_size=3)
+    (found,) = adoption.shard_violations(tmp_path / SHARD)
+    assert (found.law, found.found) == ("no nulls", "synth_id of row 5")
 
 
 @pytest.mark.parametrize(
