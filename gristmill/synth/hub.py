@@ -115,15 +115,16 @@ def fetch(folder: Path, source: Source, files: int | None = None) -> Fetched:
     """
     wanted = remote_files(source)
     if files is not None:
-        wanted = wanted[:files]
+        wanted = wanted[: max(files, 0)]
     if not wanted:
         raise HubError(f"{source.repo_id} at {source.revision}: no Parquet files")
     folder.mkdir(parents=True, exist_ok=True)
     downloaded = size = 0
     for file in wanted:
         target = folder / file.name
-        if target.exists() and sha256_file(target) == file.sha256:
-            continue
+        with _told(str(target)):
+            if target.exists() and sha256_file(target) == file.sha256:
+                continue
         # Of an earlier fetch of fewer files or another commit: until all are
         # there again nobody may take the drop for whole.
         (folder / raw.DONE).unlink(missing_ok=True)
@@ -184,3 +185,6 @@ class _told:
 
         if isinstance(error, OSError | ValueError | httpx2.HTTPError):
             raise HubError(f"{self._asked}: {error}") from error
+        if isinstance(error, LookupError | TypeError | AttributeError):
+            # The client takes a hub's answer apart without a look at its form.
+            raise HubError(f"{self._asked}: answers unlike a hub ({error!r})") from error
