@@ -238,10 +238,10 @@ def trace(path: Path, sample: str, shard: str, split: str | None) -> None:
 def _trace_document(path: Path, n: int, shard: str, split: str) -> None:
     from dataclasses import asdict
 
-    from gristmill.synth import trace
+    from gristmill.synth import chips, trace
 
     for name, value in asdict(trace.origin(path, shard, split, n)).items():
-        click.echo(f"{name}: {value}")
+        click.echo(f"{name}: {chips.printable(str(value))}")
 
 
 if __name__ == "__main__":

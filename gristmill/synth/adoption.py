@@ -12,13 +12,17 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.contract import FileNote, GristmillError, Summary, Violation
 from gristmill.parts import sha256_file
+from gristmill.synth import parquet
 from gristmill.synth.columns import RowsDigest
-from gristmill.synth.grinding import REQUIRED, open_shard
+from gristmill.synth.grinding import REQUIRED, open_shard, wrong_types
 from gristmill.synth.harmony import HarmonySummary, shard_name
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 MANIFEST: Final = "manifest.json"
 METADATA: Final = "metadata.json"
@@ -49,45 +53,71 @@ def shards(folder: Path) -> dict[str, Path]:
 
 def folder_violations(folder: Path) -> Iterator[Violation]:
     """Yield why a folder cannot be adopted; nothing if it can."""
-    try:
-        manifest: Any = json.loads((folder / MANIFEST).read_bytes())
-    except (OSError, ValueError) as error:
-        yield Violation("manifest", MANIFEST, f"cannot be read: {error}")
-    else:
-        version = manifest.get("schema_version") if isinstance(manifest, dict) else None
-        if version != SCHEMA_VERSION:
+    broken = list(unreadable(folder / MANIFEST))
+    yield from (Violation("manifest", MANIFEST, violation.found) for violation in broken)
+    if not broken:
+        manifest = json.loads((folder / MANIFEST).read_bytes())
+        if (version := manifest.get("schema_version")) != SCHEMA_VERSION:
             yield Violation("manifest", MANIFEST, f"schema_version {version!r}")
-    if not (folder / METADATA).is_file():
-        yield Violation("metadata", METADATA, "is not there")
+        elif _claimed_rows(manifest) is None:
+            yield Violation("manifest", MANIFEST, "storage.total_rows is no number of rows")
+    for violation in unreadable(folder / METADATA):
+        yield Violation("metadata", METADATA, violation.found)
     if not (found := shards(folder)):
         yield Violation("shards", ".", "no synth_harmony_shard_XX.parquet")
     for path in found.values():
         yield from shard_violations(path)
 
 
+def unreadable(path: Path) -> Iterator[Violation]:
+    """Yield why a file is no JSON object; nothing if it is one."""
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        yield Violation("readable", path.name, f"cannot be read: {error}")
+        return
+    if not isinstance(found, dict):
+        yield Violation("readable", path.name, "is no JSON object")
+
+
+def _claimed_rows(manifest: dict[str, Any]) -> int | None:
+    """The rows that a manifest claims, 0 where it is silent; None for what is no number."""
+    storage = manifest.get("storage", {})
+    rows = storage.get("total_rows", 0) if isinstance(storage, dict) else None
+    return rows if type(rows) is int and rows >= 0 else None
+
+
 def shard_violations(path: Path) -> Iterator[Violation]:
     """Yield what is wrong with one Harmony shard: columns and their types, null ids."""
-    import pyarrow as pa
-
     try:
-        parquet = open_shard(path)
+        shard = open_shard(path)
     except GristmillError as error:
         yield Violation("readable", path.name, str(error))
         return
-    with parquet:
-        for column in parquet.schema_arrow:
-            kind = column.type
-            if column.name in REQUIRED and not (
-                pa.types.is_string(kind) or pa.types.is_large_string(kind)
-            ):
-                yield Violation("columns", path.name, f"{column.name} is {kind}, not a string")
+    with shard:
+        for wrong in wrong_types(shard.schema_arrow):
+            yield Violation("columns", path.name, wrong)
+        # Of the leaves: a struct before them moves the columns.
+        leaves = {shard.schema.column(leaf).path: leaf for leaf in range(len(shard.schema.names))}
         for name in REQUIRED:
-            column_index = parquet.schema_arrow.names.index(name)
-            for group in range(parquet.num_row_groups):
-                statistics = parquet.metadata.row_group(group).column(column_index).statistics
+            for group in range(shard.num_row_groups if name in leaves else 0):
+                statistics = shard.metadata.row_group(group).column(leaves[name]).statistics
                 if statistics is not None and statistics.null_count:
-                    yield Violation("no nulls", path.name, f"{name} in row group {group}")
+                    yield Violation("no nulls", path.name, _null(path, shard, name, group))
                     break
+
+
+def _null(path: Path, shard: pq.ParquetFile, name: str, group: int) -> str:
+    """Where the first null of a row group stands."""
+    row = sum(shard.metadata.row_group(earlier).num_rows for earlier in range(group))
+    try:
+        for batch in parquet.batches(path, shard, 1000, [name], [group], row):
+            if batch.column(name).null_count:
+                return f"{name} of row {row + batch.column(name).is_null().index(True).as_py() + 1}"
+            row += len(batch)
+    except GristmillError as error:
+        return str(error)
+    return f"{name} in row group {group}, as its statistics say"
 
 
 def adopt_shard(source: Path, out: Path, number: str) -> HarmonySummary:
@@ -102,9 +132,9 @@ def adopt_shard(source: Path, out: Path, number: str) -> HarmonySummary:
     shutil.copyfile(path, out / path.name)
     digest = RowsDigest()
     rows = 0
-    with open_shard(path) as parquet:
-        groups = parquet.num_row_groups
-        for batch in parquet.iter_batches(1000, use_threads=False):
+    with open_shard(path) as shard:
+        groups = shard.num_row_groups
+        for batch in parquet.batches(path, shard, 1000):
             digest.update(batch)
             rows += len(batch)
     note = FileNote(rows=rows, content_sha256=digest.hexdigest())
@@ -125,6 +155,6 @@ def adopt_manifest(source: Path, out: Path) -> AdoptedManifest:
     return AdoptedManifest(
         files={MANIFEST: FileNote(), METADATA: FileNote()},
         manifest_bytes=(out / MANIFEST).stat().st_size,
-        claimed_rows=int(manifest.get("storage", {}).get("total_rows", 0)),
+        claimed_rows=_claimed_rows(manifest) or 0,
         manifest_sha256=sha256_file(out / MANIFEST),
     )

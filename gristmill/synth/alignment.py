@@ -39,6 +39,7 @@ def digest(tokens: Path) -> str:
     """
     try:
         opened = {name: indexed.read(sibling(tokens, name)) for name in DTYPES}
+        record = _record(tokens)
     except (GristmillError, OSError) as error:
         raise RuntimeError(f"{tokens}: not a whole dataset: {error}") from error
     for name, dtype in DTYPES.items():
@@ -52,7 +53,7 @@ def digest(tokens: Path) -> str:
         )
         for prefix in (sibling(tokens, name) for name in DTYPES)
     }
-    if (record := _record(tokens)) is None:
+    if record is None:
         return hashlib.sha256("".join(hashes.values()).encode()).hexdigest()
     if record.digest != record.computed_digest():
         raise RuntimeError(f"{tokens}: its provenance record was changed after it was written")

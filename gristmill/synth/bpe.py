@@ -70,7 +70,9 @@ def encode(texts: Sequence[str], encoding: tiktoken.Encoding) -> list[memoryview
 
     The views' shape is not to be trusted, their `nbytes` is: four a token.
 
-    Raises UnicodeEncodeError for a lone surrogate, which has no UTF-8.
+    Raises ValueError for a text that has no tokens: UnicodeEncodeError for a lone
+    surrogate, which has no UTF-8, and tiktoken's own for a run of about a million
+    spaces, which its regex engine does not get through.
     """
     # What encode_to_numpy(text, disallowed_special=()) does, without its array:
     # lists or arrays of each text cost several per cent of the encoding.

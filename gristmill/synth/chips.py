@@ -12,6 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gristmill.contract import BadInput
 from gristmill.synth import alignment, bpe, control, indexed, trace
 
 if TYPE_CHECKING:
@@ -28,6 +29,11 @@ _PROMPT_HEAD, _PROMPT_TAIL = 12, 4
 
 _FILLS: Final = ("#e3e7ea", "#ffd766", "#a9dfb0")
 _EDGES: Final = ("#8a97a0", "#c98a00", "#2f8f46")
+_BELOW: Final = {
+    "tokens": control.PADDED_VOCABULARY,
+    "lossmask": 2,
+    "span": len(control.SPANS),
+}
 _STYLE: Final = (
     "text{font:11px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:#22272b}"
     ".h{font-weight:bold}.l{fill:#5b6770}.m{fill:#75818a}"
@@ -67,13 +73,14 @@ def conversation(
     """A document's title and its messages as chips; long bodies shortened, unless `whole`.
 
     A chip has the span and mask of its token as a label, which the datasets
-    store one place before the token; the first token is no label.
+    store one place before the token; the first token is no label. BadInput where
+    there is no such document, or what stands there cannot be one.
     """
     origin = trace.origin(root, number, split, document)
     prefix = root / split / f"shard_{number}_tokens"
     tokens, mask, span = (
-        indexed.read(alignment.sibling(prefix, name))[document].tolist()
-        for name in ("tokens", "lossmask", "span")
+        _values(alignment.sibling(prefix, name), name, document, origin.offsets[-1] + 1)
+        for name in _BELOW
     )
     bounds = [*trace.message_bounds(origin), (len(tokens) - 1, len(tokens))]
     about = " · ".join(x for x in (origin.language, origin.exercise) if x)
@@ -81,7 +88,18 @@ def conversation(
         f"{split} document {document} · {origin.synth_id} · {len(tokens):,} tokens · "
         f"{origin.input} row {origin.row}" + (f" · {about}" if about else "")
     )
-    return title, lines(tokens, mask, span, bounds, vocabulary, whole)
+    return printable(title), lines(tokens, mask, span, bounds, vocabulary, whole)
+
+
+def _values(prefix: Path, name: str, document: int, length: int) -> list[int]:
+    """One document of a dataset; BadInput where it cannot be one of this name and length."""
+    values = indexed.read(prefix)[document]
+    if len(values) != length or values.min() < 0 or values.max() >= _BELOW[name]:
+        told = (
+            f"document {document} is damaged, `gristmill verify` says more: build the shard again"
+        )
+        raise BadInput(prefix.with_name(f"{prefix.name}.bin"), told)
+    return [int(value) for value in values]
 
 
 def lines(
@@ -125,6 +143,11 @@ def written(token: int, encoding: tiktoken.Encoding) -> str:
     except UnicodeDecodeError:
         return f"‹{data.hex()}›"
     text = text.replace(" ", "·").replace("\n", "⏎").replace("\r", "␍").replace("\t", "⇥")
+    return printable(text)
+
+
+def printable(text: str) -> str:
+    """The text without what SVG may not hold, and what a terminal would obey."""
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 

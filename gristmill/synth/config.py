@@ -59,6 +59,8 @@ class HarmonyConfig:
             raise ValueError("num_shards and rows_per_group must be positive")
         if unknown := set(self.metadata_fields) - set(raw.COLUMNS):
             raise ValueError(f"metadata_fields: SYNTH has no column {sorted(unknown)}")
+        if len(set(self.metadata_fields)) < len(self.metadata_fields):
+            raise ValueError("metadata_fields: a column stands there twice")
         if "synth_id" not in self.metadata_fields:
             raise ValueError("metadata_fields: synth_id must be among them, the split needs it")
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from gristmill.contract import BadInput
 from gristmill.parts import PartStore
-from gristmill.synth import blocks, documents, split, trace
+from gristmill.synth import blocks, documents, parquet, split, trace
 from gristmill.synth.plain import BadRow, Conversation, Renderer
 
 if TYPE_CHECKING:
@@ -78,10 +78,10 @@ def _blocks(
 ) -> Iterator[blocks.Block]:
     limit = split.threshold(task.valid_fraction)
     row = task.first_row
-    with open_shard(task.shard) as parquet:
-        columns = [*REQUIRED, *(name for name in OPTIONAL if name in parquet.schema_arrow.names)]
-        for batch in parquet.iter_batches(
-            BLOCK_ROWS, row_groups=list(task.row_groups), columns=columns, use_threads=False
+    with open_shard(task.shard) as shard:
+        columns = [*REQUIRED, *(name for name in OPTIONAL if name in shard.schema_arrow.names)]
+        for batch in parquet.batches(
+            task.shard, shard, BLOCK_ROWS, columns, task.row_groups, task.first_row
         ):
             at = 0
             while at < len(batch) and not _full(task, summary):
@@ -119,29 +119,70 @@ def _block(
     renderer = _renderer(task.vocabulary)
     conversations: dict[str, list[Conversation]] = {name: [] for name in blocks.SPLITS}
     places: dict[str, list[int]] = {name: [] for name in blocks.SPLITS}
-    texts = batch.column("messages_json").to_pylist()
-    ids = batch.column("synth_id").to_pylist()
+    columns, refused = _columns(batch)
+    texts, ids = (columns[name] for name in REQUIRED)
     for index, (text, synth_id) in enumerate(zip(texts, ids, strict=True)):
+        if index in refused:
+            continue
+        if text is None or synth_id is None:
+            refused[index] = "ValueError: Missing synth_id or messages_json in input row."
+            continue
         try:
-            if text is None or synth_id is None:
-                raise BadRow("ValueError: Missing synth_id or messages_json in input row.")
             conversation = renderer.read(text)
         except BadRow as bad:
-            _set_aside(task, summary, first_row + index + 1, synth_id, str(bad))
+            refused[index] = str(bad)
             continue
-        summary["control_texts"] += conversation.control_texts
         name = blocks.SPLITS[split.is_valid(str(synth_id), limit)]
         conversations[name].append(conversation)
         places[name].append(index)
     made = {
-        name: documents.assemble(conversations[name], task.vocabulary) for name in blocks.SPLITS
+        name: _assembled(conversations[name], places[name], refused, task.vocabulary)
+        for name in blocks.SPLITS
     }
+    for index in sorted(refused):
+        _set_aside(task, summary, first_row + index + 1, ids[index], refused[index])
+    summary["control_texts"] += sum(
+        conversation.control_texts for kept in conversations.values() for conversation in kept
+    )
     summary["documents"] += sum(len(places[name]) for name in blocks.SPLITS)
     summary["tokens"] += sum(len(made[name].tokens) for name in blocks.SPLITS)
     table = _trace(task, batch, first_row, made, places)
     for name, counter in names.items():
         counter.update("unknown" if v is None else v for v in table.column(name).to_pylist())
     return blocks.Block(made, table.serialize().to_pybytes())
+
+
+def _columns(batch: pa.RecordBatch) -> tuple[dict[str, list[Any]], dict[int, str]]:
+    """The columns of a batch as Python values, and by index why a row cannot be taken.
+
+    A synth_id that is not UTF-8 is given with escapes: it names the row.
+    """
+    columns: dict[str, list[Any]] = {}
+    refused: dict[int, str] = {}
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        columns[name], broken = parquet.values(column)
+        for index, error in broken.items():
+            refused[index] = f"UnicodeDecodeError: {name} is not UTF-8: {error}"
+            if name == "synth_id":
+                columns[name][index] = error.object.decode(errors="backslashreplace")
+    return columns, refused
+
+
+def _assembled(
+    conversations: list[Conversation], places: list[int], refused: dict[int, str], vocabulary: Path
+) -> documents.Documents:
+    """The documents of a split. Those that cannot be encoded move to `refused`."""
+    try:
+        return documents.assemble(conversations, vocabulary)
+    except ValueError:
+        # Told without its text: which one it was must be found by trying each.
+        for at in reversed(range(len(places))):
+            try:
+                documents.assemble(conversations[at : at + 1], vocabulary)
+            except ValueError as error:
+                refused[places[at]] = f"{type(error).__name__}: {error}"
+                del conversations[at], places[at]
+        return documents.assemble(conversations, vocabulary)
 
 
 def _set_aside(task: Task, summary: dict[str, Any], row: int, synth_id: object, rule: str) -> None:
@@ -194,15 +235,29 @@ def _trace(
 
 
 def open_shard(shard: Path) -> pq.ParquetFile:
-    """Open a Harmony shard. BadInput where it is no Parquet or lacks a column."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        parquet = pq.ParquetFile(shard, pre_buffer=False)
-    except (pa.ArrowException, OSError) as error:
-        raise BadInput(shard, f"is not a readable Parquet file ({error}): copy it again") from error
-    missing = [name for name in REQUIRED if name not in parquet.schema_arrow.names]
+    """Open a Harmony shard. BadInput where it is no Parquet, lacks a column or has it twice."""
+    file = parquet.opened(shard, [*REQUIRED, *OPTIONAL])
+    missing = [name for name in REQUIRED if name not in file.schema_arrow.names]
     if missing:
         raise BadInput(shard, f"has no column {', '.join(missing)}: is it a Harmony shard?")
-    return parquet
+    return file
+
+
+def wrong_types(schema: pa.Schema) -> Iterator[str]:
+    """Yield what is wrong with the types of a Harmony shard's columns.
+
+    Messages are strings, in any of Arrow's forms. An id may also be an integer,
+    which is written in one way only. What else is read must be no list, struct
+    or bytes.
+    """
+    import pyarrow as pa
+
+    for field in schema:
+        kind = field.type
+        allowed = field.name not in (*REQUIRED, *OPTIONAL) or parquet.is_text(kind)
+        if field.name == "synth_id":
+            allowed |= pa.types.is_integer(kind)
+        elif field.name in OPTIONAL:
+            allowed |= pa.types.is_primitive(kind)
+        if not allowed:
+            yield f"{field.name} is {kind}, not a string"

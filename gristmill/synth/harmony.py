@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.contract import BadInput, FileNote, Summary
-from gristmill.synth import raw
+from gristmill.synth import parquet, raw
 from gristmill.synth.columns import RowsDigest
 from gristmill.synth.config import HarmonyConfig
 
@@ -76,7 +76,8 @@ def to_harmony(
     the whole list. A row is skipped and counted if its query, reasoning or
     answer is null or empty; nothing is stripped. A shard without rows has no
     file. Memory does not depend on the number of rows. Raises BadInput for a
-    file that is no Parquet or lacks a column.
+    file that is no Parquet, is damaged, lacks a column or has it twice, for texts
+    that are not strings or not UTF-8, and for metadata that JSON cannot hold.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -113,29 +114,58 @@ def _converted(
     run: Sequence[Path], config: HarmonyConfig, schema: pa.Schema, counts: _Counts
 ) -> Iterator[pa.RecordBatch]:
     """Harmony rows of the raw files, in file and row order."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     envelope = _Envelope(config)
     for path in run:
-        try:
-            parquet = pq.ParquetFile(path, pre_buffer=False)
-        except (pa.ArrowException, OSError) as error:
-            raise BadInput(path, f"is not a readable Parquet file ({error}): fetch it again") from (
-                error
-            )
-        with parquet:
-            names = parquet.schema_arrow.names
+        with parquet.opened(path, [*raw.TEXTS, *config.metadata_fields]) as file:
+            names = file.schema_arrow.names
             raw.check_columns(path, names, [*raw.TEXTS, "synth_id"])
+            _check_texts(path, file.schema_arrow)
             fields = [name for name in config.metadata_fields if name in names]
             wanted = [*dict.fromkeys([*raw.TEXTS, *fields])]
-            for whole in parquet.iter_batches(_BATCH, columns=wanted, use_threads=False):
+            row = 0
+            for whole in parquet.batches(path, file, _BATCH, wanted):
                 left = config.max_rows - counts.read
                 batch = whole.slice(0, max(0, left)) if config.max_rows >= 0 else whole
                 counts.read += len(batch)
-                yield envelope.convert(batch, fields, schema)
+                yield envelope.convert(_Rows(path, row, batch), fields, schema)
+                row += len(batch)
                 if counts.read == config.max_rows:
                     return
+
+
+def _check_texts(path: Path, schema: pa.Schema) -> None:
+    for name in raw.TEXTS:
+        if not parquet.is_text(kind := schema.field(name).type):
+            raise BadInput(path, f"{name} is {kind}, not a string: is it a raw SYNTH file?")
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Some rows of a raw file, with `before` others before them."""
+
+    path: Path
+    before: int
+    batch: pa.RecordBatch
+
+    def values(self, name: str) -> list[Any]:
+        """A column as Python values; BadInput for one that is not UTF-8."""
+        found, broken = parquet.values(self.batch.column(name))
+        if broken:
+            index = min(broken)
+            raise BadInput(
+                self.path, f"{name} is not UTF-8 ({broken[index]})", self.before + index + 1
+            )
+        return found
+
+    def check_metadata(self, columns: dict[str, list[Any]], kept: Sequence[int]) -> None:
+        """BadInput for the first value that JSON cannot hold."""
+        for name, column in columns.items():
+            for index, value in zip(kept, column, strict=True):
+                try:
+                    json.dumps(value)
+                except TypeError as error:
+                    row = self.before + index + 1
+                    raise BadInput(self.path, f"{name}: {error}", row) from error
 
 
 class _Envelope:
@@ -164,15 +194,13 @@ class _Envelope:
             self._pieces.insert(0, after)
         self._pieces.insert(0, whole)
 
-    def convert(
-        self, batch: pa.RecordBatch, fields: Sequence[str], schema: pa.Schema
-    ) -> pa.RecordBatch:
+    def convert(self, rows: _Rows, fields: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
         """Harmony rows of those raw rows whose three texts are there and not empty."""
         import pyarrow as pa
 
         encode = json.dumps
         p0, p1, p2, p3 = self._pieces
-        texts = zip(*(batch.column(name).to_pylist() for name in raw.TEXTS), strict=True)
+        texts = zip(*(rows.values(name) for name in raw.TEXTS), strict=True)
         messages: list[str] = []
         kept: list[int] = []
         for index, (query, reasoning, answer) in enumerate(texts):
@@ -181,12 +209,15 @@ class _Envelope:
                 messages.append(
                     f"{p0}{encode(query)}{p1}{encode(reasoning)}{p2}{encode(answer)}{p3}"
                 )
-        taken = batch.take(pa.array(kept, pa.int64()))
-        values = {name: taken.column(name).to_pylist() for name in fields}
-        metadata = [
-            json.dumps(dict(zip(fields, row, strict=True)))
-            for row in zip(*values.values(), strict=True)
-        ]
+        values = {name: list(map(rows.values(name).__getitem__, kept)) for name in fields}
+        try:
+            metadata = [
+                json.dumps(dict(zip(fields, row, strict=True)))
+                for row in zip(*values.values(), strict=True)
+            ]
+        except TypeError:
+            rows.check_metadata(values, kept)
+            raise
         strings = {
             name: [None if value is None else str(value) for value in column]
             for name, column in values.items()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -69,10 +70,15 @@ class Fetched:
 def remote_files(source: Source) -> list[RemoteFile]:
     """The Parquet files of the repository at that commit, by name.
 
-    Raises HubError where the hub cannot be asked, or lists a file without a sha256.
+    Raises HubError where the hub cannot be asked, or lists a file without a sha256
+    or two of one name.
     """
     with _told(f"{source.repo_id} at {source.revision}"):
-        return sorted(_listed(_api(source), source), key=lambda file: file.name)
+        found = sorted(_listed(_api(source), source), key=lambda file: (file.name, file.path))
+    for one, other in pairwise(found):
+        if one.name == other.name:
+            raise HubError(f"{one.path} and {other.path}: one folder cannot hold both")
+    return found
 
 
 def _api(source: Source) -> HfApi:
@@ -109,15 +115,16 @@ def fetch(folder: Path, source: Source, files: int | None = None) -> Fetched:
     """
     wanted = remote_files(source)
     if files is not None:
-        wanted = wanted[:files]
+        wanted = wanted[: max(files, 0)]
     if not wanted:
         raise HubError(f"{source.repo_id} at {source.revision}: no Parquet files")
     folder.mkdir(parents=True, exist_ok=True)
     downloaded = size = 0
     for file in wanted:
         target = folder / file.name
-        if target.exists() and sha256_file(target) == file.sha256:
-            continue
+        with _told(str(target)):
+            if target.exists() and sha256_file(target) == file.sha256:
+                continue
         # Of an earlier fetch of fewer files or another commit: until all are
         # there again nobody may take the drop for whole.
         (folder / raw.DONE).unlink(missing_ok=True)
@@ -178,3 +185,6 @@ class _told:
 
         if isinstance(error, OSError | ValueError | httpx2.HTTPError):
             raise HubError(f"{self._asked}: {error}") from error
+        if isinstance(error, LookupError | TypeError | AttributeError):
+            # The client takes a hub's answer apart without a look at its form.
+            raise HubError(f"{self._asked}: answers unlike a hub ({error!r})") from error

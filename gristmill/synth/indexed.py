@@ -160,12 +160,13 @@ def same_boundaries(one: Indexed, other: Indexed) -> bool:
 def read(prefix: Path) -> Indexed:
     """Open the dataset `<prefix>.bin` and `.idx`; memory does not grow with it.
 
-    Raises BadInput where magic, version, dtype, counts, offsets or file sizes
-    are not those of an IndexedDataset with one sequence a document.
+    Raises BadInput where a file is not there, or where magic, version, dtype,
+    counts, offsets or file sizes are not those of an IndexedDataset with one
+    sequence a document.
     """
     idx = prefix.with_name(prefix.name + ".idx")
     binary = prefix.with_name(prefix.name + ".bin")
-    size = idx.stat().st_size
+    size, found = _size(idx), _size(binary)
     with idx.open("rb") as file:
         header = file.read(_HEADER.size)
         _require(idx, len(header) == _HEADER.size, lambda: f"{size} bytes are no index")
@@ -181,9 +182,13 @@ def read(prefix: Path) -> Indexed:
         )
         dtype = _DTYPES[code]
         end = _checked_end(file, idx, count, dtype.itemsize)
-    found = binary.stat().st_size
     _require(binary, found == end, lambda: f"{found} bytes, its index says {end}")
     return Indexed(binary, idx, dtype, count, end // dtype.itemsize)
+
+
+def _size(path: Path) -> int:
+    _require(path, path.is_file(), lambda: "there is no such file")
+    return path.stat().st_size
 
 
 def _checked_end(file: BinaryIO, idx: Path, count: int, itemsize: int) -> int:

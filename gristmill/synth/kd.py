@@ -100,6 +100,8 @@ def _part_name(index: int) -> str:
 def _tasks(shard: Path, config: KDConfig, parts: PartStore) -> Iterator[grinding.Task]:
     """Runs of whole row groups with at least `_PART_ROWS` rows, but for the last."""
     with grinding.open_shard(shard) as parquet:
+        if (wrong := next(grinding.wrong_types(parquet.schema_arrow), None)) is not None:
+            raise BadInput(shard, f"{wrong}: is it a Harmony shard?")
         sizes = [
             parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)
         ]

@@ -5,6 +5,7 @@ Source: seed 001, "Training losses"; spec synth_kd, section 10.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -65,7 +66,7 @@ def span_normalized_loss(
     one shape, whatever it is. A span without a label contributes 0.
 
     Raises RuntimeError where span_id is missing, ValueError for shapes that
-    differ, negative weights or losses that are not floating point.
+    differ, weights that are negative or not finite, or losses that are not floating point.
     """
     import torch
 
@@ -76,8 +77,8 @@ def span_normalized_loss(
             f"shapes differ: losses {tuple(losses.shape)}, loss_mask {tuple(loss_mask.shape)}, "
             f"span_id {tuple(span_id.shape)}"
         )
-    if w_r < 0 or w_f < 0:
-        raise ValueError(f"weights must not be negative: {w_r}, {w_f}")
+    if not (0 <= w_r < math.inf and 0 <= w_f < math.inf):
+        raise ValueError(f"weights must be finite and not negative: {w_r}, {w_f}")
     if not losses.is_floating_point():
         raise ValueError(f"losses are {losses.dtype}, not floating point")
     flat, kept = losses.reshape(-1).float(), loss_mask.reshape(-1) != 0

@@ -129,6 +129,10 @@ class Renderer:
             return self._by_harmony(messages_json)
         except _ERRORS as error:
             raise BadRow(f"{type(error).__name__}: {error}") from error
+        except BaseException as error:
+            if not _panicked(error):
+                raise
+            raise BadRow(f"openai-harmony gave up: {error}") from error
 
     def _plain(self, messages: list[Any], head: _Head) -> Conversation | None:
         """The conversation of `messages` after those of `head`, if this module can take it."""
@@ -206,6 +210,10 @@ class Renderer:
         except _ERRORS:
             # Not hidden: `rendering` meets the same message again and tells of it.
             return None
+        except BaseException as error:
+            if not _panicked(error):
+                raise
+            return None
         found = rendering.control_texts([message])
         return _Message(tuple(tokens), False, (), control.PROMPT, found)
 
@@ -222,17 +230,30 @@ class Renderer:
         return Conversation(shape, (), rendered.control_texts)
 
 
+def _panicked(error: BaseException) -> bool:
+    """Whether openai-harmony panicked, as it does of a run of a million equal characters.
+
+    The class cannot be imported, and is no Exception.
+    """
+    return type(error).__name__ == "PanicException"
+
+
 def _head(messages_json: str, messages: list[Any]) -> _Head:
     """What of a conversation to look for in the next: its system and developer messages."""
+    none = _Head("", (), ())
     end = messages_json.find(', {"role": "user"')
     try:
         fixed = orjson.loads(messages_json[:end] + "]}")["messages"]
-    except ValueError:
-        return _Head("", (), ())
-    keys = tuple(orjson.dumps(message) for message in fixed)
+    except (ValueError, KeyError):
+        # Not the end of the list: a value before the messages looks like one.
+        return none
+    if end < 0 or type(fixed) is not list or fixed != messages[: len(fixed)]:
+        return none
+    # Of the same conversation, so their contents are what `_plain` lets pass.
     texts = any(type(m["content"]) is str or "text" in m["content"][0] for m in fixed)
-    if end < 0 or texts or fixed != messages[: len(fixed)] or len(fixed) == len(messages):
-        return _Head("", (), ())
+    if texts or len(fixed) == len(messages):
+        return none
+    keys = tuple(orjson.dumps(message) for message in fixed)
     return _Head(messages_json[: end + 2], keys, tuple(fixed))
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from gristmill import provenance
-from gristmill.contract import GristmillError, Violation
+from gristmill.contract import BadInput, GristmillError, Violation
 from gristmill.provenance import Record
-from gristmill.synth import kd_manifest, laws, split, trace
-from gristmill.synth.adoption import MANIFEST, METADATA
+from gristmill.synth import kd_manifest, laws, parquet, split, trace
+from gristmill.synth.adoption import MANIFEST, METADATA, unreadable
 from gristmill.synth.harmony_manifest import check_equal_configs
 
 _IGNORED: Final = ("vocabulary", "workers")
@@ -35,7 +35,7 @@ def harmony_manifest_laws(root: Path, partition: str | None) -> Iterator[Violati
     that its shards were cut from. `partition` is the name of its own record.
     """
     for name in (MANIFEST, METADATA):
-        yield from _unreadable(root / name)
+        yield from unreadable(root / name)
 
 
 def kd_manifest_laws(
@@ -46,7 +46,7 @@ def kd_manifest_laws(
     shards: the folder with the shards and their records, where the manifest does
         not stand in it yet. `partition` is the name of the manifest's own record.
     """
-    if broken := list(_unreadable(root / MANIFEST)):
+    if broken := list(unreadable(root / MANIFEST)):
         yield from broken
         return
     shards = shards or root
@@ -57,10 +57,13 @@ def kd_manifest_laws(
     except GristmillError as error:
         yield Violation("equal configs", MANIFEST, str(error))
         return
-    if manifest["config_hash"] != kd_manifest.config_hash(manifest["config"]):
-        yield Violation("config hash", MANIFEST, "is not the hash of the config beside it")
-    for name, inventory in manifest["splits"].items():
-        yield from _inventory(name, inventory, records)
+    try:
+        if manifest["config_hash"] != kd_manifest.config_hash(manifest["config"]):
+            yield Violation("config hash", MANIFEST, "is not the hash of the config beside it")
+        for name in laws.SPLITS:
+            yield from _inventory(name, manifest["splits"][name], records)
+    except (KeyError, TypeError, AttributeError) as error:
+        yield Violation("schema", MANIFEST, f"is no manifest of Megatron datasets: {error!r}")
     yield from _disjoint(shards, [str(record.partition) for record in records])
 
 
@@ -69,16 +72,6 @@ def shard_records(root: Path, skip: str | None = None) -> list[Record]:
     folder = root / provenance.SHARED_RECORDS
     paths = sorted(path for path in folder.glob("*.json") if path.stem != skip)
     return [provenance.read_record(path) for path in paths]
-
-
-def _unreadable(path: Path) -> Iterator[Violation]:
-    try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        yield Violation("readable", path.name, str(error))
-        return
-    if not isinstance(found, dict):
-        yield Violation("readable", path.name, "is no JSON object")
 
 
 def _inventory(
@@ -109,21 +102,18 @@ def _inventory(
 
 def _disjoint(root: Path, numbers: list[str]) -> Iterator[Violation]:
     """One cut through the synth_id hash divides train from valid in all shards together."""
-    import pyarrow.parquet as pq
-
     highest_valid, lowest_train = -1, 1 << 64
     for number in numbers:
-        with pq.ParquetFile(root / trace.path(number), pre_buffer=False) as parquet:
-            columns = ["split", "synth_id"]
-            for batch in parquet.iter_batches(1 << 14, columns=columns, use_threads=False):
-                names = batch.column("split").to_pylist()
-                ids = batch.column("synth_id").to_pylist()
-                for name, synth_id in zip(names, ids, strict=True):
-                    value = split.value(synth_id)
-                    if name == "valid":
-                        highest_valid = max(highest_valid, value)
-                    else:
-                        lowest_train = min(lowest_train, value)
+        try:
+            for name, synth_id in _split_ids(root / trace.path(number)):
+                value = split.value(synth_id)
+                if name == "valid":
+                    highest_valid = max(highest_valid, value)
+                else:
+                    lowest_train = min(lowest_train, value)
+        except (BadInput, UnicodeDecodeError, AttributeError) as error:
+            yield Violation("trace", trace.path(number), str(error))
+            return
         if highest_valid >= lowest_train:
             yield Violation(
                 "disjoint splits",
@@ -131,3 +121,11 @@ def _disjoint(root: Path, numbers: list[str]) -> Iterator[Violation]:
                 "no cut in the synth_id hash divides train from valid over the shards",
             )
             return
+
+
+def _split_ids(file: Path) -> Iterator[tuple[str, str]]:
+    """Split and synth_id of every document of a trace file."""
+    with trace.opened(file) as found:
+        for batch in parquet.batches(file, found, 1 << 14, ["split", "synth_id"]):
+            names, ids = (column.to_pylist() for column in batch.columns)
+            yield from zip(names, ids, strict=True)

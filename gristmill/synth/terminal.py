@@ -8,18 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from gristmill.contract import BadInput
-from gristmill.synth import chips, documents, indexed
+from gristmill.synth import chips, documents, indexed, parquet
 from gristmill.synth.chips import Line
-from gristmill.synth.grinding import open_shard
+from gristmill.synth.grinding import OPTIONAL, REQUIRED, open_shard
 from gristmill.synth.harmony import shard_name
 from gristmill.synth.plain import BadRow, Renderer
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from rich.text import Text
 
 # Two shades of each span, so that neighbouring tokens can be told apart.
@@ -57,19 +58,10 @@ def row_text(folder: Path, number: str, row: int, vocabulary: Path) -> Text:
     shard = folder / shard_name(number)
     if not shard.is_file():
         raise BadInput(shard, "there is no such shard")
-    with open_shard(shard) as parquet:
-        before = 0
-        for group in range(parquet.num_row_groups):
-            held = parquet.metadata.row_group(group).num_rows
-            if before <= row < before + held:
-                found = parquet.read_row_group(group).slice(row - before, 1).to_pylist()[0]
-                break
-            before += held
-        else:
-            raise BadInput(shard, f"holds rows 0 to {before - 1}, not {row}")
+    found = _row(shard, row)
     try:
         made = documents.assemble([Renderer(vocabulary).read(found["messages_json"])], vocabulary)
-    except BadRow as error:
+    except (BadRow, ValueError) as error:
         raise BadInput(shard, f"synth_id {found['synth_id']!r}: {error}", row + 1) from error
     edges = [0, *np.cumsum(made.runs).tolist()]
     span = made.span.tolist()
@@ -77,7 +69,33 @@ def row_text(folder: Path, number: str, row: int, vocabulary: Path) -> Text:
     lines = chips.lines(made.tokens.tolist(), mask, span, list(pairwise(edges)), vocabulary, True)
     about = [found.get(name) for name in ("language", "exercise")]
     title = f"{shard.name} row {row + 1} · {found['synth_id']} · {len(span):,} tokens"
-    return _text(" · ".join([title, *(name for name in about if name)]), lines)
+    whole_title = " · ".join([title, *(str(name) for name in about if name)])
+    return _text(chips.printable(whole_title), lines)
+
+
+def _row(shard: Path, row: int) -> dict[str, Any]:
+    """What the builder reads of one row; BadInput where it is not there or not UTF-8."""
+    with open_shard(shard) as file:
+        columns = [name for name in (*REQUIRED, *OPTIONAL) if name in file.schema_arrow.names]
+        before = 0
+        for group in range(file.num_row_groups):
+            held = file.metadata.row_group(group).num_rows
+            if before <= row < before + held:
+                for batch in parquet.batches(shard, file, 1024, columns, [group], before):
+                    if row < before + len(batch):
+                        return _values(shard, batch.slice(row - before, 1), row)
+                    before += len(batch)
+            before += held
+    raise BadInput(shard, f"holds rows 0 to {before - 1}, not {row}")
+
+
+def _values(shard: Path, batch: pa.RecordBatch, row: int) -> dict[str, Any]:
+    found = {}
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        (found[name],), broken = parquet.values(column)
+        if broken:
+            raise BadInput(shard, f"{name} is not UTF-8: {broken[0]}", row + 1)
+    return found
 
 
 def _text(title: str, lines: Sequence[Line]) -> Text:

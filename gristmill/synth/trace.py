@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from gristmill.contract import BadInput
+from gristmill.synth import parquet
 from gristmill.synth.columns import RowsDigest
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 _ROW_GROUP: Final = 1 << 14
 
@@ -109,22 +111,35 @@ class Origin:
     offsets: list[int]
 
 
+def opened(file: Path) -> pq.ParquetFile:
+    """Open a trace file. BadInput where it is none."""
+    found = parquet.opened(file, [])
+    if not found.schema_arrow.equals(schema()):
+        raise BadInput(file, "has not the columns of a trace: build the shard again")
+    return found
+
+
 def origin(root: Path, number: str, split: str, document: int) -> Origin:
     """Trace one document of a dataset back. BadInput where there is no such document."""
+    import pyarrow as pa
     import pyarrow.compute as pc
-    import pyarrow.parquet as pq
 
     file = root / path(number)
     if not file.is_file():
         raise BadInput(file, f"shard {number} has no trace")
-    with pq.ParquetFile(file) as parquet:
-        for group in range(parquet.num_row_groups):
-            keys = parquet.read_row_group(group, columns=["split", "document"])
-            wanted = pc.and_(pc.equal(keys["split"], split), pc.equal(keys["document"], document))
-            if pc.any(wanted).as_py():
-                table = parquet.read_row_group(group).filter(wanted)
-                row: dict[str, Any] = table.drop_columns(["split", "document"]).to_pylist()[0]
-                return Origin(**row)
+    with opened(file) as found:
+        try:
+            for group in range(found.num_row_groups):
+                keys = found.read_row_group(group, columns=["split", "document"])
+                wanted = pc.and_(
+                    pc.equal(keys["split"], split), pc.equal(keys["document"], document)
+                )
+                if pc.any(wanted).as_py():
+                    table = found.read_row_group(group).filter(wanted)
+                    row: dict[str, Any] = table.drop_columns(["split", "document"]).to_pylist()[0]
+                    return Origin(**row)
+        except (pa.ArrowException, OSError) as error:
+            raise BadInput(file, f"is damaged ({error}): build the shard again") from error
     raise BadInput(file, f"no document {document} in {split} of shard {number}")
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from gristmill.contract import Violation
-from gristmill.synth import control, split, trace
+from gristmill.contract import BadInput, Violation
+from gristmill.synth import control, parquet, split, trace
 from gristmill.synth.indexed import Indexed
 
 if TYPE_CHECKING:
@@ -30,25 +30,34 @@ def check(
 
     opened: the tokens of each split, None where it has no documents.
     """
-    import pyarrow.parquet as pq
-
     where = trace.path(number)
     if not (root / where).exists():
         yield Violation("trace", where, "there is no trace file")
         return
+    try:
+        yield from _check(root / where, where, opened, valid_fraction)
+    except (BadInput, UnicodeDecodeError) as error:
+        yield Violation("trace", where, str(error))
+
+
+def _check(
+    file: Path, where: str, opened: Mapping[str, Indexed | None], valid_fraction: float | None
+) -> Iterator[Violation]:
     counts = dict.fromkeys(opened, 0)
     # The split is a cut through the hash values, so the two sides share no id
     # if the highest value of one is below the lowest of the other.
     highest_valid, lowest_train = -1, 1 << 64
-    with pq.ParquetFile(root / where, pre_buffer=False) as parquet:
-        for batch in parquet.iter_batches(
-            _ROWS, columns=["split", "document", "synth_id", "offsets"], use_threads=False
-        ):
+    with trace.opened(file) as found:
+        columns = ["split", "document", "synth_id", "offsets"]
+        for batch in parquet.batches(file, found, _ROWS, columns):
+            if any(column.null_count for column in batch.columns):
+                yield Violation("trace", where, "has nulls")
+                return
             names = batch.column("split").to_numpy(zero_copy_only=False)
             for name, tokens in opened.items():
                 rows = batch.filter(names == name)
-                if found := _documents(rows, counts[name], tokens):
-                    yield Violation("trace", f"{where}: {name}", found)
+                if wrong := _documents(rows, counts[name], tokens):
+                    yield Violation("trace", f"{where}: {name}", wrong)
                     return
                 counts[name] += len(rows)
                 values = [split.value(synth_id) for synth_id in rows.column("synth_id").to_pylist()]

@@ -172,6 +172,7 @@ def test_wrong_files_are_named(tmp_path: Path) -> None:
         {"num_shards": 0},
         {"metadata_fields": ("nothing", "synth_id")},
         {"metadata_fields": ("language",)},
+        {"metadata_fields": ("synth_id", "synth_id")},
     ],
 )
 def test_configs_are_checked(wrong: dict[str, object]) -> None:

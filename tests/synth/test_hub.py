@@ -233,3 +233,36 @@ def test_what_is_not_there_is_told(server: Hub, tmp_path: Path) -> None:
 def test_a_branch_is_no_pinned_revision() -> None:
     with pytest.raises(ValueError, match="40 hex digits"):
         Source(REPO, "main")
+
+
+def test_two_files_of_one_name_are_refused(server: Hub, source: Source, tmp_path: Path) -> None:
+    """Each would take the other's place in the drop, and be fetched again and again."""
+    server.files["other/synth_001.parquet"] = b"other"
+    with pytest.raises(HubError, match=r"other/synth_001\.parquet and synth_001\.parquet: one"):
+        hub.fetch(tmp_path, source)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("answer", [b"null", b"[1]", b'[{"type": "file"}]', b"<html>", b"\xff"])
+def test_an_answer_that_is_no_listing_is_told(
+    source: Source, monkeypatch: pytest.MonkeyPatch, answer: bytes
+) -> None:
+    def answered(handler: _Handler) -> None:
+        handler._send(200, answer, {"Content-Type": "application/json"})
+
+    monkeypatch.setattr(_Handler, "do_GET", answered)
+    with pytest.raises(HubError, match=f"{REPO} at {COMMIT}"):
+        hub.remote_files(source)
+
+
+def test_a_folder_in_the_place_of_a_file_is_told(source: Source, tmp_path: Path) -> None:
+    (tmp_path / "synth_001.parquet").mkdir()
+    with pytest.raises(HubError, match=r"synth_001\.parquet.*directory"):
+        hub.fetch(tmp_path, source)
+
+
+@pytest.mark.parametrize("files", [0, -1])
+def test_no_files_are_no_drop(source: Source, tmp_path: Path, files: int) -> None:
+    with pytest.raises(HubError, match="no Parquet files"):
+        hub.fetch(tmp_path, source, files)
+    assert list(tmp_path.iterdir()) == []

@@ -17,7 +17,7 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.parts import PartStore
-from gristmill.synth import grinding, indexed, kd, laws, split, trace
+from gristmill.synth import grinding, indexed, kd, laws, split, terminal, trace
 from gristmill.synth.config import KDConfig
 from gristmill.synth.kd import build_kd_shard, shard_number
 from tests.synth.conversations import as_json, hashes, message, plain
@@ -247,7 +247,9 @@ def test_a_killed_build_goes_on_from_its_finished_parts(
     assert done.returncode == -signal.SIGKILL
     time.sleep(0.2)  # the kernel ends the workers
     parts = PartStore(folder)
-    kept = {path.name: path.stat().st_ino for path in folder.glob("*.part")}
+    # A worker may die between the data of a part and the entry that vouches for it.
+    vouched = [path.with_suffix(".part") for path in folder.glob("*.json")]
+    kept = {path.name: path.stat().st_ino for path in vouched}
     assert len(kept) > stop
     config = KDConfig(vocabulary, 0.2, workers=workers)
     resumed = build_kd_shard(harmony, tmp_path / "resumed", config, parts)
@@ -302,3 +304,29 @@ def test_the_split_rule() -> None:
         ("synth_math_29_2664", 0.466051),
     ):
         assert split.value(synth_id) / 2**64 == pytest.approx(share, abs=1e-6)
+
+
+def test_a_text_that_cannot_be_encoded_is_a_bad_row(
+    write_rows: Write, vocabulary: Path, tmp_path: Path
+) -> None:
+    """A million spaces: tiktoken refuses them, openai-harmony panics, neither names the row."""
+    spaces = " " * 1_000_000 + "x"
+    by_harmony = [message("user", spaces, name="bob"), *plain("q", "a", "f")]
+    rows = [(name, GOOD) for name in "abcdef"]
+    rows[1] = ("b", as_json(plain("<|end|>" + spaces, "a", "f")))
+    rows[3] = ("d", as_json(by_harmony))
+    rows[4] = ("e", "{")
+    shard = write_rows(rows)
+    with pytest.raises(BadInput, match=r"shard_07\.parquet:2: synth_id 'b': ValueError: Regex"):
+        build_kd_shard(shard, tmp_path / "strict", KDConfig(vocabulary))
+    summary = build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary, bad_rows=3))
+    assert (summary.rows, summary.bad_rows, summary.control_texts) == (3, 3, 0)
+    lines = (tmp_path / "out/quarantine/quarantine_07.jsonl").read_text().splitlines()
+    told = [(json.loads(line)["row"], json.loads(line)["rule"]) for line in lines]
+    assert [row for row, _ in told] == [2, 4, 5]
+    assert "openai-harmony gave up" in told[1][1]
+    assert list(laws.kd_laws(tmp_path / "out", "07")) == []
+    table = pq.read_table(tmp_path / "out" / trace.path("07"))
+    assert table["row"].to_pylist() == [1, 3, 6]
+    with pytest.raises(BadInput, match=r"shard_07\.parquet:2: synth_id 'b'"):
+        terminal.row_text(shard.parent, "07", 1, vocabulary)

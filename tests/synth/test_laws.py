@@ -3,13 +3,17 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
-from gristmill.synth import indexed, laws, trace, value_laws
+from gristmill.cli import main
+from gristmill.contract import BadInput
+from gristmill.synth import chips, indexed, laws, terminal, trace, value_laws
 from gristmill.synth.config import KDConfig
 from gristmill.synth.kd import build_kd_shard
 
@@ -185,3 +189,66 @@ def test_harmony_laws(harmony: Path, tmp_path: Path) -> None:
     wrong = pa.table({"messages_json": pa.array([1]), "synth_id": pa.array([None], pa.string())})
     pq.write_table(wrong, tmp_path / "synth_harmony_shard_00.parquet")
     assert [v.law for v in laws.harmony_laws(tmp_path)] == ["columns", "no nulls"]
+
+
+@pytest.mark.parametrize("damage", ["cut", "pages", "columns", "nulls", "bytes"])
+def test_a_damaged_trace_is_noticed_and_named(broken: Path, damage: str) -> None:
+    path = broken / trace.path("00")
+    table = pq.read_table(path)
+    ids = table["synth_id"].to_pylist()
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:-20])
+    elif damage == "pages":
+        data = bytearray(path.read_bytes())
+        data[4:900] = bytes(896)
+        path.write_bytes(data)
+    elif damage == "columns":
+        pq.write_table(table.drop_columns(["offsets"]), path)
+    elif damage == "nulls":
+        pq.write_table(table.set_column(4, "synth_id", pa.array([None, *ids[1:]])), path)
+    else:
+        buffers = pa.array([b"\xff", *(i.encode() for i in ids[1:])], pa.binary()).buffers()
+        column = pa.Array.from_buffers(pa.string(), len(ids), buffers)
+        pq.write_table(table.set_column(4, "synth_id", column), path)
+    assert names(broken) == {"trace"}
+    if damage in ("cut", "columns", "pages"):
+        with pytest.raises(BadInput, match=r"trace_00\.parquet"):
+            trace.origin(broken, "00", "train", 0)
+
+
+@pytest.mark.parametrize("kind", ["bin", "idx"])
+def test_a_file_that_is_gone_is_named(broken: Path, vocabulary: Path, kind: str) -> None:
+    (broken / f"train/shard_00_span.{kind}").unlink()
+    assert "readable" in names(broken)
+    with pytest.raises(BadInput, match=rf"shard_00_span\.{kind}: there is no such file"):
+        terminal.document_text(broken, "00", "train", 0, vocabulary)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "value"),
+    [
+        ("tokens", "<i4", -1),
+        ("tokens", "<i4", 201_088),
+        ("lossmask", "u1", 2),
+        ("span", "u1", 3),
+    ],
+)
+def test_a_document_that_cannot_be_is_not_shown(
+    broken: Path, vocabulary: Path, name: str, dtype: str, value: int
+) -> None:
+    poke(broken / f"train/shard_00_{name}.bin", dtype, 3, value)
+    with pytest.raises(BadInput, match=rf"shard_00_{name}\.bin: document 0 is damaged"):
+        terminal.document_text(broken, "00", "train", 0, vocabulary)
+
+
+def test_odd_names_are_drawn_and_written_without_harm(broken: Path, vocabulary: Path) -> None:
+    path = broken / trace.path("00")
+    table = pq.read_table(path)
+    odd = pa.array(["\x00\x1b[31m\ufffe<b>"] * len(table))
+    pq.write_table(table.set_column(4, "synth_id", odd), path)
+    drawn = chips.svg([chips.conversation(broken, "00", "train", 0, vocabulary)])
+    assert "<b>" not in drawn
+    ElementTree.fromstring(drawn)
+    assert "\x1b" not in terminal.document_text(broken, "00", "train", 0, vocabulary).plain
+    ran = CliRunner().invoke(main, ["trace", str(broken), "0"])
+    assert "synth_id: ��[31m�<b>\n" in ran.output

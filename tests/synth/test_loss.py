@@ -81,8 +81,11 @@ def test_wrong_arguments_are_refused() -> None:
         span_normalized_loss(ones, ones, None)
     with pytest.raises(ValueError, match="shapes differ"):
         span_normalized_loss(ones, ones, torch.ones(3, 2))
-    with pytest.raises(ValueError, match="negative"):
-        span_normalized_loss(ones, ones, ones, w_f=-1)
+    for weight in (-1, math.nan, math.inf):
+        with pytest.raises(ValueError, match="negative"):
+            span_normalized_loss(ones, ones, ones, w_f=weight)
+        with pytest.raises(ValueError, match="negative"):
+            span_normalized_loss(ones, ones, ones, w_r=weight)
     with pytest.raises(ValueError, match="not floating point"):
         span_normalized_loss(ones.long(), ones, ones)
 

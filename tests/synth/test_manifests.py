@@ -250,3 +250,39 @@ def test_a_folder_that_is_not_ready_is_refused(harmony: Path, tmp_path: Path) ->
     (folder / harmony.name).write_bytes(b"nothing")
     with pytest.raises(GristmillError, match="not a readable Parquet"):
         adopt_shard(folder, tmp_path / "b", "00")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("manifest.json", "[]", "manifest: manifest.json: is no JSON object"),
+        ("manifest.json", "[" * 100_000, "manifest: manifest.json: cannot be read: maximum rec"),
+        ("manifest.json", "storage", "storage.total_rows is no number of rows"),
+        ("manifest.json", "no number", "storage.total_rows is no number of rows"),
+        ("manifest.json", "below 0", "storage.total_rows is no number of rows"),
+        ("metadata.json", "{", "metadata: metadata.json: cannot be read"),
+        ("metadata.json", "null", "metadata: metadata.json: is no JSON object"),
+    ],
+)
+def test_a_tampered_manifest_is_refused(
+    harmony: Path, tmp_path: Path, name: str, text: str, told: str
+) -> None:
+    folder = tmp_path / "drop"
+    folder.mkdir()
+    shutil.copy(harmony, folder)
+    manifest: dict[str, Any] = {"schema_version": "synth_harmony_v1"}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    (folder / "metadata.json").write_text("{}")
+    assert list(adoption.folder_violations(folder)) == []
+    assert adopt_manifest(folder, tmp_path / "fine").claimed_rows == 0
+    storages: dict[str, Any] = {
+        "storage": [],
+        "no number": {"total_rows": "many"},
+        "below 0": {"total_rows": -1},
+    }
+    if text in storages:
+        text = json.dumps(manifest | {"storage": storages[text]})
+    (folder / name).write_text(text)
+    with pytest.raises(GristmillError, match=told):
+        adopt_manifest(folder, tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -6,12 +6,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gristmill.artifact import Attempt, Build, publish
 from gristmill.contract import Summary, Violation
 from gristmill.parts import sha256_file
 from gristmill.provenance import Input, Record, Tokenizer, read_record
 from gristmill.samples.synth import write_drop
-from gristmill.synth import alignment, laws, raw
+from gristmill.synth import alignment, laws, raw, recorded_laws
 from gristmill.synth.config import HarmonyConfig, KDConfig
 from gristmill.synth.harmony import shard_name, to_harmony
 from gristmill.synth.harmony_manifest import write_harmony_manifest
@@ -132,6 +134,15 @@ def test_the_whole_family_is_published_and_verified(vocabulary: Path, tmp_path: 
     # The library's own readers find the records where the publisher put them.
     prefix = tmp_path / KD / "train/shard_02_tokens"
     assert alignment.digest(prefix) == records["k02"].data_version
+    # Laws are asked of files that nobody hashed before: they tell, and do not stumble.
+    for changed in ("{}", '{"config_hash": 1, "config": [], "splits": {"train": 3}}', "[1]"):
+        (tmp_path / KD / "manifest.json").write_text(changed)
+        told = [str(v) for v in recorded_laws.kd_manifest_laws(tmp_path / KD, "manifest")]
+        assert "manifest.json: is no" in told[-1]
+    record = tmp_path / KD / "provenance/02.json"
+    record.write_text(record.read_text()[:-9])
+    with pytest.raises(RuntimeError, match=r"provenance/02\.json: not a provenance record"):
+        alignment.digest(prefix)
 
 
 def test_building_again_changes_nothing(vocabulary: Path, tmp_path: Path) -> None:

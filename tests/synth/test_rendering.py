@@ -304,3 +304,24 @@ def test_conversations_that_begin_alike_and_those_that_do_not(vocabulary: Path) 
     for text in (head, head + ", ]}", head + "]]}", as_json(one).removesuffix("]}") + ", ]}"):
         with pytest.raises(BadRow, match="JSONDecodeError"):
             renderer.read(text)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        '"x": [1, {"role": "user"}]',
+        '"messages": 1, "x": [2, {"role": "user"}]',
+        '"messages": ["a"], "x": [2, {"role": "user"}]',
+        '"messages": [{"content": []}, {"role": "user"}]',
+    ],
+)
+def test_what_stands_before_the_messages_does_not_matter(vocabulary: Path, before: str) -> None:
+    """Nor does it where it looks like the beginning of the messages."""
+    turns = plain_messages("q", "a", "f")
+    text = as_json(turns).replace("{", f"{{{before}, ", 1)
+    assert json.loads(text)["messages"] == turns
+    renderer = Renderer(vocabulary)
+    for _ in range(2):
+        made = documents.assemble([renderer.read(text)], vocabulary)
+        expected = rendering.render(turns, rendering.encoding(vocabulary))
+        assert made.tokens.tolist() == list(expected.tokens)
