@@ -102,7 +102,7 @@ class ValidateConfig:
     share_bytes: PGN bytes of one part of the work.
     """
 
-    CODE_VERSION: ClassVar = "2"
+    CODE_VERSION: ClassVar = "3"
 
     compat: Compat = "current"
     min_plies: int = 8
