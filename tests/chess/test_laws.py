@@ -8,18 +8,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from gristmill.chess import (
     CacheConfig,
     GameConfig,
     SpliceConfig,
+    ValidateConfig,
     build_game_dataset,
     build_splice_cache,
     build_splice_dataset,
+    validate,
 )
+from gristmill.chess.blocks import Block
 from gristmill.chess.laws import dataset_laws, validated_laws
 from gristmill.chess.laws_cache import cache_laws
 from gristmill.chess.laws_splice import splice_laws
+from gristmill.chess.splits import SplitLeakage
 from gristmill.laws import check
 
 
@@ -283,6 +288,79 @@ def test_breaches_of_caches(copy: Path, law: str, breach: Callable[[Path], objec
 def test_breaches_of_splices(copy: Path, law: str, breach: Callable[[Path], object]) -> None:
     breach(copy / "splice")
     assert law in {violation.law for violation in splice_laws(copy / "splice")}
+
+
+def copy_to_val(path: Path, new_id: str = "") -> None:
+    """File all rows of a train game that shows all its moves in val too, counted."""
+    lines = (path / "train.jsonl").read_bytes().splitlines(keepends=True)
+    whole = next(row for row in map(json.loads, lines) if row["plies_remaining"] <= 4)["game_id"]
+    mine = [line for line in lines if json.loads(line)["game_id"] == whole]
+    phases = [json.loads(line)["phase"] for line in mine]
+    text = b"".join(mine).replace(whole.encode(), (new_id or whole).encode())
+    (path / "val.jsonl").write_bytes((path / "val.jsonl").read_bytes() + text)
+
+    def more(stats: dict) -> None:  # type: ignore[type-arg]
+        stats["split_samples"]["val"] += len(mine)
+        for phase in phases:
+            counts = stats["split_phase_counts"]["val"]
+            counts[phase] = counts.get(phase, 0) + 1
+
+    edit_json(path / "stats.json", more)
+
+
+@pytest.mark.parametrize("new_id", ["", "f" * 40])
+def test_the_same_moves_in_two_splits_of_splices(copy: Path, new_id: str) -> None:
+    copy_to_val(copy / "splice", new_id)
+    found = list(splice_laws(copy / "splice"))
+    assert [(v.law, v.found) for v in found] == [
+        ("no_leakage", "1 move sequences in more than one split")
+    ]
+
+
+@pytest.mark.parametrize("cap", [0, 1])
+def test_the_same_id_in_two_splits_of_shuffled_splices(
+    valid: Path, tmp_path: Path, cap: int
+) -> None:
+    config = SpliceConfig(split="shuffle", max_samples_per_game=cap)
+    build_splice_dataset(valid, tmp_path / "splice", config)
+    assert list(splice_laws(tmp_path / "splice")) == []
+    copy_to_val(tmp_path / "splice", "f" * 40)
+    assert list(splice_laws(tmp_path / "splice")) == []
+    copy_to_val(tmp_path / "splice")
+    assert [(v.law, v.found) for v in splice_laws(tmp_path / "splice")] == [
+        ("no_leakage", "1 game ids in more than one split")
+    ]
+
+
+def test_earlier_ids_that_collide_are_no_leak_where_moves_decide(tmp_path: Path) -> None:
+    """Games of one pairing with the same first 16 plies share their id (spec 6, P2)."""
+    start = "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 5. O-O Be7 6. Re1 b5 7. Bb3 d6 8. c3 O-O"
+    pgn = tmp_path / "x.pgn"
+    pgn.write_text(
+        "".join(
+            f'[Event "E"]\n[White "A"]\n[Black "B"]\n[Result "1-0"]\n\n{start} 9. {n} 1-0\n\n'
+            for n in ("h3", "d4", "a4", "Na3", "Bc2", "d3", "a3", "h4", "g3", "Qe2", "Re2", "Nh4")
+        )
+    )
+    validate([pgn], tmp_path / "valid", ValidateConfig(compat="reference"))
+    summary = build_splice_dataset(tmp_path / "valid", tmp_path / "splice")
+    assert [summary.games[split] for split in ("train", "val", "test")] == [1, 1, 1]
+    assert list(splice_laws(tmp_path / "splice")) == []
+
+
+def test_a_split_that_leaks_is_not_built(
+    valid: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def by_place(block: Block, *_: object) -> NDArray[np.uint8]:
+        return (np.arange(len(block.found)) % 2).astype(np.uint8)
+
+    monkeypatch.setattr("gristmill.chess.splits.splits_of", by_place)
+    for build, config in (
+        (build_game_dataset, GameConfig(allow_draws=True, min_context=1)),
+        (build_splice_dataset, SpliceConfig(allow_draws=True, min_context=1)),
+    ):
+        with pytest.raises(SplitLeakage, match="move sequences stand in more than one split"):
+            build(valid, tmp_path / build.__name__, config)  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("data", [None, b"", b"{}", b"[1]", b"\xff\x00{"])
