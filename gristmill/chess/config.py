@@ -131,7 +131,7 @@ class GameConfig:
     allow_draws: keep games without a winner.
     """
 
-    CODE_VERSION: ClassVar = "1"
+    CODE_VERSION: ClassVar = "2"
 
     min_context: int = 8
     min_target: int = 1
