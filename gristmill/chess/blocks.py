@@ -46,13 +46,15 @@ class RowShare:
 class Block:
     """The rows of a share (columns of `found`: `kernels.rowtext`).
 
-    keys: move keys, uint64. codes: phase codes, one a ply, rows end to end.
+    moves: packed, uint16, and codes: phase codes, one a ply, rows end to end.
+    keys: move keys, uint64.
     records: the sidecar's, made up (without a source) where there is none.
     """
 
     share: RowShare
     buf: NDArray[np.uint8]
     found: NDArray[np.int64]
+    moves: NDArray[np.uint16]
     uci: bytes
     keys: NDArray[np.uint64]
     codes: NDArray[np.uint8]
@@ -202,7 +204,7 @@ def read_block(share: RowShare) -> Block:
         records, codes = _from_sidecar(share, share.sidecar, found, keys)
     else:
         records, codes = _made_up(share, found, keys, moves)
-    return Block(share, buf, found, uci, keys, codes, records)
+    return Block(share, buf, found, moves, uci, keys, codes, records)
 
 
 def _from_sidecar(

@@ -24,8 +24,9 @@ from gristmill.chess.blocks import Block
 from gristmill.chess.laws import dataset_laws, validated_laws
 from gristmill.chess.laws_cache import cache_laws
 from gristmill.chess.laws_splice import splice_laws
+from gristmill.chess.sample_arrays import LAYOUT
 from gristmill.chess.splits import SplitLeakage
-from gristmill.laws import check
+from gristmill.laws import check, sampled
 
 
 @pytest.fixture(scope="module")
@@ -361,6 +362,57 @@ def test_a_split_that_leaks_is_not_built(
     ):
         with pytest.raises(SplitLeakage, match="move sequences stand in more than one split"):
             build(valid, tmp_path / build.__name__, config)  # type: ignore[operator]
+
+
+FOLDERS = {
+    "chess/valid_games": "valid",
+    "chess/game_dataset": "game",
+    "chess/splice_cache": "game/runtime_splice_cache",
+}
+
+
+def test_a_sample_of_games_is_replayed_the_same_each_time(
+    copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gristmill.chess.laws._REPLAYED", 4)
+    with sampled():
+        for asset, folder in FOLDERS.items():
+            assert list(check(asset, copy / folder)) == []
+    # One code that is wrong is found by the whole replay; if all are, by any sample.
+    codes = copy / "valid" / "sidecar" / "games.phases.bin"
+    told = []
+    for at in range(0, codes.stat().st_size, 997):
+        flip(codes, at, 2)
+        assert "phases_rederived" in {v.law for v in check("chess/valid_games", copy / "valid")}
+        with sampled():
+            found = [list(check("chess/valid_games", copy / "valid")) for _ in range(2)]
+        assert found[0] == found[1]
+        told.append(bool(found[0]))
+        flip(codes, at, 2)
+    assert not all(told)
+    codes.write_bytes(bytes(code ^ 2 for code in codes.read_bytes()))
+    with sampled():
+        laws = {v.law for v in check("chess/valid_games", copy / "valid")}
+    assert "phases_rederived" in laws
+
+
+@pytest.mark.parametrize("name", ["offsets.u64.bin", "splice_indices.u32.bin"])
+def test_every_element_of_a_cache_is_asked_for_where_few_games_are_replayed(
+    copy: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr("gristmill.chess.laws._REPLAYED", 1)
+    path = copy / "game" / "runtime_splice_cache"
+    add(path, name, 40, 1, LAYOUT[name])
+    with sampled():
+        assert [v.where for v in check("chess/splice_cache", path)] == [f"val/{name}"]
+
+
+def test_a_sidecar_of_other_phases_is_found_through_the_cache(copy: Path) -> None:
+    codes = copy / "game" / "sidecar" / "val.phases.bin"
+    codes.write_bytes(bytes(code ^ 3 for code in codes.read_bytes()))
+    with sampled():
+        found = {v.law for v in check("chess/splice_cache", copy / FOLDERS["chess/splice_cache"])}
+    assert found == {"phases_rederived"}
 
 
 @pytest.mark.parametrize("data", [None, b"", b"{}", b"[1]", b"\xff\x00{"])
