@@ -407,12 +407,15 @@ def test_every_element_of_a_cache_is_asked_for_where_few_games_are_replayed(
         assert [v.where for v in check("chess/splice_cache", path)] == [f"val/{name}"]
 
 
-def test_a_sidecar_of_other_phases_is_found_through_the_cache(copy: Path) -> None:
-    codes = copy / "game" / "sidecar" / "val.phases.bin"
-    codes.write_bytes(bytes(code ^ 3 for code in codes.read_bytes()))
+def test_a_cache_of_a_sidecar_with_other_phases_is_found(copy: Path) -> None:
+    for split in ("train", "val", "test"):
+        codes = copy / "game" / "sidecar" / f"{split}.phases.bin"
+        codes.write_bytes(bytes(code ^ 3 for code in codes.read_bytes()))
+    cache = copy / FOLDERS["chess/splice_cache"]
+    shutil.rmtree(cache)
+    build_splice_cache(copy / "game", cache)
     with sampled():
-        found = {v.law for v in check("chess/splice_cache", copy / FOLDERS["chess/splice_cache"])}
-    assert found == {"phases_rederived"}
+        assert {v.law for v in check("chess/splice_cache", cache)} == {"phases_rederived"}
 
 
 @pytest.mark.parametrize("data", [None, b"", b"{}", b"[1]", b"\xff\x00{"])
