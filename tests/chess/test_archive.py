@@ -537,6 +537,20 @@ def test_limits_hold_whatever_the_directory_says(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.parametrize("name", ["a.zip", "a.pgn", "a.pgn.zst"])
+def test_a_month_without_a_byte_is_refused(tmp_path: Path, name: str) -> None:
+    import zstandard
+
+    empty = {
+        "a.zip": zipped(("a.pgn", b"")),
+        "a.pgn": b"",
+        "a.pgn.zst": zstandard.ZstdCompressor().compress(b""),
+    }
+    (tmp_path / name).write_bytes(empty[name])
+    with pytest.raises(BadInput, match=rf"{name}: holds an empty PGN"):
+        take_drop(tmp_path / name, tmp_path / "out", MONTH)
+
+
 def test_drops_of_every_kind(tmp_path: Path, pgn: bytes) -> None:
     import zstandard
 
