@@ -9,7 +9,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from gristmill import verification
+from gristmill import laws, verification
 from gristmill.contract import Violation
 from gristmill.verification import Finding
 from resources import Lake
@@ -42,7 +42,8 @@ def disk_checks(
         dg.AssetCheckSpec(
             name="lawful",
             asset=asset,
-            description="What must hold of the contents, recomputed from the published files.",
+            description="What must hold of the contents, recomputed from the published files; "
+            "games of chess were all replayed before the commit, here a sample is.",
         ),
     ][: 2 if has_laws else 1]
     if notes is not None:
@@ -69,7 +70,8 @@ def disk_checks(
             if check.name == "intact":
                 found = verification.survey(folder, name, keys, check_laws=False)
             elif check.name == "lawful":
-                found = verification.survey(folder, name, keys, check_bytes=False)
+                with laws.sampled():
+                    found = verification.survey(folder, name, keys, check_bytes=False)
             else:
                 found = verification.notes(folder, name, keys, notes or (lambda _: ()))
             yield _result(check, keys, *found)

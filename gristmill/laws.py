@@ -7,6 +7,8 @@ are asked for, since they pull in what the family needs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib import import_module
 from pathlib import Path
 from typing import Final
@@ -46,6 +48,23 @@ _LAWS: Final = {
     },
 }
 
+# Laws that recompute what takes long, and can do so for a sample (keyword `sampled`).
+_SAMPLING: Final = frozenset({"validated_laws", "dataset_laws", "cache_laws"})
+_sampled: ContextVar[bool] = ContextVar("sampled", default=False)
+
+
+@contextmanager
+def sampled() -> Iterator[None]:
+    """Within this, laws that can recompute a sample do so, by a fixed seed.
+
+    For a second look at what obeyed them whole before its commit.
+    """
+    before = _sampled.set(True)
+    try:
+        yield
+    finally:
+        _sampled.reset(before)
+
 
 def check(
     asset: str,
@@ -70,4 +89,5 @@ def check(
             continue
         law = getattr(import_module(module), name)
         more = {_FOLDER: (), _PARTITION: (partition,)}.get(wants, there)
-        yield from law(folder, *more)
+        named = {"sampled": True} if _sampled.get() and name in _SAMPLING else {}
+        yield from law(folder, *more, **named)

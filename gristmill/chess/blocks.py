@@ -24,6 +24,7 @@ from gristmill.chess.sidecar import NO_SOURCE, Sidecar
 from gristmill.contract import BadInput
 
 _WINDOW = 1 << 16
+_MOST_PLIES = 10**9  # the digits that the kernels read
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,15 @@ class RowShare:
 class Block:
     """The rows of a share (columns of `found`: `kernels.rowtext`).
 
-    keys: move keys, uint64. codes: phase codes, one a ply, rows end to end.
+    moves: packed, uint16, and codes: phase codes, one a ply, rows end to end.
+    keys: move keys, uint64.
     records: the sidecar's, made up (without a source) where there is none.
     """
 
     share: RowShare
     buf: NDArray[np.uint8]
     found: NDArray[np.int64]
+    moves: NDArray[np.uint16]
     uci: bytes
     keys: NDArray[np.uint64]
     codes: NDArray[np.uint8]
@@ -100,6 +103,17 @@ def shares(path: Path, share_bytes: int, sidecar: Sidecar | None) -> Iterator[Ro
         yield RowShare(path, cuts[i], cuts[i + 1], sidecar, first, plies)
 
 
+def _row_number(share: RowShare, number: int) -> int:
+    """The number in its file, from 1 and without blank lines, of a row numbered in its share."""
+    place = 0
+    with share.path.open("rb") as file:
+        while place < share.start:
+            line = file.readline()
+            place += len(line)
+            number += bool(line.strip())
+    return number
+
+
 def _canonical(share: RowShare, line: bytes, number: int) -> bytes:
     """A row of any JSON shape in the shape that the kernels take."""
     try:
@@ -107,19 +121,19 @@ def _canonical(share: RowShare, line: bytes, number: int) -> bytes:
         if not isinstance(row, dict):
             raise ValueError("not a JSON object")
     except ValueError as error:
-        rule = f"the row after byte {share.start} is not a JSON object ({error})"
-        raise BadInput(share.path, rule, number) from error
+        rule = f"the row is not a JSON object ({error})"
+        raise BadInput(share.path, rule, _row_number(share, number)) from error
     moves = rows.moves_of(row)
-    winner = row.get("winner_side", "?")
+    winner, result, plies = row.get("winner_side", "?"), row.get("result"), row.get("plies")
     headers = row.get("headers")
     plain = isinstance(headers, dict) and all(isinstance(v, str) for v in headers.values())
     out: dict[str, Any] = {
         "game_id": str(row.get("game_id") or ""),
         "source_file": str(row.get("source_file") or ""),
         "headers": headers if plain else {},
-        "result": str(row.get("result") or "*"),
+        "result": result if isinstance(result, str) else "*",
         "winner_side": winner if winner in ("W", "B", "D") else "?",
-        "plies": row["plies"] if isinstance(row.get("plies"), int) else len(moves),
+        "plies": plies if type(plies) is int and 0 <= plies < _MOST_PLIES else len(moves),
         "moves": moves,
     }
     return json.dumps(out).encode() + b"\n"
@@ -164,8 +178,8 @@ def find_block(
         buf, found, moves, uci = _find(b"".join(lines))
         if found[:, rowshape.ODD].any():
             number = int(np.flatnonzero(found[:, rowshape.ODD])[0]) + 1
-            rule = f"row {number} after byte {share.start} has moves that are not plain text"
-            raise BadInput(share.path, rule, number)
+            rule = "the row has moves that are not plain text"
+            raise BadInput(share.path, rule, _row_number(share, number))
     return buf, found, moves, uci
 
 
@@ -190,7 +204,7 @@ def read_block(share: RowShare) -> Block:
         records, codes = _from_sidecar(share, share.sidecar, found, keys)
     else:
         records, codes = _made_up(share, found, keys, moves)
-    return Block(share, buf, found, uci, keys, codes, records)
+    return Block(share, buf, found, moves, uci, keys, codes, records)
 
 
 def _from_sidecar(

@@ -102,7 +102,7 @@ class ValidateConfig:
     share_bytes: PGN bytes of one part of the work.
     """
 
-    CODE_VERSION: ClassVar = "2"
+    CODE_VERSION: ClassVar = "3"
 
     compat: Compat = "current"
     min_plies: int = 8
@@ -131,7 +131,7 @@ class GameConfig:
     allow_draws: keep games without a winner.
     """
 
-    CODE_VERSION: ClassVar = "1"
+    CODE_VERSION: ClassVar = "2"
 
     min_context: int = 8
     min_target: int = 1

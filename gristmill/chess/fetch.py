@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from gristmill.chess.config import FetchConfig
-from gristmill.chess.partial import DownloadError, append, if_range, load, note
+from gristmill.chess.partial import DownloadError, append, changed, if_range, load, note
 from gristmill.chess.unpack import snippet
 from gristmill.contract import NothingToBuild
 
@@ -108,6 +108,10 @@ def _attempt(
             if not told.startswith(f"bytes {have}-"):
                 partial.unlink(missing_ok=True)
                 raise _Again(f"the server answered with another range ({told!r})")
+            if changed(state, answer.headers):
+                # A server that knows no If-Range sends the end of another file.
+                partial.unlink(missing_ok=True)
+                raise _Again("the file changed on the server")
         else:
             have = 0
         if "html" in answer.headers.get("Content-Type", "").lower():

@@ -15,20 +15,16 @@ from typing import Any
 import numpy as np
 
 from gristmill.chess import rows, sidecar
-from gristmill.chess.blocks import RowShare, read_block, shares
+from gristmill.chess.blocks import read_block
 from gristmill.chess.config import SPLITS, GameConfig
-from gristmill.chess.keys import duplicates, shared
+from gristmill.chess.keys import duplicates
 from gristmill.chess.sections import Bytes, Made, Sinks, clear_scratch, grind, scratch
-from gristmill.chess.splits import Dealt, deal_all, refuse_live_games, splits_of, taken
+from gristmill.chess.splits import SplitTask, shared_sequences, split_tasks, taken
 from gristmill.chess.validation import VALID
-from gristmill.contract import FileNote, GristmillError, Summary
+from gristmill.contract import FileNote, Summary
 from gristmill.parts import PartStore
 
 STATS = "stats.json"
-
-
-class SplitLeakage(GristmillError):
-    """The same moves stand in two splits."""
 
 
 @dataclass(frozen=True)
@@ -48,24 +44,17 @@ class GameSummary(Summary):
     shared_sequences: int
 
 
-@dataclass(frozen=True)
-class _Task:
-    share: RowShare
-    dealt: Dealt | None
-    config: GameConfig
-
-
 def valid_file(valid_games: Path) -> Path:
     """The JSONL file of a validated folder, or the file itself."""
     return valid_games / VALID if valid_games.is_dir() else valid_games
 
 
-def _make(task: _Task) -> Made:
+def _make(task: SplitTask[GameConfig]) -> Made:
     from gristmill.chess.kernels import rowshape, rowtext
 
     block = read_block(task.share)
     passes, _ = taken(block, task.config)
-    places = splits_of(block, task.config, task.dealt)
+    places = task.places(block)
     plies = block.found[:, rowshape.N]
     winner = block.found[:, rowshape.WINNER]
     out = np.empty(len(block.buf) + 128 * len(block.found), np.uint8)
@@ -162,26 +151,13 @@ def build_game_dataset(
     that is not of these rows; SplitLeakage if moves stand in two splits.
     """
     valid = valid_file(valid_games)
-    if not config.allow_live_bot_games:
-        refuse_live_games(valid)
-    out.mkdir()
-    beside = sidecar.Sidecar.open(valid.parent, "games")
-    row_shares = list(shares(valid, config.share_bytes, beside))
-    dealt: list[Dealt | None] = [None] * len(row_shares)
-    plan = out / ".splits"
-    if config.split == "shuffle":
-        dealt = [*deal_all(row_shares, config, plan, drop_empty=True)]
-    tasks = [
-        (f"{share.start:014d}", _Task(share, mine, config))
-        for share, mine in zip(row_shares, dealt, strict=True)
-    ]
     files = {split: out / f"{split}.jsonl" for split in SPLITS}
     for split in SPLITS:
         files[f"{split}.games"] = sidecar.games_file(out, split)
         files[f"{split}.phases"] = sidecar.phases_file(out, split)
     totals = _Totals()
-    store = scratch(out, parts, config.workers)
-    with Sinks(files) as sinks:
+    with split_tasks(valid, out, config, drop_empty=True) as tasks, Sinks(files) as sinks:
+        store = scratch(out, parts, config.workers)
         for pieces, part in grind(_make, tasks, config.workers, store):
             bases = {split: sinks.sizes[split] for split in SPLITS}
             records = {split: bytearray() for split in SPLITS}
@@ -197,7 +173,6 @@ def build_game_dataset(
                 sinks.write(f"{split}.games", games.tobytes())
             totals.add(part)
     clear_scratch(out)
-    plan.unlink(missing_ok=True)
     if sidecar.sources_file(valid.parent).exists():
         sidecar.sources_file(out).write_bytes(sidecar.sources_file(valid.parent).read_bytes())
     (out / STATS).write_text(json.dumps(_stats(valid, published or out, config, totals), indent=2))
@@ -205,9 +180,7 @@ def build_game_dataset(
         out, {split: (out / f"{split}.jsonl", totals.split_games[split]) for split in SPLITS}
     )
     by_split = [sidecar.games_file(out, split) for split in SPLITS]
-    leaked = shared(by_split)
-    if leaked and config.split == "moves":
-        raise SplitLeakage(f"{out}: {leaked} move sequences stand in more than one split")
+    leaked = shared_sequences(out, by_split, config)
     notes = {STATS: FileNote(payload=False)}
     for split in SPLITS:
         n = totals.split_games[split]

@@ -14,19 +14,6 @@ from gristmill.chess import rows
 from gristmill.chess.config import ValidateConfig
 from gristmill.chess.oracle import OracleGame
 
-REASONS = (
-    "",
-    "pgn_errors",
-    "empty_game",
-    "fen_start",
-    "variant",
-    "null_move",
-    "result_mismatch",
-    "too_short",
-    "below_elo",
-    "other_time_control",
-    "abandoned",
-)
 _START_FEN = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -"
 _CLOCK = re.compile(r"(\d{1,6})\+(\d{1,5})")
 _NORMAL_ENDS = ("", "?", "-", "normal", "time forfeit")

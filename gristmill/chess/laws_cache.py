@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from gristmill.chess import rows
+from gristmill.chess import rows, sidecar
 from gristmill.chess.config import SPLITS, CacheConfig
+from gristmill.chess.laws import rows_hold
 from gristmill.chess.laws_files import read_json, relative
 from gristmill.chess.sample_arrays import LAYOUT, sample_parts
 from gristmill.chess.splice_cache import MANIFEST, PATHS
@@ -68,13 +69,24 @@ def _structure(path: Path, split: str, entry: Mapping[str, Any]) -> Iterator[Vio
         yield Violation("paths_of_split", split, repr(paths))
 
 
-def _contents(path: Path, dataset: Path, split: str, config: CacheConfig) -> Iterator[Violation]:
-    """The arrays are those that the rows give when every game is replayed."""
+def _contents(
+    path: Path, dataset: Path, split: str, config: CacheConfig, sampled: bool
+) -> Iterator[Violation]:
+    """The arrays are those that the rows give when every game is replayed.
+
+    sampled: those that the dataset's sidecar gives, which must agree with every
+    row and, in a sample of games, with the replay.
+    """
+    if sampled and sidecar.games_file(dataset, split).exists():
+        held = rows_hold(dataset / f"{split}.jsonl", dataset, split, sampled)
+        yield from (item for item in held if isinstance(item, Violation))
+    else:
+        sampled = False
     files = {name: (path / split / name).open("rb") for name in LAYOUT}
     games = 0
     wrong: set[str] = set()
     try:
-        for sections, part in sample_parts(dataset, split, config, replay=True):
+        for sections, part in sample_parts(dataset, split, config, replay=not sampled):
             games += part["games"]
             for name, file in files.items():
                 piece = sections[name]
@@ -93,11 +105,14 @@ def _contents(path: Path, dataset: Path, split: str, config: CacheConfig) -> Ite
 
 
 @relative
-def cache_laws(path: Path, dataset: Path | None = None) -> Iterator[Violation]:
+def cache_laws(
+    path: Path, dataset: Path | None = None, *, sampled: bool = False
+) -> Iterator[Violation]:
     """A cache folder: structure, manifest, source, and every element derived anew.
 
     dataset: the folder of the rows; by default the one that the cache stands in,
     or, for a cache that is still being built, the one that its manifest names.
+    sampled: replay a sample of the games, not all: see `laws`.
     """
     if not (path / MANIFEST).is_file():
         yield Violation("missing_manifest", str(path / MANIFEST), "missing")
@@ -134,7 +149,7 @@ def cache_laws(path: Path, dataset: Path | None = None) -> Iterator[Violation]:
         if source is None or source["sha256"] != sha256_file(jsonl):
             yield Violation("source_unchanged", split, f"{jsonl} is not the file it was built of")
         elif not structure:
-            yield from _contents(path, dataset, split, config)
+            yield from _contents(path, dataset, split, config, sampled)
     vocabulary = path / VOCABULARY
     if vocabulary.exists():
         meta, wrong = read_json(vocabulary)

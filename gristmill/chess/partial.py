@@ -26,6 +26,12 @@ def if_range(state: dict[str, str]) -> str:
     return etag if etag and not etag.startswith("W/") else state.get("last_modified", "")
 
 
+def changed(state: dict[str, str], headers: Any) -> bool:
+    """Whether an answer names other validators than those noted; it need not name any."""
+    named = {"etag": headers.get("ETag", ""), "last_modified": headers.get("Last-Modified", "")}
+    return any(state.get(name) and told and state[name] != told for name, told in named.items())
+
+
 def load(partial: Path, url: str) -> dict[str, str]:
     """The url and validators noted beside `partial`; empty if they are not of this url."""
     try:

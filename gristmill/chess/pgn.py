@@ -129,10 +129,22 @@ def _batch(arrays: _Arrays, data: bytes, base: int, n: int) -> Batch:
     )
 
 
+def _ask_oracle(
+    path: Path, data: bytes, pos: int, offset: int
+) -> tuple[oracle.OracleGame | None, bool]:
+    """What `oracle.read_game` says, with its failure to read as a BadInput that names the game."""
+    try:
+        return oracle.read_game(data, pos)
+    except ValueError as error:
+        # As for a NAG of more digits than Python makes a number of.
+        rule = f"the game at byte {offset} cannot be read ({error}); take it out"
+        raise BadInput(path, rule) from error
+
+
 def read_share(share: Share) -> Iterator[Batch | Odd | int]:
     """Yield the share's games in order, and last the offset where the next share must begin.
 
-    Raises BadInput for a game of more than MAX_GAME_BYTES.
+    Raises BadInput for a game of more than MAX_GAME_BYTES, or that python-chess fails on.
     """
     from gristmill.chess.kernels import scan
 
@@ -171,7 +183,7 @@ def read_share(share: Share) -> Iterator[Batch | Odd | int]:
                 if why == scan.CUT:
                     cut = True
                 elif why == scan.ODD_GAME:
-                    game, touched = oracle.read_game(data, pos)
+                    game, touched = _ask_oracle(share.path, data, pos, start + pos)
                     if touched and not at_eof:
                         cut = True
                     elif game is None:

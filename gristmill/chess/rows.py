@@ -45,7 +45,6 @@ PHASE_REASONS = (
     "",
     "queens_off_low_material",
 )
-QUEENS_OFF_CODE = 7
 REMAINING = ("<=10", "11-20", ">20")
 PROGRESS = ("early", "mid", "late")
 WINNERS = {"1-0": "W", "0-1": "B", "1/2-1/2": "D"}

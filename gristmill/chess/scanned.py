@@ -103,13 +103,15 @@ def _reasons(batch: Batch, config: ValidateConfig, board: NDArray[np.int64]) -> 
     return reasons
 
 
-def _flags(batch: Batch, plain: NDArray[np.int64], claimed: NDArray[np.int64]) -> NDArray[np.int64]:
+def _flags(
+    batch: Batch, plain: NDArray[np.int64], claimed: NDArray[np.int64], reference: bool
+) -> NDArray[np.int64]:
     from gristmill.chess.kernels import scan
 
     result, told = batch.games[:, scan.RESULT], batch.games[:, scan.TERMINATOR]
     decisive = (result == 1) | (result == 2)
     claimable = (claimed == _DRAW) & (plain == 0) & decisive
-    conflict = (told > 0) & (told != result)
+    conflict = (told > 0) & (told != result) & ~(reference & (told == _UNKNOWN))
     flags: NDArray[np.int64] = (
         claimable * rows.CLAIMABLE_DRAW
         + conflict * rows.RESULT_CONFLICT
@@ -148,7 +150,7 @@ def take_batch(harvest: Harvest, batch: Batch) -> None:
     plain, claimed = _verdicts(batch)
     board = claimed if reference else plain
     reasons = _reasons(batch, task.config, board)
-    flags = np.zeros_like(plain) if reference else _flags(batch, plain, claimed)
+    flags = _flags(batch, plain, claimed, reference)
     identify = _identify(batch, task.source, reference)
     harvest.counts["total"] += len(games)
     source = b'", "source_file": ' + json.dumps(task.source).encode() + b', "headers": '

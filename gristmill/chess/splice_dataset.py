@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gristmill.chess import rows, sidecar, splice
-from gristmill.chess.blocks import Block, RowShare, read_block, shares
+from gristmill.chess.blocks import Block, read_block
 from gristmill.chess.config import SPLITS, SpliceConfig
 from gristmill.chess.game_dataset import STATS, valid_file
 from gristmill.chess.keys import duplicates
 from gristmill.chess.sections import Bytes, Made, Sinks, clear_scratch, grind, scratch
-from gristmill.chess.splits import Dealt, deal_all, refuse_live_games, splits_of, taken
+from gristmill.chess.splits import SplitTask, shared_sequences, split_tasks, taken
 from gristmill.contract import FileNote, Summary
 from gristmill.parts import PartStore
 
@@ -39,13 +39,6 @@ class SpliceSummary(Summary):
     spliceable_games: int
     games: Mapping[str, int]
     samples: Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class _Task:
-    share: RowShare
-    dealt: Dealt | None
-    config: SpliceConfig
 
 
 def _first_met(numbers: NDArray[np.integer[Any]], names: tuple[str, ...]) -> dict[str, int]:
@@ -67,13 +60,13 @@ def _id_keys(block: Block, picked: NDArray[np.bool_]) -> bytes:
     return records.tobytes()
 
 
-def _make(task: _Task) -> Made:
+def _make(task: SplitTask[SpliceConfig]) -> Made:
     from gristmill.chess.kernels import rowshape, splicetext
 
     config, block = task.config, read_block(task.share)
     found, codes = block.found, block.codes
     passes, _ = taken(block, config)
-    places = splits_of(block, config, task.dealt)
+    places = task.places(block)
     n = found[:, rowshape.N].copy()
     samples = splice.counts(n, config.min_context, config.min_target)
     samples[places > 2] = 0
@@ -106,6 +99,7 @@ def _make(task: _Task) -> Made:
         sections[split] = room[:size].data
         used += size
         sections[f"{split}.ids"] = _id_keys(block, picked)
+        sections[f"{split}.moves"] = block.records[picked].tobytes()
         mine = picked[owner]
         left = n[owner][mine] - indices[mine] - 1
         summary[split] = {
@@ -160,30 +154,18 @@ def build_splice_dataset(
     Writes {train,val,test}.jsonl (spec 2.5; an empty split is an empty file) and
     stats.json (2.9). published: where the folder will stand, for stats.json.
 
-    Raises BadInput as `build_game_dataset` does.
+    Raises BadInput and SplitLeakage as `build_game_dataset` does.
     """
     valid = valid_file(valid_games)
-    if not config.allow_live_bot_games:
-        refuse_live_games(valid)
-    out.mkdir()
-    beside = sidecar.Sidecar.open(valid.parent, "games")
-    row_shares = list(shares(valid, config.share_bytes, beside))
-    dealt: list[Dealt | None] = [None] * len(row_shares)
-    plan = out / ".splits"
-    if config.split == "shuffle":
-        dealt = [*deal_all(row_shares, config, plan, drop_empty=False)]
-    tasks = [
-        (f"{share.start:014d}", _Task(share, mine, config))
-        for share, mine in zip(row_shares, dealt, strict=True)
-    ]
     totals: Counter[str] = Counter(games=0, eligible=0, rows=0)
     splits: dict[str, Any] = {
         split: {"samples": 0, "phases": Counter(), "left": Counter()} for split in SPLITS
     }
     files = {split: out / f"{split}.jsonl" for split in SPLITS}
-    files |= {f"{split}.ids": out / f".ids.{split}" for split in SPLITS}
-    store = scratch(out, parts, config.workers)
-    with Sinks(files) as sinks:
+    for kind in ("ids", "moves"):
+        files |= {f"{split}.{kind}": out / f".{kind}.{split}" for split in SPLITS}
+    with split_tasks(valid, out, config, drop_empty=False) as tasks, Sinks(files) as sinks:
+        store = scratch(out, parts, config.workers)
         for pieces, part in grind(_make, tasks, config.workers, store):
             for name, piece in pieces:
                 sinks.write(name, piece)
@@ -194,11 +176,12 @@ def build_splice_dataset(
                 splits[split]["phases"].update(part[split]["phases"])
                 splits[split]["left"].update(part[split]["left"])
     clear_scratch(out)
-    plan.unlink(missing_ok=True)
+    shared_sequences(out, [files[f"{split}.moves"] for split in SPLITS], config)
     for split in SPLITS:
         ids = files[f"{split}.ids"]
         splits[split]["games"] = ids.stat().st_size // sidecar.GAME.itemsize - duplicates([ids])
         ids.unlink()
+        files[f"{split}.moves"].unlink()
     stats = _stats(config, published or out, totals, splits)
     (out / STATS).write_text(json.dumps(stats, indent=2))
     notes = {f"{s}.jsonl": FileNote(rows=splits[s]["samples"]) for s in SPLITS}

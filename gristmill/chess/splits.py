@@ -9,22 +9,32 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.chess.blocks import Block, RowShare, read_block
+from gristmill.chess.blocks import Block, RowShare, read_block, shares
 from gristmill.chess.config import GameConfig, SpliceConfig
-from gristmill.chess.keys import split_of
-from gristmill.contract import BadInput
+from gristmill.chess.keys import shared, split_of
+from gristmill.chess.sidecar import Sidecar
+from gristmill.contract import BadInput, GristmillError
 
 NOT_TAKEN = 255
 _LIVE_PATHS = ("lichess_bot_archive", "/live_play/")
 _LOOKED_AT = 20
+
+
+Chosen = TypeVar("Chosen", GameConfig, SpliceConfig)
+
+
+class SplitLeakage(GristmillError):
+    """The same moves stand in two splits."""
 
 
 def refuse_live_games(path: Path) -> None:
@@ -116,3 +126,53 @@ def splits_of(
         return dealt.splits()
     places = split_of(block.keys, config.seed, config.train_ratio, config.val_ratio)
     return np.where(taken(block, config)[1], places, NOT_TAKEN).astype(np.uint8)
+
+
+@dataclass(frozen=True)
+class SplitTask(Generic[Chosen]):
+    """Rows of a share, where they were dealt to (None: their moves decide), and the config."""
+
+    share: RowShare
+    dealt: Dealt | None
+    config: Chosen
+
+    def places(self, block: Block) -> NDArray[np.uint8]:
+        """The split of each row of the share's block: see `splits_of`."""
+        return splits_of(block, self.config, self.dealt)
+
+
+@contextmanager
+def split_tasks(
+    valid: Path, out: Path, config: Chosen, drop_empty: bool
+) -> Iterator[list[tuple[str, SplitTask[Chosen]]]]:
+    """Make the folder `out`, and give the named tasks that fill it from validated games.
+
+    drop_empty: leave out rows without an id where ids are dealt. Raises
+    BadInput for live bot games, before `out` is made.
+    """
+    if not config.allow_live_bot_games:
+        refuse_live_games(valid)
+    out.mkdir()
+    row_shares: list[RowShare] = list(
+        shares(valid, config.share_bytes, Sidecar.open(valid.parent, "games"))
+    )
+    dealt: list[Dealt | None] = [None] * len(row_shares)
+    plan: Path = out / ".splits"
+    if config.split == "shuffle":
+        dealt = [*deal_all(row_shares, config, plan, drop_empty)]
+    yield [
+        (f"{share.start:014d}", SplitTask(share, mine, config))
+        for share, mine in zip(row_shares, dealt, strict=True)
+    ]
+    plan.unlink(missing_ok=True)
+
+
+def shared_sequences(out: Path, files: Sequence[Path], config: Chosen) -> int:
+    """How many move sequences stand in more than one of these splits' records.
+
+    Raises SplitLeakage for any, where the moves decide the split.
+    """
+    leaked = shared(files)
+    if leaked and config.split == "moves":
+        raise SplitLeakage(f"{out}: {leaked} move sequences stand in more than one split")
+    return leaked

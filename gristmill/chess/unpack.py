@@ -64,7 +64,7 @@ def check_zip_signature(path: Path) -> None:
 
 
 def _write(pieces: Iterable[bytes], source: Path, target: Path, most: int) -> int:
-    """Write pieces to the target, refusing more than `most` bytes and what is not text."""
+    """Write pieces to the target, refusing none, more than `most` bytes, and what is not text."""
     total = 0
     with target.open("wb", buffering=0) as file:
         for piece in pieces:
@@ -76,6 +76,8 @@ def _write(pieces: Iterable[bytes], source: Path, target: Path, most: int) -> in
             view = memoryview(piece)
             while view:
                 view = view[file.write(view) :]
+    if total == 0:
+        raise BadInput(source, "holds an empty PGN; fetch it again")
     return total
 
 

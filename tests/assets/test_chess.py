@@ -288,6 +288,33 @@ def test_the_job_with_its_checks_runs_a_month_and_passes_over_one_that_is_not_th
     assert result.get_asset_check_evaluations() == []
 
 
+def test_every_game_is_replayed_before_the_commit_and_a_sample_in_the_check(
+    lake, instance, server, monkeypatch
+):
+    from gristmill.chess import laws as chess_laws
+
+    games = []
+    replayed = chess_laws.replayed
+    monkeypatch.setattr(chess_laws, "_REPLAYED", 3)
+    monkeypatch.setattr(
+        chess_laws, "replayed", lambda moves, n: games.append(len(n)) or replayed(moves, n)
+    )
+    drop(lake, "elite-2024-01.zip")
+    resources = {"lake": lake, "elite_archive": EliteArchive(base_address=server.address)}
+    job = build_defs(resources).resolve_job_def("chess_month")
+    assert job.execute_in_process(instance=instance, partition_key="2024-01").success
+    valid = lake.root / "chess/validated/elite_2024-01/valid_games.jsonl"
+    whole = len(valid.read_bytes().splitlines())
+    # Validated games and the three splits before their commits; these and the cache's again.
+    before, after = games[0], sorted(games)
+    assert before == whole > 50
+    assert after.count(whole) == 1
+    assert after.count(3) >= 5
+    games.clear()
+    assert provenance.verify(lake.root) == []
+    assert max(games) == whole
+
+
 def test_in_a_batch_the_bad_month_fails_alone_and_the_unpublished_is_passed_over(
     build, lake, instance, server, tmp_path
 ):

@@ -200,6 +200,30 @@ def test_a_file_that_changed_between_attempts_is_begun_anew(
     assert (tmp_path / "out" / "lichess_elite_2024-01.pgn").read_bytes() == pgn
 
 
+@pytest.mark.parametrize("validator", ["ETag", "Last_Modified"])
+def test_a_changed_file_is_noticed_where_the_server_knows_no_if_range(
+    serve, pgn: bytes, tmp_path: Path, validator: str
+) -> None:
+    old, new = zipped(("x.pgn", b'[Event "old"]\n' * 999)), zipped(("x.pgn", pgn))
+    told = {"ETag": ('"1"', '"2"'), "Last_Modified": ("Mon, 01 Jan 2024", "Tue, 02 Jan 2024")}
+
+    def answer(server: Server, handler: http.server.BaseHTTPRequestHandler) -> None:
+        asked = handler.headers.get("Range", "")
+        if len(server.asked) == 1:
+            reply(handler, old, send=60, **{validator: told[validator][0]})
+            return
+        start = int(asked[6:-1]) if asked else 0
+        named = {validator: told[validator][1]}
+        if start:
+            named["Content_Range"] = f"bytes {start}-{len(new) - 1}/{len(new)}"
+        reply(handler, new[start:], 206 if start else 200, **named)
+
+    server = serve(answer)
+    fetch_month(MONTH, tmp_path / "out", server.config, sleep=nap([]))
+    assert server.asked == ["", "bytes=60-", ""]
+    assert (tmp_path / "out" / "lichess_elite_2024-01.pgn").read_bytes() == pgn
+
+
 def test_a_server_without_ranges_is_asked_for_the_whole_again(
     serve, pgn: bytes, tmp_path: Path
 ) -> None:
@@ -511,6 +535,20 @@ def test_limits_hold_whatever_the_directory_says(tmp_path: Path) -> None:
             MONTH,
             ArchiveConfig(limits=Limits(pgn_bytes=1000)),
         )
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.pgn", "a.pgn.zst"])
+def test_a_month_without_a_byte_is_refused(tmp_path: Path, name: str) -> None:
+    import zstandard
+
+    empty = {
+        "a.zip": zipped(("a.pgn", b"")),
+        "a.pgn": b"",
+        "a.pgn.zst": zstandard.ZstdCompressor().compress(b""),
+    }
+    (tmp_path / name).write_bytes(empty[name])
+    with pytest.raises(BadInput, match=rf"{name}: holds an empty PGN"):
+        take_drop(tmp_path / name, tmp_path / "out", MONTH)
 
 
 def test_drops_of_every_kind(tmp_path: Path, pgn: bytes) -> None:

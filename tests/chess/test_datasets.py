@@ -276,13 +276,43 @@ def test_empty_input_and_empty_splits_give_empty_files(tmp_path: Path) -> None:
     assert validate([pgn], tmp_path / "valid").total_games == 0
 
 
+@pytest.mark.parametrize("separators", [(", ", ": "), (",", ":")])
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("result", "", ""),
+        ("result", "1-0 forfeit", "1-0 forfeit"),
+        ("result", None, "*"),
+        ("plies", 12, 12),
+        ("plies", None, 10),
+        ("plies", True, 10),
+        ("plies", -3, 10),
+        ("plies", 10**12, 10),
+    ],
+)
+def test_odd_fields_are_read_alike_in_every_shape_of_row(
+    tmp_path: Path, separators: tuple[str, str], field: str, value: object, told: object
+) -> None:
+    path = tmp_path / "valid_games.jsonl"
+    moves = live_row()["moves_uci"]
+    row = {"game_id": "x", "source_file": "s.pgn", "headers": {}, "result": "1-0"}
+    row |= {"winner_side": "W", "plies": 10, "moves": moves, "moves_uci": moves, field: value}
+    path.write_text(json.dumps(row, separators=separators) + "\n")
+    build_game_dataset(path, tmp_path / "out")
+    made = [row for split in SPLITS for row in rows(tmp_path / "out" / f"{split}.jsonl")]
+    assert [row[field] for row in made] == [told]
+
+
 @pytest.mark.parametrize("line", ["{nonsense", "[1]", '{"moves": ["é"]}', '{"moves": ["a b"]}'])
 def test_rows_that_cannot_be_read_are_named(tmp_path: Path, line: str) -> None:
     path = tmp_path / "valid_games.jsonl"
-    path.write_text((json.dumps(live_row()) + "\n") * 30 + line + "\n")
-    with pytest.raises(BadInput, match=r"row|JSON") as caught:
-        build_game_dataset(path, tmp_path / "out")
-    assert caught.value.row == 31
+    path.write_text((json.dumps(live_row()) + "\n\n") * 30 + line + "\n")
+    for share_bytes in (1, 1000, 1 << 20):
+        config = GameConfig(share_bytes=share_bytes)
+        with pytest.raises(BadInput, match=r"row|JSON") as caught:
+            build_game_dataset(path, tmp_path / f"out_{share_bytes}", config)
+        assert caught.value.row == 31
+        assert "valid_games.jsonl:31: " in str(caught.value)
 
 
 def test_a_sidecar_of_other_rows_is_refused(valid: Path, tmp_path: Path) -> None:

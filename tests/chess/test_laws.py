@@ -8,19 +8,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from gristmill.chess import (
     CacheConfig,
     GameConfig,
     SpliceConfig,
+    ValidateConfig,
     build_game_dataset,
     build_splice_cache,
     build_splice_dataset,
+    validate,
 )
+from gristmill.chess.blocks import Block
 from gristmill.chess.laws import dataset_laws, validated_laws
 from gristmill.chess.laws_cache import cache_laws
 from gristmill.chess.laws_splice import splice_laws
-from gristmill.laws import check
+from gristmill.chess.sample_arrays import LAYOUT
+from gristmill.chess.splits import SplitLeakage
+from gristmill.laws import check, sampled
 
 
 @pytest.fixture(scope="module")
@@ -283,6 +289,133 @@ def test_breaches_of_caches(copy: Path, law: str, breach: Callable[[Path], objec
 def test_breaches_of_splices(copy: Path, law: str, breach: Callable[[Path], object]) -> None:
     breach(copy / "splice")
     assert law in {violation.law for violation in splice_laws(copy / "splice")}
+
+
+def copy_to_val(path: Path, new_id: str = "") -> None:
+    """File all rows of a train game that shows all its moves in val too, counted."""
+    lines = (path / "train.jsonl").read_bytes().splitlines(keepends=True)
+    whole = next(row for row in map(json.loads, lines) if row["plies_remaining"] <= 4)["game_id"]
+    mine = [line for line in lines if json.loads(line)["game_id"] == whole]
+    phases = [json.loads(line)["phase"] for line in mine]
+    text = b"".join(mine).replace(whole.encode(), (new_id or whole).encode())
+    (path / "val.jsonl").write_bytes((path / "val.jsonl").read_bytes() + text)
+
+    def more(stats: dict) -> None:  # type: ignore[type-arg]
+        stats["split_samples"]["val"] += len(mine)
+        for phase in phases:
+            counts = stats["split_phase_counts"]["val"]
+            counts[phase] = counts.get(phase, 0) + 1
+
+    edit_json(path / "stats.json", more)
+
+
+@pytest.mark.parametrize("new_id", ["", "f" * 40])
+def test_the_same_moves_in_two_splits_of_splices(copy: Path, new_id: str) -> None:
+    copy_to_val(copy / "splice", new_id)
+    found = list(splice_laws(copy / "splice"))
+    assert [(v.law, v.found) for v in found] == [
+        ("no_leakage", "1 move sequences in more than one split")
+    ]
+
+
+@pytest.mark.parametrize("cap", [0, 1])
+def test_the_same_id_in_two_splits_of_shuffled_splices(
+    valid: Path, tmp_path: Path, cap: int
+) -> None:
+    config = SpliceConfig(split="shuffle", max_samples_per_game=cap)
+    build_splice_dataset(valid, tmp_path / "splice", config)
+    assert list(splice_laws(tmp_path / "splice")) == []
+    copy_to_val(tmp_path / "splice", "f" * 40)
+    assert list(splice_laws(tmp_path / "splice")) == []
+    copy_to_val(tmp_path / "splice")
+    assert [(v.law, v.found) for v in splice_laws(tmp_path / "splice")] == [
+        ("no_leakage", "1 game ids in more than one split")
+    ]
+
+
+def test_earlier_ids_that_collide_are_no_leak_where_moves_decide(tmp_path: Path) -> None:
+    """Games of one pairing with the same first 16 plies share their id (spec 6, P2)."""
+    start = "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 5. O-O Be7 6. Re1 b5 7. Bb3 d6 8. c3 O-O"
+    pgn = tmp_path / "x.pgn"
+    pgn.write_text(
+        "".join(
+            f'[Event "E"]\n[White "A"]\n[Black "B"]\n[Result "1-0"]\n\n{start} 9. {n} 1-0\n\n'
+            for n in ("h3", "d4", "a4", "Na3", "Bc2", "d3", "a3", "h4", "g3", "Qe2", "Re2", "Nh4")
+        )
+    )
+    validate([pgn], tmp_path / "valid", ValidateConfig(compat="reference"))
+    summary = build_splice_dataset(tmp_path / "valid", tmp_path / "splice")
+    assert [summary.games[split] for split in ("train", "val", "test")] == [1, 1, 1]
+    assert list(splice_laws(tmp_path / "splice")) == []
+
+
+def test_a_split_that_leaks_is_not_built(
+    valid: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def by_place(block: Block, *_: object) -> NDArray[np.uint8]:
+        return (np.arange(len(block.found)) % 2).astype(np.uint8)
+
+    monkeypatch.setattr("gristmill.chess.splits.splits_of", by_place)
+    for build, config in (
+        (build_game_dataset, GameConfig(allow_draws=True, min_context=1)),
+        (build_splice_dataset, SpliceConfig(allow_draws=True, min_context=1)),
+    ):
+        with pytest.raises(SplitLeakage, match="move sequences stand in more than one split"):
+            build(valid, tmp_path / build.__name__, config)  # type: ignore[operator]
+
+
+FOLDERS = {
+    "chess/valid_games": "valid",
+    "chess/game_dataset": "game",
+    "chess/splice_cache": "game/runtime_splice_cache",
+}
+
+
+def test_a_sample_of_games_is_replayed_the_same_each_time(
+    copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gristmill.chess.laws._REPLAYED", 4)
+    with sampled():
+        for asset, folder in FOLDERS.items():
+            assert list(check(asset, copy / folder)) == []
+    # One code that is wrong is found by the whole replay; if all are, by any sample.
+    codes = copy / "valid" / "sidecar" / "games.phases.bin"
+    told = []
+    for at in range(0, codes.stat().st_size, 997):
+        flip(codes, at, 2)
+        assert "phases_rederived" in {v.law for v in check("chess/valid_games", copy / "valid")}
+        with sampled():
+            found = [list(check("chess/valid_games", copy / "valid")) for _ in range(2)]
+        assert found[0] == found[1]
+        told.append(bool(found[0]))
+        flip(codes, at, 2)
+    assert not all(told)
+    codes.write_bytes(bytes(code ^ 2 for code in codes.read_bytes()))
+    with sampled():
+        laws = {v.law for v in check("chess/valid_games", copy / "valid")}
+    assert "phases_rederived" in laws
+
+
+@pytest.mark.parametrize("name", ["offsets.u64.bin", "splice_indices.u32.bin"])
+def test_every_element_of_a_cache_is_asked_for_where_few_games_are_replayed(
+    copy: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr("gristmill.chess.laws._REPLAYED", 1)
+    path = copy / "game" / "runtime_splice_cache"
+    add(path, name, 40, 1, LAYOUT[name])
+    with sampled():
+        assert [v.where for v in check("chess/splice_cache", path)] == [f"val/{name}"]
+
+
+def test_a_cache_of_a_sidecar_with_other_phases_is_found(copy: Path) -> None:
+    for split in ("train", "val", "test"):
+        codes = copy / "game" / "sidecar" / f"{split}.phases.bin"
+        codes.write_bytes(bytes(code ^ 3 for code in codes.read_bytes()))
+    cache = copy / FOLDERS["chess/splice_cache"]
+    shutil.rmtree(cache)
+    build_splice_cache(copy / "game", cache)
+    with sampled():
+        assert {v.law for v in check("chess/splice_cache", cache)} == {"phases_rederived"}
 
 
 @pytest.mark.parametrize("data", [None, b"", b"{}", b"[1]", b"\xff\x00{"])

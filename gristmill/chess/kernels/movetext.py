@@ -21,8 +21,13 @@ MAX_PLIES = 2000
 
 @njit(forceinline=True)
 def blank(buf, p, size):
-    """If a blank line starts at p, the position after it, else -1."""
+    """If a blank line starts at p, the position after it, else -1.
+
+    A carriage return without a line feed ends a line of its own: not taken here.
+    """
     while p < size and (buf[p] == 32 or buf[p] == 9 or buf[p] == 13):
+        if buf[p] == 13 and p + 1 < size and buf[p + 1] != 10:
+            return -1
         p += 1
     if p >= size:
         return size
@@ -32,11 +37,14 @@ def blank(buf, p, size):
 @njit
 def skip_blank(buf, p, size):
     """The start of the first line at or after p that is not blank."""
-    while p < size:
-        after = blank(buf, p, size)
-        if after < 0:
+    q = p
+    while q < size:
+        c = buf[q]
+        if c == 10:
+            p = q + 1
+        elif c != 32 and c != 9 and c != 13:
             return p
-        p = after
+        q += 1
     return size
 
 
@@ -98,6 +106,8 @@ def read_movetext(buf, p, size, at_eof, board, keys, moves, phases, m, limit):
                     return (MORE if p + 1 >= size and not at_eof else ODD), p, n, terminator
                 p += 1
         elif c == 40:
+            if n == 0:  # there is no move to vary: what follows is the main line
+                return ODD, p, n, terminator
             depth += 1
             p += 1
         elif c == 41:
@@ -126,7 +136,11 @@ def read_movetext(buf, p, size, at_eof, board, keys, moves, phases, m, limit):
                 terminator = code
                 p = q
             else:
+                zeros = 0
                 while buf[p] >= 48 and buf[p] <= 57:
+                    zeros = zeros + 1 if buf[p] == 48 else 0
+                    if zeros == 4:  # a null move, whatever digits it is stuck to
+                        return ODD, p, n, terminator
                     p += 1
                 if buf[p] != 46 and buf[p] != 32 and buf[p] != 10 and buf[p] != 13:
                     return ODD, p, n, terminator
