@@ -179,7 +179,7 @@ class Mill:
             under_way = any(run.status in RUNNING for run in runs)
             return runs if len(runs) >= count and not under_way else None
 
-        found: list[Run] = until(f"{count} runs of {key} have ended", settled)
+        found: list[Run] = until(f"{count} runs of {key} have ended", settled, 150)
         assert len(found) == count
         return found
 
