@@ -376,11 +376,14 @@ def fetch(corpus: str, files: int, repo: str, revision: str, endpoint: str) -> N
 
 @main.command()
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-def reap(dry_run: bool) -> None:
+@click.option("--parts", is_flag=True, help="Sweep finished parts of builds, too.")
+def reap(dry_run: bool, parts: bool) -> None:
     """Close runs whose process is gone, and sweep what killed builds left behind.
 
     A power loss or kill -9 of everything leaves runs STARTED for ever, and they
     hold their places in the queue. Runs whose process lives are left alone.
+    Finished parts of a build stay, since the next one goes on from them, unless
+    --parts is given.
     """
     with open_instance() as instance:
         for record in instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED)):
@@ -391,9 +394,11 @@ def reap(dry_run: bool) -> None:
                     instance.report_run_failed(run, f"Reaped: {reason}.")
                     instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
     for folder in sweeping.abandoned(Lake().root):
-        say(f"left by a killed build: {escape(str(folder))}")
+        finished = 0 if parts else sweeping.finished_parts(folder)
+        kept = f"; its finished parts ({finished}) stay for the next build" if finished else ""
+        say(f"left by a killed build: {escape(str(folder))}{kept}")
         if not dry_run:
-            sweeping.sweep(folder)
+            sweeping.sweep(folder, keep_parts=not parts)
 
 
 def why_dead(tags: dict[str, str]) -> str | None:

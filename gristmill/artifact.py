@@ -21,6 +21,7 @@ from pathlib import Path
 
 from gristmill import commit, deleting, durable, environment, locks, provenance, recording, space
 from gristmill.builds import (
+    PARTS,
     Attempt,
     Build,
     DiskFull,
@@ -99,7 +100,7 @@ def _has_size(build: Build, listed: InputsFile) -> bool:
 
 def _build(build: Build, slot: Slot) -> Published:
     _check_place(build)
-    parts = PartStore(slot.work / "parts" / build.parts_key)
+    parts = PartStore(slot.work / PARTS / build.parts_key)
     attempt = Attempt(slot.work / "staging", build.folder, parts, build.fingerprint)
     started = time.monotonic()
     environment.reset_peak_memory()

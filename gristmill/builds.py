@@ -17,6 +17,7 @@ from gristmill.parts import PartStore
 from gristmill.provenance import Input, Record, Tokenizer
 
 WORK = ".gristmill"
+PARTS = "parts"
 
 
 class LawsBroken(GristmillError):

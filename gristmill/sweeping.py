@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gristmill import durable, locks
-from gristmill.builds import WORK, lock_of_slot
+from gristmill.builds import PARTS, WORK, lock_of_slot
 
 
 def abandoned(root: Path) -> Iterator[Path]:
@@ -20,10 +20,23 @@ def abandoned(root: Path) -> Iterator[Path]:
             )
 
 
-def sweep(slot: Path) -> None:
-    """Remove a slot's staging folder and parts. Raises locks.Busy if a builder came."""
+def finished_parts(slot: Path) -> int:
+    """How many finished parts lie in a slot, which the next build may go on from."""
+    return sum(ledger.with_suffix(".part").exists() for ledger in (slot / PARTS).glob("*/*.json"))
+
+
+def sweep(slot: Path, keep_parts: bool = False) -> None:
+    """Remove a slot. Raises locks.Busy if a builder came.
+
+    keep_parts: leave the folder of parts, where a finished one is in it.
+    """
     with locks.held(lock_of_slot(slot), slot.name):
-        durable.remove_tree(slot)
+        if not (keep_parts and finished_parts(slot)):
+            durable.remove_tree(slot)
+            return
+        for entry in slot.iterdir():
+            if entry.name != PARTS:
+                durable.remove_tree(entry)
 
 
 def withdraw(folder: Path) -> None:

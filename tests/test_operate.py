@@ -19,6 +19,7 @@ import operate
 from assets import worker
 from bench.servers import copy_checkout, plain_environment
 from gristmill import provenance
+from gristmill.parts import PartStore
 from gristmill.samples.macroxue import write_drop
 from gristmill.samples.synth import write_drop as write_raw
 from resources.lake import CHECKOUT
@@ -321,6 +322,23 @@ def test_reap_sweeps_what_a_killed_build_left(run: Operate, data: Path) -> None:
     assert left.exists()
     assert run("reap").exit_code == 0
     assert not left.parent.exists()
+
+
+def test_reap_keeps_finished_parts_unless_it_is_told_otherwise(run: Operate, data: Path) -> None:
+    slot = data / PACKS / ".gristmill/slots/one"
+    store = PartStore(slot / "parts/0123456789abcdef")
+    (slot / "staging").mkdir(parents=True)
+    store.folder.mkdir(parents=True)
+    with store.writing("games_0") as (path, _):
+        path.write_bytes(b"whole")
+    kept = f"left by a killed build: {slot}; its finished parts (1) stay for the next build"
+    assert kept in run("reap", "--dry-run").output
+    assert (slot / "staging").exists()
+    assert kept in run("reap").output
+    assert not (slot / "staging").exists()
+    assert store.finished("games_0") == {}
+    assert f"left by a killed build: {slot}\n" in run("reap", "--parts").output
+    assert not slot.exists()
 
 
 # --- retire ------------------------------------------------------------------

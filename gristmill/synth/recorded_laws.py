@@ -86,16 +86,25 @@ def _inventory(
             if record.counts[f"{name}_rows"]:
                 yield Violation("inventory", MANIFEST, f"{name} lacks shard {record.partition}")
             continue
-        for key, path in shard["paths"].items():
-            output = outputs.get(f"{name}/{path.rpartition('/')[2]}")
-            if output is None or (output.bytes, output.sha256) != (
-                shard["bytes"][key],
-                shard["sha256"][key],
-            ):
-                yield Violation("inventory", MANIFEST, f"{path} is not what its record says")
-        for key in ("rows", "tokens"):
-            if shard[key] != record.counts[f"{name}_{key}"]:
-                yield Violation("inventory", MANIFEST, f"{key} of {name} shard {record.partition}")
+        found = {
+            key: outputs.get(f"{name}/{Path(path).name}") for key, path in shard["paths"].items()
+        }
+        other = [
+            *(
+                key
+                for key, output in found.items()
+                if output is None
+                or (output.bytes, output.sha256) != (shard["bytes"][key], shard["sha256"][key])
+            ),
+            *(key for key in ("rows", "tokens") if shard[key] != record.counts[f"{name}_{key}"]),
+        ]
+        if other:
+            yield Violation(
+                "inventory",
+                MANIFEST,
+                f"{name} shard {record.partition} has other {', '.join(other)} in its record: "
+                "if the shard was built since, materialize the manifest again",
+            )
     for number in listed:
         yield Violation("inventory", MANIFEST, f"{name} lists shard {number}, which has no record")
 

@@ -395,6 +395,14 @@ def test_a_harmony_shard_built_anew_makes_the_manifests_stale(build, drop, lake)
     text = failure(build(kd_manifest))
     assert "synth/kd_shards 00 was built from another synth/harmony 00" in text
     assert build(kd_shards, "00", valid_fraction=0.2).success
+    told = [
+        finding.found
+        for finding in provenance.verify(lake.root / KD, check_inputs=False)
+        if finding.rule == "inventory" and "train" in finding.found
+    ]
+    (reason,) = told
+    assert reason.startswith("train shard 00 has other tokens_bin, tokens_idx, ")
+    assert "materialize the manifest again" in reason
     assert "materialize synth/harmony_manifest again" in failure(build(kd_manifest))
     assert build(harmony_manifest).success
     assert build(kd_manifest).success

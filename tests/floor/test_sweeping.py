@@ -8,7 +8,7 @@ import pytest
 
 from gristmill import durable, locks, provenance, sweeping
 from gristmill.artifact import Attempt, Build, publish
-from gristmill.builds import Slot
+from gristmill.builds import PARTS, Slot
 from gristmill.contract import Summary
 from tests.floor.killing import State
 from tests.floor.scenarios import NESTED, OUTER
@@ -55,6 +55,28 @@ def test_abandoned_slots_are_swept_and_held_ones_are_not(tmp_path: Path) -> None
     assert State.of(tmp_path) == before
     assert provenance.verify(tmp_path) == []
     assert _sweep(tmp_path) == []
+
+
+def test_finished_parts_stay_where_that_is_asked_for(tmp_path: Path) -> None:
+    build = tiny_build(tmp_path)
+    slot = _leave_parts(build)
+    store = next((slot / PARTS).iterdir())
+    (slot / "staging").mkdir(exist_ok=True)
+    finished = sweeping.finished_parts(slot)
+    assert finished == len(list(store.glob("*.part"))) > 0
+    first = min(store.glob("*.part"))
+    inode = first.stat().st_ino
+    sweeping.sweep(slot, keep_parts=True)
+    assert list(slot.iterdir()) == [slot / PARTS]
+    assert first.stat().st_ino == inode
+    # A ledger entry without its data, or data without an entry, is no finished part.
+    first.unlink()
+    assert sweeping.finished_parts(slot) == finished - 1
+    for ledger in store.glob("*.json"):
+        ledger.unlink()
+    assert sweeping.finished_parts(slot) == 0
+    sweeping.sweep(slot, keep_parts=True)
+    assert not slot.exists()
 
 
 def _leave_empty_slot(nested: Build) -> Path:

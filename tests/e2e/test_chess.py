@@ -1,0 +1,115 @@
+"""Chess under a live `dagster dev`: a month that is dropped, and a backfill with a gap in it.
+
+The archive is a server of the test's own; no test asks the network.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from gristmill import provenance
+from gristmill.samples.chess import write_month
+from tests.assets.archive_server import ArchiveServer
+from tests.e2e.mill import Mill, until
+
+pytestmark = pytest.mark.slow
+
+ELITE = ["chess", "elite_pgn"]
+FOLDERS = {
+    "chess/elite_pgn": "chess/raw/elite/{}",
+    "chess/valid_games": "chess/validated/elite_{}",
+    "chess/game_dataset": "chess/dataset/elite_{}_game",
+    "chess/splice_cache": "chess/dataset/elite_{}_game/runtime_splice_cache",
+    "chess/splice_dataset": "chess/dataset/elite_{}_cap8",
+}
+RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
+DROPPED, MISSING, PUBLISHED = "2023-01", "2023-05", ("2023-04", "2023-06")
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ArchiveServer]:
+    folder, server = tmp_path_factory.mktemp("archive"), ArchiveServer()
+    for month in PUBLISHED:
+        path = folder / f"lichess_elite_{month}.zip"
+        write_month(path, month, games=120, seed=7)
+        server.files[path.name] = path.read_bytes()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def surroundings(archive: ArchiveServer) -> dict[str, str]:
+    return {"GRISTMILL_ELITE_ARCHIVE": archive.address}
+
+
+def assert_month_is_as_shown(mill: Mill, month: str) -> None:
+    """Each artifact of the month stands, and the UI shows its record and that it is fresh."""
+    for asset, folder in FOLDERS.items():
+        record = provenance.read_record(mill.data / folder.format(month) / provenance.RECORD)
+        mill.shows(asset.split("/"), month, record)
+
+
+@pytest.fixture(scope="module")
+def backfill(mill: Mill) -> str:
+    """The backfill of the last test, started first: the daemon takes a minute for two steps."""
+    return mill.backfill(sorted([*PUBLISHED, MISSING]), [asset.split("/") for asset in FOLDERS])
+
+
+@pytest.mark.usefixtures("backfill")
+def test_a_month_that_is_dropped_is_built_through_to_its_cache(
+    mill: Mill, archive: ArchiveServer
+) -> None:
+    source = mill.data / "source.zip"
+    write_month(source, DROPPED, games=200, seed=3)
+    content = source.read_bytes()
+    drop = mill.data / "drops/chess" / f"lichess_elite_{DROPPED}.zip"
+    drop.parent.mkdir(parents=True)
+    for step in range(8):
+        with drop.open("ab") as file:
+            file.write(content[step * len(content) // 8 : (step + 1) * len(content) // 8])
+        time.sleep(1)
+        assert mill.runs(DROPPED) == []
+    until("the month has a run", lambda: mill.runs(DROPPED))
+    (run,) = mill.ended(DROPPED)
+    assert run.status == "SUCCESS", mill.server.failure(run.run_id)
+    assert run.tags["dagster/sensor_name"] == "chess_drops"
+    assert_month_is_as_shown(mill, DROPPED)
+    assert f"lichess_elite_{DROPPED}.zip" not in [name for name, _ in archive.asked]
+
+
+def test_in_a_backfill_a_month_that_is_not_published_holds_up_no_other(
+    mill: Mill, archive: ArchiveServer, backfill: str
+) -> None:
+    status, runs = mill.backfilled(backfill)
+    # Dagster counts a partition that never appears as failed, whatever its run says.
+    assert status == "COMPLETED_FAILED"
+    assert {run.status for run in runs} == {"SUCCESS"}
+
+    # All months are asked for in one run, once; later steps get those that are there.
+    spans = [tuple(run.tags[end] for end in RANGE) for run in runs]
+    first, last = PUBLISHED
+    assert spans.count((first, last)) == 1
+    assert set(spans) == {(first, last), (first, first), (last, last)}
+    asked = [f"lichess_elite_{month}.zip" for month in sorted([*PUBLISHED, MISSING])]
+    assert [name for name, _ in archive.asked] == asked
+
+    for month in PUBLISHED:
+        assert_month_is_as_shown(mill, month)
+    for asset, folder in FOLDERS.items():
+        spans_of = mill.statuses(asset.split("/"))
+        assert set(spans_of) == {"materialized"}, asset
+        assert sorted(spans_of["materialized"]) == [
+            f"{month}..{month}" for month in (DROPPED, *PUBLISHED)
+        ]
+        assert not (mill.data / folder.format(MISSING)).exists()
+    (told,) = mill.observed(ELITE)
+    assert told == (
+        f"not built: {archive.address}/lichess_elite_{MISSING}.zip: not published (HTTP 404); "
+        "ask again later"
+    )
+    assert mill.observed(ELITE, MISSING) == [told]
+    found = mill.gristmill("verify", str(mill.data))
+    assert found.returncode == 0, found.stdout + found.stderr
