@@ -7,8 +7,6 @@ are asked for, since they pull in what the family needs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
 from importlib import import_module
 from pathlib import Path
 from typing import Final
@@ -50,20 +48,6 @@ _LAWS: Final = {
 
 # Laws that recompute what takes long, and can do so for a sample (keyword `sampled`).
 _SAMPLING: Final = frozenset({"validated_laws", "dataset_laws", "cache_laws"})
-_sampled: ContextVar[bool] = ContextVar("sampled", default=False)
-
-
-@contextmanager
-def sampled() -> Iterator[None]:
-    """Within this, laws that can recompute a sample do so, by a fixed seed.
-
-    For a second look at what obeyed them whole before its commit.
-    """
-    before = _sampled.set(True)
-    try:
-        yield
-    finally:
-        _sampled.reset(before)
 
 
 def check(
@@ -72,13 +56,16 @@ def check(
     partition: str | None = None,
     inputs: Sequence[Path] = (),
     leave_out: str = "",
+    sampled: bool = False,
 ) -> Iterator[Violation]:
     """Yield what `folder`, an artifact of `asset`, breaks; nothing where no laws are known.
 
     `where` of a violation is a path in the folder, or a place in its contents.
     inputs: folders of the artifacts it was made from; laws that compare with them
         are left out where they are not at hand. leave_out: the name of a
-        law function that is not to be asked.
+        law function that is not to be asked. sampled: what takes long to
+        recompute may be recomputed for a sample, by a fixed seed: for a second
+        look at what obeyed its laws whole before the commit.
     """
     for path, wants in _LAWS.get(asset, ()):
         module, name = path.split(":")
@@ -89,5 +76,5 @@ def check(
             continue
         law = getattr(import_module(module), name)
         more = {_FOLDER: (), _PARTITION: (partition,)}.get(wants, there)
-        named = {"sampled": True} if _sampled.get() and name in _SAMPLING else {}
+        named = {"sampled": True} if sampled and name in _SAMPLING else {}
         yield from law(folder, *more, **named)

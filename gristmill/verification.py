@@ -93,16 +93,18 @@ def survey(
     *,
     check_bytes: bool = True,
     check_laws: bool = True,
+    sampled: bool = False,
 ) -> tuple[int, list[Finding]]:
     """How many artifacts of `asset` are at or below `path`, and the findings among them.
 
     partitions: look at these alone; None for all.
-    check_bytes: records, hashes and inputs; check_laws: the family's laws. An
-    asset of which nothing was published yet has no findings.
+    check_bytes: records, hashes and inputs; check_laws: the family's laws, of which
+        `sampled` may recompute a sample. An asset of which nothing was published
+        yet has no findings.
     """
     artifacts = [item for item in _artifacts(path.absolute()) if _is_of(item, asset, partitions)]
     looks = _Looks(
-        lambda item: _is_of(item, asset, partitions), None, True, check_bytes, check_laws
+        lambda item: _is_of(item, asset, partitions), None, True, check_bytes, check_laws, sampled
     )
     return len(artifacts), looks.of(_folders(artifacts), None)
 
@@ -151,6 +153,7 @@ class _Looks:
     check_inputs: bool
     check_bytes: bool
     check_laws: bool
+    sampled: bool = False
 
     def of(self, folders: Collection[Path], progress: Progress | None) -> list[Finding]:
         """The findings of the artifacts wanted in these folders, folder by folder."""
@@ -204,7 +207,7 @@ class _Looks:
             bad = [Path(finding.path) for findings in found.values() for finding in findings]
             for item in items:
                 if not any(_holds(item, path) for path in bad):
-                    found[item.folder] += _broken_laws(item, self.data_root)
+                    found[item.folder] += _broken_laws(item, self.data_root, self.sampled)
         return found
 
 
@@ -219,7 +222,7 @@ def _made_from(item: _Artifact, data_root: Path | None) -> list[Path]:
     ]
 
 
-def _broken_laws(item: _Artifact, data_root: Path | None) -> list[Finding]:
+def _broken_laws(item: _Artifact, data_root: Path | None, sampled: bool) -> list[Finding]:
     try:
         record = provenance.read_record(item.record_path)
         made_from = _made_from(item, data_root)
@@ -229,7 +232,12 @@ def _broken_laws(item: _Artifact, data_root: Path | None) -> list[Finding]:
         return [
             Finding(f"{item.folder}: {violation.where}", violation.law, violation.found)
             for violation in laws.check(
-                record.asset, item.folder, record.partition, made_from, _excused(record)
+                record.asset,
+                item.folder,
+                record.partition,
+                made_from,
+                _excused(record),
+                sampled,
             )
         ]
     except (GristmillError, OSError) as error:

@@ -26,7 +26,7 @@ from gristmill.chess.laws_cache import cache_laws
 from gristmill.chess.laws_splice import splice_laws
 from gristmill.chess.sample_arrays import LAYOUT
 from gristmill.chess.splits import SplitLeakage
-from gristmill.laws import check, sampled
+from gristmill.laws import check
 
 
 @pytest.fixture(scope="module")
@@ -375,24 +375,21 @@ def test_a_sample_of_games_is_replayed_the_same_each_time(
     copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gristmill.chess.laws._REPLAYED", 4)
-    with sampled():
-        for asset, folder in FOLDERS.items():
-            assert list(check(asset, copy / folder)) == []
+    for asset, folder in FOLDERS.items():
+        assert list(check(asset, copy / folder, sampled=True)) == []
     # One code that is wrong is found by the whole replay; if all are, by any sample.
     codes = copy / "valid" / "sidecar" / "games.phases.bin"
     told = []
     for at in range(0, codes.stat().st_size, 997):
         flip(codes, at, 2)
         assert "phases_rederived" in {v.law for v in check("chess/valid_games", copy / "valid")}
-        with sampled():
-            found = [list(check("chess/valid_games", copy / "valid")) for _ in range(2)]
+        found = [list(check("chess/valid_games", copy / "valid", sampled=True)) for _ in range(2)]
         assert found[0] == found[1]
         told.append(bool(found[0]))
         flip(codes, at, 2)
     assert not all(told)
     codes.write_bytes(bytes(code ^ 2 for code in codes.read_bytes()))
-    with sampled():
-        laws = {v.law for v in check("chess/valid_games", copy / "valid")}
+    laws = {v.law for v in check("chess/valid_games", copy / "valid", sampled=True)}
     assert "phases_rederived" in laws
 
 
@@ -403,8 +400,7 @@ def test_every_element_of_a_cache_is_asked_for_where_few_games_are_replayed(
     monkeypatch.setattr("gristmill.chess.laws._REPLAYED", 1)
     path = copy / "game" / "runtime_splice_cache"
     add(path, name, 40, 1, LAYOUT[name])
-    with sampled():
-        assert [v.where for v in check("chess/splice_cache", path)] == [f"val/{name}"]
+    assert [v.where for v in check("chess/splice_cache", path, sampled=True)] == [f"val/{name}"]
 
 
 def test_a_cache_of_a_sidecar_with_other_phases_is_found(copy: Path) -> None:
@@ -414,8 +410,7 @@ def test_a_cache_of_a_sidecar_with_other_phases_is_found(copy: Path) -> None:
     cache = copy / FOLDERS["chess/splice_cache"]
     shutil.rmtree(cache)
     build_splice_cache(copy / "game", cache)
-    with sampled():
-        assert {v.law for v in check("chess/splice_cache", cache)} == {"phases_rederived"}
+    assert {v.law for v in check("chess/splice_cache", cache, sampled=True)} == {"phases_rederived"}
 
 
 @pytest.mark.parametrize("data", [None, b"", b"{}", b"[1]", b"\xff\x00{"])

@@ -222,6 +222,7 @@ def test_a_broken_law_is_a_finding(root: Path, monkeypatch: pytest.MonkeyPatch) 
         partition: str | None,
         inputs: Sequence[Path],
         leave_out: str,
+        sampled: bool,
     ) -> Iterator[Violation]:
         asked.append((asset, folder))
         if folder == root / OUTER:
