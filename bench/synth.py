@@ -200,11 +200,12 @@ def against_harmony(
 def against_two(scratch: Path, vocabulary: Path, arguments: argparse.Namespace) -> list[str]:
     """Two workers on one shard over two independent processes, each on a shard of its own.
 
-    On three times the rows, so that what a process needs to start matters less.
+    On six times the rows, so that what a process needs to start matters as little as
+    it does for a shard of the full run.
     """
     shard = scratch / "two" / "synth_harmony_shard_00.parquet"
     shard.parent.mkdir()
-    write_shard(shard, 3 * arguments.rows)
+    write_shard(shard, 6 * arguments.rows)
     ratios = []
     for _ in range(arguments.rounds):
         began = time.perf_counter()

@@ -6,11 +6,14 @@ import ctypes
 import logging
 import os
 import signal
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from multiprocessing.context import SpawnContext, SpawnProcess
+from threading import Lock
+from types import ModuleType
 from typing import TypeVar
 
 from gristmill.contract import GristmillError
@@ -34,10 +37,33 @@ def _die_with(parent: int) -> None:
         os._exit(1)
 
 
+class _Process(SpawnProcess):
+    """A spawned process that does not import its parent's main module.
+
+    Of a Dagster run that would be Dagster, a second and 100 MB for each worker,
+    and of a script without a `__name__` guard all of its work once more.
+    """
+
+    _lock = Lock()
+
+    def start(self) -> None:
+        with self._lock:
+            main = sys.modules["__main__"]
+            sys.modules["__main__"] = ModuleType("__main__")
+            try:
+                super().start()
+            finally:
+                sys.modules["__main__"] = main
+
+
+class _Context(SpawnContext):
+    Process = _Process
+
+
 def _start(workers: int) -> ProcessPoolExecutor | None:
     """A pool of spawned processes, or None where the machine gives no semaphores."""
     try:
-        context = get_context("spawn")
+        context = _Context()
         # The executor makes its semaphores only when the first task comes, too
         # late to choose another way; so make one of our own now.
         context.Semaphore(1)
@@ -55,10 +81,11 @@ def ordered_map(
     """Yield `function(task)` for each task, in the order of the tasks.
 
     With `workers` of 0 or 1 everything runs here. Otherwise `function` and the
-    tasks must pickle, and at most two tasks a worker are in flight, so memory
-    does not grow with their number. Workers are spawned, never forked: a fork
-    of a process with threads (Dagster, polars) can hang. They are killed by the
-    kernel when this process dies, and cancelled when the caller stops early.
+    tasks must pickle, by names of modules other than `__main__`, and at most two
+    tasks a worker are in flight, so memory does not grow with their number.
+    Workers are spawned, never forked: a fork of a process with threads (Dagster,
+    polars) can hang. They are killed by the kernel when this process dies, and
+    cancelled when the caller stops early.
 
     Raises WorkerDied where a worker was killed or crashed, and whatever
     `function` raises.

@@ -131,13 +131,33 @@ def _command(process: int) -> str:
     return Path(f"/proc/{process}/cmdline").read_bytes().decode()
 
 
+def test_workers_do_not_run_the_script_that_starts_them(tmp_path: Path) -> None:
+    script = tmp_path / "build.py"
+    script.write_text(
+        "print('begun', flush=True)\n"
+        "from gristmill.pool import ordered_map\n"
+        "print(*ordered_map(abs, [-3, -1, -2], 2))\n"
+        "print(__name__, __file__)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, script],
+        cwd=CHECKOUT,
+        env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout.splitlines() == ["begun", "3 1 2", f"__main__ {script}"]
+
+
 def test_without_semaphores_the_work_goes_on_here(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def refuse(method: str) -> None:
+    def refuse(*_: object) -> None:
         raise OSError("no semaphores")
 
-    monkeypatch.setattr("gristmill.pool.get_context", refuse)
+    monkeypatch.setattr("gristmill.pool._Context.Semaphore", refuse)
     here: list[int] = []
 
     def task(number: int) -> int:
