@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import random
@@ -92,7 +93,7 @@ def test_workers_at_work_die_with_their_parent(tmp_path: Path) -> None:
     assert len(workers) == 2 and parent.pid not in workers
     os.kill(parent.pid, signal.SIGKILL)
     parent.wait()
-    assert wait_for_end(parent.pid, 2.0) == []
+    assert wait_for_end(parent.pid, 20.0) == []
 
 
 def test_workers_that_are_starting_die_with_their_parent(tmp_path: Path) -> None:
@@ -105,7 +106,7 @@ def test_workers_that_are_starting_die_with_their_parent(tmp_path: Path) -> None
         time.sleep(0.06 + 0.02 * instant + chance.uniform(0, 0.02))
         os.kill(parent.pid, signal.SIGKILL)
         parent.wait()
-        assert wait_for_end(parent.pid, 3.0) == []
+        assert wait_for_end(parent.pid, 20.0) == []
 
 
 def test_stopping_early_leaves_no_process() -> None:
@@ -113,18 +114,18 @@ def test_stopping_early_leaves_no_process() -> None:
     for result in ordered_map(_double, range(1000), 2):
         if result == 4:
             break
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 20
     while (left := set(_children()) - before) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert all("resource_tracker" in _command(process) for process in left)
 
 
 def _children() -> list[int]:
-    return [
-        int(child)
-        for thread in Path("/proc/self/task").iterdir()
-        for child in (thread / "children").read_text().split()
-    ]
+    children: list[int] = []
+    for thread in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # it ended
+            children += map(int, (thread / "children").read_text().split())
+    return children
 
 
 def _command(process: int) -> str:
