@@ -43,7 +43,7 @@ def disk_checks(
             name="lawful",
             asset=asset,
             description="What must hold of the contents, recomputed from the published files; "
-            "games of chess were all replayed before the commit, here a sample is.",
+            "for a sample where that takes long, and it was done whole before the commit.",
         ),
     ][: 2 if has_laws else 1]
     if notes is not None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from assets import configs
-from assets.macroxue_members import PACK, POOL, RAW_DROP, VALUES, member, refuse_merged_away
+from assets.macroxue_members import PACK, member, refuse_merged_away
 from gristmill import laws
 from gristmill.artifact import Attempt, Build, InputChanged
 from gristmill.contract import GristmillError, Summary
@@ -20,6 +20,8 @@ from gristmill.macroxue.config import MergeConfig, PackConfig, ValueConfig
 from gristmill.macroxue.drops import raw_files
 from gristmill.macroxue.pool_file import read_pool_file
 from resources import Lake
+
+RAW_DROP, VALUES, POOL = "macroxue/raw_drop", "macroxue/values", "macroxue/pool"
 
 
 def pack_build(lake: Lake, run: BaseModel, key: str | None) -> Build:

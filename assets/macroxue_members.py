@@ -11,8 +11,7 @@ from gristmill.macroxue.pool_file import read_pool_file
 from gristmill.provenance import Input
 from resources import Lake
 
-RAW_DROP, PACK = "macroxue/raw_drop", "macroxue/pack"
-VALUES, POOL = "macroxue/values", "macroxue/pool"
+PACK = "macroxue/pack"
 
 
 def member(lake: Lake, pool_artifact: str, name: str) -> Input:
