@@ -1,35 +1,49 @@
-"""The roof: the one place where assets, checks, sensors and resources come together."""
+"""The code location: collects what the families give to Dagster."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Any
 
 import dagster as dg
 
-from assets import chess, macroxue, synth, tokenizers
+from assets import tokenizers
+from assets.family import Family
+from gristmill.families import FAMILIES
 from resources import Lake
-from sensors.calendars import SCHEDULES
 from sensors.followers import followers_sensor
-from sensors.inboxes import INBOXES
 from sensors.raw_drops import raw_drop_sensor
 
-WINGS = (tokenizers, macroxue, synth, chess)
+
+def families() -> Iterator[Family]:
+    """The tokenizers, which several families use, then each family of `FAMILIES`."""
+    yield tokenizers.FAMILY
+    for name in FAMILIES:
+        family = import_module(f"assets.{name}").FAMILY
+        if not isinstance(family, Family):
+            raise TypeError(f"assets/{name}/__init__.py: FAMILY must be a Family, not {family!r}")
+        yield family
 
 
 def build_defs(resources: Mapping[str, Any] | None = None) -> dg.Definitions:
     """All definitions of the code location.
 
-    resources: take the place of those of the same name, for tests.
+    resources: replace those with the same key, for tests.
     """
+    collected = list(families())
     return dg.Definitions(
-        assets=[asset for wing in WINGS for asset in wing.ASSETS],
-        asset_checks=[check for wing in WINGS for check in wing.CHECKS],
-        jobs=[job for wing in WINGS for job in getattr(wing, "JOBS", [])],
+        assets=[asset for family in collected for asset in family.assets],
+        asset_checks=[check for family in collected for check in family.checks],
+        jobs=[job for family in collected for job in family.jobs],
         sensors=[
-            *(raw_drop_sensor(inbox) for inbox in INBOXES),
-            followers_sensor(INBOXES, [macroxue.pool_members_current]),
+            *(raw_drop_sensor(inbox) for family in collected for inbox in family.inboxes),
+            followers_sensor(collected),
         ],
-        schedules=SCHEDULES,
-        resources={"lake": Lake(), **chess.RESOURCES, **(resources or {})},
+        schedules=[schedule for family in collected for schedule in family.schedules],
+        resources={
+            "lake": Lake(),
+            **{key: value for family in collected for key, value in family.resources.items()},
+            **(resources or {}),
+        },
         # Starting a process costs more than most partitions take; heavy assets
         # bring worker processes of their own.
         executor=dg.in_process_executor,

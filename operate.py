@@ -24,16 +24,17 @@ from rich.table import Table
 
 import definitions
 from assets import worker
+from assets.inbox import Inbox
 from assets.publishing import REBUILD
 from assets.versions import latest
-from gristmill import keys, provenance, sweeping
+from gristmill import keys, provenance
 from gristmill.contract import GristmillError
-from gristmill.synth import raw
+from gristmill.inbox import at_hand
+from gristmill.publish import remove
+from gristmill.synth.raw import files as raw
 from resources import CorporaHub
 from resources.lake import CHECKOUT, Lake
-from sensors.inboxes import INBOXES
-from sensors.raw_drops import Inbox, arrival_events
-from sensors.settling import at_hand
+from sensors.raw_drops import arrival_events
 
 _RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 _UNFINISHED = [
@@ -42,21 +43,23 @@ _UNFINISHED = [
     dg.DagsterRunStatus.CANCELING,
 ]
 
-# Which partitions of a wing's assets `--all` takes, where not all that are known.
-AT_HAND = {
-    key: wing.at_hand
-    for wing in definitions.WINGS
-    if hasattr(wing, "at_hand")
-    for asset in wing.ASSETS
+# Which partitions `--all` takes, where not all that are known.
+FAMILIES = list(definitions.families())
+INBOXES = [inbox for family in FAMILIES for inbox in family.inboxes]
+AVAILABLE = {
+    key: family.available
+    for family in FAMILIES
+    if family.available is not None
+    for asset in family.assets
     if isinstance(asset, dg.AssetsDefinition)
     for key in asset.keys
 }
 
-# Where nothing else decides, assets are built in the order in which their wings name them.
+# Where nothing else decides, assets are built in the order in which their families name them.
 _ORDER = [
     key
-    for wing in definitions.WINGS
-    for asset in wing.ASSETS
+    for family in FAMILIES
+    for asset in family.assets
     for key in ([asset.key] if isinstance(asset, dg.AssetSpec) else sorted(asset.keys))
 ]
 
@@ -138,7 +141,7 @@ def materialize(
         raise click.UsageError("--partition goes with the name of an asset, not with --all")
     lake, started = Lake(), time.monotonic()
     with open_instance() as instance:
-        refused = {inbox.family: list(register(instance, lake, inbox)) for inbox in INBOXES}
+        refused = {inbox.folder: list(register(instance, lake, inbox)) for inbox in INBOXES}
         graph = Graph(instance, lake)
         chosen = graph.select(selection)
         for asset in chosen:
@@ -152,7 +155,7 @@ def materialize(
             outcomes += graph.materialize(asset, wanted, rebuild)
             for inbox in _not_begun(chosen[: chosen.index(asset) + 1]):
                 # What was built may be what its drops were waiting for: a pool its packs.
-                refused[inbox.family] = list(register(instance, lake, inbox))
+                refused[inbox.folder] = list(register(instance, lake, inbox))
         fed = [inbox for inbox in INBOXES if any(target.key in chosen for target in inbox.targets)]
         hungry = not any(graph.keys(asset.key, ()) for inbox in fed for asset in inbox.targets)
     if outcomes:
@@ -160,7 +163,7 @@ def materialize(
     for line in (line for lines in refused.values() for line in lines):
         say(f"[yellow]refused[/] {escape(line)}")
     if fed and hungry and not partitions:
-        inboxes = " or ".join(str(lake.inbox(inbox.family)) for inbox in fed)
+        inboxes = " or ".join(str(lake.inbox(inbox.folder)) for inbox in fed)
         say(
             f"no drop is at hand: copy one into {escape(inboxes)}, or let "
             f"`gristmill samples {escape(str(lake.root))}` write some"
@@ -182,7 +185,7 @@ def _not_begun(assets: Sequence[dg.AssetKey]) -> list[Inbox]:
 
 def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> Iterator[str]:
     """Make the drops at hand known to the instance; yields what is refused and why."""
-    found = at_hand(lake.inbox(inbox.family), inbox.refuse, inbox.shape)
+    found = at_hand(lake.inbox(inbox.folder), inbox.refuse, inbox.shape)
     if new := inbox.new_keys(instance, found.arrivals):
         instance.add_dynamic_partitions(str(inbox.dynamic), new)
     ones = {arrival.key: next(iter(inbox.fed_by(arrival.key))) for arrival in found.arrivals}
@@ -193,7 +196,7 @@ def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> Iterator
             for told in arrival_events(inbox, arrival):
                 instance.report_runless_asset_event(told)
     for refusal in found.refusals:
-        yield f"{inbox.family}/{refusal.key}: {refusal.reason}"
+        yield f"{inbox.folder}/{refusal.key}: {refusal.reason}"
 
 
 class Graph:
@@ -239,15 +242,15 @@ class Graph:
             if wanted:
                 raise click.UsageError(f"{asset.to_user_string()} has no partitions")
             # It is made from all partitions of others, if there are any.
-            return [None] if asset not in AT_HAND or AT_HAND[asset](self._lake) else []
+            return [None] if asset not in AVAILABLE or AVAILABLE[asset](self._lake) else []
         known = definition.get_partition_keys(dynamic_partitions_store=self._instance)
         if unknown := sorted(set(wanted) - set(known)):
             raise click.UsageError(
                 f"{asset.to_user_string()} has no partition {unknown[0]!r}; there are: "
                 f"{_listed(known)}"
             )
-        if not wanted and asset in AT_HAND:
-            wanted = sorted(AT_HAND[asset](self._lake))
+        if not wanted and asset in AVAILABLE:
+            wanted = sorted(AVAILABLE[asset](self._lake))
             return [key for key in known if key in wanted]
         return [key for key in known if not wanted or key in wanted]
 
@@ -393,12 +396,12 @@ def reap(dry_run: bool, parts: bool) -> None:
                 if not dry_run:
                     instance.report_run_failed(run, f"Reaped: {reason}.")
                     instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
-    for folder in sweeping.abandoned(Lake().root):
-        finished = 0 if parts else sweeping.finished_parts(folder)
+    for folder in remove.abandoned(Lake().root):
+        finished = 0 if parts else remove.finished_parts(folder)
         kept = f"; its finished parts ({finished}) stay for the next build" if finished else ""
         say(f"left by a killed build: {escape(str(folder))}{kept}")
         if not dry_run:
-            sweeping.sweep(folder, keep_parts=not parts)
+            remove.sweep(folder, keep_parts=not parts)
 
 
 def why_dead(tags: dict[str, str]) -> str | None:
@@ -438,7 +441,7 @@ def retire(key: str, dry_run: bool, artifacts: bool) -> None:
             for folder in built_from(lake, made, key):
                 say(f"{'delete' if artifacts else 'stays'}: {escape(str(folder))}")
                 if artifacts and not dry_run:
-                    sweeping.withdraw(folder)
+                    remove.withdraw(folder)
             # Last, so that a call cut short can be made again.
             say(f"{inbox.dynamic}: forget {escape(key)}")
             if not dry_run:
@@ -450,7 +453,7 @@ def _drop_of(lake: Lake, inbox: Inbox, key: str) -> Path | None:
     # The instance takes anything as a key, also `..` and `*`.
     if keys.refusal(key):
         return None
-    return lake.inbox(inbox.family) / (key + "".join(inbox.shape.endings[:1]))
+    return lake.inbox(inbox.folder) / (key + "".join(inbox.shape.endings[:1]))
 
 
 def built_from(lake: Lake, assets: Collection[str], key: str) -> list[Path]:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import dagster as dg
 
-from gristmill import verification
 from gristmill.contract import Violation
-from gristmill.verification import Finding
+from gristmill.provenance import verification
+from gristmill.provenance.verification import Finding
 from resources import Lake
 
 _PARTITION = "dagster/partition"

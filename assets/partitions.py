@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from gristmill.synth.sources import NUMBERS
+from gristmill.synth.build.source import NUMBERS
 
 macroxue_drops = dg.DynamicPartitionsDefinition(name="macroxue_drops")
 macroxue_pools = dg.DynamicPartitionsDefinition(name="macroxue_pools")

@@ -16,8 +16,9 @@ from typing import Any
 import dagster as dg
 
 from assets import versions, worker
-from gristmill.artifact import Build, Published, publish
 from gristmill.contract import GristmillError, NothingToBuild
+from gristmill.publish.build import Build, Published
+from gristmill.publish.publish import publish
 
 BuildOf = Callable[[str | None], Build]
 Preview = Callable[[Path], Mapping[str, str | int | float]]

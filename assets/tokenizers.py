@@ -5,11 +5,12 @@ from collections.abc import Iterator
 import dagster as dg
 
 from assets.checks import disk_checks
+from assets.family import Family
 from assets.publishing import Event, publish_asset
-from gristmill import rawfiles
-from gristmill.artifact import Attempt, Build
 from gristmill.contract import GristmillError, Summary
-from gristmill.tokenizers import GPT2, O200K, Vocabulary, drop_folder, place
+from gristmill.provenance import raw_inputs
+from gristmill.publish.build import Attempt, Build
+from gristmill.vocabularies.pinned import GPT2, O200K, Vocabulary, drop_folder, place
 from resources import Lake
 
 CODE_VERSION = "1"
@@ -50,7 +51,7 @@ def _build(vocabulary: Vocabulary, lake: Lake) -> Build:
         partition=vocabulary.name,
         code_version=CODE_VERSION,
         config=vocabulary,
-        inputs=rawfiles.raw_inputs(lake.root, [source], asset, None, known={}),
+        inputs=raw_inputs.raw_inputs(lake.root, [source], asset, None, known={}),
         make=make,
         shared=True,
     )
@@ -61,3 +62,4 @@ gpt2 = _asset(GPT2, "GPT-2's vocabulary.")
 
 ASSETS = [o200k_harmony, gpt2]
 CHECKS = [check for asset in ASSETS for check in disk_checks(asset, "tokenizer", has_laws=False)]
+FAMILY = Family(assets=ASSETS, checks=CHECKS)

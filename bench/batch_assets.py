@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import dagster as dg
 
 from assets.publishing import BATCH, Event, publish_asset
-from gristmill.artifact import Attempt, Build
 from gristmill.contract import FileNote, Summary
+from gristmill.publish.build import Attempt, Build
 from resources import Lake
 
 parts = dg.StaticPartitionsDefinition([f"p{number:04}" for number in range(1000)])

@@ -66,7 +66,7 @@ def read_all(pgns: list[Path]) -> int:
 
 def plain_splices(rows: list[dict[str, Any]], codes: list[bytes], out: Path) -> int:
     """Legacy rows by a plain loop: one dict and one json.dumps a sample, phases given."""
-    from gristmill.chess import rows as words
+    from gristmill.chess.format import rows as words
 
     written = 0
     with out.open("w") as file:
@@ -124,7 +124,7 @@ def bench_chain(pgns: list[Path], home: Path, rounds: int) -> bool:
 
 
 def bench_splices(pgns: list[Path], home: Path, rounds: int) -> bool:
-    from gristmill.chess.phases import phase_codes
+    from gristmill.chess.read.phases import phase_codes
 
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir()

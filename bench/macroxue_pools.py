@@ -23,13 +23,20 @@ from pathlib import Path
 
 import numpy as np
 
-from gristmill.macroxue import MergeConfig, StepDataset, ValueConfig, game, merge, value_sidecar
-from gristmill.macroxue.board_eval import board_eval
-from gristmill.macroxue.game_laws import game_laws
-from gristmill.macroxue.metadata import Run, write_metadata
-from gristmill.macroxue.rows import STEP_FORMATS, STEP_ROW_DTYPE, Layout, pack_boards, to_layout
-from gristmill.macroxue.shards import ShardWriter
-from gristmill.macroxue.valuation_types import write_valuation_types
+from gristmill.macroxue import MergeConfig, StepDataset, ValueConfig, merge, value_sidecar
+from gristmill.macroxue.format.metadata_db import Run, write_metadata
+from gristmill.macroxue.format.rows import (
+    STEP_FORMATS,
+    STEP_ROW_DTYPE,
+    Layout,
+    pack_boards,
+    to_layout,
+)
+from gristmill.macroxue.format.shards import ShardWriter
+from gristmill.macroxue.format.valuation_types import write_valuation_types
+from gristmill.macroxue.laws.games import game_laws
+from gristmill.macroxue.rules import moves as game
+from gristmill.macroxue.rules.board_eval import board_eval
 
 ROUNDS = 5
 GAMES, STEPS = 40, 500

@@ -142,8 +142,8 @@ def speed(scratch: Path, rows: int) -> bool:
 
 def scan_rate(paths: list[Path]) -> None:
     """Print the scanner's own rate, on text that is unzipped already."""
-    from gristmill.macroxue.rows import STEP_ROW_DTYPE
-    from gristmill.macroxue.scan import PAD, scan
+    from gristmill.macroxue.format.rows import STEP_ROW_DTYPE
+    from gristmill.macroxue.raw.fast_scanner import PAD, scan
 
     raw = b"".join(map(text_of, paths))
     rows = np.zeros(raw.count(b"\n"), STEP_ROW_DTYPE)

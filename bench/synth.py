@@ -28,13 +28,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gristmill import tokenizers
-from gristmill.artifact import Attempt, Build, publish
 from gristmill.contract import Summary
 from gristmill.provenance import Input
-from gristmill.synth import bpe, laws, rendering
+from gristmill.publish.build import Attempt, Build
+from gristmill.publish.publish import publish
+from gristmill.synth.build.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
-from gristmill.synth.kd import build_kd_shard
+from gristmill.synth.laws import shards as laws
+from gristmill.synth.render import harmony as rendering
+from gristmill.vocabularies import encode as bpe
+from gristmill.vocabularies.find import find
+from gristmill.vocabularies.pinned import O200K, read_verified
 
 HERE = Path(__file__).resolve().parent.parent
 REAL = Path(os.environ.get("GRISTMILL_REAL_DATA", HERE.parent / "shared" / "data")) / "synth"
@@ -137,7 +141,7 @@ def plain_tiktoken(vocabulary: Path):
     import tiktoken
 
     ranks = {}
-    for line in tokenizers.read_verified(tokenizers.O200K, vocabulary).splitlines():
+    for line in read_verified(O200K, vocabulary).splitlines():
         token, rank = line.split()
         ranks[base64.b64decode(token)] = int(rank)
     # The seven alternatives side by side, without our grouping.
@@ -271,7 +275,7 @@ def main() -> None:
     if arguments.child:
         run_child(*arguments.child)
         return
-    vocabulary = tokenizers.find(tokenizers.O200K, DATA)
+    vocabulary = find(O200K, DATA)
     with tempfile.TemporaryDirectory(dir=os.environ.get("GRISTMILL_BENCH")) as folder:
         scratch = Path(folder)
         shard = scratch / "synth_harmony_shard_00.parquet"

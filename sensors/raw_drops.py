@@ -1,18 +1,14 @@
 """The sensor that starts work when a raw drop has landed, made once for every family."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import dagster as dg
 
+from assets.inbox import Inbox
 from assets.versions import DATA_VERSION, latest
+from gristmill.inbox import Arrival, Look, State, look, named_few
 from resources import Lake
-from sensors.settling import FOLDER, Arrival, Look, Shape, State, look, named_few
 
-# What `dg.define_asset_job` makes.
-UnresolvedJob = Any
 Event = dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation
 
 MOST_REQUESTS = 20
@@ -22,70 +18,24 @@ LOOK_SECONDS = 20.0
 INTERVAL_SECONDS = 15
 
 
-@dataclass(frozen=True)
-class Inbox:
-    """Where the raw drops of a family arrive, and what they start.
-
-    raw_drop: the external asset that stands for the drops; an arrival is
-        reported as its materialization, a refused folder as its observation.
-    partitions: dynamic ones, to which an arrival adds its key; fixed ones by time,
-        of which it feeds the one of its key; or a fixed list, all of which it feeds.
-    targets: the assets that a drop's runs build, a run a partition.
-    followers: assets without partitions that are made from those, and whose own
-        automation starts them.
-    refuse: why a settled drop cannot be built, or None.
-    job: the job of these assets that the runs are to be runs of, if there is one.
-    """
-
-    family: str
-    raw_drop: dg.AssetKey
-    partitions: dg.PartitionsDefinition[str]
-    targets: Sequence[dg.AssetsDefinition]
-    refuse: Callable[[Path], str | None]
-    shape: Shape = FOLDER
-    followers: Sequence[dg.AssetsDefinition] = ()
-    job: UnresolvedJob | None = None
-
-    @property
-    def dynamic(self) -> str | None:
-        """The name of the dynamic partitions, None where the keys are known beforehand."""
-        if isinstance(self.partitions, dg.DynamicPartitionsDefinition):
-            return self.partitions.name
-        return None
-
-    def new_keys(self, instance: dg.DagsterInstance, arrivals: Iterable[Arrival]) -> list[str]:
-        """Keys of drops that the instance is to be told of."""
-        if self.dynamic is None:
-            return []
-        known = set(instance.get_dynamic_partitions(self.dynamic))
-        return [arrival.key for arrival in arrivals if arrival.key not in known]
-
-    def fed_by(self, drop: str) -> Collection[str]:
-        """The partitions that the drop of this key feeds."""
-        if isinstance(self.partitions, dg.StaticPartitionsDefinition):
-            return self.partitions.get_partition_keys()
-        return [drop]
-
-
 def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
-    """A sensor over `drops/<family>/`: a drop that has settled starts the runs it feeds."""
-    family = inbox.family
+    """A sensor over `drops/<folder>/`: a drop that has settled starts the runs it feeds."""
 
     @dg.sensor(
-        name=f"{family}_drops",
+        name=f"{inbox.folder}_drops",
         target=inbox.job or list(inbox.targets),
         minimum_interval_seconds=INTERVAL_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=(
-            f"Watches drops/{family}/. {inbox.shape.settles} is taken, and its runs start. A drop "
-            "that is replaced is built again. What cannot be a drop, or not yet, is reported with "
-            "the reason."
+            f"Watches drops/{inbox.folder}/. {inbox.shape.settles} is taken, and its runs start. A "
+            "drop that is replaced is built again. What cannot be a drop, or not yet, is "
+            "reported with the reason."
         ),
     )
     def watch(context: dg.SensorEvaluationContext, lake: Lake) -> dg.SensorResult:
         state = State.read(context.cursor)
         found = look(
-            lake.inbox(family),
+            lake.inbox(inbox.folder),
             state,
             inbox.refuse,
             most=MOST_REQUESTS,
@@ -182,7 +132,7 @@ def _newly_refused(inbox: Inbox, found: Look) -> list[tuple[str, str]]:
     """Key and reason of what no look has refused before, the many in a last line of their own."""
     new = [(refusal.key, refusal.reason) for refusal in found.refusals if refusal.is_new]
     if (more := len(new) - MOST_REFUSALS) > 0:
-        told = f"refused for reasons like these; look into drops/{inbox.family}/"
+        told = f"refused for reasons like these; look into drops/{inbox.folder}/"
         return [*new[:MOST_REFUSALS], (f"and {more:,} more", told)]
     return new
 

@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from gristmill import tokenizers
+from gristmill.vocabularies.fetch import fetch
+from tests.paths import CHECKOUT
 
-_KEPT = Path(__file__).resolve().parent.parent / ".test-data"
+_KEPT = CHECKOUT / ".test-data"
 
 
 @pytest.fixture(scope="session")
 def vocabulary_root() -> Path:
     """A data root with both vocabularies in its drops; downloaded once, then kept."""
-    tokenizers.fetch(_KEPT)
+    fetch(_KEPT)
     return _KEPT

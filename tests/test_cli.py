@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from gristmill import tokenizers
-from gristmill.artifact import Attempt, Build, publish
 from gristmill.chess import (
     SpliceConfig,
     build_game_dataset,
@@ -19,16 +17,20 @@ from gristmill.chess import (
 )
 from gristmill.cli import main
 from gristmill.contract import Summary
+from gristmill.macroxue.build.pack import pack
 from gristmill.macroxue.config import PackConfig
-from gristmill.macroxue.lookup import Pack
-from gristmill.macroxue.packer import pack
-from gristmill.rawfiles import raw_inputs
+from gristmill.macroxue.read.lookup import Pack
+from gristmill.provenance.raw_inputs import raw_inputs
+from gristmill.publish.build import Attempt, Build
+from gristmill.publish.publish import publish
 from gristmill.samples.chess import write_month
 from gristmill.samples.macroxue import write_drop
 from gristmill.samples.synth import write_drop as write_raw
+from gristmill.synth.build.harmony import to_harmony
+from gristmill.synth.build.kd_shard import build_kd_shard
 from gristmill.synth.config import HarmonyConfig, KDConfig
-from gristmill.synth.harmony import to_harmony
-from gristmill.synth.kd import build_kd_shard
+from gristmill.vocabularies.find import find
+from gristmill.vocabularies.pinned import O200K, VOCABULARIES, drop_folder, place
 
 
 @dataclass(frozen=True)
@@ -161,15 +163,15 @@ def test_samples_are_written_once(tmp_path: Path) -> None:
 def test_tokenizers_in_the_data_root_of_the_environment(
     tmp_path: Path, vocabulary_root: Path
 ) -> None:
-    for vocabulary in tokenizers.VOCABULARIES:
+    for vocabulary in VOCABULARIES:
         place = tmp_path / "tokenizer" / vocabulary.relative
         place.parent.mkdir(parents=True, exist_ok=True)
         source = vocabulary_root / "drops" / "tokenizers" / vocabulary.file
         place.write_bytes(source.read_bytes())
     result = CliRunner().invoke(main, ["tokenizers"], env={"GRISTMILL_DATA": str(tmp_path)})
     assert result.exit_code == 0
-    for vocabulary in tokenizers.VOCABULARIES:
-        path = tokenizers.drop_folder(tmp_path) / vocabulary.file
+    for vocabulary in VOCABULARIES:
+        path = drop_folder(tmp_path) / vocabulary.file
         assert str(path) in result.output
         assert path.stat().st_size == vocabulary.bytes
     path.write_bytes(b"broken")
@@ -250,9 +252,7 @@ def conversations(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Pat
     """A data root with a vocabulary, a Harmony shard and the datasets made from it."""
     root = tmp_path_factory.mktemp("synth")
     tokenizer = root / "tokenizer"
-    tokenizers.place(
-        tokenizers.O200K, tokenizers.find(tokenizers.O200K, vocabulary_root), tokenizer
-    )
+    place(O200K, find(O200K, vocabulary_root), tokenizer)
     files = write_raw(root / "raw", files=4, rows=20)
     to_harmony(files, root / "synth_harmony", 1, HarmonyConfig(rows_per_group=7))
     shard = root / "synth_harmony/synth_harmony_shard_01.parquet"

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).parents[1]
+from tests.paths import CHECKOUT
+
 LAYERS = ["gristmill", "resources", "assets", "sensors", "definitions", "operate"]
 HEAVY = ["numpy", "torch", "polars", "numba", "pyarrow", "dagster", "megatron", "tiktoken"]
 

@@ -1,16 +1,19 @@
 """Chess: elite months to validated games, game datasets, splices and runtime caches.
 
-The public names are loaded when first used, so that importing the package stays
-cheap. Formats and rules: seed 004, spec `chess.md`.
+The public names are imported when they are first used. See `docs/chess.md`.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gristmill.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from gristmill.chess.archive import ArchiveSummary, fetch_month, take_drop
+    from gristmill.chess.build.game_dataset import GameSummary, build_game_dataset
+    from gristmill.chess.build.splice_cache import CacheSummary, build_splice_cache
+    from gristmill.chess.build.splice_dataset import SpliceSummary, build_splice_dataset
+    from gristmill.chess.build.validate import ValidateSummary, validate
     from gristmill.chess.config import (
         ArchiveConfig,
         CacheConfig,
@@ -20,36 +23,11 @@ if TYPE_CHECKING:
         SpliceConfig,
         ValidateConfig,
     )
-    from gristmill.chess.fetch import DownloadError, NotPublished
-    from gristmill.chess.game_dataset import GameSummary, build_game_dataset
-    from gristmill.chess.months import check_month, due_months, parse_month_list
-    from gristmill.chess.reader import GameSpliceDataset, StaleCache
-    from gristmill.chess.splice_cache import CacheSummary, build_splice_cache
-    from gristmill.chess.splice_dataset import SpliceSummary, build_splice_dataset
-    from gristmill.chess.tracing import Trace, trace
-    from gristmill.chess.validation import ValidateSummary, validate
-
-_PLACES = {
-    "archive": ("ArchiveSummary", "fetch_month", "take_drop"),
-    "config": (
-        "ArchiveConfig",
-        "CacheConfig",
-        "FetchConfig",
-        "GameConfig",
-        "MonthConfig",
-        "SpliceConfig",
-        "ValidateConfig",
-    ),
-    "fetch": ("DownloadError", "NotPublished"),
-    "game_dataset": ("GameSummary", "build_game_dataset"),
-    "months": ("check_month", "due_months", "parse_month_list"),
-    "reader": ("GameSpliceDataset", "StaleCache"),
-    "splice_cache": ("CacheSummary", "build_splice_cache"),
-    "splice_dataset": ("SpliceSummary", "build_splice_dataset"),
-    "tracing": ("Trace", "trace"),
-    "validation": ("ValidateSummary", "validate"),
-}
-_MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
+    from gristmill.chess.raw.archive import ArchiveSummary, fetch_month, take_drop
+    from gristmill.chess.raw.download import DownloadError, NotPublished
+    from gristmill.chess.raw.months import check_month, due_months, parse_month_list
+    from gristmill.chess.read.dataset import GameSpliceDataset, StaleCache
+    from gristmill.chess.read.trace import Trace, trace
 
 __all__ = [
     "ArchiveConfig",
@@ -81,9 +59,55 @@ __all__ = [
     "validate",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    module = _MODULE_OF.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{module}"), name)
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "build.game_dataset": (
+            "GameSummary",
+            "build_game_dataset",
+        ),
+        "build.splice_cache": (
+            "CacheSummary",
+            "build_splice_cache",
+        ),
+        "build.splice_dataset": (
+            "SpliceSummary",
+            "build_splice_dataset",
+        ),
+        "build.validate": (
+            "ValidateSummary",
+            "validate",
+        ),
+        "config": (
+            "ArchiveConfig",
+            "CacheConfig",
+            "FetchConfig",
+            "GameConfig",
+            "MonthConfig",
+            "SpliceConfig",
+            "ValidateConfig",
+        ),
+        "raw.archive": (
+            "ArchiveSummary",
+            "fetch_month",
+            "take_drop",
+        ),
+        "raw.download": (
+            "DownloadError",
+            "NotPublished",
+        ),
+        "raw.months": (
+            "check_month",
+            "due_months",
+            "parse_month_list",
+        ),
+        "read.dataset": (
+            "GameSpliceDataset",
+            "StaleCache",
+        ),
+        "read.trace": (
+            "Trace",
+            "trace",
+        ),
+    },
+)

@@ -15,7 +15,7 @@ def write_samples(data_root: Path) -> list[Path]:
     is written into a hidden folder beside its place and renamed.
     """
     from gristmill.samples import chess, macroxue
-    from gristmill.synth import sources
+    from gristmill.synth.build import source
 
     home = data_root / "drops"
     d6, d7 = home / "macroxue" / "sample_d6", home / "macroxue" / "sample_d7"
@@ -29,7 +29,7 @@ def write_samples(data_root: Path) -> list[Path]:
         pool: lambda to: to.write_text('members = ["sample_d6", "sample_d7"]\n'),
         months[0]: lambda to: chess.write_month(to, "2024-01", games=600, seed=1),
         months[1]: lambda to: chess.write_month(to, "2024-02", games=700, seed=1),
-        home / sources.RAW / sources.SAMPLES: _write_conversations,
+        home / source.RAW / source.SAMPLES: _write_conversations,
     }
     for drop, write in writers.items():
         if not drop.exists():

@@ -82,7 +82,7 @@ def make_games(month: str, games: int, seed: int) -> list[SampleGame]:
     from gristmill.chess.kernels import ending
     from gristmill.chess.kernels.generate import play
     from gristmill.chess.kernels.scan import new_board
-    from gristmill.chess.phases import pack_move
+    from gristmill.chess.read.phases import pack_move
 
     dice = random.Random(f"{month}:{seed}")
     text, board = np.zeros(4096, np.uint8), new_board()

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gristmill.macroxue.board_eval import board_score
-from gristmill.macroxue.game import DIRECTIONS, Ranks
+from gristmill.macroxue.rules.board_eval import board_score
+from gristmill.macroxue.rules.moves import DIRECTIONS, Ranks
 from gristmill.samples.player import Dice, Step, play, spawn
 
 _GAMES_A_WORKER = 2

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.macroxue.board_eval import board_eval
-from gristmill.macroxue.game import Ranks, move_towards
+from gristmill.macroxue.rules.board_eval import board_eval
+from gristmill.macroxue.rules.moves import Ranks, move_towards
 
 # How much worse than its board_eval a board is on which the game is over.
 _LOSS = 2_000_000

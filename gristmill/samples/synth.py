@@ -11,7 +11,7 @@ import random
 from pathlib import Path
 from typing import Any, Final
 
-from gristmill.synth import raw
+from gristmill.synth.raw import files as raw
 
 _WORDS: Final = {
     "en": "the mill turns raw grain into flour and every sack keeps the name of its field",

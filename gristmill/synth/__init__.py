@@ -1,20 +1,21 @@
 """SYNTH: raw Parquet to Harmony conversations to Megatron datasets with loss masks and spans.
 
-The public names are loaded when they are asked for, so that importing this
-package imports neither Arrow nor torch nor Megatron.
+The public names are imported when they are first used, so that this import loads neither Arrow
+nor torch nor Megatron. See `docs/synth.md`.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gristmill.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from gristmill.synth.build.harmony import to_harmony
+    from gristmill.synth.build.kd_shard import build_kd_shard
     from gristmill.synth.config import HarmonyConfig, KDConfig
-    from gristmill.synth.harmony import to_harmony
-    from gristmill.synth.kd import build_kd_shard
-    from gristmill.synth.loss import span_normalized_loss
-    from gristmill.synth.reader import SynthKDDataset
+    from gristmill.synth.read.dataset import SynthKDDataset
+    from gristmill.synth.read.loss import span_normalized_loss
 
 __all__ = [
     "HarmonyConfig",
@@ -25,17 +26,16 @@ __all__ = [
     "to_harmony",
 ]
 
-_PLACES = {
-    "HarmonyConfig": "config",
-    "to_harmony": "harmony",
-    "KDConfig": "config",
-    "build_kd_shard": "kd",
-    "span_normalized_loss": "loss",
-    "SynthKDDataset": "reader",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "build.harmony": ("to_harmony",),
+        "build.kd_shard": ("build_kd_shard",),
+        "config": (
+            "HarmonyConfig",
+            "KDConfig",
+        ),
+        "read.dataset": ("SynthKDDataset",),
+        "read.loss": ("span_normalized_loss",),
+    },
+)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Final
 
-from gristmill.synth import raw
+from gristmill.synth.raw import files
 
 METADATA_FIELDS: Final = (
     "synth_id",
@@ -47,17 +47,17 @@ class HarmonyConfig:
     knowledge_cutoff: str = "2024-06"
     developer: str | None = _DEVELOPER
     metadata_fields: tuple[str, ...] = METADATA_FIELDS
-    num_shards: int = raw.SHARDS
+    num_shards: int = files.SHARDS
     max_rows: int = -1
     rows_per_group: int = 2000
-    dataset: str = field(default=raw.DATASET, metadata={"affects_output": False})
+    dataset: str = field(default=files.DATASET, metadata={"affects_output": False})
 
     def __post_init__(self) -> None:
         if self.reasoning_effort not in EFFORTS:
             raise ValueError(f"reasoning_effort {self.reasoning_effort!r}: one of {EFFORTS}")
         if self.num_shards < 1 or self.rows_per_group < 1:
             raise ValueError("num_shards and rows_per_group must be positive")
-        if unknown := set(self.metadata_fields) - set(raw.COLUMNS):
+        if unknown := set(self.metadata_fields) - set(files.COLUMNS):
             raise ValueError(f"metadata_fields: SYNTH has no column {sorted(unknown)}")
         if len(set(self.metadata_fields)) < len(self.metadata_fields):
             raise ValueError("metadata_fields: a column stands there twice")

@@ -10,9 +10,9 @@ import pytest
 
 from assets.checks import disk_checks
 from assets.publishing import BATCH, publish_asset
-from gristmill import laws
-from gristmill.artifact import Attempt, Build
+from gristmill import families
 from gristmill.contract import FileNote, Summary, Violation
+from gristmill.publish.build import Attempt, Build
 from resources import Lake
 
 KEYS = [f"k{number}" for number in range(5)]
@@ -131,7 +131,7 @@ def test_a_broken_law_is_told_by_the_other_check(evaluate, tmp_path, monkeypatch
         if folder.name == "k2":
             yield Violation("words rhyme", "words.txt", "k2 does not")
 
-    monkeypatch.setattr(laws, "check", check)
+    monkeypatch.setattr(families, "check", check)
     found = evaluate()
     assert numbers(found["lawful"]) == (False, 5, 1)
     assert "words rhyme: k2 does not" in str(found["lawful"].description)

@@ -11,8 +11,8 @@ import pytest
 from assets import configs, worker
 from assets.publishing import BATCH, publish_asset
 from gristmill import provenance
-from gristmill.artifact import Attempt, Build
 from gristmill.contract import BadInput, FileNote, GristmillError, Summary
+from gristmill.publish.build import Attempt, Build
 from resources import Lake
 
 KEYS = [f"k{number:02}" for number in range(8)]

@@ -1,16 +1,16 @@
 """Where the chess tests find PGN: the real drops, and games of our own making."""
 
-import os
 from pathlib import Path
 
 import pytest
 
 from gristmill.samples.chess import write_month
+from tests.paths import CHECKOUT, REAL_DATA
 
 
 def real_chess() -> Path:
-    root = Path(__file__).resolve().parents[2]
-    return Path(os.environ.get("GRISTMILL_REAL_DATA", root.parent / "shared" / "data")) / "chess"
+    root = CHECKOUT
+    return REAL_DATA / "chess"
 
 
 @pytest.fixture(scope="session")

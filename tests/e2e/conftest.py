@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.mill import Mill
+from tests.e2e.live_instance import Mill
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ import pytest
 
 from gristmill import provenance
 from gristmill.samples.chess import write_month
-from tests.assets.archive_server import ArchiveServer
-from tests.e2e.mill import Mill, until
+from tests.archive_server import ArchiveServer
+from tests.e2e.live_instance import Mill, until
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,7 @@ import pytest
 
 from gristmill import provenance
 from gristmill.samples.macroxue import write_drop
-from tests.e2e.mill import PACK, RAW_DROP, Mill, drop, enlarge, slot_of, until
+from tests.e2e.live_instance import PACK, RAW_DROP, Mill, drop, enlarge, slot_of, until
 
 pytestmark = pytest.mark.slow
 STEPS = "steps.npy"

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from gristmill import provenance
+from gristmill.publish.remove import finished_parts
 from gristmill.samples.synth import write_drop
-from gristmill.sweeping import finished_parts
 from gristmill.synth import KDConfig, build_kd_shard
-from gristmill.synth.sources import NUMBERS
-from gristmill.tokenizers import O200K
-from tests.e2e.mill import RUNNING, Mill, slot_of, until
+from gristmill.synth.build.source import NUMBERS
+from gristmill.vocabularies.pinned import O200K
+from tests.e2e.live_instance import RUNNING, Mill, slot_of, until
 
 pytestmark = pytest.mark.slow
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from gristmill.macroxue import PackConfig, pack
+from tests.paths import REAL_DATA
 
-REAL = Path(os.environ.get("GRISTMILL_REAL_DATA", "../shared/data")) / "macroxue"
+REAL = REAL_DATA / "macroxue"
 
 
 @pytest.fixture(scope="session")

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from gristmill.macroxue import game, metadata, rows, shards
-from gristmill.macroxue.board_eval import board_eval
-from gristmill.macroxue.valuation_types import EnumForm, write_valuation_types
+from gristmill.macroxue.format import metadata_db, rows, shards
+from gristmill.macroxue.format.valuation_types import EnumForm, write_valuation_types
+from gristmill.macroxue.rules import moves as game
+from gristmill.macroxue.rules.board_eval import board_eval
 
 NAMES = ("search", "tuple11", "tuple10")
 
@@ -69,9 +70,9 @@ def step_rows(games: Sequence[Game], kinds: int = 3) -> rows.Rows:
     return joined(pieces) if pieces else np.zeros(0, rows.STEP_ROW_DTYPE)
 
 
-def run_table(games: Sequence[Game]) -> list[metadata.Run]:
+def run_table(games: Sequence[Game]) -> list[metadata_db.Run]:
     return [
-        metadata.Run(i, one.seed, len(one.boards), one.score, one.highest_tile)
+        metadata_db.Run(i, one.seed, len(one.boards), one.score, one.highest_tile)
         for i, one in enumerate(games)
     ]
 
@@ -86,7 +87,7 @@ def write_pack(
     enum_form: EnumForm = "list",
     session: dict[str, str] | None = None,
     steps: rows.Rows | None = None,
-    runs: Sequence[metadata.Run] | None = None,
+    runs: Sequence[metadata_db.Run] | None = None,
 ) -> Path:
     """A pack of these games without a trace; `steps` and `runs` put others in their place."""
     folder.mkdir(parents=True)
@@ -94,7 +95,7 @@ def write_pack(
     with shards.ShardWriter(folder, rows.STEP_FORMATS[layout], shard_rows) as writer:
         writer.write(rows.to_layout(steps, layout))
     table = run_table(games) if runs is None else runs
-    metadata.write_metadata(folder / "metadata.db", table, session or {})
+    metadata_db.write_metadata(folder / "metadata.db", table, session or {})
     write_valuation_types(folder / "valuation_types.json", names, enum_form)
     return folder
 

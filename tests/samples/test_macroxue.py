@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gristmill.macroxue import game
+from gristmill.macroxue.rules import moves as game
 from gristmill.samples import macroxue, write_samples
 from gristmill.samples.player import judge
 

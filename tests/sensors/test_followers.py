@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.macroxue import pool_members_current
+from assets.macroxue.assets import pool_members_current
 from definitions import build_defs
 
 

@@ -7,9 +7,10 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from assets.inbox import Inbox
+from gristmill.inbox import at_hand
 from resources import Lake
-from sensors.raw_drops import Inbox, raw_drop_sensor
-from sensors.settling import at_hand
+from sensors.raw_drops import raw_drop_sensor
 
 partitions = dg.DynamicPartitionsDefinition(name="mill_drops")
 raw_drop = dg.AssetSpec(["mill", "raw_drop"], partitions_def=partitions)

@@ -1,6 +1,5 @@
 """What the SYNTH tests share: a vocabulary, the real data, a dataset of our own."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,18 +8,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gristmill import tokenizers
 from gristmill.samples.synth import write_drop
+from gristmill.synth.build.harmony import to_harmony
 from gristmill.synth.config import HarmonyConfig
-from gristmill.synth.harmony import to_harmony
+from gristmill.vocabularies.find import find
+from gristmill.vocabularies.pinned import O200K
+from tests.paths import REAL_DATA
 
-_CHECKOUT = Path(__file__).resolve().parent.parent.parent
-_REAL = Path(os.environ.get("GRISTMILL_REAL_DATA", _CHECKOUT.parent / "shared" / "data"))
+_REAL = REAL_DATA
 
 
 @pytest.fixture(scope="session")
 def vocabulary(vocabulary_root: Path) -> Path:
-    return tokenizers.find(tokenizers.O200K, vocabulary_root)
+    return find(O200K, vocabulary_root)
 
 
 @pytest.fixture(scope="session")

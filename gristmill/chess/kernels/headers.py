@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gristmill.chess.rows import KNOWN, RESULTS
+from gristmill.chess.format.rows import KNOWN, RESULTS
 
 _ODD_TAGS = ("FEN", "SetUp", "Variant")
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from gristmill.chess.format.rows import GAME_SCHEMA
 from gristmill.chess.kernels.replay import NULL_MOVE
-from gristmill.chess.rows import GAME_SCHEMA
 
 # Columns of a row's record: byte places in the buffer, ends exclusive. SRC holds
 # its quotes, HEAD its braces, LIST its brackets; ID and RES lie inside quotes.

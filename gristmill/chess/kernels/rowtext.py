@@ -1,7 +1,7 @@
 """Lines of `valid_games.jsonl` and game datasets, found and written as bytes.
 
 A line is taken only in the exact shape of spec 1.5 or 2.3; any other is left
-to a JSON parser, which brings it into that shape (`gristmill.chess.blocks`).
+to a JSON parser, which brings it into that shape (`gristmill.chess.read.row_batches`).
 """
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"

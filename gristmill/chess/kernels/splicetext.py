@@ -7,12 +7,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from gristmill.chess.format.rows import PHASE_REASONS, PHASE_RULE, PHASES, PROGRESS, REMAINING
 from gristmill.chess.kernels.attacks import borrowed
 from gristmill.chess.kernels.copying import copy
 from gristmill.chess.kernels.rowshape import ID0, ID1, LIST0, LIST1, WINNER, N
 from gristmill.chess.kernels.rowtext import write_number
 from gristmill.chess.kernels.stamp import KERNEL_STAMP
-from gristmill.chess.rows import PHASE_REASONS, PHASE_RULE, PHASES, PROGRESS, REMAINING
 
 # What a row has beside its id and its moves is at most this long.
 FIXED_BYTES = 480

@@ -1,0 +1,19 @@
+"""The inbox of chess: a month's games as one file."""
+
+from assets.chess import assets, drops
+from assets.inbox import Inbox
+from assets.partitions import chess_months
+from gristmill.chess.raw.months import month_in
+from gristmill.inbox import Shape
+
+INBOXES = [
+    Inbox(
+        folder="chess",
+        raw_drop=assets.raw_drop.key,
+        partitions=chess_months,
+        targets=assets.MONTH,
+        job=assets.chess_month,
+        refuse=drops.drop_refusal,
+        shape=Shape(drops.ENDINGS, key_in=month_in),
+    ),
+]

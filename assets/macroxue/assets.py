@@ -1,0 +1,158 @@
+"""2048: raw self-play drops become packs, packs get values and are merged into pools."""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+import dagster as dg
+
+from assets import configs
+from assets.checks import disk_checks, partitions_of_run
+from assets.macroxue.pool_members import stale_members
+from assets.partitions import macroxue_drops, macroxue_pools
+from assets.publishing import BATCH, Event, publish_asset
+from gristmill.contract import Violation
+from gristmill.macroxue import MergeConfig, PackConfig, ValueConfig
+from resources import Lake
+
+GROUP = "macroxue"
+OWNERS = ["team:data"]
+
+PackRun = configs.launchpad(PackConfig)
+ValuesRun = configs.launchpad(ValueConfig)
+PoolRun = configs.launchpad(MergeConfig)
+
+raw_drop = dg.AssetSpec(
+    key=["macroxue", "raw_drop"],
+    partitions_def=macroxue_drops,
+    group_name=GROUP,
+    kinds={"json"},
+    owners=OWNERS,
+    description=(
+        "A folder of 2048 self-play logs under `drops/macroxue/`: for each game "
+        "`S.meta.json` (or `.meta.json.gz`) with its `S.jsonl.gz`. Copy a folder there and its "
+        "pack appears."
+    ),
+)
+
+pool_members = dg.AssetSpec(
+    key=["macroxue", "pool_members"],
+    partitions_def=macroxue_pools,
+    group_name=GROUP,
+    kinds={"toml"},
+    owners=OWNERS,
+    description=(
+        'A file `drops/pools/<pool>.toml` with `members = ["d6_v1", "d7_v1"]`: the packs of a '
+        "pool, in order. Put it there and the pool appears once its packs do."
+    ),
+)
+
+
+@dg.asset(
+    key=["macroxue", "pack"],
+    deps=[raw_drop],
+    partitions_def=macroxue_drops,
+    group_name=GROUP,
+    kinds={"numpy", "sqlite"},
+    owners=OWNERS,
+    code_version=PackConfig.CODE_VERSION,
+    backfill_policy=BATCH,
+    output_required=False,
+    description=(
+        "A drop as a training-ready pack: `steps.npy` (48-byte rows, or shards), `metadata.db` "
+        "with one row a game, `valuation_types.json`, and `trace.jsonl` from run to raw files."
+    ),
+)
+def pack(context: dg.AssetExecutionContext, config: PackRun, lake: Lake) -> Iterator[Event]:  # type: ignore[valid-type]
+    from assets.macroxue import builds
+
+    yield from publish_asset(context, partial(builds.pack_build, lake, config), pack_preview)
+
+
+@dg.asset(
+    key=["macroxue", "values"],
+    deps=[pack],
+    partitions_def=macroxue_drops,
+    group_name=GROUP,
+    kinds={"numpy"},
+    owners=OWNERS,
+    code_version=ValueConfig.CODE_VERSION,
+    backfill_policy=BATCH,
+    output_required=False,
+    description=(
+        "Rewards and discounted returns of a pack's steps, row by row, for value heads: "
+        "`values.npy`, or shards as the pack has."
+    ),
+)
+def values(context: dg.AssetExecutionContext, config: ValuesRun, lake: Lake) -> Iterator[Event]:  # type: ignore[valid-type]
+    from assets.macroxue import builds
+
+    yield from publish_asset(context, partial(builds.values_build, lake, config))
+
+
+@dg.asset(
+    key=["macroxue", "pool"],
+    # Which packs a pool is made of stands in its file: no mapping can say it.
+    deps=[pool_members, dg.AssetDep(pack, partition_mapping=dg.AllPartitionMapping())],
+    partitions_def=macroxue_pools,
+    group_name=GROUP,
+    kinds={"numpy", "sqlite"},
+    owners=OWNERS,
+    code_version=MergeConfig.CODE_VERSION,
+    backfill_policy=BATCH,
+    output_required=False,
+    description=(
+        "Packs merged into one: runs renumbered, valuation names joined, `trace.jsonl` from each "
+        "run to its pack and raw files."
+    ),
+)
+def pool(context: dg.AssetExecutionContext, config: PoolRun, lake: Lake) -> Iterator[Event]:  # type: ignore[valid-type]
+    from assets.macroxue import builds
+
+    yield from publish_asset(context, partial(builds.pool_build, lake, config), pool_preview)
+
+
+def pack_preview(folder: Path) -> Mapping[str, str]:
+    from gristmill.macroxue.show.preview import pack_preview
+
+    return pack_preview(folder)
+
+
+def pool_preview(folder: Path) -> Mapping[str, str]:
+    from gristmill.macroxue.show.pool_table import origin_table
+
+    return {"members": origin_table(folder), **pack_preview(folder)}
+
+
+@dg.asset_check(
+    asset=pool,
+    name="pool_members_current",
+    # Evaluated when a pack is built anew, though the pool is not.
+    additional_deps=[pack],
+    automation_condition=dg.AutomationCondition.any_deps_updated(),
+    description="The packs that a pool was merged from are still the published ones, and are "
+    "those that its file names. A warning: materialize the pool to take the new ones in.",
+)
+def pool_members_current(context: dg.AssetCheckExecutionContext, lake: Lake) -> dg.AssetCheckResult:
+    stale = stale_members(lake, partitions_of_run(context, pool))
+    return dg.AssetCheckResult(
+        passed=not stale,
+        severity=dg.AssetCheckSeverity.WARN,
+        description="; ".join(f"{name} {why}" for name, why in stale.items()) or "all are current",
+        metadata={"changed": len(stale)},
+    )
+
+
+def _notes(folder: Path) -> Iterator[Violation]:
+    from gristmill.macroxue.laws.notes import game_notes
+
+    return game_notes(folder)
+
+
+ASSETS = [raw_drop, pool_members, pack, values, pool]
+CHECKS = [
+    *disk_checks(pack, "macroxue/packs", notes=_notes),
+    *disk_checks(values, "macroxue/values"),
+    *disk_checks(pool, "macroxue/pools"),
+    pool_members_current,
+]

@@ -1,0 +1,120 @@
+"""What packs, values and pools are built from, how, and where they go.
+
+The assets themselves stand in `macroxue`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from assets import configs
+from assets.macroxue.pool_members import PACK, member, refuse_merged_away
+from gristmill import families
+from gristmill.contract import GristmillError, Summary
+from gristmill.macroxue.build import pack, pool
+from gristmill.macroxue.build import values as value_builder
+from gristmill.macroxue.config import MergeConfig, PackConfig, ValueConfig
+from gristmill.macroxue.raw.drops import raw_files
+from gristmill.macroxue.raw.pool_file import read_pool_file
+from gristmill.publish.build import Attempt, Build, InputChanged
+from resources import Lake
+
+RAW_DROP, VALUES, POOL = "macroxue/raw_drop", "macroxue/values", "macroxue/pool"
+
+
+def pack_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
+    """What the pack of drop `key` is built from, how, and where it goes."""
+    refuse_merged_away(lake, str(key))
+    drop = lake.drop("macroxue", str(key))
+    config = configs.resolve(PackConfig, lake.settings(PACK, drop), run)
+    artifact = lake.artifact("macroxue", "packs", str(key))
+    inputs = lake.raw_inputs(artifact, raw_files(drop), RAW_DROP, str(key))
+
+    def make(attempt: Attempt) -> Summary:
+        session = {"fingerprint": attempt.fingerprint}
+        summary = pack.pack(drop, attempt.out, config, parts=attempt.parts, session=session)
+        # The publisher looks at the files that it knows, and a game that came
+        # since they were listed may have been packed.
+        found = [file.relative_to(lake.root).as_posix() for file in raw_files(drop)]
+        if found != [item.path for item in inputs]:
+            raise InputChanged(
+                f"{drop}: games came or went while it was being read: build again once it is"
+                " complete"
+            )
+        return summary
+
+    leave_out = "game_laws" if config.game_laws == "warn" else ""
+    return Build(
+        root=lake.root,
+        artifact=artifact,
+        asset=PACK,
+        partition=key,
+        code_version=PackConfig.CODE_VERSION,
+        config=config,
+        inputs=inputs,
+        make=make,
+        laws=lambda folder: families.check(PACK, folder, leave_out=leave_out),
+        # Rows take about 1.5 times the compressed bytes, and the parts as much again.
+        space=4 * sum(item.bytes or 0 for item in inputs),
+    )
+
+
+def values_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
+    """What the value sidecar of drop `key` is built from, how, and where it goes."""
+    refuse_merged_away(lake, str(key))
+    source = lake.published(lake.artifact("macroxue", "packs", str(key)), PACK, key)
+    folder = lake.root / str(source.path)
+    config = configs.resolve(ValueConfig, lake.settings(VALUES), run)
+    return Build(
+        root=lake.root,
+        artifact=lake.artifact("macroxue", "values", str(key)),
+        asset=VALUES,
+        partition=key,
+        code_version=ValueConfig.CODE_VERSION,
+        config=config,
+        inputs=[source],
+        make=lambda attempt: value_builder.value_sidecar(folder, attempt.out, config),
+        laws=lambda out: families.check(VALUES, out, inputs=[folder]),
+        space=_bytes_of(folder) // 2,
+    )
+
+
+def pool_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
+    """What pool `key` is merged from, how, and where it goes."""
+    described = read_pool_file(lake.inbox("pools") / f"{key}.toml")
+    artifact = lake.artifact("macroxue", "pools", str(key))
+    inputs = [member(lake, artifact, name) for name in described.members]
+    settings = {**lake.settings(POOL), **described.settings, "names": described.members}
+    config = configs.resolve(MergeConfig, settings, run)
+    folders = [lake.root / str(item.path) for item in inputs]
+
+    def make(attempt: Attempt) -> Summary:
+        if gone := [folder.name for folder in folders if not folder.exists()]:
+            raise GristmillError(
+                f"{', '.join(gone)}: deleted when this pool was made: say delete_members = false "
+                f"in drops/pools/{key}.toml and materialize {PACK} for them first"
+            )
+        session = {"fingerprint": attempt.fingerprint}
+        return pool.merge(folders, attempt.out, config, session=session)
+
+    return Build(
+        root=lake.root,
+        artifact=artifact,
+        asset=POOL,
+        partition=key,
+        code_version=MergeConfig.CODE_VERSION,
+        config=config,
+        inputs=inputs,
+        make=make,
+        laws=lambda folder: families.check(
+            POOL, folder, leave_out="game_laws" if config.game_laws == "warn" else ""
+        ),
+        space=sum(_bytes_of(folder) for folder in folders if folder.exists()),
+        deletes=[str(item.path) for item in inputs] if described.delete_members else [],
+    )
+
+
+def _bytes_of(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.iterdir() if file.is_file())

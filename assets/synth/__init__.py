@@ -1,0 +1,8 @@
+"""SYNTH in Dagster: raw Parquet, Harmony shards and Megatron datasets."""
+
+from assets.family import Family
+from assets.synth.assets import ASSETS, CHECKS
+from assets.synth.drops import available
+from assets.synth.inbox import INBOXES
+
+FAMILY = Family(assets=ASSETS, checks=CHECKS, inboxes=INBOXES, available=available)

@@ -1,0 +1,142 @@
+"""What each Harmony shard, and the manifest over them, is built from, how, and where it goes."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import dagster as dg
+
+from assets import configs
+from assets.synth.drops import drop_inputs, raw_file_count, source_of
+from assets.synth.records import (
+    FOLDER,
+    HARMONY,
+    HARMONY_MANIFEST,
+    MANIFEST_RECORD,
+    MANIFEST_VERSION,
+    inputs_of,
+    manifest_of,
+    named,
+    shard_records,
+)
+from gristmill import families
+from gristmill.contract import BadInput, GristmillError, Summary
+from gristmill.provenance import Record, environment
+from gristmill.publish.build import Attempt, Build
+from gristmill.synth import HarmonyConfig
+from gristmill.synth.build import source as sources
+from gristmill.synth.build.source import NUMBERS, Source
+from gristmill.synth.raw import files as raw
+from resources import Lake
+
+
+def harmony_build(lake: Lake, run: dg.Config, key: str | None) -> Build:
+    """Harmony shard `key`, converted from its run of the raw files or taken from a ready folder."""
+    from gristmill.synth.build import harmony
+
+    source, number = source_of(lake), str(key)
+    build = partial(
+        Build,
+        root=lake.root,
+        artifact=FOLDER,
+        asset=HARMONY,
+        partition=key,
+        code_version=HarmonyConfig.CODE_VERSION,
+        laws=lambda folder: families.check(HARMONY, folder, key),
+        shared=True,
+    )
+    if source.inbox == sources.READY:
+        return _adopted(lake, run, source, number, build)
+    settings = dict(lake.settings(HARMONY, source.folder))
+    settings.pop("drop", None)
+    config = configs.resolve(HarmonyConfig, settings, run)
+    if config.num_shards != len(NUMBERS):
+        raise BadInput("configuration", f"num_shards {config.num_shards}: the partitions are four")
+    if config.developer == "":
+        config = replace(config, developer=None)
+    files = raw.complete_files(source.folder, raw_file_count(lake, source.folder))
+    inputs = drop_inputs(lake, source, raw.contiguous_run(files, int(number)), number)
+    return build(
+        config=config,
+        inputs=inputs,
+        make=lambda attempt: harmony.to_harmony(files, attempt.out, int(number), config),
+        space=sum(item.bytes or 0 for item in inputs) if config.max_rows < 0 else 0,
+    )
+
+
+def _adopted(
+    lake: Lake, run: dg.Config, source: Source, number: str, build: "partial[Build]"
+) -> Build:
+    from gristmill.synth.build import import_harmony
+
+    if said := [name for name, value in run.model_dump().items() if value is not None]:
+        raise BadInput(
+            "configuration", f"{said[0]}: the shards of {source.name} are taken as they are"
+        )
+    inputs = drop_inputs(lake, source, [import_harmony.shards(source.folder)[number]], number)
+    return build(
+        config=import_harmony.AdoptConfig(source.name),
+        inputs=inputs,
+        make=lambda attempt: import_harmony.adopt_shard(source.folder, attempt.out, number),
+        space=sum(item.bytes or 0 for item in inputs),
+    )
+
+
+def harmony_manifest_build(lake: Lake, key: str | None) -> Build:
+    """`metadata.json` and `manifest.json` of the Harmony dataset, from its shards' records."""
+    from gristmill.synth.build import harmony_manifest, import_harmony
+
+    records = shard_records(lake, FOLDER, HARMONY)
+    source = _common_source(lake, records)
+    inputs = [lake.published(FOLDER, HARMONY, number) for number in NUMBERS]
+    if source.inbox == sources.READY:
+        files = [source.folder / import_harmony.MANIFEST, source.folder / import_harmony.METADATA]
+        inputs += drop_inputs(lake, source, files, MANIFEST_RECORD)
+
+    def make(attempt: Attempt) -> Summary:
+        if source.inbox == sources.READY:
+            return import_harmony.adopt_manifest(source.folder, attempt.out)
+        return harmony_manifest.write_harmony_manifest(
+            [record.model_dump(mode="json") for record in records],
+            attempt.out,
+            HarmonyConfig(**records[0].config),
+            dataset_dir=named(lake, FOLDER),
+            created_unix_s=int(time.time()),
+            git_sha=environment.git_sha(),
+        )
+
+    return Build(
+        root=lake.root,
+        artifact=FOLDER,
+        asset=HARMONY_MANIFEST,
+        partition=MANIFEST_RECORD,
+        code_version=MANIFEST_VERSION,
+        config=manifest_of(records),
+        inputs=inputs,
+        make=make,
+        laws=lambda folder: families.check(HARMONY_MANIFEST, folder, MANIFEST_RECORD),
+        shared=True,
+    )
+
+
+def _common_source(lake: Lake, records: Sequence[Record]) -> Source:
+    """The one drop, and list of files, that all Harmony shards were made from."""
+    runs = [[item for item in inputs_of(lake, record) if item.path] for record in records]
+    whole = [lake.root / str(item.path) for run in runs for item in run]
+    for record, run in zip(records, runs, strict=True):
+        expected = raw.contiguous_run(whole, int(str(record.partition)))
+        if [lake.root / str(item.path) for item in run] != expected or whole != sorted(whole):
+            raise GristmillError(
+                f"the shards of {FOLDER} were made from unequal lists of files, see shard "
+                f"{record.partition}: materialize all of {HARMONY} again"
+            )
+    folders = {path.parent for path in whole}
+    if len(folders) > 1:
+        names = ", ".join(sorted(f"{folder.parent.name}/{folder.name}" for folder in folders))
+        raise GristmillError(
+            f"the shards of {FOLDER} were made from several drops ({names}): materialize all of "
+            f"{HARMONY} again"
+        )
+    folder = folders.pop()
+    return Source(folder.parent.name, folder)

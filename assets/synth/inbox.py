@@ -1,0 +1,17 @@
+"""The inboxes of SYNTH: raw Parquet files, and ready Harmony folders."""
+
+from assets.inbox import Inbox
+from assets.partitions import synth_shards
+from assets.synth import assets, drops
+from gristmill.synth.build import source
+
+INBOXES = [
+    Inbox(
+        folder=folder,
+        raw_drop=raw_drop.key,
+        partitions=synth_shards,
+        targets=[assets.harmony, assets.smoke_shards, assets.kd_shards],
+        refuse=drops.refusal,
+    )
+    for folder, raw_drop in ((source.RAW, assets.raw), (source.READY, assets.ready_harmony))
+]

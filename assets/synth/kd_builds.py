@@ -1,0 +1,184 @@
+"""What the Megatron datasets and their manifests are built from, how, and where they go."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from assets import configs
+from assets.synth.records import (
+    FOLDER,
+    HARMONY,
+    HARMONY_MANIFEST,
+    MANIFEST_RECORD,
+    MANIFEST_VERSION,
+    inputs_of,
+    manifest_of,
+    named,
+    record_path,
+    shard_records,
+)
+from gristmill import provenance
+from gristmill.contract import GristmillError, Summary
+from gristmill.hashing import sha256_file
+from gristmill.provenance import Record, Tokenizer, environment, raw_inputs
+from gristmill.publish.build import Attempt, Build
+from gristmill.synth import KDConfig
+from gristmill.synth.build.source import NUMBERS
+from gristmill.vocabularies.pinned import O200K
+from resources import Lake
+
+# Tokens take 4 bytes and their two sidecars 1 each; as parts they lie there twice.
+_GROWTH = 8
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One of the two Megatron datasets: all conversations, or the first of each shard.
+
+    defaults: of its shards' config, where they are not KDConfig's own.
+    """
+
+    prefix: str
+    folder: str
+    defaults: Mapping[str, Any]
+
+    @property
+    def shards(self) -> str:
+        return f"{self.prefix}/kd_shards"
+
+    @property
+    def manifest(self) -> str:
+        return f"{self.prefix}/kd_manifest"
+
+
+FULL = Dataset("synth", "megatron/synth_kd_v1", {})
+SMOKE = Dataset(
+    "synth_smoke", "megatron/synth_kd_v1_smoke", {"valid_fraction": 0.1, "max_rows": 250}
+)
+
+
+def kd_build(lake: Lake, dataset: Dataset, run: dg.Config, key: str | None) -> Build:
+    """Megatron datasets of Harmony shard `key`."""
+    from gristmill.synth.build import harmony, kd_shard
+    from gristmill.synth.laws import shards as synth_laws
+
+    source = lake.published(FOLDER, HARMONY, key)
+    record = provenance.read_record(record_path(lake, FOLDER, str(key)))
+    shard = lake.root / FOLDER / harmony.shard_name(str(key))
+    _check_as_recorded(shard, record)
+    place = Path("tokenizer") / O200K.relative
+    vocabulary = lake.published("tokenizer", f"tokenizers/{O200K.name}", O200K.name)
+    # The record keeps the place below the data root, the builder needs the whole path.
+    settings = {**dataset.defaults, **lake.settings(dataset.shards, _drop_of(lake, record))}
+    config = configs.resolve(KDConfig, {**settings, "vocabulary": place}, run)
+    told = replace(config, vocabulary=lake.root / place)
+    return Build(
+        root=lake.root,
+        artifact=dataset.folder,
+        asset=dataset.shards,
+        partition=key,
+        code_version=KDConfig.CODE_VERSION,
+        config=config,
+        inputs=[source, vocabulary],
+        make=lambda attempt: kd_shard.build_kd_shard(shard, attempt.out, told, attempt.parts),
+        laws=lambda folder: synth_laws.kd_laws(folder, key, config.valid_fraction),
+        shared=True,
+        tokenizer=Tokenizer(name=O200K.name, path=place.as_posix(), sha256=O200K.sha256),
+        space=0 if config.capped else _GROWTH * shard.stat().st_size,
+    )
+
+
+def kd_manifest_build(lake: Lake, dataset: Dataset, key: str | None) -> Build:
+    """`manifest.json` of a Megatron dataset, from its shards' records and the Harmony manifest's.
+
+    Raises GristmillError where a shard was built from a Harmony shard that was
+    replaced since, or the Harmony manifest is older than the shards.
+    """
+    from gristmill.synth.build import kd_manifest
+    from gristmill.synth.build.import_harmony import MANIFEST
+    from gristmill.synth.laws import published
+
+    records = shard_records(lake, dataset.folder, dataset.shards)
+    for record in records:
+        _check_current(lake, record)
+    _check_manifest_current(lake)
+    harmony_manifest = lake.root / FOLDER / MANIFEST
+    inputs = [lake.published(dataset.folder, dataset.shards, number) for number in NUMBERS]
+    # As a file: its hash stands in the manifest, and its times are no payload.
+    inputs += raw_inputs.raw_inputs(lake.root, [harmony_manifest], HARMONY_MANIFEST, None, known={})
+
+    def make(attempt: Attempt) -> Summary:
+        return kd_manifest.write_kd_manifest(
+            [record.model_dump(mode="json") for record in records],
+            attempt.out,
+            root=named(lake, dataset.folder),
+            harmony_manifest=harmony_manifest,
+            harmony_dir=named(lake, FOLDER),
+            vocabulary=named(lake, "tokenizer", O200K.relative),
+            created_unix_s=int(time.time()),
+            git_sha=environment.git_sha(),
+        )
+
+    folder = lake.root / dataset.folder
+    return Build(
+        root=lake.root,
+        artifact=dataset.folder,
+        asset=dataset.manifest,
+        partition=MANIFEST_RECORD,
+        code_version=MANIFEST_VERSION,
+        config=manifest_of(records),
+        inputs=inputs,
+        make=make,
+        laws=lambda out: published.kd_manifest_laws(out, MANIFEST_RECORD, shards=folder),
+        shared=True,
+    )
+
+
+def _drop_of(lake: Lake, record: Record) -> Path | None:
+    """The drop that a Harmony shard was made from, None where it is gone."""
+    first = next((item for item in inputs_of(lake, record) if item.path), None)
+    folder = (lake.root / str(first.path)).parent if first else None
+    return folder if folder and folder.is_dir() else None
+
+
+def _check_as_recorded(path: Path, record: Record) -> None:
+    """Raise GristmillError where a published file is not the one that its record speaks of."""
+    output = next((item for item in record.outputs if item.path == path.name), None)
+    if output is None:
+        raise GristmillError(f"{path}: the shard has no rows: nothing can be built from it")
+    try:
+        stat = path.stat()
+    except OSError as error:
+        raise GristmillError(f"{path}: {error}: materialize {record.asset} again") from error
+    if (stat.st_size, stat.st_mtime_ns) == (output.bytes, output.mtime_ns):
+        return
+    if stat.st_size != output.bytes or sha256_file(path) != output.sha256:
+        raise GristmillError(
+            f"{path}: is not what its record says ({stat.st_size:,} bytes, recorded "
+            f"{output.bytes:,}): materialize {record.asset} {record.partition} again"
+        )
+
+
+def _check_current(lake: Lake, record: Record) -> None:
+    """Raise GristmillError where a shard's inputs were built anew since."""
+    for item in inputs_of(lake, record):
+        found = provenance.published_version(lake.root / str(item.path), item.partition)
+        if found != item.data_version:
+            raise GristmillError(
+                f"{record.asset} {record.partition} was built from another {item.asset} "
+                f"{item.partition} than the one that stands now: materialize it again"
+            )
+
+
+def _check_manifest_current(lake: Lake) -> None:
+    path = record_path(lake, FOLDER, MANIFEST_RECORD)
+    lake.published(FOLDER, HARMONY_MANIFEST, MANIFEST_RECORD)
+    config = provenance.config_fields(manifest_of(shard_records(lake, FOLDER, HARMONY)))
+    if provenance.read_record(path).config != config:
+        raise GristmillError(
+            f"{FOLDER}/manifest.json is older than the shards: materialize {HARMONY_MANIFEST} again"
+        )

@@ -1,0 +1,191 @@
+"""Validated games to a game dataset: one compact row a game, three splits, stats, sidecar.
+
+Spec 2.1 to 2.4. The phase codes that validation computed come along in row
+order; nothing is replayed where the sidecar is there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gristmill.chess.build.splits import SplitTask, shared_sequences, split_tasks, taken
+from gristmill.chess.config import SPLITS, GameConfig
+from gristmill.chess.format import rows, sidecar
+from gristmill.chess.format.move_keys import duplicates
+from gristmill.chess.format.names import STATS, valid_file
+from gristmill.chess.read.row_batches import read_block
+from gristmill.contract import FileNote, Summary
+from gristmill.run.parts import PartStore
+from gristmill.run.sections import Bytes, Made, Sinks, clear_scratch, grind, scratch
+
+
+@dataclass(frozen=True)
+class GameSummary(Summary):
+    """Counts of a game dataset; games and plies by split.
+
+    duplicate_games: rows whose moves an earlier row of their split has too.
+    shared_sequences: move sequences in more than one split; 0 unless split="shuffle".
+    """
+
+    input_games: int
+    eligible_games: int
+    spliceable_games: int
+    games: Mapping[str, int]
+    plies: Mapping[str, int]
+    duplicate_games: int
+    shared_sequences: int
+
+
+def _make(task: SplitTask[GameConfig]) -> Made:
+    from gristmill.chess.kernels import rowshape, rowtext
+
+    block = read_block(task.share)
+    passes, _ = taken(block, task.config)
+    places = task.places(block)
+    plies = block.found[:, rowshape.N]
+    winner = block.found[:, rowshape.WINNER]
+    out = np.empty(len(block.buf) + 128 * len(block.found), np.uint8)
+    used = 0
+    sections: dict[str, Bytes] = {}
+    summary: dict[str, Any] = {"games": len(block.found), "eligible": int(passes.sum())}
+    for number, split in enumerate(SPLITS):
+        picked = places == number
+        lengths = np.zeros(int(picked.sum()), np.int64)
+        room = out[used:]
+        size = rowtext.write_games(
+            block.buf, block.found, picked, task.config.keep_headers, room, lengths
+        )
+        used += size
+        records = block.records[picked].copy()
+        records["row"] = np.cumsum(lengths) - lengths
+        sections[split] = room[:size].data
+        sections[f"{split}.games"] = records.tobytes()
+        sections[f"{split}.phases"] = block.codes[np.repeat(picked, plies)].tobytes()
+        chars, counts = np.unique(winner[picked], return_counts=True)
+        summary[split] = {
+            "games": len(lengths),
+            "plies": int(block.found[picked, rowshape.PLIES].sum()),
+            "winners": {chr(c): n for c, n in zip(chars.tolist(), counts.tolist(), strict=True)},
+        }
+    return sections, summary
+
+
+class _Totals:
+    """Counts over all shares."""
+
+    def __init__(self) -> None:
+        self.games = self.eligible = 0
+        self.split_games = dict.fromkeys(SPLITS, 0)
+        self.split_plies = dict.fromkeys(SPLITS, 0)
+        self.winners: dict[str, dict[str, int]] = {s: {"W": 0, "B": 0} for s in SPLITS}
+
+    def add(self, part: Mapping[str, Any]) -> None:
+        self.games += part["games"]
+        self.eligible += part["eligible"]
+        for split in SPLITS:
+            self.split_games[split] += part[split]["games"]
+            self.split_plies[split] += part[split]["plies"]
+            for winner, n in part[split]["winners"].items():
+                self.winners[split][winner] = self.winners[split].get(winner, 0) + n
+
+
+def _stats(valid: Path, published: Path, config: GameConfig, totals: _Totals) -> dict[str, Any]:
+    games, plies = totals.split_games, totals.split_plies
+    stats: dict[str, Any] = {
+        "dataset_format": rows.GAME_FORMAT,
+        "input_path": str(valid.resolve()),
+        "output_dir": str(published.resolve()),
+        "schema_move_field": "moves",
+        "source_validated_move_alias_supported": ["moves", "moves_uci"],
+        "keep_headers": config.keep_headers,
+        "runtime_splice_defaults": {
+            "min_context": config.min_context,
+            "min_target": config.min_target,
+        },
+        "split_seed": config.seed,
+        "train_ratio": config.train_ratio,
+        "val_ratio": config.val_ratio,
+        "decisive_only": not config.allow_draws,
+        "input_games_total": totals.games,
+        "input_games_after_filters": totals.eligible,
+        "spliceable_games": sum(games.values()),
+        "split_games": games,
+        "split_plies_total": plies,
+        "split_avg_plies": {s: plies[s] / games[s] if games[s] else 0.0 for s in SPLITS},
+        "split_winner_counts": totals.winners,
+    }
+    if config.split != "shuffle":
+        stats["split_rule"] = "move_key"
+    return stats
+
+
+def build_game_dataset(
+    valid_games: Path,
+    out: Path,
+    config: GameConfig = GameConfig(),  # noqa: B008 (frozen)
+    *,
+    parts: PartStore | None = None,
+    published: Path | None = None,
+) -> GameSummary:
+    """Build the compact game dataset of a validated folder (or JSONL file) into `out`.
+
+    Writes {train,val,test}.jsonl (spec 2.3; an empty split is an empty file),
+    stats.json (2.4) and `sidecar/`. published: where the folder will stand, for
+    stats.json. Rows may have `moves` or `moves_uci`; FEN or variant games that
+    an earlier validation let through get phase `unknown`.
+
+    Raises BadInput for live bot games, rows that cannot be read, and a sidecar
+    that is not of these rows; SplitLeakage if moves stand in two splits.
+    """
+    valid = valid_file(valid_games)
+    files = {split: out / f"{split}.jsonl" for split in SPLITS}
+    for split in SPLITS:
+        files[f"{split}.games"] = sidecar.games_file(out, split)
+        files[f"{split}.phases"] = sidecar.phases_file(out, split)
+    totals = _Totals()
+    with split_tasks(valid, out, config, drop_empty=True) as tasks, Sinks(files) as sinks:
+        store = scratch(out, parts, config.workers)
+        for pieces, part in grind(_make, tasks, config.workers, store):
+            bases = {split: sinks.sizes[split] for split in SPLITS}
+            records = {split: bytearray() for split in SPLITS}
+            for name, piece in pieces:
+                split, _, kind = name.partition(".")
+                if kind == "games":
+                    records[split] += piece
+                else:
+                    sinks.write(name, piece)
+            for split in SPLITS:
+                games = np.frombuffer(records[split], sidecar.GAME)
+                games["row"] += bases[split]
+                sinks.write(f"{split}.games", games.tobytes())
+            totals.add(part)
+    clear_scratch(out)
+    if sidecar.sources_file(valid.parent).exists():
+        sidecar.sources_file(out).write_bytes(sidecar.sources_file(valid.parent).read_bytes())
+    (out / STATS).write_text(json.dumps(_stats(valid, published or out, config, totals), indent=2))
+    sidecar.write_rows(
+        out, {split: (out / f"{split}.jsonl", totals.split_games[split]) for split in SPLITS}
+    )
+    by_split = [sidecar.games_file(out, split) for split in SPLITS]
+    leaked = shared_sequences(out, by_split, config)
+    notes = {STATS: FileNote(payload=False)}
+    for split in SPLITS:
+        n = totals.split_games[split]
+        notes[f"{split}.jsonl"] = FileNote(rows=n)
+        notes[f"{sidecar.FOLDER}/{split}.games.bin"] = FileNote(rows=n)
+    return GameSummary(
+        files=notes,
+        input_games=totals.games,
+        eligible_games=totals.eligible,
+        spliceable_games=sum(totals.split_games.values()),
+        games=totals.split_games,
+        plies=totals.split_plies,
+        duplicate_games=sum(duplicates([file]) for file in by_split),
+        shared_sequences=leaked,
+    )

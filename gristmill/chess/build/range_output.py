@@ -1,0 +1,102 @@
+"""What one worker makes of a byte range of a PGN file."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gristmill.chess.config import ValidateConfig
+from gristmill.chess.format import rows
+from gristmill.chess.format.sidecar import GAME
+from gristmill.chess.raw.pgn import Share
+from gristmill.run.sections import Made
+
+PLIES_BIN = 10
+
+
+@dataclass(frozen=True)
+class ShareTask:
+    """A share, the number of its file among the inputs, and the name for `source_file`."""
+
+    share: Share
+    file: int
+    source: str
+    config: ValidateConfig
+
+
+@dataclass
+class Harvest:
+    """What has come of a share so far."""
+
+    task: ShareTask
+    rows: list[bytes] = field(default_factory=list)
+    records: list[bytes] = field(default_factory=list)
+    phases: list[bytes] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    openings: dict[str, list[Any]] = field(default_factory=dict)
+    row_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        self._invalid = io.StringIO()
+        self.invalid = csv.writer(self._invalid)
+        self._flagged = io.StringIO()
+        self.flagged = csv.writer(self._flagged)
+        self.reference = self.task.config.compat == "reference"
+
+    def reject(self, game_id: str, reason: str, ply: int, result: str, why: str, at: int) -> None:
+        """Note an invalid game (spec 1.7; the last two columns are ours)."""
+        row: list[Any] = [game_id, self.task.source, reason, ply, result]
+        self.invalid.writerow(row if self.reference else [*row, why, at])
+        self.counts[f"reason.{reason}"] += 1
+
+    def flag(self, game_id: str, flags: int, result: str, detail: str, at: int) -> None:
+        """Note a valid game that is worth a look."""
+        for bit, name in rows.FLAGS.items():
+            if flags & bit:
+                self.counts[f"flag.{name}"] += 1
+                self.flagged.writerow([game_id, self.task.source, name, result, detail, at])
+
+    def keep(self, valid: list[bytes], records: NDArray[np.void]) -> None:
+        """Take valid rows with their records, whose `row` is filled in here."""
+        lengths = np.array([len(row) for row in valid], dtype=np.uint64)
+        records["row"] = np.cumsum(lengths) - lengths + np.uint64(self.row_bytes)
+        self.rows += valid
+        self.row_bytes += int(lengths.sum())
+        self.records.append(records.tobytes())
+
+    def opening(self, code: str, name: str, winners: Sequence[int]) -> None:
+        """Count games of one opening: white wins, draws, black wins, no known result."""
+        entry = self.openings.setdefault(code, [0, 0, 0, 0, ""])
+        entry[0] += sum(winners)
+        for i in range(3):
+            entry[1 + i] += winners[i]
+        entry[4] = entry[4] or name[:80]
+        for winner, n in zip("WDB?", winners, strict=True):
+            self.counts[f"winner.{winner}"] += n
+
+    def made(self, end: int) -> Made:
+        """The share's sections and summary."""
+        records = np.frombuffer(b"".join(self.records), GAME)
+        phases = b"".join(self.phases)
+        for code, n in enumerate(np.bincount(np.frombuffer(phases, np.uint8) & 3, minlength=4)):
+            self.counts[f"phase.{rows.PHASES[code]}"] += int(n)
+        bins, sizes = np.unique(records["plies"] // PLIES_BIN, return_counts=True)
+        for at, n in zip(bins.tolist(), sizes.tolist(), strict=True):
+            self.counts[f"plies.{at * PLIES_BIN}"] += n
+        self.counts["plies"] += len(phases)
+        self.counts["valid"] += len(self.rows)
+        sections = {
+            "valid": b"".join(self.rows),
+            "invalid": self._invalid.getvalue().encode(),
+            "flagged": self._flagged.getvalue().encode(),
+            "games": records.tobytes(),
+            "phases": phases,
+        }
+        return sections, {"end": end, "counts": dict(self.counts), "openings": self.openings}

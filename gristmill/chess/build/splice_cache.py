@@ -1,0 +1,163 @@
+"""A game dataset to its runtime splice cache: parallel arrays, one element a sample.
+
+Spec section 3. The arrays themselves are `sample_arrays`'; here they become
+files with a manifest.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gristmill.chess.config import SPLITS, CacheConfig
+from gristmill.chess.format import rows, sidecar
+from gristmill.chess.format.names import CACHE_MANIFEST, CACHE_PATHS
+from gristmill.chess.read.move_vocabulary import write_vocabulary
+from gristmill.chess.read.samples import LAYOUT, make_samples, sample_tasks
+from gristmill.contract import BadInput, FileNote, Summary
+from gristmill.hashing import sha256_file
+from gristmill.run.parts import PartStore
+from gristmill.run.sections import Sinks, clear_scratch, grind, scratch
+
+
+@dataclass(frozen=True)
+class CacheSummary(Summary):
+    """Counts of a cache by split, and samples by phase over all splits."""
+
+    games: Mapping[str, int]
+    samples: Mapping[str, int]
+    phases: Mapping[str, int]
+    vocabulary_size: int
+
+
+def _source(dataset: Path, split: str, noted: Mapping[str, Any]) -> dict[str, Any]:
+    """The split file's size and sha256, which must be those that the sidecar was made with."""
+    path = dataset / f"{split}.jsonl"
+    if not path.is_file():
+        raise BadInput(path, "is missing; build the game dataset first")
+    found = {"size_bytes": path.stat().st_size, "sha256": sha256_file(path)}
+    if split in noted and noted[split]["sha256"] != found["sha256"]:
+        raise BadInput(
+            path,
+            "has changed since its sidecar was written; build the dataset again, or remove "
+            f"{sidecar.FOLDER}/ to have the games replayed",
+        )
+    return found
+
+
+def _build_split(
+    task: tuple[Path, Path, str, Path], config: CacheConfig, store: PartStore | None
+) -> dict[str, Any]:
+    """Write one split's files; returns games, samples and phases."""
+    dataset, out, split, published = task
+    counts: dict[str, Any] = {"games": 0, "samples": 0, "phases": [0, 0, 0, 0]}
+    with Sinks({name: out / split / name for name in LAYOUT}) as sinks:
+        for pieces, part in grind(
+            make_samples, sample_tasks(dataset, split, config), config.workers, store
+        ):
+            for name, piece in pieces:
+                sinks.write(name, piece)
+            counts["games"] += part["games"]
+            counts["samples"] += part["samples"]
+            counts["phases"] = [
+                a + b for a, b in zip(counts["phases"], part["phases"], strict=True)
+            ]
+    named = [os.path.abspath(published / f"{split}.jsonl")]  # noqa: PTH100 (no look at the disk)
+    (out / split / CACHE_PATHS).write_text(json.dumps(named, indent=2))
+    return counts
+
+
+def _split_entry(
+    out: Path, split: str, counts: Mapping[str, Any], source: Mapping[str, Any], config: CacheConfig
+) -> dict[str, Any]:
+    files = {
+        name: {
+            "rel_path": f"{split}/{name}",
+            "size_bytes": (out / split / name).stat().st_size,
+            "sha256": sha256_file(out / split / name),
+        }
+        for name in LAYOUT
+    }
+    total = sum((out / split / name).stat().st_size for name in LAYOUT)
+    return {
+        "game_rows_total": counts["games"],
+        "sample_rows_total": counts["samples"],
+        "total_cache_bytes": total + (out / split / CACHE_PATHS).stat().st_size,
+        "files": files,
+        "config": config.contract(),
+        "source": {"path": f"{split}.jsonl", **source, "rows": counts["games"]},
+    }
+
+
+def build_splice_cache(
+    dataset_dir: Path,
+    out: Path,
+    config: CacheConfig = CacheConfig(),  # noqa: B008 (frozen)
+    *,
+    parts: PartStore | None = None,
+    published: Path | None = None,
+) -> CacheSummary:
+    """Build the runtime splice cache of a game dataset into `out`.
+
+    Writes for each split the four arrays of spec 3.1 (little-endian, no header;
+    of length 0 for an empty split) and paths.json, manifest.json (3.4, with the
+    source's size and sha256, row counts and layout) and vocab_rows_meta.json
+    (3.5). published: where the cache will stand, inside its dataset's folder, for
+    the absolute paths in paths.json; by default that is where the dataset is now.
+
+    Raises BadInput where a split file is missing, cannot be read, or is not the
+    one that its sidecar was made with.
+    """
+    dataset = dataset_dir.resolve()
+    home = published.parent if published else dataset
+    noted = sidecar.read_rows(dataset)
+    sources = {split: _source(dataset, split, noted) for split in SPLITS}
+    out.mkdir()
+    store = scratch(out, parts, config.workers)
+    notes: dict[str, FileNote] = {CACHE_MANIFEST: FileNote(payload=False)}
+    entries: dict[str, Any] = {}
+    counted: dict[str, dict[str, Any]] = {}
+    for split in SPLITS:
+        counted[split] = counts = _build_split((dataset, out, split, home), config, store)
+        entries[split] = _split_entry(out, split, counts, sources[split], config)
+        notes |= {f"{split}/{name}": FileNote(rows=counts["samples"]) for name in LAYOUT}
+        notes[f"{split}/{CACHE_PATHS}"] = FileNote(payload=False)
+    clear_scratch(out)
+    now = datetime.now(UTC)
+    manifest = {
+        "schema_version": 1,
+        "kind": rows.CACHE_KIND,
+        "created_at_utc": now.isoformat(),
+        "dataset_dir": os.path.abspath(home),  # noqa: PTH100
+        "config": config.contract(),
+        "splits": entries,
+        "binary_layout": {
+            "byte_order": "little",
+            "order": "one element a sample, the same sample at the same place in every file",
+            "dtypes": dict(LAYOUT),
+            "phase_ids": {name: i for i, name in enumerate(rows.PHASES)},
+        },
+        "game_rows_total": sum(c["games"] for c in counted.values()),
+        "sample_rows_total": sum(c["samples"] for c in counted.values()),
+        "total_cache_bytes": sum(e["total_cache_bytes"] for e in entries.values()),
+    }
+    (out / CACHE_MANIFEST).write_text(json.dumps(manifest, indent=2))
+    size = 0
+    if config.vocabulary:
+        size = write_vocabulary(dataset, out, config, counted, now, home)
+        notes["vocab_rows_meta.json"] = FileNote(payload=False)
+    phases = np.sum([c["phases"] for c in counted.values()], axis=0).tolist()
+    return CacheSummary(
+        files=notes,
+        games={split: c["games"] for split, c in counted.items()},
+        samples={split: c["samples"] for split, c in counted.items()},
+        phases=dict(zip(rows.PHASES, phases, strict=True)),
+        vocabulary_size=size,
+    )

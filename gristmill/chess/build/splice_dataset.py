@@ -1,0 +1,195 @@
+"""Validated games to legacy sample rows: every splice of a game written out (spec 2.5 to 2.9).
+
+The compatibility path; a game dataset with its cache holds the same samples in
+a fraction of the bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gristmill.chess.build.splits import SplitTask, shared_sequences, split_tasks, taken
+from gristmill.chess.config import SPLITS, SpliceConfig
+from gristmill.chess.format import rows, sidecar, splice_points
+from gristmill.chess.format.move_keys import duplicates
+from gristmill.chess.format.names import STATS, valid_file
+from gristmill.chess.read.row_batches import Block, read_block
+from gristmill.contract import FileNote, Summary
+from gristmill.run.parts import PartStore
+from gristmill.run.sections import Bytes, Made, Sinks, clear_scratch, grind, scratch
+
+_BATCH = 256  # what the earlier implementation names in its stats
+
+
+@dataclass(frozen=True)
+class SpliceSummary(Summary):
+    """Counts of a legacy splice dataset, by split."""
+
+    input_games: int
+    eligible_games: int
+    spliceable_games: int
+    games: Mapping[str, int]
+    samples: Mapping[str, int]
+
+
+def _first_met(numbers: NDArray[np.integer[Any]], names: tuple[str, ...]) -> dict[str, int]:
+    """Counts by name, in the order in which the numbers are first met."""
+    values, first, counts = np.unique(numbers, return_index=True, return_counts=True)
+    order = np.argsort(first)
+    return {names[values[i]]: int(counts[i]) for i in order}
+
+
+def _id_keys(block: Block, picked: NDArray[np.bool_]) -> bytes:
+    """Sidecar-like records that carry a hash of the game id, to count distinct ids by."""
+    from gristmill.chess.kernels import rowshape
+
+    text, sha256 = block.buf.data, hashlib.sha256
+    spans = block.found[picked][:, [rowshape.ID0, rowshape.ID1]].tolist()
+    records = np.zeros(len(spans), sidecar.GAME)
+    digests = b"".join([sha256(text[a:b]).digest()[:8] for a, b in spans])
+    records["move_key"] = np.frombuffer(digests, ">u8")
+    return records.tobytes()
+
+
+def _make(task: SplitTask[SpliceConfig]) -> Made:
+    from gristmill.chess.kernels import rowshape, splicetext
+
+    config, block = task.config, read_block(task.share)
+    found, codes = block.found, block.codes
+    passes, _ = taken(block, config)
+    places = task.places(block)
+    n = found[:, rowshape.N].copy()
+    samples = splice_points.counts(n, config.min_context, config.min_target)
+    samples[places > 2] = 0
+    cap = config.max_samples_per_game
+    kept, indices = splice_points.capped(
+        samples,
+        config.min_context,
+        cap,
+        block.ids() if cap else [""] * len(n),
+        config.seed,
+        splice_points.legacy_order,
+    )
+    begins = np.cumsum(n) - n
+    owner = np.repeat(np.arange(len(n)), kept)
+    # A context of i + 1 moves and a target: at most 13 bytes a move.
+    ids = found[:, rowshape.ID1] - found[:, rowshape.ID0] + splicetext.FIXED_BYTES
+    bound = int((ids[owner] + 13 * (indices + config.k + 3)).sum())
+    # Never read before it is written, and its untouched end costs nothing.
+    out = np.empty(bound + 64, np.uint8)
+    used = 0
+    scratch_places = np.zeros(int(n.max(initial=0)) + 2, np.int64)
+    sections: dict[str, Bytes] = {}
+    summary: dict[str, Any] = {"games": len(n), "eligible": int(passes.sum())}
+    for number, split in enumerate(SPLITS):
+        picked = places == number
+        room = out[used:]
+        size = splicetext.write_splices(
+            block.buf, found, picked, kept, indices, begins, codes, config.k, room, scratch_places
+        )
+        sections[split] = room[:size].data
+        used += size
+        sections[f"{split}.ids"] = _id_keys(block, picked)
+        sections[f"{split}.moves"] = block.records[picked].tobytes()
+        mine = picked[owner]
+        left = n[owner][mine] - indices[mine] - 1
+        summary[split] = {
+            "rows": int(picked.sum()),
+            "samples": int(mine.sum()),
+            "phases": _first_met(codes[(begins[owner] + indices)[mine]] & 3, rows.PHASES),
+            "left": _first_met(np.where(left <= 10, 0, np.where(left <= 20, 1, 2)), rows.REMAINING),
+        }
+    return sections, summary
+
+
+def _stats(
+    config: SpliceConfig, published: Path, totals: Mapping[str, int], splits: Mapping[str, Any]
+) -> dict[str, Any]:
+    params: dict[str, Any] = {
+        "k": config.k,
+        "min_context": config.min_context,
+        "min_target": config.min_target,
+        "max_samples_per_game": config.max_samples_per_game,
+        "decisive_only": not config.allow_draws,
+        "workers": 1,
+        "batch_size": _BATCH,
+        "phase_labels": True,
+        "allow_live_bot_games": config.allow_live_bot_games,
+    }
+    if config.split != "shuffle":
+        params |= {"split_rule": "move_key", "seed": config.seed}
+    return {
+        "input_games_total": totals["games"],
+        "input_games_after_filters": totals["eligible"],
+        "spliceable_games": totals["rows"],
+        "split_games": {split: splits[split]["games"] for split in SPLITS},
+        "split_games_with_samples_written": {split: splits[split]["games"] for split in SPLITS},
+        "split_samples": {split: splits[split]["samples"] for split in SPLITS},
+        "split_phase_counts": {split: dict(splits[split]["phases"]) for split in SPLITS},
+        "split_remaining_bucket_counts": {split: dict(splits[split]["left"]) for split in SPLITS},
+        "params": params,
+        "outputs": {split: str(published / f"{split}.jsonl") for split in SPLITS},
+    }
+
+
+def build_splice_dataset(
+    valid_games: Path,
+    out: Path,
+    config: SpliceConfig = SpliceConfig(),  # noqa: B008 (frozen)
+    *,
+    parts: PartStore | None = None,
+    published: Path | None = None,
+) -> SpliceSummary:
+    """Build the legacy splice dataset of a validated folder (or JSONL file) into `out`.
+
+    Writes {train,val,test}.jsonl (spec 2.5; an empty split is an empty file) and
+    stats.json (2.9). published: where the folder will stand, for stats.json.
+
+    Raises BadInput and SplitLeakage as `build_game_dataset` does.
+    """
+    valid = valid_file(valid_games)
+    totals: Counter[str] = Counter(games=0, eligible=0, rows=0)
+    splits: dict[str, Any] = {
+        split: {"samples": 0, "phases": Counter(), "left": Counter()} for split in SPLITS
+    }
+    files = {split: out / f"{split}.jsonl" for split in SPLITS}
+    for kind in ("ids", "moves"):
+        files |= {f"{split}.{kind}": out / f".{kind}.{split}" for split in SPLITS}
+    with split_tasks(valid, out, config, drop_empty=False) as tasks, Sinks(files) as sinks:
+        store = scratch(out, parts, config.workers)
+        for pieces, part in grind(_make, tasks, config.workers, store):
+            for name, piece in pieces:
+                sinks.write(name, piece)
+            totals.update(games=part["games"], eligible=part["eligible"])
+            for split in SPLITS:
+                totals["rows"] += part[split]["rows"]
+                splits[split]["samples"] += part[split]["samples"]
+                splits[split]["phases"].update(part[split]["phases"])
+                splits[split]["left"].update(part[split]["left"])
+    clear_scratch(out)
+    shared_sequences(out, [files[f"{split}.moves"] for split in SPLITS], config)
+    for split in SPLITS:
+        ids = files[f"{split}.ids"]
+        splits[split]["games"] = ids.stat().st_size // sidecar.GAME.itemsize - duplicates([ids])
+        ids.unlink()
+        files[f"{split}.moves"].unlink()
+    stats = _stats(config, published or out, totals, splits)
+    (out / STATS).write_text(json.dumps(stats, indent=2))
+    notes = {f"{s}.jsonl": FileNote(rows=splits[s]["samples"]) for s in SPLITS}
+    return SpliceSummary(
+        files={STATS: FileNote(payload=False), **notes},
+        input_games=totals["games"],
+        eligible_games=totals["eligible"],
+        spliceable_games=totals["rows"],
+        games=stats["split_games"],
+        samples=stats["split_samples"],
+    )

@@ -1,0 +1,101 @@
+"""The numbers of a month that a UI plots, and tables of where it came from and what it gives.
+
+Pictures, and tables of games and openings, are `preview`'s.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gristmill.chess.config import SPLITS
+from gristmill.chess.format.names import SOURCE
+from gristmill.chess.show.preview import (
+    dataset_preview,
+    drift,
+    plain,
+    read_profile,
+    validated_preview,
+)
+
+_BIN, _LAST_BIN = 40, 200
+
+Figures = dict[str, str | int | float]
+
+
+def archive_figures(path: Path) -> Figures:
+    """A downloaded or dropped month: where it came from, as a table."""
+    source = json.loads((path / SOURCE).read_bytes())
+    lines = ["| | |", "|---|---|", f"| origin | {plain(source['origin'], 200)} |"]
+    for kind in ("archive", "pgn"):
+        told = source[kind]
+        lines.append(f"| {kind} | {told['bytes']:,} bytes, sha256 `{told['sha256']}` |")
+    for name, value in source.get("http", {}).items():
+        if name in ("etag", "last_modified", "requests", "resumed_bytes") and value != "":
+            lines.append(f"| {name} | {plain(str(value), 80)} |")
+    return {"source": "\n".join(lines)}
+
+
+def validated_figures(path: Path, before: Path | None = None) -> Figures:
+    """A validated month: documents, lengths, results, shares and openings as numbers.
+
+    before: the validated folder of the month before, to tell the drift from.
+    """
+    profile = read_profile(path)
+    then = read_profile(before) if before is not None else None
+    games = profile["games"]
+    numbers: Figures = {"rows": games, "mean_plies": _ratio(profile["plies"], games)}
+    numbers["valid_percent"] = round(
+        100 * _ratio(games, games + sum(profile["reasons"].values())), 3
+    )
+    numbers["openings_met"] = len(profile["openings"])
+    for low, count in _lengths(profile["plies_bins"]).items():
+        numbers[f"plies_from/{low:03d}"] = count
+    if then is not None:
+        numbers |= {f"drift/{name}": value for name, value in drift(profile, then).items()}
+    return {**validated_preview(path, then), **numbers}
+
+
+def dataset_figures(path: Path) -> Figures:
+    """A game dataset: its splits and some positions; rows are games."""
+    stats = json.loads((path / "stats.json").read_bytes())
+    return {**dataset_preview(path), "rows": sum(stats["split_games"].values())}
+
+
+def cache_figures(path: Path) -> Figures:
+    """A splice cache: games, samples and bytes by split; rows are samples."""
+    manifest = json.loads((path / "manifest.json").read_bytes())
+    lines = ["| split | games | samples | bytes |", "|---|--:|--:|--:|"]
+    for split in SPLITS:
+        told = manifest["splits"][split]
+        games, samples = told["game_rows_total"], told["sample_rows_total"]
+        lines.append(f"| {split} | {games:,} | {samples:,} | {told['total_cache_bytes']:,} |")
+    return {"samples_by_split": "\n".join(lines), "rows": manifest["sample_rows_total"]}
+
+
+def splice_figures(path: Path) -> Figures:
+    """A legacy splice dataset: samples by split and phase; rows are samples."""
+    stats = json.loads((path / "stats.json").read_bytes())
+    phases = sorted({name for counts in stats["split_phase_counts"].values() for name in counts})
+    heads = " | ".join(phases)
+    lines = [f"| split | games | samples | {heads} |", "|---|" + "--:|" * (2 + len(phases))]
+    for split in SPLITS:
+        counts = stats["split_phase_counts"][split]
+        cells = " | ".join(f"{counts.get(name, 0):,}" for name in phases)
+        games, samples = stats["split_games"][split], stats["split_samples"][split]
+        lines.append(f"| {split} | {games:,} | {samples:,} | {cells} |")
+    return {"samples_by_split": "\n".join(lines), "rows": sum(stats["split_samples"].values())}
+
+
+def _ratio(part: Any, whole: int) -> float:
+    return round(part / whole, 5) if whole else 0.0
+
+
+def _lengths(bins: Mapping[str, int]) -> dict[int, int]:
+    """Games by length, in few enough bins to be plotted one by one."""
+    found = dict.fromkeys(range(0, _LAST_BIN + 1, _BIN), 0)
+    for low, count in bins.items():
+        found[min(int(low) // _BIN * _BIN, _LAST_BIN)] += count
+    return found

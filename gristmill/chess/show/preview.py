@@ -1,0 +1,200 @@
+"""Which pictures and tables show a month: distributions, openings, positions, drift.
+
+Each function returns Markdown documents by name, for a UI that draws data
+images and GitHub tables; all of a folder's stay under 100 kB together.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gristmill.chess.config import SPLITS
+from gristmill.chess.format import sidecar
+from gristmill.chess.format.names import PROFILE
+from gristmill.chess.format.rows import PHASES, moves_of
+from gristmill.chess.read.trace import trace
+from gristmill.chess.show.board import board_svg
+from gristmill.svg import data_uri, histogram_svg
+
+_OPENINGS_SHOWN = 15
+_BIN = 20
+_LAST_BIN = 200
+
+
+def plain(text: str, most: int = 48) -> str:
+    """Text of others without what Markdown or HTML might take for its own."""
+    cut = text if len(text) <= most else text[: most - 1] + "…"
+    return html.escape(re.sub(r"[\x00-\x1f|`*_\[\]<>\\]", " ", cut), quote=False)
+
+
+def _image(name: str, svg: str) -> str:
+    return f"![{name}]({data_uri(svg)})"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "–"
+
+
+def length_bars(bins: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Games by length in plies, in bars of 20 plies; the last takes what is longer."""
+    bars = dict.fromkeys(range(0, _LAST_BIN + 1, _BIN), 0)
+    for low, count in bins.items():
+        bars[min(int(low) // _BIN * _BIN, _LAST_BIN)] += count
+    return [(f"{low}–" if low == _LAST_BIN else str(low), n) for low, n in bars.items()]
+
+
+def distributions(profile: Mapping[str, Any]) -> str:
+    """Results, phases and lengths of a validated month as pictures."""
+    winners, phases = profile["winners"], profile["phases"]
+    names = (("W", "White"), ("D", "draw"), ("B", "Black"), ("?", "other"))
+    results = [(name, winners.get(key, 0)) for key, name in names]
+    # The whole words would run into each other below their bars.
+    by_phase = [(name.removesuffix("game"), phases[name]) for name in PHASES if phases.get(name, 0)]
+    games, plies = f"{profile['games']:,} games", f"{profile['plies']:,} plies"
+    return "\n\n".join(
+        (
+            _image("results", histogram_svg("Results", results, games)),
+            _image("phases", histogram_svg("Phase of positions", by_phase, plies)),
+            _image("lengths", histogram_svg("Length, plies", length_bars(profile["plies_bins"]))),
+        )
+    )
+
+
+def openings(profile: Mapping[str, Any]) -> str:
+    """The most played openings by ECO code, with their results, as a table."""
+    lines = ["| ECO | opening | games | White | draw | Black |", "|---|---|--:|--:|--:|--:|"]
+    ranked = sorted(profile["openings"].items(), key=lambda item: (-item[1][0], item[0]))
+    for code, (games, white, drawn, black, name) in ranked[:_OPENINGS_SHOWN]:
+        shares = " | ".join(_share(n, games) for n in (white, drawn, black))
+        lines.append(f"| {plain(code)} | {plain(name)} | {games:,} | {shares} |")
+    rest = sum(entry[0] for _, entry in ranked[_OPENINGS_SHOWN:])
+    if rest:
+        more = len(ranked) - _OPENINGS_SHOWN
+        lines.append(f"| … | {more} more codes | {rest:,} | | | |")
+    return "\n".join(lines)
+
+
+def invalid_reasons(profile: Mapping[str, Any]) -> str:
+    """Why games were invalid, and what was flagged, as a table."""
+    lines = ["| what | kind | games |", "|---|---|--:|"]
+    for kind in ("reasons", "flags"):
+        word = "invalid" if kind == "reasons" else "flagged"
+        for name, count in sorted(profile[kind].items(), key=lambda item: -item[1]):
+            lines.append(f"| {plain(name)} | {word} | {count:,} |")
+    lines.append(f"| same moves as an earlier game | noted | {profile['duplicate_games']:,} |")
+    return "\n".join(lines)
+
+
+def drift(profile: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, float]:
+    """Month over month: shares of this month less those of the one before, in points.
+
+    White wins, draws, mean plies (difference in plies), opening and endgame
+    positions, invalid games, and half the sum of the openings' differences
+    (0: same openings, 100: none in common).
+    """
+
+    def shares(month: Mapping[str, Any]) -> dict[str, float]:
+        games, plies = max(month["games"], 1), max(month["plies"], 1)
+        invalid = sum(month["reasons"].values())
+        return {
+            "white_wins": 100 * month["winners"].get("W", 0) / games,
+            "draws": 100 * month["winners"].get("D", 0) / games,
+            "mean_plies": month["plies"] / games,
+            "opening_positions": 100 * month["phases"].get("opening", 0) / plies,
+            "endgame_positions": 100 * month["phases"].get("endgame", 0) / plies,
+            "invalid_games": 100 * invalid / max(games + invalid, 1),
+        }
+
+    now, then = shares(profile), shares(before)
+    moved = {name: round(now[name] - then[name], 3) for name in now}
+    codes = set(profile["openings"]) | set(before["openings"])
+    apart = sum(
+        abs(
+            profile["openings"].get(code, [0])[0] / max(profile["games"], 1)
+            - before["openings"].get(code, [0])[0] / max(before["games"], 1)
+        )
+        for code in codes
+    )
+    return {**moved, "openings": round(50 * apart, 3)}
+
+
+def positions(path: Path, split: str | None = None, boards: int = 6) -> str:
+    """Positions of games spread over a folder, drawn as boards: opening to endgame."""
+    beside = sidecar.Sidecar.open(path, split or "games")
+    if beside is None or beside.games == 0:
+        return "no games"
+    shown: list[str] = []
+    count = min(boards, beside.games)
+    for number in range(count):
+        row = beside.games * number // count
+        traced = trace(path, row, split)
+        moves = moves_of(traced.row)
+        # Later boards show later stages of their games.
+        ply = max(1, min(len(moves), round(len(moves) * (number + 1) / (count + 1))))
+        before = int(_plies_before(beside, row))
+        phase = PHASES[int(beside.phases(before, len(moves))[ply - 1]) & 3]
+        headers = traced.row.get("headers", {})
+        players = f"{headers.get('White', '?')} – {headers.get('Black', '?')}"
+        title = players if headers else f"game {traced.row['game_id'][:10]}"
+        notes = [f"{traced.source['name'][:28]} at byte {traced.pgn_offset:,}"]
+        told = f"{title[:34]} · {traced.row['result'][:8]}"
+        shown.append(
+            _image("position", board_svg(moves[:ply], title=told, phase=phase, notes=notes))
+        )
+    lines = ["| | | |", "|---|---|---|"]
+    for start in range(0, len(shown), 3):
+        row_cells = shown[start : start + 3]
+        lines.append("| " + " | ".join(row_cells + [""] * (3 - len(row_cells))) + " |")
+    return "\n".join(lines)
+
+
+def _plies_before(beside: sidecar.Sidecar, row: int) -> int:
+    total = 0
+    for first, _, records in beside.blocks(1 << 14):
+        if first + len(records) > row:
+            return total + int(records["plies"][: row - first].sum(dtype=int))
+        total += int(records["plies"].sum(dtype=int))
+    return total
+
+
+def read_profile(path: Path) -> dict[str, Any]:
+    """profile.json of a validated folder."""
+    profile: dict[str, Any] = json.loads((path / PROFILE).read_bytes())
+    return profile
+
+
+def validated_preview(path: Path, before: Mapping[str, Any] | None = None) -> dict[str, str]:
+    """A validated month: distributions, openings, reasons, positions, and drift.
+
+    before: the profile of the month before; without it there is no drift.
+    """
+    profile = read_profile(path)
+    documents = {
+        "distributions": distributions(profile),
+        "openings": openings(profile),
+        "reasons": invalid_reasons(profile),
+        "positions": positions(path),
+    }
+    if before is not None:
+        lines = ["| against the month before | change |", "|---|--:|"]
+        lines += [f"| {name} | {value:+.2f} |" for name, value in drift(profile, before).items()]
+        documents["drift"] = "\n".join(lines)
+    return documents
+
+
+def dataset_preview(path: Path, splits: Sequence[str] = SPLITS) -> dict[str, str]:
+    """A game dataset: its splits as a table, and positions of the train games."""
+    stats = json.loads((path / "stats.json").read_bytes())
+    lines = ["| split | games | plies | mean plies | White | Black |", "|---|--:|--:|--:|--:|--:|"]
+    for split in splits:
+        games, plies = stats["split_games"][split], stats["split_plies_total"][split]
+        winners = stats["split_winner_counts"][split]
+        sides = " | ".join(_share(winners.get(side, 0), games) for side in "WB")
+        mean = stats["split_avg_plies"][split]
+        lines.append(f"| {split} | {games:,} | {plies:,} | {mean:.1f} | {sides} |")
+    return {"splits": "\n".join(lines), "positions": positions(path, "train")}

@@ -1,0 +1,151 @@
+"""A game, a position or a sample of a chess folder in words and a board, for a terminal.
+
+Pictures for a browser are `picture`'s.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gristmill.chess.config import SPLITS, CacheConfig
+from gristmill.chess.format.kind_of import kind_of
+from gristmill.chess.format.rows import PHASES, moves_of
+from gristmill.chess.read.dataset import GameSpliceDataset
+from gristmill.chess.read.phases import phase_codes
+from gristmill.chess.read.trace import find, trace
+from gristmill.chess.show.board import place
+from gristmill.contract import BadInput
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+# Outlines for white, so that colours are not needed to tell the sides.
+_PIECES = dict(zip("KQRBNPkqrbnp", "♔♕♖♗♘♙♚♛♜♝♞♟", strict=True))
+_LIGHT, _DARK, _LAST = "#d9c7a7", "#a8825c", "#c9b037"
+_INK = "#1c1612"
+_MOVES_SHOWN = 24
+
+
+def shown(path: Path, n: int, split: str = "train", ply: int | None = None) -> RenderableType:
+    """Game or sample `n` (0-based) of a chess folder.
+
+    split: of a dataset, a cache or splices. ply: of a game, the position after
+    so many plies, by default the last. Raises BadInput where there is none.
+    """
+    kind = kind_of(path)
+    if kind in ("validated", "dataset"):
+        return _game(path, n, None if kind == "validated" else split, ply)
+    if split not in SPLITS or n < 0:
+        raise BadInput(path, f"split must be one of {SPLITS}, and samples count from 0")
+    return _cached(path, n, split) if kind == "cache" else _spliced(path, n, split)
+
+
+def _game(path: Path, n: int, split: str | None, ply: int | None) -> RenderableType:
+    traced = trace(path, n, split)
+    moves = moves_of(traced.row)
+    at = len(moves) if ply is None else ply
+    if not 0 <= at <= len(moves):
+        raise BadInput(path, f"game {n} has {len(moves)} plies, no position after {at}")
+    headers = traced.row.get("headers", {})
+    facts = [f"{name}: {value}" for name, value in headers.items()]
+    facts.append(f"{traced.source['name']} at byte {traced.pgn_offset:,}")
+    facts += [f"flag: {flag}" for flag in traced.flags]
+    title = f"game {n} · {traced.row['result']} · {len(moves)} plies · {traced.row['game_id']}"
+    return _page(title, moves[:at], moves[at:], facts)
+
+
+def _cached(path: Path, n: int, split: str) -> RenderableType:
+    manifest = json.loads((path / "manifest.json").read_bytes())
+    config = CacheConfig(**manifest["config"])
+    samples = GameSpliceDataset(
+        path.parent, split, config=config, horizon=_MOVES_SHOWN, require_cache=True, verify=False
+    )
+    if n >= len(samples):
+        raise BadInput(path, f"{split} has {len(samples)} samples, no sample {n}")
+    sample = samples[n]
+    title = f"{split} sample {n} · next move {sample.next_move} · game {sample.game_id}"
+    return _page(title, sample.context, sample.target, [f"cached phase {PHASES[sample.phase]}"])
+
+
+def _spliced(path: Path, n: int, split: str) -> RenderableType:
+    with (path / f"{split}.jsonl").open("rb") as lines:
+        line = next(islice(lines, n, None), None)
+    if line is None:
+        raise BadInput(path / f"{split}.jsonl", f"has no sample {n}")
+    row: dict[str, Any] = json.loads(line)
+    title = f"{split} sample {n} · next move {row['next_move']} · game {row['game_id']}"
+    facts = [f"{name}: {row[name]}" for name in ("winner_side", "splice_index", "plies_remaining")]
+    return _page(title, row["context"], row["target"], facts)
+
+
+def _page(
+    title: str, before: Sequence[str], after: Sequence[str], facts: Sequence[str]
+) -> RenderableType:
+    from rich.columns import Columns
+    from rich.console import Group
+    from rich.text import Text
+
+    phase = PHASES[phase_codes([before])[0][-1] & 3] if before else "start"
+    turn = "black" if len(before) % 2 else "white"
+    lines = [
+        Text(title, "bold"),
+        Text(f"ply {len(before)} · {turn} to move · {phase}"),
+        Text(),
+        Text("… " * (len(before) > _MOVES_SHOWN) + " ".join(before[-_MOVES_SHOWN:])),
+    ]
+    if after:
+        lines.append(Text(f"then {' '.join(after[:_MOVES_SHOWN])}", "dim"))
+    lines += [Text(), *(Text(fact, "dim") for fact in facts)]
+    return Columns([_board(before), Group(*lines)], padding=(0, 3))
+
+
+def _board(moves: Sequence[str]) -> RenderableType:
+    """The board in colours; the squares of the last move are marked."""
+    from rich.style import Style
+    from rich.text import Text
+
+    squares, text = place(moves), Text(no_wrap=True)
+    last = {moves[-1][:2], moves[-1][2:4]} if moves else set()
+    for rank in range(7, -1, -1):
+        text.append(f"{rank + 1} ")
+        for file in range(8):
+            piece = squares[8 * rank + file]
+            ground = _DARK if (rank + file) % 2 == 0 else _LIGHT
+            if f"{'abcdefgh'[file]}{rank + 1}" in last:
+                ground = _LAST
+            style = Style(color=_INK, bgcolor=ground)
+            text.append(f" {_PIECES.get(piece, ' ')} ", style)
+        text.append("\n")
+    text.append("   a  b  c  d  e  f  g  h ")
+    return text
+
+
+def origin_lines(path: Path, which: str, split: str | None) -> list[str]:
+    """Where a game came from, as lines: `which` is its row number, or its id.
+
+    Raises BadInput where there is no such game.
+    """
+    places: list[tuple[str | None, int]]
+    if which.isdigit() and len(which) < 20:
+        places = [(None if kind_of(path) == "validated" else split or "train", int(which))]
+    else:
+        places = [found for found in find(path, which) if split in (None, found[0])]
+    if not places:
+        raise BadInput(path, f"has no game {which}")
+    lines = []
+    for where, row in places:
+        origin = trace(path, row, where)
+        lines += [
+            f"game_id: {origin.row['game_id']}",
+            f"row: {row}" + (f" of {where}" if where else ""),
+            f"pgn: {origin.source['name']} ({origin.source['bytes']} bytes)",
+            f"pgn_sha256: {origin.source['sha256']}",
+            f"byte_offset: {origin.pgn_offset}",
+            f"bytes: {origin.pgn_bytes}",
+            f"flags: {', '.join(origin.flags) or 'none'}",
+        ]
+    return lines

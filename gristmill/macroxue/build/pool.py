@@ -1,0 +1,165 @@
+"""Packs to one pool: rows renumbered and poured, tables joined, origin of every run kept.
+
+What the tables of a pool say is the business of `pool_tables.py`; what must
+hold of a pool stands in `pool_laws.py`. Deleting the inputs is the publisher's
+step after the commit, never done here.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.contract import BadInput, FileNote, Summary
+from gristmill.macroxue.build.pool_members import (
+    Member,
+    joined_names,
+    joined_runs,
+    open_members,
+    refuse_nesting,
+)
+from gristmill.macroxue.build.pool_sidefiles import joined_session, write_trace, write_warnings
+from gristmill.macroxue.config import MergeConfig
+from gristmill.macroxue.format.metadata_db import content_sha256, write_metadata
+from gristmill.macroxue.format.rows import PADDING, STEP_FORMATS, Rows, as_bytes, to_layout
+from gristmill.macroxue.format.shards import ShardWriter
+from gristmill.macroxue.format.valuation_types import write_valuation_types
+from gristmill.macroxue.read.step_stream import BLOCK_ROWS
+
+
+@dataclass(frozen=True)
+class MergeSummary(Summary):
+    """Counts of a pool.
+
+    packs, runs, rows, shards: what went in and what was written. names: entries
+    of the joined enum. warnings: lines carried over. untraced_runs: runs of packs
+    without trace.jsonl. repeated_runs: runs that an earlier one equals in seed,
+    steps, score and highest tile, most likely the same game twice; they are kept.
+    runs_by_pack, rows_by_pack: by the packs' names.
+    """
+
+    packs: int
+    runs: int
+    rows: int
+    shards: int
+    names: int
+    warnings: int
+    untraced_runs: int
+    repeated_runs: int
+    runs_by_pack: Mapping[str, int]
+    rows_by_pack: Mapping[str, int]
+
+
+def merge(
+    packs: Sequence[Path],
+    out: Path,
+    config: MergeConfig,
+    *,
+    session: Mapping[str, str] | None = None,
+) -> MergeSummary:
+    """Merge two or more packs into the new folder `out` (seed 002 "merge"; spec 6).
+
+    Rows stand pack by pack in the order given; run ids are renumbered 0, 1, 2, ...
+    over all; the enum holds the first pack's names in id order, then the unseen
+    names of the next, and ids in rows follow. Only `run_id` and `valuation_type`
+    change, and padding becomes 0. Pools are packs and may be merged again.
+
+    Writes steps.npy or steps-00000.npy, ...; metadata.db; valuation_types.json;
+    trace.jsonl; warnings.jsonl where a pack has one. session: further keys for the `session` table.
+
+    Raises BadInput for fewer than two packs, for folders that are the same or lie
+    in one another (`out` included), for a pack without rows, for rows that do not
+    agree with metadata.db (naming pack and run), for a valuation_type without a
+    name, and for more than 255 names in all.
+    """
+    packs, out = [Path(pack) for pack in packs], Path(out)
+    refuse_nesting(packs, out)
+    members = open_members(packs, config.names)
+    names = joined_names(members)
+    repeated = joined_runs(members)
+    out.mkdir(parents=True)
+    with ShardWriter(out, STEP_FORMATS[config.layout], config.shard_rows) as writer:
+        for rows in _renumbered(members, names, config):
+            writer.write(rows)
+    table = [run for member in members for run in member.joined]
+    write_metadata(out / "metadata.db", table, joined_session(members, session or {}))
+    write_valuation_types(out / "valuation_types.json", names, config.enum_form)
+    write_trace(out / "trace.jsonl", members)
+    files = {name: FileNote(rows=rows) for name, rows in writer.written}
+    files["metadata.db"] = FileNote(
+        rows=len(table), content_sha256=content_sha256(out / "metadata.db")
+    )
+    files["valuation_types.json"] = FileNote(rows=len(names))
+    files["trace.jsonl"] = FileNote(rows=len(table))
+    if warnings := write_warnings(out / "warnings.jsonl", members):
+        files["warnings.jsonl"] = FileNote(rows=warnings)
+    return MergeSummary(
+        files=files,
+        packs=len(members),
+        runs=len(table),
+        rows=sum(member.stream.rows for member in members),
+        shards=len(writer.written),
+        names=len(names),
+        warnings=warnings,
+        untraced_runs=sum(len(member.joined) for member in members if member.trace is None),
+        repeated_runs=repeated,
+        runs_by_pack={member.name: len(member.joined) for member in members},
+        rows_by_pack={member.name: member.stream.rows for member in members},
+    )
+
+
+def _renumbered(
+    members: Sequence[Member], names: Sequence[str], config: MergeConfig
+) -> Iterator[Rows]:
+    """Every row of the pool in order, in pieces of the output's layout."""
+
+    def piece(member: Member, start: int, ids: npt.NDArray[np.uint8]) -> Rows:
+        stream = member.stream
+        stretch = stream.stretch(start, min(start + BLOCK_ROWS, stream.rows))
+        rows = to_layout(stretch.rows, config.layout)
+        if config.layout == "aligned48":
+            as_bytes(rows)[:, PADDING] = 0
+        first = member.first_id + stretch.first_run
+        new = np.arange(first, first + len(stretch.counts), dtype=np.uint32)
+        rows["run_id"] = np.repeat(new, stretch.counts)
+        kinds = rows["valuation_type"]
+        if int(kinds.max()) >= len(ids):
+            at = int(np.flatnonzero(kinds >= len(ids))[0])
+            raise BadInput(
+                stream.folder,
+                f"row {start + at} has valuation_type {int(kinds[at])}, but"
+                f" valuation_types.json names {len(ids)}: keep rows and enum together",
+            )
+        if not np.array_equal(ids, np.arange(len(ids))):
+            rows["valuation_type"] = ids[kinds]
+        return rows
+
+    place = {name: at for at, name in enumerate(names)}
+    tasks = (
+        (member, start, ids)
+        for member in members
+        for ids in [np.array([place[name] for name in member.names], np.uint8)]
+        for start in range(0, member.stream.rows, BLOCK_ROWS)
+    )
+    if config.workers <= 1:
+        for task in tasks:
+            yield piece(*task)
+        return
+    # Reads and copies let go of the interpreter's lock, so threads are enough.
+    pending: deque[Future[Rows]] = deque()
+    with ThreadPoolExecutor(config.workers) as pool:
+        try:
+            for task in tasks:
+                pending.append(pool.submit(piece, *task))
+                if len(pending) > config.workers:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)

@@ -1,0 +1,183 @@
+"""Rewards and returns of a pack's steps, in a sidecar aligned with it row by row.
+
+The rules of the game stand in `game.py`, which ranks are meant above 65536 in
+`true_ranks.py`, and what must hold of a sidecar in `value_laws.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.contract import BadInput, FileNote, Summary
+from gristmill.macroxue.config import ValueConfig
+from gristmill.macroxue.format.rows import VALUE_FORMAT, VALUE_ROW_DTYPE, Rows
+from gristmill.macroxue.format.shards import ShardWriter
+from gristmill.macroxue.read.step_stream import StepStream, Stretch
+from gristmill.macroxue.rules.moves import move
+from gristmill.macroxue.rules.true_ranks import TrueRanks, capped_ranks, true_ranks
+
+SETTINGS = "values.json"
+
+
+@dataclass(frozen=True)
+class ValueSummary(Summary):
+    """Counts of a sidecar.
+
+    rows_above_65536: rows with a masked tile; of these, by how their ranks became
+    known: rows_followed, rows_solved, rows_unknown (all 0 under
+    compat="reference"). idle_moves: recorded moves that change nothing.
+    scores_matched: runs whose rewards sum to their max_score; scores_differ: the
+    others that have steps, such as games cut short. reward_sum: points of all rows.
+    """
+
+    runs: int
+    rows: int
+    shards: int
+    rows_above_65536: int
+    rows_followed: int
+    rows_solved: int
+    rows_unknown: int
+    idle_moves: int
+    scores_matched: int
+    scores_differ: int
+    reward_sum: int
+
+
+@dataclass
+class _Tally:
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def add(self, **more: int) -> None:
+        self.counts.update(more)
+
+
+def value_sidecar(pack: Path, out: Path, config: ValueConfig) -> ValueSummary:
+    """Write the value sidecar of a pack into the new folder `out` (spec 7.1).
+
+    Writes values.npy beside a steps.npy, else values-00000.npy, ... with the row
+    counts of the steps shards: rows of VALUE_ROW_DTYPE, 24 bytes, in the order of
+    the steps; and values.json with the config. Memory is that of the longest run.
+
+    reward: points of the recorded move, float32; 0 where it changes nothing.
+    reward_scaled: reward * reward_scale. return_raw: G = reward + gamma * G of the
+    next step, backwards through the run in float64, 0 behind its end.
+    return_scaled: h(return_raw), whatever the reward_scale.
+
+    Raises BadInput for an empty pack or shard, rows that do not agree with
+    metadata.db, a step_index that falls within a run, and a move_dir above 3.
+    """
+    out = Path(out)
+    stream = StepStream(Path(pack))
+    out.mkdir(parents=True)
+    tally = _Tally()
+    single = [file.path.name for file in stream.files] == ["steps.npy"]
+    cuts = 0 if single else [file.rows for file in stream.files]
+    with ShardWriter(out, VALUE_FORMAT, cuts, "values") as writer:
+        for stretch in stream.stretches(whole_runs=True):
+            _check(stream, stretch)
+            writer.write(_values(stream, stretch, config, tally))
+    settings = {**asdict(config), "rows": stream.rows, "runs": len(stream.runs)}
+    (out / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n")
+    counts = tally.counts
+    files = {name: FileNote(rows=rows) for name, rows in writer.written}
+    return ValueSummary(
+        files=files | {SETTINGS: FileNote()},
+        runs=len(stream.runs),
+        rows=stream.rows,
+        shards=len(writer.written),
+        rows_above_65536=counts["masked"],
+        rows_followed=counts["followed"],
+        rows_solved=counts["solved"],
+        rows_unknown=counts["unknown"],
+        idle_moves=counts["idle"],
+        scores_matched=counts["matched"],
+        scores_differ=counts["differ"],
+        reward_sum=counts["reward"],
+    )
+
+
+def h(returns: npt.NDArray[np.float64], epsilon: float) -> npt.NDArray[np.float64]:
+    """sign(x) * (sqrt(|x| + 1) - 1 + epsilon * |x|): large returns made small, invertibly."""
+    size = np.abs(returns)
+    squeezed: npt.NDArray[np.float64] = np.sign(returns) * (np.sqrt(size + 1) - 1 + epsilon * size)
+    return squeezed
+
+
+def run_values(
+    steps: Rows, reward: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], config: ValueConfig
+) -> Rows:
+    """Value rows [N] of whole runs of these lengths, from their steps and points [N]."""
+    from gristmill.macroxue.rules.discount import discounted
+
+    values = np.empty(len(steps), VALUE_ROW_DTYPE)
+    values["run_id"] = steps["run_id"]
+    values["step_index"] = steps["step_index"]
+    points = reward.astype(np.float32)
+    values["reward"] = points
+    values["reward_scaled"] = points.astype(np.float64) * config.reward_scale
+    returns = discounted(points, lengths, config.gamma)
+    values["return_raw"] = returns
+    values["return_scaled"] = h(returns, config.epsilon)
+    return values
+
+
+def ranks_for(stretch: Stretch, config: ValueConfig) -> TrueRanks:
+    """The ranks that a sidecar of this config is computed from, for a stretch of whole runs."""
+    if config.compat == "reference":
+        return capped_ranks(stretch.rows)
+    return true_ranks(stretch.rows, stretch.run_starts())
+
+
+def _values(stream: StepStream, stretch: Stretch, config: ValueConfig, tally: _Tally) -> Rows:
+    rows = stretch.rows
+    known = ranks_for(stretch, config)
+    _, reward, changed = move(known.ranks, np.ascontiguousarray(rows["move_dir"]))
+    ends = np.cumsum(stretch.counts)
+    totals = np.diff(np.concatenate([[0], np.cumsum(reward)])[np.concatenate([[0], ends])])
+    runs = stream.runs[stretch.first_run : stretch.first_run + len(stretch.counts)]
+    matches = [
+        run.max_score == int(total)
+        for run, total, count in zip(runs, totals, stretch.counts, strict=True)
+        if count
+    ]
+    tally.add(
+        masked=known.masked,
+        followed=known.followed,
+        solved=known.solved,
+        unknown=known.unknown_rows,
+        idle=int(np.count_nonzero(~changed)),
+        matched=sum(matches),
+        differ=len(matches) - sum(matches),
+        reward=int(reward.sum()),
+    )
+    return run_values(rows, reward, stretch.counts, config)
+
+
+def _check(stream: StepStream, stretch: Stretch) -> None:
+    """What values need of rows beyond their order: moves, and steps that do not fall."""
+    rows = stretch.rows
+    wrong = np.flatnonzero(rows["move_dir"] > 3)
+    if len(wrong):
+        at = int(wrong[0])
+        raise BadInput(
+            stream.folder,
+            f"row {stretch.start + at} (run {int(rows['run_id'][at])}, step"
+            f" {int(rows['step_index'][at])}) has move_dir {int(rows['move_dir'][at])}:"
+            " moves are 0 to 3",
+        )
+    falls = rows["step_index"][1:] < rows["step_index"][:-1]
+    falls &= rows["run_id"][1:] == rows["run_id"][:-1]
+    if falls.any():
+        at = int(np.flatnonzero(falls)[0]) + 1
+        raise BadInput(
+            stream.folder,
+            f"run {int(rows['run_id'][at])}: step_index {int(rows['step_index'][at])} after"
+            f" {int(rows['step_index'][at - 1])} (row {stretch.start + at}): a return needs"
+            " the steps of a run in order",
+        )

@@ -1,0 +1,191 @@
+"""The npy files of a pack: which they are, opening them safely, writing them shard by shard.
+
+What a row or a header is made of stands in `rows.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import FileIO
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.contract import BadInput
+from gristmill.macroxue.format.rows import (
+    PACKED46,
+    STEP_ROW_DTYPE,
+    VALUE_ROW_DTYPE,
+    RowFormat,
+    Rows,
+    read_header,
+)
+
+_MAX_SHARDS = 100_000
+
+
+def npy_files(folder: Path, stem: str) -> list[Path]:
+    """`<stem>.npy` alone, or every `<stem>-*.npy` in name order.
+
+    Raises BadInput where both forms stand side by side (readers disagree on
+    which to take, spec 6 and 8) or there is none.
+    """
+    single = folder / f"{stem}.npy"
+    numbered = sorted(folder.glob(f"{stem}-*.npy"))
+    if single.exists() and numbered:
+        raise BadInput(
+            folder,
+            f"holds both {stem}.npy and {numbered[0].name}: readers disagree on which counts;"
+            " remove the one that is stale",
+        )
+    for path in [single, *numbered]:
+        if path.exists() and not path.is_file():
+            raise BadInput(path, "is no file")
+    if single.exists():
+        return [single]
+    if not numbered:
+        raise BadInput(folder, f"holds neither {stem}.npy nor {stem}-*.npy: not a pack")
+    return numbered
+
+
+def step_files(folder: Path) -> list[Path]:
+    """The step files of a pack in row order: steps.npy, or steps-*.npy sorted."""
+    return npy_files(folder, "steps")
+
+
+def value_files(folder: Path) -> list[Path]:
+    """The value files of a sidecar in row order: values.npy, or values-*.npy sorted."""
+    return npy_files(folder, "values")
+
+
+def _open_rows(path: Path, known: Sequence[np.dtype[Any]]) -> Rows:
+    with path.open("rb") as file:
+        try:
+            shape, fortran, dtype = read_header(file)
+        except ValueError as error:
+            raise BadInput(path, f"no npy header that can be read: {error}") from error
+        offset = file.tell()
+        size = path.stat().st_size
+    if fortran or len(shape) != 1:
+        raise BadInput(path, f"shape {shape} is not one column of rows")
+    match = next((dtype_ for dtype_ in known if dtype_ == dtype), None)
+    if match is None:
+        raise BadInput(path, f"dtype {dtype} is none of the row layouts known here")
+    rows = int(shape[0])
+    if size != offset + rows * match.itemsize:
+        raise BadInput(
+            path,
+            f"header says {rows} rows of {match.itemsize} bytes after {offset},"
+            f" but the file has {size} bytes: it is cut short or has a tail",
+        )
+    if rows == 0:
+        return np.empty(0, match)
+    return np.asarray(np.memmap(path, match, "r", offset, (rows,)))
+
+
+def open_steps(path: Path) -> Rows:
+    """Map one steps file read-only as rows [N] of STEP_ROW_DTYPE or PACKED46.
+
+    The header is parsed as a literal and checked against the two layouts and
+    the file's size before anything is mapped; objects are never unpickled.
+    Raises BadInput naming the file.
+    """
+    return _open_rows(path, (STEP_ROW_DTYPE, PACKED46))
+
+
+def open_values(path: Path) -> Rows:
+    """Map one value sidecar file read-only as rows [N] of VALUE_ROW_DTYPE; as `open_steps`."""
+    return _open_rows(path, (VALUE_ROW_DTYPE,))
+
+
+class ShardWriter:
+    """Pours rows into `<stem>.npy` or `<stem>-00000.npy`, ...; use as a context manager.
+
+    shard_rows: 0 for one unnumbered file; N > 0 for numbered shards of exactly
+        N rows of which only the last may be short (spec 4.3: a run may straddle
+        shards, an exact multiple makes no empty shard); a sequence for numbered
+        shards of exactly these counts (a sidecar that follows its steps).
+    written: (file name, rows) of each finished file, complete after leaving.
+    """
+
+    def __init__(
+        self, out: Path, format: RowFormat, shard_rows: int | Sequence[int], stem: str = "steps"
+    ) -> None:
+        self.written: list[tuple[str, int]] = []
+        self._out = out
+        self._format = format
+        self._stem = stem
+        self._cuts = shard_rows
+        self._file: FileIO | None = None
+        self._name = ""
+        self._rows = 0
+
+    def __enter__(self) -> ShardWriter:
+        if self._cuts == 0:
+            self._open()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._file is not None and kind is None:
+            self._close()
+        elif self._file is not None:
+            self._file.close()
+        if (
+            kind is None
+            and not isinstance(self._cuts, int)
+            and len(self.written) != len(self._cuts)
+        ):
+            raise ValueError(f"{len(self.written)} shards written, {len(self._cuts)} were planned")
+
+    def write(self, rows: npt.NDArray[Any]) -> None:
+        """Append contiguous rows [N] of the format's dtype, cutting shards on the way."""
+        if rows.dtype != self._format.dtype:
+            raise TypeError(f"rows of {rows.dtype} given to a writer of {self._format.dtype}")
+        octets = rows.view(np.uint8).data
+        item = self._format.dtype.itemsize
+        at = 0
+        while at < len(rows):
+            if self._file is None:
+                self._open()
+            take = min(self._room(), len(rows) - at)
+            self._put(octets[at * item : (at + take) * item])
+            self._rows += take
+            at += take
+            if self._room() == 0:
+                self._close()
+
+    def _room(self) -> int:
+        if isinstance(self._cuts, int):
+            return self._cuts - self._rows if self._cuts else 1 << 62
+        return self._cuts[len(self.written)] - self._rows
+
+    def _open(self) -> None:
+        index = len(self.written)
+        if index >= _MAX_SHARDS:
+            raise ValueError(
+                f"more than {_MAX_SHARDS} shards do not sort by name: raise shard_rows"
+            )
+        self._name = f"{self._stem}.npy" if self._cuts == 0 else f"{self._stem}-{index:05d}.npy"
+        self._file = (self._out / self._name).open("xb", buffering=0)
+        self._put(memoryview(self._format.header(0)))
+
+    def _put(self, octets: memoryview) -> None:
+        assert self._file is not None
+        while octets:
+            octets = octets[self._file.write(octets) :]
+
+    def _close(self) -> None:
+        assert self._file is not None
+        self._file.seek(0)
+        self._put(memoryview(self._format.header(self._rows)))
+        self._file.close()
+        self.written.append((self._name, self._rows))
+        self._file, self._rows = None, 0

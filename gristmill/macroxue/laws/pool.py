@@ -1,0 +1,92 @@
+"""What must hold of a merged pool: the laws of a pack, and that every run tells its origin.
+
+Whether board_eval is right and its games were played by the rules stands in
+`game_laws.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from gristmill.contract import BadInput, Violation
+from gristmill.macroxue.build.pool_sidefiles import pool_members
+from gristmill.macroxue.format.jsonl import read_lines
+from gristmill.macroxue.format.metadata_db import Run, read_runs, read_session
+from gristmill.macroxue.format.shards import open_steps, step_files
+from gristmill.macroxue.format.valuation_types import read_valuation_types
+from gristmill.macroxue.laws.pack import row_laws, run_laws, shard_laws
+
+
+def pool_laws(path: Path) -> Iterator[Violation]:
+    """Every law of a pool made by `merge`: files, runs, rows, enum, members and trace.
+
+    A pool may hold packs without a trace, so digests of raw files are not asked for.
+    """
+    try:
+        files = step_files(path)
+        shards = [open_steps(file) for file in files]
+        runs = read_runs(path / "metadata.db")
+        names = read_valuation_types(path / "valuation_types.json")
+        session = read_session(path / "metadata.db")
+        trace = read_lines(path / "trace.jsonl")
+    except BadInput as error:
+        yield Violation("files_open", error.file, error.rule)
+        return
+    except OSError as error:
+        yield Violation("files_open", str(path), str(error))
+        return
+    yield from shard_laws(files, shards)
+    yield from run_laws(shards, runs)
+    yield from row_laws(shards, len(names))
+    try:
+        members = pool_members(path)
+        yield from member_laws(members, runs, session)
+        yield from origin_laws(trace, members, runs)
+    except BadInput as error:
+        yield Violation("members", "packs", error.rule)
+    except (AttributeError, KeyError, TypeError, IndexError) as error:
+        yield Violation("members", "packs", f"not what merge writes: {error!r}")
+
+
+def member_laws(
+    members: list[dict[str, Any]], runs: list[Run], session: dict[str, str]
+) -> Iterator[Violation]:
+    """`packs` of the session cuts runs and rows without gap or overlap; no key is lost."""
+    first_run = first_row = 0
+    for member in members:
+        name, count = member["name"], member["runs"]
+        rows = sum(run.steps for run in runs[first_run : first_run + count])
+        stated = (member["first_run"], member["first_row"], member["rows"])
+        if stated != (first_run, first_row, rows):
+            yield Violation(
+                "members", f"pack {name}", f"{stated}, its runs make {first_run, first_row, rows}"
+            )
+        for key in member["session"]:
+            if f"{name}/{key}" not in session:
+                yield Violation("session_carried", f"pack {name}", f"key {key!r} is lost")
+        first_run, first_row = first_run + count, first_row + rows
+    if first_run != len(runs):
+        yield Violation("members", "packs", f"name {first_run} runs, metadata.db has {len(runs)}")
+
+
+def origin_laws(
+    trace: list[dict[str, Any]], members: list[dict[str, Any]], runs: list[Run]
+) -> Iterator[Violation]:
+    """trace.jsonl has one line a run, in order: its rows, first row, pack and id in the pack."""
+    owners = [member["name"] for member in members for _ in range(member["runs"])]
+    if not len(trace) == len(runs) == len(owners):
+        yield Violation("origin", "trace.jsonl", f"{len(trace)} lines for {len(runs)} runs")
+        return
+    first_row = 0
+    met: set[tuple[str, int]] = set()
+    for number, (line, run, owner) in enumerate(zip(trace, runs, owners, strict=True), 1):
+        place = (line.get("run_id"), line.get("rows"), line.get("first_row"))
+        came = (line.get("from") or [{}])[0]
+        origin = (came.get("pack", ""), came.get("run_id", -1))
+        if place != (run.id, run.steps, first_row) or origin[0] != owner or origin in met:
+            yield Violation("origin", f"trace.jsonl line {number}", f"does not tell of run {run}")
+            return
+        met.add(origin)
+        first_row += run.steps

@@ -1,0 +1,243 @@
+"""What a meta object and a step line must be: the accept and reject rules, in plain Python.
+
+This is the law of the raw format (spec 2.1 to 2.4) and the oracle of the fast
+scanner, which hands every line it is not sure of to `parse_step`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from gristmill.macroxue.format.rows import MOVES
+from gristmill.macroxue.rules.board_eval import INT32_MAX, INT32_MIN, MAX_RANK, board_score
+
+_U8, _U32, _U64 = (1 << 8) - 1, (1 << 32) - 1, (1 << 64) - 1
+
+_MAX_DEPTH = 256
+"""Deeper nesting is refused: what the interpreter's own stack allows is not a rule."""
+
+_BLANK = b" \t\r\n\x0b\x0c"
+
+
+class RuleBroken(ValueError):
+    """A line or meta object breaks a rule; the text is the rule. The caller knows the place."""
+
+
+class _Number(str):
+    """The text of a JSON number: whether it was an integer decides what it may be used for."""
+
+    __slots__ = ()
+
+
+_Pairs = tuple[tuple[str, Any], ...]
+
+
+def _constant(name: str) -> NoReturn:
+    raise RuleBroken(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=tuple, parse_int=_Number, parse_float=_Number, parse_constant=_constant
+)
+
+
+def _depth(text: str) -> int:
+    depth = deepest = 0
+    inside = False
+    skip = False
+    for mark in text:
+        if skip:
+            skip = False
+        elif inside:
+            skip, inside = mark == "\\", mark != '"'
+        elif mark in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif mark in "]}":
+            depth -= 1
+        else:
+            inside = mark == '"'
+    return deepest
+
+
+def _object(octets: bytes) -> _Pairs:
+    """The pairs of a JSON object, in order and with repeats; nested objects are tuples too."""
+    try:
+        text = octets.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RuleBroken(f"not UTF-8 at byte {error.start}") from error
+    if text.count("[") + text.count("{") > _MAX_DEPTH and _depth(text) > _MAX_DEPTH:
+        raise RuleBroken(f"nested deeper than {_MAX_DEPTH} levels")
+    text = text.strip(" \t\r\n")
+    try:
+        value, end = _DECODER.raw_decode(text)
+    except json.JSONDecodeError as error:
+        raise RuleBroken(f"not JSON: {error.msg} at character {error.pos}") from error
+    if end != len(text):
+        raise RuleBroken(f"text after the JSON value at character {end}")
+    # A list would come as list, a scalar as str, bool or None.
+    if not isinstance(value, tuple):
+        raise RuleBroken("not a JSON object")
+    return value
+
+
+def _known(pairs: _Pairs, keys: frozenset[str]) -> dict[str, Any]:
+    """The known keys of an object; others are skipped whatever they hold, also repeated."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in keys:
+            if key in found:
+                raise RuleBroken(f"key {key!r} stands twice")
+            found[key] = value
+        elif not key.isascii():
+            _text("a key", key)
+    return found
+
+
+def _text(what: str, value: Any) -> str:
+    if not isinstance(value, str) or isinstance(value, _Number):
+        raise RuleBroken(f"{what} must be a string")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise RuleBroken(f"{what} holds half of a surrogate pair") from error
+    return value
+
+
+def _unsigned(what: str, value: Any, most: int) -> int:
+    # isdigit() of a JSON number: no sign, no fraction, no exponent. The length
+    # comes first since int() refuses thousands of digits in its own words.
+    if not (isinstance(value, _Number) and value.isdigit() and len(value) <= 20):
+        raise RuleBroken(f"{what} must be an integer 0..{most}")
+    number = int(value)
+    if number > most:
+        raise RuleBroken(f"{what} must be an integer 0..{most}")
+    return number
+
+
+def _optional(found: dict[str, Any], key: str, most: int) -> int | None:
+    value = found.get(key)
+    return None if value is None else _unsigned(key, value, most)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step line: None where the key is absent or null.
+
+    board: 16 ranks 0..31, row-major. move: 0..3 in the order of `rows.MOVES`.
+    evs: expected values as float64 in that order, None where not a number.
+    """
+
+    board: tuple[int, ...]
+    board_eval: int
+    move: int
+    seed: int | None
+    step_index: int | None
+    max_rank: int | None
+    valuation_type: str
+    evs: tuple[float | None, ...]
+    unknown_branches: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """One meta object. depth and seconds are not part of the rules: None unless plain numbers."""
+
+    seed: int
+    num_moves: int
+    score: int
+    max_tile: int
+    max_rank: int | None
+    depth: int | None
+    seconds: float | None
+
+
+_STEP_KEYS = frozenset(
+    ["board", "move", "seed", "step_index", "max_rank", "valuation_type", "branch_evs"]
+)
+_META_KEYS = frozenset(["seed", "num_moves", "score", "max_tile", "max_rank"])
+_MOVE_DIR = {name: i for i, name in enumerate(MOVES)}
+
+
+def _board(value: Any) -> tuple[int, ...]:
+    if not isinstance(value, list) or len(value) != 16:
+        raise RuleBroken("board must be an array of exactly 16 ranks")
+    ranks = tuple(_unsigned(f"board[{i}]", rank, _U8) for i, rank in enumerate(value))
+    if max(ranks) > MAX_RANK:
+        raise RuleBroken(f"board holds rank {max(ranks)}: board_eval knows ranks up to {MAX_RANK}")
+    return ranks
+
+
+def _branches(value: Any) -> tuple[tuple[float | None, ...], tuple[str, ...]]:
+    if not isinstance(value, tuple):
+        raise RuleBroken("branch_evs must be an object of numbers and nulls")
+    evs: list[float | None] = [None] * 4
+    unknown = []
+    for name, ev in value:
+        number = None
+        if isinstance(ev, _Number):
+            number = float(ev)
+            if math.isinf(number):
+                raise RuleBroken(f"branch_evs[{name[:40]!r}]: {ev[:40]} is out of range")
+        elif ev is not None:
+            raise RuleBroken(f"branch_evs[{name[:40]!r}] must be a number or null")
+        if name in _MOVE_DIR:
+            evs[_MOVE_DIR[name]] = number
+        else:
+            unknown.append(_text("a branch name", name))
+    return tuple(evs), tuple(unknown)
+
+
+def parse_step(line: bytes) -> Step | None:
+    """A step line, with or without its line end; None for a blank one. Raises RuleBroken."""
+    if not line.strip(_BLANK):
+        return None
+    found = _known(_object(line), _STEP_KEYS)
+    board = _board(found.get("board"))
+    move = found.get("move")
+    if not isinstance(move, str) or move not in _MOVE_DIR:
+        raise RuleBroken('move must be "up", "down", "left" or "right"')
+    evs: tuple[float | None, ...] = (None,) * 4
+    unknown: tuple[str, ...] = ()
+    if "branch_evs" in found:
+        evs, unknown = _branches(found["branch_evs"])
+    name = found.get("valuation_type")
+    step = Step(
+        board=board,
+        board_eval=board_score(board),
+        move=_MOVE_DIR[move],
+        seed=_optional(found, "seed", _U64),
+        step_index=_optional(found, "step_index", _U32),
+        max_rank=_optional(found, "max_rank", _U8),
+        valuation_type="search" if name is None else _text("valuation_type", name),
+        evs=evs,
+        unknown_branches=unknown,
+    )
+    if not INT32_MIN <= step.board_eval <= INT32_MAX:
+        raise RuleBroken(f"board_eval {step.board_eval} overflows int32")
+    return step
+
+
+def parse_meta(octets: bytes) -> Meta:
+    """A meta sidecar's text. Raises RuleBroken."""
+    pairs = _object(octets)
+    found = _known(pairs, _META_KEYS)
+    for key in ("seed", "num_moves", "score", "max_tile"):
+        if key not in found:
+            raise RuleBroken(f"key {key!r} is missing")
+    extras = dict(pairs)
+    depth, seconds = extras.get("depth", ""), extras.get("seconds")
+    plain = isinstance(depth, _Number) and depth.isdigit() and len(depth) < 10
+    elapsed = float(seconds) if isinstance(seconds, _Number) else math.inf
+    return Meta(
+        seed=_unsigned("seed", found["seed"], _U64),
+        num_moves=_unsigned("num_moves", found["num_moves"], _U64),
+        score=_unsigned("score", found["score"], _U64),
+        max_tile=_unsigned("max_tile", found["max_tile"], _U32),
+        max_rank=_optional(found, "max_rank", _U8),
+        depth=int(depth) if plain else None,
+        seconds=elapsed if math.isfinite(elapsed) else None,
+    )

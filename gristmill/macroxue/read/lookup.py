@@ -1,0 +1,150 @@
+"""Single steps of a pack, by row or by run and step, with what is known of them.
+
+For looking at samples; training reads rows in bulk elsewhere.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.contract import BadInput, GristmillError
+from gristmill.macroxue.format.metadata_db import Run, read_runs
+from gristmill.macroxue.format.rows import Rows, decode_boards
+from gristmill.macroxue.format.shards import open_steps, step_files
+from gristmill.macroxue.format.valuation_types import read_valuation_types
+from gristmill.macroxue.rules.moves import legal_moves
+from gristmill.macroxue.rules.true_ranks import TrueRanks, true_ranks
+
+
+@dataclass(frozen=True)
+class PackedStep:
+    """One row of a pack in plain numbers.
+
+    row: its place in the pack. ranks: 16, row-major. move: 0..3 (up, down, left,
+    right), as the order of evs. ev_legal: the bits as stored. legal: the bits of
+    the moves that change the board and have an EV (tuple rows store all four).
+    valuation: name of its type.
+    """
+
+    row: int
+    run: Run
+    step_index: int
+    ranks: tuple[int, ...]
+    move: int
+    evs: tuple[float, ...]
+    ev_legal: int
+    legal: int
+    valuation: str
+    board_eval: int
+
+
+class Pack:
+    """A pack opened for looking up: files mapped, tables read. BadInput where it is not whole."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._files = step_files(path)
+        self._shards = [open_steps(file) for file in self._files]
+        self._starts = [0, *accumulate(len(shard) for shard in self._shards)]
+        self.runs = read_runs(path / "metadata.db")
+        self._by_id = {run.id: run for run in self.runs}
+        self._first = dict(
+            zip(self._by_id, [0, *accumulate(run.steps for run in self.runs)], strict=False)
+        )
+        self._told: dict[int, TrueRanks] = {}
+        self._names = read_valuation_types(path / "valuation_types.json")
+        steps = sum(run.steps for run in self.runs)
+        if steps != len(self):
+            raise BadInput(
+                path / "metadata.db", f"runs have {steps} steps, but the files {len(self)} rows"
+            )
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def _row(self, row: int) -> tuple[Path, Rows]:
+        if not 0 <= row < len(self):
+            raise GristmillError(f"{self.path} has rows 0 to {len(self) - 1}, not {row}")
+        shard = bisect_right(self._starts, row) - 1
+        at = row - self._starts[shard]
+        return self._files[shard], self._shards[shard][at : at + 1]
+
+    def run(self, run: int) -> Run:
+        """What metadata.db has of a run. GristmillError if there is no such run."""
+        if run not in self._by_id:
+            raise GristmillError(f"{self.path} has no run {run}; it has {len(self.runs)} runs")
+        return self._by_id[run]
+
+    def first_row(self, run: int) -> int:
+        """Where the rows of a run begin. GristmillError if there is no such run."""
+        return self._first[self.run(run).id]
+
+    def find(self, run: int, step_index: int) -> PackedStep:
+        """The first row of `run` with this step_index. GristmillError if there is none."""
+        first = self.first_row(run)
+        column = self._rows_of(run)["step_index"]
+        places = np.flatnonzero(column == step_index)
+        if not len(places):
+            raise GristmillError(f"run {run} of {self.path} has no step {step_index}")
+        return self.step(first + int(places[0]))
+
+    def _rows_of(self, run: int) -> Rows:
+        """All rows of a run, copied."""
+        first, stop = self._first[run], self._first[run] + self._by_id[run].steps
+        pieces = [
+            shard[max(0, first - start) : max(0, stop - start)]
+            for start, shard in zip(self._starts, self._shards, strict=False)
+            if start < stop and first < start + len(shard)
+        ]
+        return np.concatenate(pieces) if pieces else self._shards[0][:0]
+
+    def step(self, row: int) -> PackedStep:
+        """The step at a row of the pack, counted from 0."""
+        file, rows = self._row(row)
+        run, kind = int(rows["run_id"][0]), int(rows["valuation_type"][0])
+        if run not in self._by_id:
+            raise BadInput(file, f"run_id {run} is not in metadata.db", row + 1)
+        if kind >= len(self._names):
+            raise BadInput(file, f"valuation_type {kind} is not in valuation_types.json", row + 1)
+        stored = int(rows["ev_legal"][0])
+        ranks = self._ranks(run, row, rows)
+        return PackedStep(
+            row=row,
+            run=self._by_id[run],
+            step_index=int(rows["step_index"][0]),
+            ranks=tuple(ranks[0].tolist()),
+            move=int(rows["move_dir"][0]),
+            evs=tuple(np.asarray(rows["branch_evs"][0], np.float64).tolist()),
+            ev_legal=stored,
+            legal=stored & int(legal_moves(ranks)[0]),
+            valuation=self._names[kind],
+            board_eval=int(rows["board_eval"][0]),
+        )
+
+    def _ranks(self, run: int, row: int, rows: Rows) -> npt.NDArray[np.uint8]:
+        """Ranks [1, 16] of a row; above 65536 the game so far tells which (`true_ranks.py`)."""
+        capped: npt.NDArray[np.uint8] = decode_boards(rows["board"], rows["tile_65536_mask"])
+        if not rows["tile_65536_mask"][0]:
+            return capped
+        if run not in self._told:
+            self._told[run] = true_ranks(self._rows_of(run), np.zeros(1, np.int64))
+        told, at = self._told[run], row - self._first[run]
+        return capped if told.unknown[at] else told.ranks[at : at + 1]
+
+    def run_steps(self, run: int, count: int) -> list[PackedStep]:
+        """At most `count` steps of a run at even distances, the first and the last among them."""
+        first = self.first_row(run)
+        last = self._by_id[run].steps - 1
+        places = {round(last * k / max(1, count - 1)) for k in range(count if last >= 0 else 0)}
+        return self.steps(first + place for place in sorted(places))
+
+    def steps(self, rows: Iterable[int]) -> list[PackedStep]:
+        """`step` for several rows."""
+        return [self.step(row) for row in rows]

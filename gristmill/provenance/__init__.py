@@ -1,0 +1,88 @@
+"""What was built from what: the record of an artifact, and comparing it with the disk.
+
+The names of `record.py` are exported here; `verify` loads its module when it is called.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gristmill.provenance.record import (
+    INPUTS,
+    INPUTS_LIMIT,
+    INPUTS_LIMIT_BYTES,
+    RECORD,
+    SCHEMA_VERSION,
+    SHARED_RECORDS,
+    Input,
+    InputsFile,
+    Output,
+    Record,
+    Tokenizer,
+    canonical,
+    config_fields,
+    data_version,
+    digest,
+    fingerprint,
+    holds_record,
+    inputs_path,
+    outputs_of,
+    published_version,
+    read_inputs,
+    read_record,
+    record_path,
+    split_inputs,
+)
+
+if TYPE_CHECKING:
+    from gristmill.provenance.verification import Finding
+    from gristmill.run.progress import Progress
+
+__all__ = [
+    "INPUTS",
+    "INPUTS_LIMIT",
+    "INPUTS_LIMIT_BYTES",
+    "RECORD",
+    "SCHEMA_VERSION",
+    "SHARED_RECORDS",
+    "Input",
+    "InputsFile",
+    "Output",
+    "Record",
+    "Tokenizer",
+    "canonical",
+    "config_fields",
+    "data_version",
+    "digest",
+    "fingerprint",
+    "holds_record",
+    "inputs_path",
+    "outputs_of",
+    "published_version",
+    "read_inputs",
+    "read_record",
+    "record_path",
+    "split_inputs",
+    "verify",
+]
+
+
+def verify(
+    path: Path | str,
+    *,
+    data_root: Path | None = None,
+    check_inputs: bool = True,
+    check_laws: bool = True,
+    progress: Progress | None = None,
+) -> list[Finding]:
+    """Check the artifact at `path`, or all below it, against the records; see `verification`."""
+    from gristmill.provenance import verification
+
+    return verification.verify(
+        Path(path),
+        data_root=data_root,
+        check_inputs=check_inputs,
+        check_laws=check_laws,
+        progress=progress,
+    )

@@ -1,0 +1,293 @@
+"""The one record of what was built from what: its shape, its digests, its place.
+
+A record is written beside every artifact partition and goes unchanged into
+the Dagster event. Comparing a record with the disk is `gristmill.provenance.verification`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from enum import Enum
+from pathlib import Path, PurePath
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from gristmill.contract import FileNote, GristmillError
+
+SCHEMA_VERSION = 1
+RECORD = "provenance.json"
+SHARED_RECORDS = "provenance"
+INPUTS = "inputs.jsonl"
+INPUTS_LIMIT = 100
+INPUTS_LIMIT_BYTES = 100_000
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Input(_Frozen):
+    """One thing that an artifact was made from.
+
+    Another artifact: asset, partition, data_version and path of its folder.
+    A raw file: path, bytes, sha256, mtime_ns, and the asset and partition of
+    the drop it belongs to. Paths are POSIX and relative to the data root.
+    """
+
+    asset: str | None = None
+    partition: str | None = None
+    data_version: str | None = None
+    path: str | None = None
+    bytes: int | None = None
+    sha256: str | None = None
+    mtime_ns: int | None = None
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What of this input can change the output; times cannot."""
+        return (
+            self.asset or "",
+            self.partition or "",
+            self.data_version or "",
+            "" if self.data_version else self.path or "",
+            self.sha256 or "",
+        )
+
+
+class Output(_Frozen):
+    """One file of the artifact; `path` is POSIX and relative to the artifact's folder.
+
+    mtime_ns: as it stood at the commit, so that an untouched file can be told
+        without hashing it.
+    """
+
+    path: str
+    bytes: int
+    sha256: str
+    mtime_ns: int
+    rows: int | None = None
+    payload: bool = True
+    content_sha256: str | None = None
+
+
+class InputsFile(_Frozen):
+    """Stands for the inputs where they are too many to list in the record."""
+
+    path: str
+    count: int
+    bytes: int
+    sha256: str
+
+
+class Tokenizer(_Frozen):
+    """The vocabulary that token ids in the artifact refer to."""
+
+    name: str
+    path: str
+    sha256: str
+
+
+class Record(_Frozen):
+    """What one artifact partition was built from, by what, and what came out.
+
+    artifact: POSIX path of its folder relative to the data root.
+    config: every field of the builder's config; fingerprint_config those that
+        can change the output.
+    digest: sha256 over all other fields in canonical JSON.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    artifact: str
+    asset: str
+    partition: str | None
+    code_version: str
+    git_sha: str | None
+    config: dict[str, Any]
+    config_sha256: str
+    fingerprint: str
+    data_version: str
+    inputs: list[Input]
+    inputs_file: InputsFile | None = None
+    tokenizer: Tokenizer | None = None
+    outputs: list[Output]
+    counts: dict[str, int | float]
+    deleted_inputs: list[str] = []
+    libraries: dict[str, str]
+    seconds: float
+    peak_memory_bytes: int
+    created: datetime
+    digest: str = ""
+
+    def sealed(self) -> Record:
+        """The same record with its digest filled in."""
+        return self.model_copy(update={"digest": self.computed_digest()})
+
+    def computed_digest(self) -> str:
+        return digest(self.model_dump(mode="json", exclude={"digest"}))
+
+    def to_bytes(self) -> bytes:
+        """The record as it stands on disk: JSON, two-space indent, final newline."""
+        return self.model_dump_json(indent=2).encode() + b"\n"
+
+
+def canonical(value: object) -> bytes:
+    """JSON with sorted keys, no spaces, UTF-8: equal values give equal bytes."""
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    ).encode()
+
+
+def digest(value: object) -> str:
+    """Hex sha256 of a value's canonical JSON."""
+    return hashlib.sha256(canonical(value)).hexdigest()
+
+
+def config_fields(config: object, affecting_output: bool = False) -> dict[str, Any]:
+    """A config dataclass as plain JSON values.
+
+    With `affecting_output`, without the fields whose metadata say that they
+    cannot change the output (`affects_output: False`: workers and the like).
+    """
+    if not dataclasses.is_dataclass(config) or isinstance(config, type):
+        raise TypeError(f"a config is an instance of a dataclass, not {config!r}")
+    values = dataclasses.asdict(config)
+    if affecting_output:
+        for field in dataclasses.fields(config):
+            if not field.metadata.get("affects_output", True):
+                del values[field.name]
+    plain: dict[str, Any] = json.loads(json.dumps(values, default=_plain))
+    return plain
+
+
+def _plain(value: object) -> object:
+    """A JSON value for one that has none, the same in every process."""
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    if isinstance(value, PurePath | Enum | date):
+        return str(value)
+    raise TypeError(f"a config holds plain values, paths, dates and sets, not {value!r}")
+
+
+def fingerprint(
+    code_version: str,
+    config: object,
+    inputs: Iterable[Input],
+    tokenizer: Tokenizer | None = None,
+) -> str:
+    """Digest of everything that decides the payload; equal fingerprints need no rebuild."""
+    return digest(
+        {
+            "code_version": code_version,
+            "config": config_fields(config, affecting_output=True),
+            "inputs": sorted(item.identity for item in inputs),
+            "tokenizer": tokenizer.sha256 if tokenizer else None,
+        }
+    )
+
+
+def data_version(outputs: Iterable[Output]) -> str:
+    """Digest of the payload: the sorted (path, content digest or sha256) of its files."""
+    lines = sorted(
+        f"{output.path}\0{output.content_sha256 or output.sha256}\n"
+        for output in outputs
+        if output.payload
+    )
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def record_path(folder: Path, partition: str | None, shared: bool) -> Path:
+    """Where the record lies: in the artifact, or one a partition where a folder is shared."""
+    return folder / SHARED_RECORDS / f"{partition}.json" if shared else folder / RECORD
+
+
+def holds_record(folder: Path) -> bool:
+    """Whether `folder` is an artifact, or shared by some."""
+    shared = (folder / SHARED_RECORDS).glob("*.json")
+    return (folder / RECORD).exists() or next(shared, None) is not None
+
+
+def inputs_path(record: Path) -> Path:
+    """Where the inputs of a record lie when they are too many for the record itself."""
+    return record.with_name(INPUTS if record.name == RECORD else f"{record.stem}.{INPUTS}")
+
+
+def split_inputs(inputs: Sequence[Input]) -> bytes | None:
+    """The bytes of `inputs.jsonl`, or None where the inputs fit in the record."""
+    lines = [item.model_dump_json(exclude_none=True).encode() + b"\n" for item in inputs]
+    if len(lines) <= INPUTS_LIMIT and sum(map(len, lines)) <= INPUTS_LIMIT_BYTES:
+        return None
+    return b"".join(lines)
+
+
+def read_record(path: Path) -> Record:
+    """Read a record.
+
+    Raises GristmillError, naming the file, where it is not one or has a schema
+    that this version does not know.
+    """
+    try:
+        raw = json.loads(path.read_bytes())
+        version = raw.get("schema_version") if isinstance(raw, Mapping) else None
+        if version != SCHEMA_VERSION:
+            raise GristmillError(
+                f"{path}: schema version {version!r} of a provenance record, expected "
+                f"{SCHEMA_VERSION}: it was written by another version of Gristmill: "
+                "move the folder away to build it anew"
+            )
+        return Record.model_validate(raw)
+    except OSError as error:
+        raise GristmillError(f"{path}: no provenance record can be read: {error}") from error
+    except (ValueError, ValidationError) as error:
+        raise GristmillError(
+            f"{path}: not a provenance record: move the folder away to build it anew: {error}"
+        ) from error
+
+
+def published_version(folder: Path, partition: str | None) -> str | None:
+    """Data version of the artifact partition that stands in `folder`, None where none does."""
+    for shared in (False, True):
+        path = record_path(folder, partition, shared)
+        if path.exists():
+            return read_record(path).data_version
+    return None
+
+
+def read_inputs(record: Record, path: Path) -> list[Input]:
+    """All inputs of `record`, which was read from `path`."""
+    if record.inputs_file is None:
+        return list(record.inputs)
+    lines = inputs_path(path).read_bytes().splitlines()
+    return [Input.model_validate_json(line) for line in lines]
+
+
+def outputs_of(
+    folder: Path, hashes: Mapping[str, str], notes: Mapping[str, FileNote]
+) -> list[Output]:
+    """Outputs of a staged artifact: every hashed file with its size, time and note.
+
+    Raises GristmillError for a note on a file that is not there: it was meant
+    for another, which would go unmarked.
+    """
+    if strangers := sorted(notes.keys() - hashes.keys()):
+        raise GristmillError(f"{folder}: the summary speaks of files not written: {strangers}")
+    outputs = []
+    for path, sha256 in sorted(hashes.items()):
+        stat = (folder / path).stat()
+        note = notes.get(path, FileNote())
+        outputs.append(
+            Output(
+                path=path,
+                bytes=stat.st_size,
+                sha256=sha256,
+                mtime_ns=stat.st_mtime_ns,
+                rows=note.rows,
+                payload=note.payload,
+                content_sha256=note.content_sha256,
+            )
+        )
+    return outputs

@@ -1,0 +1,109 @@
+"""The file system steps that a commit is made of: flush, rename, exchange, link.
+
+Each function does one thing that the kernel makes atomic or durable. What is
+published, and when, belongs to `gristmill.publish.publish`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from gristmill.contract import GristmillError
+
+_AT_FDCWD = -100
+_RENAME_NOREPLACE = 1
+_RENAME_EXCHANGE = 2
+
+
+def files_below(folder: Path) -> Iterator[str]:
+    """POSIX paths of the regular files below `folder`, sorted, relative to it.
+
+    Raises GristmillError for anything that is neither a folder nor a regular
+    file: links and pipes cannot be vouched for.
+    """
+    for entry in sorted(os.scandir(folder), key=lambda item: item.name):
+        if entry.is_dir(follow_symlinks=False):
+            yield from (f"{entry.name}/{path}" for path in files_below(Path(entry.path)))
+        elif entry.is_file(follow_symlinks=False):
+            yield entry.name
+        else:
+            raise GristmillError(f"{entry.path}: an artifact holds regular files and folders only")
+
+
+def flush(path: Path) -> None:
+    """fsync one file or folder. A failure is final: the pages may be lost already."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def flush_tree(folder: Path) -> None:
+    """fsync every file below `folder`, then the folders, the deepest first."""
+    for here, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            flush(Path(here, name))
+        flush(Path(here))
+
+
+def flush_upwards(folder: Path, root: Path) -> None:
+    """fsync `folder` and the folders above it up to `root`: any of them may be new."""
+    flush(folder)
+    while folder != root:
+        folder = folder.parent
+        flush(folder)
+
+
+def place(source: Path, target: Path) -> None:
+    """Rename `source` to `target`, where nothing stands, in one step.
+
+    Raises FileExistsError where something stands there.
+    """
+    _renameat2(source, target, _RENAME_NOREPLACE)
+
+
+def exchange(left: Path, right: Path) -> None:
+    """Swap two paths in one step."""
+    _renameat2(left, right, _RENAME_EXCHANGE)
+
+
+def _renameat2(source: Path, target: Path, flags: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    outcome = libc.renameat2(
+        _AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), ctypes.c_uint(flags)
+    )
+    if outcome == 0:
+        return
+    number = ctypes.get_errno()
+    if number in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
+        raise GristmillError(
+            f"{target.parent}: this file system cannot exchange folders in one step "
+            "(renameat2): put the data root on a local one, such as ext4, xfs or btrfs"
+        )
+    raise OSError(number, os.strerror(number), os.fspath(source), None, os.fspath(target))
+
+
+def link_tree(source: Path, target: Path, leave_out: frozenset[str] = frozenset()) -> None:
+    """Make `target`, a new folder, hold hard links to the files of `source`.
+
+    leave_out: POSIX paths, relative to `source`, that get no link.
+    """
+    target.mkdir()
+    for path in files_below(source):
+        if path in leave_out:
+            continue
+        link = target / path
+        link.parent.mkdir(parents=True, exist_ok=True)
+        os.link(source / path, link)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a folder and all below it, if it is there."""
+    if path.exists():
+        shutil.rmtree(path)

@@ -1,0 +1,138 @@
+"""What is to be built, what a builder is told, and how a build can fail.
+
+The steps themselves belong to `gristmill.publish.publish` and `gristmill.publish.commit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from gristmill import provenance
+from gristmill.contract import GristmillError, Summary, Violation
+from gristmill.keys import refusal
+from gristmill.provenance import Input, Record, Tokenizer
+from gristmill.run.parts import PartStore
+
+
+class LawsBroken(GristmillError):
+    """A staged artifact breaks laws of its family; nothing was published."""
+
+    def __init__(self, artifact: str, violations: Sequence[Violation]) -> None:
+        shown = "\n".join(f"  {violation}" for violation in violations[:20])
+        more = f"\n  and {len(violations) - 20} more" if len(violations) > 20 else ""
+        super().__init__(f"{artifact}: not published, the build breaks laws:\n{shown}{more}")
+        self.violations = list(violations)
+
+
+class InputChanged(GristmillError):
+    """An input was written to, or built anew, while it was being read."""
+
+
+class DiskFull(GristmillError):
+    """There is not enough room; nothing was published and nothing was lost."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What a builder is told: where to write, and what it is making.
+
+    out: the staging folder, which does not exist yet.
+    published: where the artifact will lie, for files that must name their place.
+    store: where parts lie or would lie; a builder takes `parts`.
+    """
+
+    out: Path
+    published: Path
+    store: PartStore
+    fingerprint: str
+
+    @property
+    def parts(self) -> PartStore:
+        """Finished parts of this fingerprint, of this attempt or a killed one.
+
+        The folder is made when it is asked for: small builds, which have no
+        parts, would spend a tenth of their time on it.
+        """
+        self.store.folder.mkdir(parents=True, exist_ok=True)
+        return self.store
+
+
+@dataclass(frozen=True)
+class Build:
+    """One artifact partition: what it is made from, how, and where it goes.
+
+    root: the data root; `artifact` is a POSIX path relative to it.
+    make: writes a complete artifact into `attempt.out`.
+    laws: what must hold of it before the commit.
+    shared: several partitions publish into the folder `artifact`, each with its
+        own record `provenance/<partition>.json`.
+    outer: path of the artifact that `artifact` is nested in, which lends its lock.
+    space: bytes that the build needs at most, where known.
+    deletes: paths of artifacts among the inputs that are deleted once this one is
+        published and verified.
+    """
+
+    root: Path
+    artifact: str
+    asset: str
+    partition: str | None
+    code_version: str
+    config: object
+    inputs: Sequence[Input]
+    make: Callable[[Attempt], Summary]
+    laws: Callable[[Path], Iterable[Violation]] = lambda _: ()
+    shared: bool = False
+    outer: str | None = None
+    tokenizer: Tokenizer | None = None
+    space: int = 0
+    deletes: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if not self.shared:
+            return
+        if self.outer is not None:
+            raise ValueError(f"{self.artifact}: a nested folder is not shared by partitions")
+        if self.partition is None or (wrong := refusal(self.partition)):
+            told = "there is none" if self.partition is None else wrong
+            raise ValueError(
+                f"{self.artifact}: a partition of a shared folder names its record: {told}"
+            )
+
+    @property
+    def folder(self) -> Path:
+        return self.root / self.artifact
+
+    @property
+    def record_path(self) -> Path:
+        return provenance.record_path(self.folder, self.partition, self.shared)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return provenance.fingerprint(self.code_version, self.config, self.inputs, self.tokenizer)
+
+    @property
+    def parts_key(self) -> str:
+        """Names the folder of parts: the fingerprint, and the raw files as they stand.
+
+        A raw file that was replaced and put back while parts were made has the
+        old bytes, but a new time.
+        """
+        times = [item.mtime_ns for item in self.inputs]
+        return provenance.digest([self.fingerprint, times])[:16]
+
+    @property
+    def title(self) -> str:
+        return self.artifact if not self.shared else f"{self.artifact} [{self.partition}]"
+
+
+@dataclass(frozen=True)
+class Published:
+    """The record that stands now, whether this call built it, and what to tell the user."""
+
+    folder: Path
+    record: Record
+    rebuilt: bool
+    notes: list[str] = field(default_factory=list)

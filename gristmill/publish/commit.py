@@ -1,0 +1,97 @@
+"""The commit: a staged artifact becomes the published one by one rename.
+
+Building, checking and recording come before and belong to `gristmill.publish.publish`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from gristmill import provenance
+from gristmill.contract import GristmillError
+from gristmill.provenance import Record
+from gristmill.publish import atomic_fs, locks
+from gristmill.publish.build import Build
+from gristmill.publish.slot import Slot
+
+
+def commit(build: Build, slot: Slot, staged: Path, record: Record) -> list[str]:
+    """Make the staged artifact the published one, in one rename."""
+    build.folder.parent.mkdir(parents=True, exist_ok=True)
+    if build.shared:
+        with locks.held(slot.folder_lock, build.artifact, wait=True):
+            whole = slot.work / "whole"
+            _join(build, staged, whole)
+            _swap_in(whole, build)
+        return []
+    notes = _carry_nested(build, staged, record)
+    _swap_in(staged, build)
+    return notes
+
+
+def _swap_in(staged: Path, build: Build) -> None:
+    atomic_fs.flush_tree(staged)
+    if build.folder.exists():
+        atomic_fs.exchange(staged, build.folder)
+    else:
+        atomic_fs.place(staged, build.folder)
+    atomic_fs.flush_upwards(build.folder.parent, build.root)
+    atomic_fs.flush(staged.parent)
+    atomic_fs.remove_tree(staged)
+
+
+def _join(build: Build, staged: Path, whole: Path) -> None:
+    """Make `whole`: the shared folder as it stands, with this partition's files replaced."""
+    mine = _files_of(build.record_path, build.folder)
+    if build.folder.exists():
+        atomic_fs.link_tree(build.folder, whole, leave_out=mine)
+    else:
+        whole.mkdir()
+    for path in atomic_fs.files_below(staged):
+        target = whole / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(staged / path, target)
+        except FileExistsError:
+            raise GristmillError(
+                f"{build.title}: the file {path} belongs to another partition of the folder"
+            ) from None
+
+
+def _files_of(record_path: Path, folder: Path) -> frozenset[str]:
+    """The paths, relative to `folder`, of everything that a record's partition put there."""
+    if not record_path.exists():
+        return frozenset()
+    record = provenance.read_record(record_path)
+    mine = {output.path for output in record.outputs}
+    mine.add(record_path.relative_to(folder).as_posix())
+    if record.inputs_file:
+        mine.add(record.inputs_file.path)
+    return frozenset(mine)
+
+
+def _nested(folder: Path) -> Iterator[Path]:
+    """The topmost folders below `folder` that have a record of their own."""
+    if not folder.exists():
+        return
+    for entry in sorted(path for path in folder.iterdir() if path.is_dir()):
+        if provenance.holds_record(entry):
+            yield entry
+        else:
+            yield from _nested(entry)
+
+
+def _carry_nested(build: Build, staged: Path, record: Record) -> list[str]:
+    """Keep the nested artifacts of an unchanged artifact, drop those of a changed one."""
+    names = [path.relative_to(build.folder).as_posix() for path in _nested(build.folder)]
+    if not names:
+        return []
+    old = provenance.read_record(build.record_path)
+    if old.data_version != record.data_version:
+        return [f"dropped {name}: it was made from the version now replaced" for name in names]
+    for name in names:
+        (staged / name).parent.mkdir(parents=True, exist_ok=True)
+        atomic_fs.link_tree(build.folder / name, staged / name)
+    return [f"kept {name}: the data that it was made from did not change" for name in names]

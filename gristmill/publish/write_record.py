@@ -1,0 +1,81 @@
+"""Writing the record of a staged artifact: hashes of its files, inputs, counts, machine.
+
+What a record is, and how it is read, belongs to `gristmill.provenance`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+from gristmill import provenance
+from gristmill.contract import GristmillError, Summary, counts_of
+from gristmill.hashing import sha256_file
+from gristmill.provenance import InputsFile, Record, environment
+from gristmill.publish import atomic_fs
+from gristmill.publish.build import Build
+
+# Bytes from which it pays to start threads, half a millisecond, for hashing.
+_THREADS_PAY = 1 << 20
+
+
+def write_record(build: Build, out: Path, summary: Summary, seconds: float) -> Record:
+    """Hash the files in `out`, and write the record, and `inputs.jsonl` if it takes one.
+
+    Raises GristmillError where `out` holds a link, a pipe or a file with the
+    record's own name, or the summary speaks of a file that is not there.
+    """
+    target = provenance.record_path(out, build.partition, build.shared)
+    for reserved in (target, provenance.inputs_path(target)):
+        if reserved.exists():
+            raise GristmillError(f"{reserved}: a builder leaves this name to the record")
+    outputs = provenance.outputs_of(out, _hashes(out), summary.files)
+    target.parent.mkdir(exist_ok=True)
+    inputs_file = _write_inputs(build, out, provenance.inputs_path(target))
+    record = Record(
+        artifact=build.artifact,
+        asset=build.asset,
+        partition=build.partition,
+        code_version=build.code_version,
+        git_sha=environment.git_sha(),
+        config=provenance.config_fields(build.config),
+        config_sha256=provenance.digest(provenance.config_fields(build.config)),
+        fingerprint=build.fingerprint,
+        data_version=provenance.data_version(outputs),
+        inputs=[] if inputs_file else list(build.inputs),
+        inputs_file=inputs_file,
+        tokenizer=build.tokenizer,
+        outputs=outputs,
+        counts=counts_of(summary),
+        deleted_inputs=list(build.deletes),
+        libraries=environment.libraries(),
+        seconds=round(seconds, 3),
+        peak_memory_bytes=environment.peak_memory_bytes(),
+        created=datetime.now(UTC),
+    ).sealed()
+    target.write_bytes(record.to_bytes())
+    return record
+
+
+def _hashes(out: Path) -> Mapping[str, str]:
+    paths = list(atomic_fs.files_below(out))
+    if sum((out / path).stat().st_size for path in paths) < _THREADS_PAY:
+        return {path: sha256_file(out / path) for path in paths}
+    with ThreadPoolExecutor() as threads:
+        hashes = threads.map(lambda path: sha256_file(out / path), paths)
+        return dict(zip(paths, hashes, strict=True))
+
+
+def _write_inputs(build: Build, out: Path, path: Path) -> InputsFile | None:
+    listed = provenance.split_inputs(build.inputs)
+    if listed is None:
+        return None
+    path.write_bytes(listed)
+    return InputsFile(
+        path=path.relative_to(out).as_posix(),
+        count=len(build.inputs),
+        bytes=len(listed),
+        sha256=sha256_file(path),
+    )

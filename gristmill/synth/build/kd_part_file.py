@@ -1,0 +1,69 @@
+"""Finished rows of a shard as a worker leaves them for the one who joins the parts.
+
+A part is a run of blocks; a block holds the documents of some consecutive rows,
+already split. How parts are kept belongs to `gristmill.run.parts`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.synth.render.documents import Documents
+
+_SIZES: Final = struct.Struct("<7Q")
+SPLITS: Final = ("train", "valid")
+
+
+@dataclass(frozen=True)
+class Block:
+    """documents: of each split, in row order; of them only tokens, span and lengths.
+
+    trace: an Arrow record batch in the stream form, its `document` column still
+    counted from 0 in this block.
+    """
+
+    documents: Mapping[str, Documents]
+    trace: bytes
+
+
+def write(file: BinaryIO, block: Block) -> None:
+    """Append a block: seven sizes in bytes, then the arrays and the trace."""
+    sections: list[memoryview] = []
+    for split in SPLITS:
+        documents = block.documents[split]
+        sections += [
+            _bytes(documents.tokens),
+            _bytes(documents.span),
+            _bytes(documents.lengths),
+        ]
+    sections.append(memoryview(block.trace))
+    file.write(_SIZES.pack(*map(len, sections)))
+    for section in sections:
+        file.write(section)
+
+
+def _bytes(array: npt.NDArray[Any]) -> memoryview:
+    """An array's bytes, little endian; a memoryview of no items cannot be cast."""
+    return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).view(np.uint8).data
+
+
+def read(path: Path) -> Iterator[Block]:
+    """The blocks of a part, in order."""
+    none = np.zeros(0, dtype=np.int32)
+    with path.open("rb") as file:
+        while head := file.read(_SIZES.size):
+            sections = iter([file.read(size) for size in _SIZES.unpack(head)])
+            documents = {}
+            for split in SPLITS:
+                tokens = np.frombuffer(next(sections), dtype="<i4")
+                span = np.frombuffer(next(sections), dtype=np.uint8)
+                lengths = np.frombuffer(next(sections), dtype="<i4")
+                documents[split] = Documents(tokens, span, lengths, none, none)
+            yield Block(documents, next(sections))

@@ -1,0 +1,106 @@
+"""The pinned vocabularies: names, sizes, hashes, and the check that a file is the pinned one."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from gristmill.contract import BadInput, FileNote, GristmillError, Summary
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """One pinned vocabulary file in tiktoken's form (a base64 token and its rank a line).
+
+    name: as the asset is called. file: its official name. relative: where it
+    lies under `<data_root>/tokenizer`. bytes and sha256: what it must be.
+    variable: an environment variable that may name the file itself, if any.
+    """
+
+    name: str
+    file: str
+    relative: str
+    bytes: int
+    sha256: str
+    variable: str | None = None
+
+
+O200K: Final = Vocabulary(
+    name="o200k_harmony",
+    file="o200k_base.tiktoken",
+    relative="o200k_base.tiktoken",
+    bytes=3_613_922,
+    sha256="446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+    variable="O200K_HARMONY_VOCAB_PATH",
+)
+"""openai-harmony's o200k_harmony is o200k_base with its own special tokens."""
+
+GPT2: Final = Vocabulary(
+    name="gpt2",
+    file="r50k_base.tiktoken",
+    relative="gpt2/r50k_base.tiktoken",
+    bytes=835_554,
+    sha256="306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930",
+)
+"""GPT-2's ranks; the same as tiktoken's r50k_base."""
+
+VOCABULARIES: Final = (O200K, GPT2)
+
+BASE: Final = "TIKTOKEN_ENCODINGS_BASE"
+
+
+class MissingVocabulary(GristmillError):
+    """A vocabulary that is in none of the places where `find` looks."""
+
+
+@dataclass(frozen=True)
+class PlacedVocabulary(Summary):
+    """What `place` wrote: tokens is the number of lines, bytes the size of the file."""
+
+    tokens: int
+    bytes: int
+    sha256: str
+
+
+def read_verified(vocabulary: Vocabulary, path: Path) -> bytes:
+    """The bytes of the vocabulary at `path`. BadInput names the hash found and the one expected."""
+    with path.open("rb") as file:
+        # One byte more than there should be is enough to know that it is another file.
+        data = file.read(vocabulary.bytes + 1)
+    digest = hashlib.sha256(data)
+    if digest.hexdigest() != vocabulary.sha256:
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        raise BadInput(
+            path,
+            f"is not {vocabulary.file}: sha256 {found} found, {vocabulary.sha256} expected"
+            f" ({path.stat().st_size} bytes found, {vocabulary.bytes} expected);"
+            " remove it and run `gristmill tokenizers`",
+        )
+    return data
+
+
+def drop_folder(data_root: Path) -> Path:
+    """Where `fetch` puts vocabularies, as raw input of the tokenizer assets."""
+    return data_root / "drops" / "tokenizers"
+
+
+def place(vocabulary: Vocabulary, source: Path, out: Path) -> PlacedVocabulary:
+    """Builder: write the verified file at `source` to `out/<vocabulary.relative>`.
+
+    `out` must not exist. The artifact is one file of exactly the pinned bytes.
+    """
+    data = read_verified(vocabulary, source)
+    out.mkdir(parents=True)
+    target = out / vocabulary.relative
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(data)
+    tokens = data.count(b"\n")
+    return PlacedVocabulary(
+        files={vocabulary.relative: FileNote(rows=tokens)},
+        tokens=tokens,
+        bytes=len(data),
+        sha256=vocabulary.sha256,
+    )

@@ -1,0 +1,460 @@
+"""Chess through Dagster: months that are dropped, downloaded, broken, not published yet."""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import numpy as np
+import pytest
+
+from assets.chess import assets as chess
+from assets.chess.drops import available
+from definitions import build_defs
+from gristmill import provenance
+from gristmill.chess import GameSpliceDataset
+from gristmill.chess.format import sidecar
+from gristmill.samples.chess import write_month
+from resources import EliteArchive, Lake
+from tests.archive_server import ArchiveServer
+from tests.paths import REAL_DATA
+
+REAL = REAL_DATA / "chess"
+needs_real = pytest.mark.skipif(not REAL.exists(), reason="the real drops are not there")
+RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
+GAMES = "chess/dataset/elite_2024-01_game"
+CACHE = f"{GAMES}/runtime_splice_cache"
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(data_root=str(tmp_path / "data"))
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+@pytest.fixture
+def server() -> Iterator[ArchiveServer]:
+    made = ArchiveServer()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def build(lake: Lake, instance: dg.DagsterInstance, server: ArchiveServer) -> Any:
+    """Materialize assets of a month, or of a range of months in one run."""
+
+    def materialize(*months: str, assets: Any = chess.MONTH, **config: Any) -> Any:
+        archive = EliteArchive(
+            base_address=server.address, timeout_seconds=5, attempts=1, backoff_seconds=0
+        )
+        many = len(months) > 1
+        return dg.materialize(
+            chess.ASSETS,
+            selection=list(assets),
+            instance=instance,
+            resources={
+                "lake": lake,
+                "elite_archive": archive,
+                "chess_month": chess.ChessMonth(**config),
+            },
+            partition_key=None if many else months[0],
+            tags=dict(zip(RANGE, (months[0], months[-1]), strict=True)) if many else {},
+            raise_on_error=False,
+        )
+
+    return materialize
+
+
+def drop(lake: Lake, name: str, games: int = 60, seed: int = 3) -> Path:
+    path = lake.inbox("chess") / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_month(path, "2024-01", games, seed)
+    return path
+
+
+def archive(tmp_path: Path, games: int = 60, seed: int = 5) -> bytes:
+    write_month(tmp_path / "month.zip", "2024-02", games, seed)
+    return (tmp_path / "month.zip").read_bytes()
+
+
+def failure(result: dg.ExecuteInProcessResult) -> str:
+    assert not result.success
+    return str(result.get_step_failure_events()[0].step_failure_data.user_failure_data.description)
+
+
+def built(instance: dg.DagsterInstance, month: str) -> set[str]:
+    return {
+        asset.key.path[-1]
+        for asset in chess.MONTH
+        if month in instance.get_materialized_partitions(asset.key)
+    }
+
+
+def metadata(result: dg.ExecuteInProcessResult, asset: dg.AssetsDefinition) -> dict[str, Any]:
+    event = result.asset_materializations_for_node(asset.op.name)[-1]
+    return {name: value.value for name, value in event.metadata.items()}
+
+
+def hashes(folder: Path, pattern: str = "*") -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob(pattern))
+        if path.is_file()
+    }
+
+
+@pytest.mark.real
+@needs_real
+def test_the_golden_files_under_the_reference_rules(build, lake):
+    (lake.root / "drops/chess").mkdir(parents=True)
+    shutil.copy(REAL / "golden/small.pgn", lake.root / "drops/chess/small_2024-01.pgn")
+    reference = {"compat": "reference", "source_name": "small.pgn", "split": "shuffle"}
+    assert build("2024-01", **reference, legacy_cap=4).success
+    places = {
+        "golden_game": lake.root / GAMES,
+        "splice_cap4": lake.root / "chess/dataset/elite_2024-01_cap4",
+    }
+    valid = lake.root / "chess/validated/elite_2024-01"
+    checked = 0
+    for line in (REAL / "golden/SHA256SUMS").read_text().splitlines():
+        digest, name = line.split()
+        folder, _, rest = name.removeprefix("./").partition("/")
+        path = places[folder] / rest if rest else valid / folder
+        if folder == "small.pgn":
+            path = lake.root / "chess/raw/elite/2024-01/lichess_elite_2024-01.pgn"
+        if rest == "stats.json":
+            continue  # names its own place; compared below
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == digest, name
+        checked += 1
+    assert checked == 22
+    for folder in places:
+        told = json.loads((REAL / "golden" / folder / "stats.json").read_text())
+        found = json.loads((places[folder] / "stats.json").read_text())
+        for name in ("outputs", "input_path", "output_dir"):
+            told.pop(name, None), found.pop(name, None)
+        assert found == told
+    told = json.loads((REAL / "golden/golden_game/runtime_splice_cache/manifest.json").read_text())
+    found = json.loads((lake.root / CACHE / "manifest.json").read_text())
+    assert found["config"] == told["config"]
+    for split, entry in told["splits"].items():
+        for name in ("game_rows_total", "sample_rows_total"):
+            assert found["splits"][split][name] == entry[name]
+    assert provenance.verify(lake.root) == []
+
+
+@pytest.mark.real
+@needs_real
+def test_real_months_that_share_games_never_share_them_across_splits(build, lake, instance):
+    (lake.root / "drops/chess").mkdir(parents=True)
+    files = sorted((REAL / "pgn").glob("*.pgn"))
+    months = [f"2024-{number:02d}" for number in range(1, len(files) + 1)]
+    for month, file in zip(months, files, strict=True):
+        shutil.copy(file, lake.root / f"drops/chess/{file.stem.replace('-', '_')}.{month}.pgn")
+    result = build(*months, legacy=True, legacy_cap=4)
+    assert result.success
+    assert all(len(built(instance, month)) == 5 for month in months)
+    splits_of: dict[int, set[str]] = defaultdict(set)
+    months_of: dict[int, set[str]] = defaultdict(set)
+    for month in months:
+        for split in ("train", "val", "test"):
+            file = sidecar.games_file(lake.root / f"chess/dataset/elite_{month}_game", split)
+            for key in np.fromfile(file, sidecar.GAME)["move_key"].tolist():
+                splits_of[key].add(split)
+                months_of[key].add(month)
+    assert sum(len(found) > 1 for found in months_of.values()) > 50
+    assert {key for key, found in splits_of.items() if len(found) > 1} == set()
+    folders = [lake.root / f"chess/dataset/elite_{month}_game" for month in months]
+    dataset = GameSpliceDataset(folders, "train", require_cache=True, horizon=4)
+    assert len(dataset) > 300_000
+    assert dataset[len(dataset) // 2].next_move == dataset[len(dataset) // 2].target[0]
+
+
+def test_a_dropped_month_becomes_all_five_and_is_then_left_alone(build, lake, server):
+    drop(lake, "lichess_elite_2024-01.zip")
+    first = build("2024-01")
+    assert first.success
+    assert server.asked == []
+    assert provenance.verify(lake.root) == []
+    before = hashes(lake.root)
+    again = build("2024-01")
+    assert again.success
+    assert {metadata(again, asset)["status"] for asset in chess.MONTH} == {"unchanged"}
+    assert hashes(lake.root) == before
+    assert len(GameSpliceDataset(lake.root / GAMES, require_cache=True)) > 1000
+
+
+def test_what_a_month_shows(build, lake):
+    drop(lake, "a_2024-01.pgn", games=80)
+    drop(lake, "b_2024-02.pgn", games=80, seed=4)
+    build("2024-01")
+    result = build("2024-02")
+    shown = metadata(result, chess.valid_games)
+    assert shown["rows"] == shown["valid_games"] == shown["dagster/partition_row_count"]
+    assert shown["white_wins"] + shown["black_wins"] + shown["draws"] == shown["rows"]
+    assert shown["reasons/too_short"] > 0
+    assert sum(n for name, n in shown.items() if name.startswith("plies_from/")) == shown["rows"]
+    assert sum(n for name, n in shown.items() if name.startswith("phases/")) == shown["plies"]
+    assert {"drift/white_wins", "drift/mean_plies", "drift/openings"} <= set(shown)
+    for title in ("distributions", "openings", "reasons", "positions", "drift"):
+        assert isinstance(shown[title], str), title
+    assert sum(len(value) for value in shown.values() if isinstance(value, str)) < 100_000
+    assert "2024-01" in metadata(build("2024-01"), chess.elite_pgn)["source"]
+    assert metadata(result, chess.splice_cache)["rows"] > 1000
+
+
+def test_drops_of_every_ending_give_the_same_games(build, lake):
+    zstandard = pytest.importorskip("zstandard")
+    for name in ("a.2024-01.zip", "b.2024-02.pgn"):
+        drop(lake, name)
+    packed = zstandard.ZstdCompressor().compress(
+        (lake.inbox("chess") / "b.2024-02.pgn").read_bytes()
+    )
+    (lake.inbox("chess") / "c_2024-03.pgn.zst").write_bytes(packed)
+    assert build("2024-01", "2024-02", "2024-03", assets=[chess.elite_pgn]).success
+    found = hashes(lake.root / "chess/raw/elite", "*.pgn")
+    assert len(found) == 3
+    assert len(set(found.values())) == 1
+
+
+def test_a_month_without_a_drop_is_downloaded(build, lake, server, tmp_path):
+    server.files["lichess_elite_2024-02.zip"] = archive(tmp_path)
+    assert build("2024-02").success
+    assert build("2024-02").success
+    assert server.asked == [("lichess_elite_2024-02.zip", "")]
+    assert provenance.verify(lake.root) == []
+
+
+def test_a_download_that_broke_off_goes_on_in_the_next_run(build, lake, server, tmp_path):
+    data = server.files["lichess_elite_2024-02.zip"] = archive(tmp_path)
+    server.cut = 1000
+    result = build("2024-02")
+    assert f"ended after 1000 of {len(data)} bytes" in failure(result)
+    assert not (lake.root / "chess/raw/elite/2024-02").exists()
+    server.cut = None
+    assert build("2024-02").success
+    assert server.asked[-1] == ("lichess_elite_2024-02.zip", "bytes=1000-")
+
+
+def test_a_month_on_disk_stays_when_the_server_moves(build, lake, server, tmp_path):
+    server.files["lichess_elite_2024-02.zip"] = archive(tmp_path)
+    assert build("2024-02", assets=[chess.elite_pgn]).success
+    folder, first = lake.root / "chess/raw/elite/2024-02", server.address
+    before = {path.name: (path.stat().st_ino, path.read_bytes()) for path in folder.iterdir()}
+    asked = len(server.asked)
+    server.address = f"{first}/moved"
+    result = build("2024-02", assets=[chess.elite_pgn])
+    assert result.success
+    assert len(server.asked) == asked
+    after = {path.name: (path.stat().st_ino, path.read_bytes()) for path in folder.iterdir()}
+    assert after["lichess_elite_2024-02.pgn"] == before["lichess_elite_2024-02.pgn"]
+    told = json.loads((folder / "source.json").read_bytes())
+    assert told["origin"] == f"{first}/lichess_elite_2024-02.zip"
+
+
+def test_a_month_that_is_not_published_yet_is_told_and_does_not_fail(build, lake, instance):
+    result = build("2024-05")
+    assert result.success
+    assert built(instance, "2024-05") == set()
+    (observed,) = result.get_asset_observation_events()
+    told = observed.asset_observation_data.asset_observation
+    assert told.partition == "2024-05"
+    assert "not published (HTTP 404)" in told.metadata["reason"].value
+    assert not (lake.root / "chess/raw").exists() or not list(lake.root.glob("chess/raw/elite/2*"))
+
+
+def test_the_job_with_its_checks_runs_a_month_and_passes_over_one_that_is_not_there(
+    lake, instance, server
+):
+    drop(lake, "elite-2024-01.zip")
+    resources = {"lake": lake, "elite_archive": EliteArchive(base_address=server.address)}
+    job = build_defs(resources).resolve_job_def("chess_month")
+    result = job.execute_in_process(instance=instance, partition_key="2024-01")
+    assert result.success
+    checks = result.get_asset_check_evaluations()
+    assert len(checks) == 10
+    assert all(check.passed for check in checks)
+    result = job.execute_in_process(instance=instance, partition_key="2024-02")
+    assert result.success
+    assert built(instance, "2024-02") == set()
+    assert result.get_asset_check_evaluations() == []
+
+
+def test_every_game_is_replayed_before_the_commit_and_a_sample_in_the_check(
+    lake, instance, server, monkeypatch
+):
+    from gristmill.chess.laws import games_and_datasets as chess_laws
+
+    games = []
+    replayed = chess_laws.replayed
+    monkeypatch.setattr(chess_laws, "_REPLAYED", 3)
+    monkeypatch.setattr(
+        chess_laws, "replayed", lambda moves, n: games.append(len(n)) or replayed(moves, n)
+    )
+    drop(lake, "elite-2024-01.zip")
+    resources = {"lake": lake, "elite_archive": EliteArchive(base_address=server.address)}
+    job = build_defs(resources).resolve_job_def("chess_month")
+    assert job.execute_in_process(instance=instance, partition_key="2024-01").success
+    valid = lake.root / "chess/validated/elite_2024-01/valid_games.jsonl"
+    whole = len(valid.read_bytes().splitlines())
+    # Validated games and the three splits before their commits; these and the cache's again.
+    before, after = games[0], sorted(games)
+    assert before == whole > 50
+    assert after.count(whole) == 1
+    assert after.count(3) >= 5
+    games.clear()
+    assert provenance.verify(lake.root) == []
+    assert max(games) == whole
+
+
+def test_in_a_batch_the_bad_month_fails_alone_and_the_unpublished_is_passed_over(
+    build, lake, instance, server, tmp_path
+):
+    drop(lake, "x_2024-01.zip")
+    (lake.inbox("chess") / "x_2024-02.zip").write_bytes(b"<html>sign in</html>")
+    server.files["lichess_elite_2024-04.zip"] = archive(tmp_path)
+    months = ("2024-01", "2024-02", "2024-03", "2024-04")
+    result = build(*months, assets=[chess.elite_pgn])
+    assert "1 of 4 partitions failed" in failure(result)
+    assert "x_2024-02.zip: not a ZIP" in failure(result)
+    assert instance.get_materialized_partitions(chess.elite_pgn.key) == {"2024-01", "2024-04"}
+    (observed,) = result.get_asset_observation_events()
+    assert observed.asset_observation_data.asset_observation.partition == "2024-03"
+
+
+def test_in_one_run_of_the_chain_a_passed_over_month_is_never_taken_for_built(
+    build, lake, instance
+):
+    drop(lake, "x_2024-01.zip")
+    assert build("2024-01", "2024-02").success
+    assert built(instance, "2024-01") == {"elite_pgn"}
+    assert built(instance, "2024-02") == set()
+    assert build("2024-01", assets=chess.MONTH[1:]).success
+    assert len(built(instance, "2024-01")) == 5
+
+
+def test_each_step_of_a_backfill_goes_on_with_the_months_that_came_through():
+    for asset in chess.MONTH:
+        parents = {parent for parent in chess.MONTH if parent.key in asset.asset_deps[asset.key]}
+        assert all(parent.backfill_policy != asset.backfill_policy for parent in parents)
+        assert asset.backfill_policy.max_partitions_per_run > 1
+
+
+def test_legacy_splices_only_where_they_are_asked_for(build, lake, instance):
+    drop(lake, "x_2024-01.pgn")
+    (lake.root / "gristmill.toml").write_text("[chess.month]\nlegacy = false\n")
+    assert build("2024-01").success
+    assert built(instance, "2024-01") == {
+        "elite_pgn",
+        "valid_games",
+        "game_dataset",
+        "splice_cache",
+    }
+    assert build("2024-01", assets=[chess.splice_dataset], legacy=True, legacy_cap=2).success
+    assert (lake.root / "chess/dataset/elite_2024-01_cap2/train.jsonl").stat().st_size > 0
+
+
+def test_one_config_serves_the_whole_month(build, lake):
+    drop(lake, "x_2024-01.pgn")
+    assert build("2024-01", min_context=10, seed=9, cache_cap=3).success
+    manifest = json.loads((lake.root / CACHE / "manifest.json").read_text())
+    stats = json.loads((lake.root / GAMES / "stats.json").read_text())
+    assert manifest["config"] == {
+        "min_context": 10, "min_target": 1, "max_samples_per_game": 3, "seed": 9
+    }  # fmt: skip
+    assert stats["runtime_splice_defaults"]["min_context"] == 10
+    assert stats["split_seed"] == 9
+
+
+def test_a_cache_cannot_differ_from_its_dataset(build, lake):
+    drop(lake, "x_2024-01.pgn")
+    assert build("2024-01", min_context=10).success
+    # Nothing said: as the dataset was built. Something else said: refused.
+    assert build("2024-01", assets=[chess.splice_cache], cache_cap=2).success
+    manifest = json.loads((lake.root / CACHE / "manifest.json").read_text())
+    assert manifest["config"]["min_context"] == 10
+    text = failure(build("2024-01", assets=[chess.splice_cache], min_context=12))
+    assert "built with min_context = 10" in text
+
+
+def test_a_cache_is_carried_by_an_equal_dataset_and_dropped_by_another(build, lake):
+    drop(lake, "x_2024-01.pgn")
+    assert build("2024-01").success
+    os.utime(lake.root / GAMES / "train.jsonl")
+    result = build("2024-01", assets=[chess.game_dataset])
+    assert "kept runtime_splice_cache" in metadata(result, chess.game_dataset)["notes"]
+    assert metadata(build("2024-01"), chess.splice_cache)["status"] == "unchanged"
+    result = build("2024-01", assets=[chess.game_dataset], seed=8)
+    assert "dropped runtime_splice_cache" in metadata(result, chess.game_dataset)["notes"]
+    assert not (lake.root / CACHE).exists()
+    assert build("2024-01", assets=[chess.splice_cache]).success
+    assert provenance.verify(lake.root) == []
+
+
+def test_a_build_that_was_stopped_goes_on_in_the_middle_of_the_month(build, lake, monkeypatch):
+    from gristmill.chess.build import validate
+
+    drop(lake, "x_2024-01.pgn", games=6000)
+    assert build("2024-01", assets=[chess.elite_pgn]).success
+    real, asked = validate.harvest_share, []
+
+    def stopping(task: Any) -> Any:
+        asked.append(task.share.start)
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return real(task)
+
+    monkeypatch.setattr(validate, "harvest_share", stopping)
+    with contextlib.suppress(KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
+        build("2024-01", assets=[chess.valid_games])
+    assert len(asked) == 2
+    assert not (lake.root / "chess/validated/elite_2024-01").exists()
+    assert build("2024-01", assets=[chess.valid_games]).success
+    # The first share was done before the stop, and not again.
+    assert asked.count(0) == 1
+    assert len(asked) > 2
+    resumed = hashes(lake.root / "chess/validated/elite_2024-01", "*games*")
+    monkeypatch.setattr(validate, "harvest_share", real)
+    shutil.rmtree(lake.root / "chess/validated")
+    assert build("2024-01", assets=[chess.valid_games]).success
+    assert hashes(lake.root / "chess/validated/elite_2024-01", "*games*") == resumed
+
+
+def test_a_drop_may_go_once_it_was_taken(build, lake, server):
+    path = drop(lake, "x_2024-01.pgn")
+    assert build("2024-01").success
+    path.unlink()
+    result = build("2024-01")
+    assert metadata(result, chess.elite_pgn)["status"] == "unchanged"
+    assert server.asked == []
+    (lake.root / "chess/raw/elite/2024-01/lichess_elite_2024-01.pgn").unlink()
+    assert "the drop is gone: bring it back" in failure(build("2024-01"))
+
+
+def test_two_files_of_one_month_are_refused(build, lake):
+    drop(lake, "x_2024-01.pgn")
+    drop(lake, "y_2024-01.zip")
+    assert "2 files carry 2024-01: x_2024-01.pgn, y_2024-01.zip" in failure(build("2024-01"))
+
+
+def test_a_validation_needs_its_month(build):
+    assert "chess/raw/elite/2024-01" in failure(build("2024-01", assets=[chess.valid_games]))
+
+
+def test_months_at_hand_are_those_dropped_and_those_taken_before(build, lake, server, tmp_path):
+    assert available(lake) == set()
+    drop(lake, "x_2024-01.pgn")
+    drop(lake, "nonsense.pgn")
+    server.files["lichess_elite_2024-02.zip"] = archive(tmp_path)
+    assert build("2024-02", assets=[chess.elite_pgn]).success
+    assert available(lake) == {"2024-01", "2024-02"}

@@ -1,0 +1,108 @@
+"""Months that land in drops/chess/: which start a run, and which are refused."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from assets.chess.inbox import INBOXES
+from definitions import build_defs
+from gristmill.inbox import at_hand
+from resources import Lake
+from sensors.raw_drops import raw_drop_sensor
+
+(INBOX,) = INBOXES
+
+
+@pytest.fixture
+def tick(tmp_path: Path) -> Iterator[Any]:
+    cursor: list[str | None] = [None]
+    lake = Lake(data_root=str(tmp_path))
+    sensor = raw_drop_sensor(INBOX)
+    with dg.DagsterInstance.ephemeral() as instance:
+
+        def evaluate() -> dg.SensorResult:
+            context = dg.build_sensor_context(
+                instance=instance,
+                cursor=cursor[0],
+                resources={"lake": lake},
+                definitions=build_defs({"lake": lake}),
+            )
+            result = sensor(context)
+            assert isinstance(result, dg.SensorResult)
+            cursor[0] = result.cursor
+            return result
+
+        yield evaluate
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> Path:
+    folder = tmp_path / "drops/chess"
+    folder.mkdir(parents=True)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "month"),
+    [
+        ("lichess_elite_2024-01.zip", "2024-01"),
+        ("2021-12.pgn", "2021-12"),
+        ("my games 2020-06, cleaned.pgn.zst", "2020-06"),
+    ],
+)
+def test_a_file_whose_name_carries_a_month_starts_that_months_run(tick, inbox, name, month):
+    (inbox / name).write_text('[Event "x"]\n')
+    assert tick().run_requests == []
+    result = tick()
+    (request,) = result.run_requests
+    assert request.partition_key == month
+    assert request.run_key.startswith(f"{month}:")
+    assert result.dynamic_partitions_requests == []
+    observed, landed = result.asset_events
+    assert landed.asset_key.to_user_string() == "chess/raw_drop"
+    assert observed.partition == landed.partition == month
+    assert tick().run_requests == []
+
+
+def test_its_run_is_one_of_the_job():
+    (sensor,) = (
+        s for s in build_defs().get_repository_def().sensor_defs if s.name == "chess_drops"
+    )
+    assert sensor.job_name == "chess_month"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("games.pgn", "does not say which partition"),
+        ("2024-01_2024-02.pgn", "does not say which partition"),
+        ("2024-13.pgn", "is no month that is over"),
+        ("2019-01.zip", "is no month that is over"),
+        ("2999-01.zip", "is no month that is over"),
+        ("2024-01.rar", "only files that end in .zip or .pgn or .pgn.zst"),
+    ],
+)
+def test_other_files_are_refused_by_name(tick, inbox, name, reason):
+    (inbox / name).write_text("x")
+    tick()
+    result = tick()
+    assert result.run_requests == []
+    assert reason in result.skip_reason.skip_message
+    (refusal,) = at_hand(inbox, INBOX.refuse, INBOX.shape).refusals
+    assert reason in refusal.reason
+
+
+def test_two_files_of_a_month_wait_until_one_is_taken_away(tick, inbox):
+    for name in ("a_2024-01.pgn", "b_2024-01.zip"):
+        (inbox / name).write_text("x")
+    tick()
+    result = tick()
+    assert result.run_requests == []
+    assert "a_2024-01.pgn, b_2024-01.zip are the same partition" in result.skip_reason.skip_message
+    assert at_hand(inbox, INBOX.refuse, INBOX.shape).arrivals == []
+    (inbox / "a_2024-01.pgn").unlink()
+    tick()
+    assert [request.partition_key for request in tick().run_requests] == ["2024-01"]

@@ -1,0 +1,90 @@
+"""Which months the weekly schedule asks for at a given date, and how it is switched on."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from assets.chess import assets as chess
+from assets.chess.schedules import chess_elite_months
+from definitions import build_defs
+
+WHOLE = [chess.elite_pgn, chess.valid_games, chess.game_dataset, chess.splice_cache]
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    # A schedule takes its instance by reference, which an ephemeral one has not.
+    with dg.instance_for_test() as made:
+        yield made
+
+
+@pytest.fixture
+def tick(instance: dg.DagsterInstance) -> Any:
+    def evaluate(year: int, month: int, day: int) -> Any:
+        context = dg.build_schedule_context(
+            instance=instance,
+            scheduled_execution_time=datetime(year, month, day, 4, tzinfo=UTC),
+            repository_def=build_defs().get_repository_def(),
+        )
+        return chess_elite_months.evaluate_tick(context)
+
+    return evaluate
+
+
+def have(
+    instance: dg.DagsterInstance, months: Iterable[str], assets: Iterable[Any] = WHOLE
+) -> None:
+    for month in months:
+        for asset in assets:
+            instance.report_runless_asset_event(dg.AssetMaterialization(asset.key, partition=month))
+
+
+def months(data: Any) -> list[str]:
+    return [request.partition_key for request in data.run_requests]
+
+
+def test_it_is_off_until_it_is_switched_on_and_runs_the_job():
+    schedule = build_defs().get_repository_def().get_schedule_def("chess_elite_months")
+    assert schedule.default_status is dg.DefaultScheduleStatus.STOPPED
+    assert schedule.job_name == "chess_month"
+    assert schedule.cron_schedule == "0 4 * * 1"
+
+
+def test_at_most_three_of_the_last_twelve_months_with_the_date_in_the_run_key(tick):
+    data = tick(2025, 3, 3)
+    asked = months(data)
+    assert len(asked) == 3
+    assert all("2024-03" <= month <= "2025-02" for month in asked)
+    assert [request.run_key for request in data.run_requests] == [
+        f"{month}:2025-03-03" for month in asked
+    ]
+
+
+def test_only_months_that_are_not_whole_yet(tick, instance):
+    have(instance, [f"2024-{number:02d}" for number in range(3, 13)])
+    have(instance, ["2025-01"], assets=WHOLE[:2])  # its run failed half-way
+    assert months(tick(2025, 3, 3)) == ["2025-01", "2025-02"]
+    have(instance, ["2025-01", "2025-02"])
+    data = tick(2025, 3, 3)
+    assert data.run_requests == []
+    assert "the last twelve months are there" in data.skip_message
+
+
+def test_a_month_that_stays_unpublished_is_asked_for_again_and_holds_up_no_other(tick):
+    weeks = [tick(2025, 3, day) for day in (3, 10, 17, 24, 31)]
+    keys = [request.run_key for data in weeks for request in data.run_requests]
+    assert len(set(keys)) == len(keys) == 15
+    assert {key.split(":")[0] for key in keys} >= {f"2024-{number:02d}" for number in range(4, 13)}
+
+
+def test_nothing_before_the_archive_begins(tick):
+    assert months(tick(2020, 8, 3)) == ["2020-06", "2020-07"]
+
+
+def test_what_it_asks_for_is_a_partition_of_the_job(tick):
+    job = build_defs().get_repository_def().get_job("chess_month")
+    for month in months(tick(2025, 3, 3)):
+        assert job.partitions_def.has_partition_key(month)

@@ -1,0 +1,354 @@
+"""2048 through Dagster: drops to packs, values and pools, with the goldens of the real drops."""
+
+import contextlib
+import gzip
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import numpy as np
+import pytest
+
+from assets.macroxue import assets
+from assets.macroxue.assets import pack, pool, pool_members_current, values
+from assets.macroxue.pool_members import pool_refusal
+from gristmill import provenance
+from gristmill.macroxue.build import pack as packer
+from gristmill.macroxue.format.rows import to_packed
+from gristmill.samples.macroxue import write_drop
+from resources import Lake
+from tests.paths import REAL_DATA
+
+REAL = REAL_DATA / "macroxue"
+needs_real = pytest.mark.skipif(not REAL.exists(), reason="the real drops are not there")
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(data_root=str(tmp_path / "data"))
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+@pytest.fixture
+def build(lake: Lake, instance: dg.DagsterInstance) -> Any:
+    def materialize(asset: dg.AssetsDefinition, key: str, **config: Any) -> Any:
+        name = "macroxue_pools" if asset is pool else "macroxue_drops"
+        instance.add_dynamic_partitions(name, [key])
+        op = asset.op.name
+        return dg.materialize(
+            [*assets.ASSETS],
+            selection=[asset],
+            instance=instance,
+            resources={"lake": lake},
+            partition_key=key,
+            run_config={"ops": {op: {"config": config}}} if config else None,
+            raise_on_error=False,
+        )
+
+    return materialize
+
+
+@pytest.fixture
+def check(lake: Lake, instance: dg.DagsterInstance) -> Any:
+    def evaluate() -> dg.AssetCheckEvaluation:
+        result = (
+            dg.Definitions(
+                assets=assets.ASSETS,
+                asset_checks=[pool_members_current],
+                resources={"lake": lake},
+                jobs=[
+                    dg.define_asset_job(
+                        "check", selection=dg.AssetSelection.checks(pool_members_current)
+                    )
+                ],
+            )
+            .resolve_job_def("check")
+            .execute_in_process(instance=instance)
+        )
+        return result.get_asset_check_evaluations()[0]
+
+    return evaluate
+
+
+def failure(result: dg.ExecuteInProcessResult) -> str:
+    assert not result.success
+    return str(result.get_step_failure_events()[0].step_failure_data.user_failure_data.description)
+
+
+def sample(lake: Lake, key: str, seed: int) -> Path:
+    folder = lake.inbox("macroxue") / key
+    write_drop(folder, seed=seed, games=2, max_moves=60, depth=6)
+    return folder
+
+
+def pool_file(lake: Lake, name: str, text: str) -> Path:
+    path = lake.inbox("pools") / f"{name}.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.real
+@needs_real
+def test_the_real_drops_give_the_golden_files_in_the_packed_layout(build, lake):
+    golden = json.loads((REAL / "golden.json").read_text())["files"]
+    shutil.copytree(REAL / "d6_v1", lake.inbox("macroxue") / "d6_v1")
+    for drop in ("d6_v1", "d7_v1"):
+        shutil.copytree(REAL / drop, lake.inbox("macroxue") / "both" / drop)
+    assert build(pack, "d6_v1", layout="packed46").success
+    assert build(pack, "both", layout="packed46", shard_rows=40_000).success
+    packs = lake.root / "macroxue/packs"
+    for name, expected in golden.items():
+        folder, file = name.split("/")
+        path = packs / {"d6": "d6_v1", "both_sharded": "both"}[folder] / file
+        assert sha256(path) == expected["sha256"], name
+    assert provenance.verify(packs) == []
+
+
+@pytest.mark.real
+@needs_real
+def test_the_aligned_layout_equals_the_packed_one_field_by_field(build, lake):
+    shutil.copytree(REAL / "d7_v1", lake.inbox("macroxue") / "d7_v1")
+    assert build(pack, "d7_v1").success
+    steps = lake.root / "macroxue/packs/d7_v1/steps.npy"
+    aligned = np.load(steps)
+    assert aligned.dtype.itemsize == 48
+    assert build(pack, "d7_v1", layout="packed46").success
+    packed = np.load(steps)
+    assert packed.dtype.itemsize == 46
+    assert to_packed(aligned).tobytes() == packed.tobytes()
+
+
+@pytest.mark.real
+@needs_real
+def test_two_real_drops_get_values_and_become_a_pool(build, lake):
+    for drop in ("d6_v1", "d7_v1"):
+        shutil.copytree(REAL / drop, lake.inbox("macroxue") / drop)
+        assert build(pack, drop).success
+        assert build(values, drop).success
+    pool_file(lake, "all", 'members = ["d6_v1", "d7_v1"]\n[macroxue.pool]\nshard_rows = 40_000\n')
+    assert build(pool, "all").success
+    folder = lake.root / "macroxue/pools/all"
+    rows = sum(len(np.load(file)) for file in sorted(folder.glob("steps-*.npy")))
+    assert rows == 108_891
+    assert provenance.verify(lake.root) == []
+
+
+def test_settings_in_the_drop_choose_the_layout(build, lake):
+    folder = sample(lake, "d1", seed=1)
+    (folder / "gristmill.toml").write_text('[macroxue.pack]\nlayout = "packed46"\n')
+    assert build(pack, "d1").success
+    assert np.load(lake.root / "macroxue/packs/d1/steps.npy").dtype.itemsize == 46
+
+
+def test_a_bad_line_fails_the_run_and_leaves_the_old_pack(build, lake):
+    folder = sample(lake, "d1", seed=1)
+    assert build(pack, "d1").success
+    old = sha256(lake.root / "macroxue/packs/d1/steps.npy")
+    steps = next(folder.glob("*.jsonl.gz"))
+    lines = gzip.decompress(steps.read_bytes()).splitlines(keepends=True)
+    lines[4] = lines[4].replace(b'"move"', b'"moved"')
+    steps.write_bytes(gzip.compress(b"".join(lines)))
+    text = failure(build(pack, "d1"))
+    assert f"{steps.name}:5: " in text
+    assert "move" in text
+    assert sha256(lake.root / "macroxue/packs/d1/steps.npy") == old
+    # The pack still verifies by itself; its drop is no longer what it was made from.
+    assert {finding.rule for finding in provenance.verify(lake.root)} == {"input"}
+
+
+def test_a_game_that_comes_while_its_drop_is_read_is_not_packed_unseen(build, lake, monkeypatch):
+    folder = sample(lake, "d1", seed=1)
+    assert build(pack, "d1").success
+    old = provenance.read_record(lake.root / "macroxue/packs/d1/provenance.json")
+    real = packer.pack
+
+    def late(drop: Path, *args: Any, **kwargs: Any) -> Any:
+        write_drop(folder / "late", seed=2, games=1, max_moves=60, depth=6)
+        return real(drop, *args, **kwargs)
+
+    monkeypatch.setattr(packer, "pack", late)
+    (folder / "gristmill.toml").write_text('[macroxue.pack]\nlayout = "packed46"\n')
+    assert "games came or went while it was being read" in failure(build(pack, "d1"))
+    assert provenance.read_record(lake.root / "macroxue/packs/d1/provenance.json") == old
+    monkeypatch.undo()
+    assert build(pack, "d1").success
+    record = provenance.read_record(lake.root / "macroxue/packs/d1/provenance.json")
+    assert len(record.inputs) == len(old.inputs) + 2
+    assert provenance.verify(lake.root) == []
+
+
+def test_a_game_against_the_rules_is_not_published_unless_asked_for(build, lake):
+    folder = sample(lake, "d1", seed=1)
+    meta = sorted(folder.glob("*.meta.json"))[0]
+    facts = json.loads(meta.read_text())
+    meta.write_text(json.dumps({**facts, "score": facts["score"] - 4}))
+    text = failure(build(pack, "d1"))
+    assert "score: run " in text
+    assert not (lake.root / "macroxue/packs/d1").exists()
+    assert build(pack, "d1", game_laws="warn").success
+
+
+def test_values_need_the_pack(build, lake):
+    sample(lake, "d1", seed=1)
+    assert "macroxue/packs/d1" in failure(build(values, "d1"))
+
+
+@pytest.fixture
+def two_packs(build, lake):
+    for key, seed in (("d1", 1), ("d2", 2)):
+        sample(lake, key, seed)
+        assert build(pack, key).success
+    return lake.root / "macroxue/packs"
+
+
+def test_a_pool_waits_for_its_packs(build, lake):
+    path = pool_file(lake, "both", 'members = ["d1", "d2"]\n')
+    assert "macroxue/packs/d1" in str(pool_refusal(path))
+    for key, seed in (("d1", 1), ("d2", 2)):
+        sample(lake, key, seed)
+        build(pack, key)
+    assert pool_refusal(path) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ('members = ["d1"]', "two or more"),
+        ('members = ["d1", "d1"]', "each once"),
+        ("members = 3", "list of names"),
+        ('members = ["d1", "../d2"]', "may hold only"),
+        ('members = ["d1", "d2"]\nshards = 1', "unknown key 'shards'"),
+        ("members = [", "not TOML"),
+    ],
+)
+def test_a_pool_file_that_breaks_a_rule_is_refused_by_name(lake, text, rule):
+    path = pool_file(lake, "odd", text)
+    assert rule in str(pool_refusal(path))
+    assert "odd.toml" in str(pool_refusal(path))
+
+
+def test_the_order_of_members_decides_the_pool(build, lake, two_packs):
+    pool_file(lake, "p", 'members = ["d1", "d2"]\n')
+    assert build(pool, "p").success
+    first = sha256(lake.root / "macroxue/pools/p/steps.npy")
+    pool_file(lake, "p", 'members = ["d2", "d1"]\n')
+    assert build(pool, "p").success
+    assert sha256(lake.root / "macroxue/pools/p/steps.npy") != first
+
+
+def test_the_check_warns_when_a_member_was_built_anew(build, check, lake, two_packs):
+    pool_file(lake, "p", 'members = ["d1", "d2"]\n')
+    assert build(pool, "p").success
+    assert check().passed
+    assert build(pack, "d1", shard_rows=50).success
+    evaluation = check()
+    assert not evaluation.passed
+    assert evaluation.severity is dg.AssetCheckSeverity.WARN
+    assert evaluation.description == "p/d1 was built anew"
+    assert build(pool, "p").success
+    assert check().passed
+
+
+def test_members_are_deleted_after_the_pool_stands_and_never_before(build, lake, two_packs):
+    pool_file(lake, "p", 'members = ["d1", "d2"]\ndelete_members = true\n')
+    assert build(pool, "p").success
+    assert not (two_packs / "d1").exists()
+    assert not (two_packs / "d2").exists()
+    record = provenance.read_record(lake.root / "macroxue/pools/p/provenance.json")
+    assert record.deleted_inputs == ["macroxue/packs/d1", "macroxue/packs/d2"]
+    assert provenance.verify(lake.root) == []
+    # The pool can be asked for again though its members are gone.
+    assert build(pool, "p").success
+
+
+def test_a_pack_that_a_pool_deleted_is_not_built_again_until_its_file_says_so(
+    build, lake, two_packs
+):
+    for key in ("d1", "d2"):
+        assert build(values, key).success
+    pool_file(lake, "p", 'members = ["d1", "d2"]\ndelete_members = true\n')
+    assert build(pool, "p").success
+    for asset in (pack, values):
+        result = build(asset, "d1")
+        assert result.success
+        assert result.asset_materializations_for_node(asset.op.name) == []
+    assert not (two_packs / "d1").exists()
+    # Another form of the pool needs the packs back, and says how to get them.
+    text = failure(build(pool, "p", shard_rows=10))
+    assert "d1, d2: deleted when this pool was made" in text
+    pool_file(lake, "p", 'members = ["d1", "d2"]\n')
+    for key in ("d1", "d2"):
+        assert build(pack, key).success
+    assert build(pool, "p", shard_rows=10).success
+    assert (two_packs / "d1").exists()
+    assert provenance.verify(lake.root) == []
+
+
+def test_a_pack_let_through_can_be_pooled_and_verified(build, lake, two_packs):
+    meta = sorted((lake.inbox("macroxue") / "d1").glob("*.meta.json"))[0]
+    facts = json.loads(meta.read_text())
+    meta.write_text(json.dumps({**facts, "score": facts["score"] - 4}))
+    assert build(pack, "d1", game_laws="warn").success
+    pool_file(lake, "p", 'members = ["d1", "d2"]\n')
+    assert "score: run 0" in failure(build(pool, "p"))
+    assert build(pool, "p", game_laws="warn").success
+    assert provenance.verify(lake.root) == []
+    # A stricter word is asked for again, not passed over as unchanged.
+    assert "score: run 0" in failure(build(pack, "d1"))
+
+
+def test_values_verify_where_the_pack_is_not(build, lake, two_packs, tmp_path):
+    assert build(values, "d1").success
+    moved = tmp_path / "moved"
+    shutil.copytree(lake.root / "macroxue/values/d1", moved)
+    assert provenance.verify(moved, check_inputs=False) == []
+
+
+def test_a_deletion_cut_short_is_made_up_for(build, lake, two_packs, monkeypatch):
+    from gristmill.publish import delete_inputs
+
+    real = delete_inputs._delete
+
+    def once(*arguments: Any) -> None:
+        monkeypatch.setattr(delete_inputs, "_delete", stop)
+        real(*arguments)
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    pool_file(lake, "p", 'members = ["d1", "d2"]\ndelete_members = true\n')
+    monkeypatch.setattr(delete_inputs, "_delete", once)
+    with contextlib.suppress(KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
+        build(pool, "p")
+    assert sorted(path.name for path in two_packs.glob("d*")) == ["d2"]
+    monkeypatch.setattr(delete_inputs, "_delete", real)
+    assert build(pool, "p").success
+    assert list(two_packs.glob("d*")) == []
+
+
+def test_nothing_is_deleted_where_the_pool_does_not_verify(build, lake, two_packs, monkeypatch):
+    from gristmill.provenance.verification import Finding
+    from gristmill.publish import delete_inputs
+
+    monkeypatch.setattr(
+        delete_inputs.provenance,
+        "verify",
+        lambda *_, **__: [Finding("steps.npy", "output", "torn")],
+    )
+    pool_file(lake, "p", 'members = ["d1", "d2"]\ndelete_members = true\n')
+    assert "its inputs were not deleted" in failure(build(pool, "p"))
+    assert (two_packs / "d1/steps.npy").exists()

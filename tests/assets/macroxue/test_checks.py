@@ -1,0 +1,66 @@
+"""The check `noteworthy`: warns of what is no fault, names it, and never stops anything."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from assets.checks import disk_checks
+from assets.macroxue import assets
+from assets.macroxue.assets import pack
+from gristmill.samples.macroxue import write_drop
+from resources import Lake
+
+(CHECK,) = disk_checks(pack, "macroxue/packs", notes=assets._notes)
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as made:
+        made.add_dynamic_partitions("macroxue_drops", ["plain", "noted"])
+        yield made
+
+
+def evaluate(instance: dg.DagsterInstance, lake: Lake, key: str | None, **config: Any) -> Any:
+    """Build the pack of `key` and check it; without a key check all that is published."""
+    chosen = dg.AssetSelection.checks(CHECK)
+    selection = chosen if key is None else dg.AssetSelection.assets(pack) | chosen
+    result = (
+        dg.Definitions(
+            assets=assets.ASSETS,
+            asset_checks=[CHECK],
+            resources={"lake": lake},
+            jobs=[dg.define_asset_job("job", selection=selection)],
+        )
+        .resolve_job_def("job")
+        .execute_in_process(
+            instance=instance,
+            partition_key=key,
+            run_config={"ops": {pack.op.name: {"config": config}}} if key else None,
+        )
+    )
+    found = {done.check_name: done for done in result.get_asset_check_evaluations()}
+    assert set(found) == {"intact", "lawful", "noteworthy"}
+    return found["noteworthy"]
+
+
+def test_notes_are_a_warning_that_names_them(instance: dg.DagsterInstance, tmp_path: Path) -> None:
+    lake = Lake(data_root=str(tmp_path))
+    for key in ("plain", "noted"):
+        write_drop(lake.inbox("macroxue") / key, seed=1, games=2, max_moves=60, depth=6)
+    meta = min((lake.inbox("macroxue") / "noted").glob("*.meta.json"))
+    facts = json.loads(meta.read_text())
+    meta.write_text(json.dumps({**facts, "score": facts["score"] + 4}))
+    plain = evaluate(instance, lake, "plain")
+    assert (plain.passed, plain.metadata["artifacts"].value) == (True, 1)
+    noted = evaluate(instance, lake, "noted", game_laws="warn")
+    assert (noted.passed, noted.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert noted.metadata["artifacts"].value == 1
+    assert "score_differs" in noted.description
+    assert "noted: run " in noted.metadata["listed"].value
+    everything = evaluate(instance, lake, None)
+    assert everything.metadata["artifacts"].value == 2
+    assert everything.metadata["findings"].value == 1

@@ -1,0 +1,602 @@
+"""SYNTH through Dagster: drops to Harmony shards, Megatron datasets and manifests."""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from assets import tokenizers
+from assets.synth import assets
+from assets.synth.assets import harmony, harmony_manifest, kd_manifest, kd_shards
+from assets.synth.drops import refusal
+from gristmill import provenance
+from gristmill.run.parts import PartStore
+from gristmill.samples.synth import write_drop
+from gristmill.synth.build import kd_shard
+from gristmill.synth.build.source import NUMBERS
+from gristmill.synth.format import holdout
+from resources import Lake
+from tests.paths import CHECKOUT, REAL_DATA
+
+REAL = REAL_DATA / "synth"
+needs_real = pytest.mark.skipif(not REAL.exists(), reason="the real conversations are not there")
+
+KD, SMOKE = "megatron/synth_kd_v1", "megatron/synth_kd_v1_smoke"
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(data_root=str(tmp_path / "data"))
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+@pytest.fixture
+def build(lake: Lake, instance: dg.DagsterInstance) -> Any:
+    def materialize(asset: dg.AssetsDefinition, key: str | None = None, **config: Any) -> Any:
+        return dg.materialize(
+            [*tokenizers.ASSETS, *assets.ASSETS],
+            selection=[asset],
+            instance=instance,
+            resources={"lake": lake},
+            partition_key=key,
+            run_config={"ops": {asset.op.name: {"config": config}}} if config else None,
+            raise_on_error=False,
+        )
+
+    return materialize
+
+
+@pytest.fixture
+def vocabulary(build: Any, lake: Lake, vocabulary_root: Path) -> None:
+    shutil.copytree(vocabulary_root / "drops/tokenizers", lake.root / "drops/tokenizers")
+    assert build(tokenizers.o200k_harmony).success
+
+
+@pytest.fixture
+def drop(lake: Lake) -> Path:
+    folder = lake.inbox("synth") / "first"
+    write_drop(folder, files=9, rows=12)
+    return folder
+
+
+@pytest.fixture
+def all_of(build: Any) -> Any:
+    def every(asset: dg.AssetsDefinition, **config: Any) -> None:
+        for number in NUMBERS:
+            assert build(asset, number, **config).success
+
+    return every
+
+
+@pytest.fixture
+def converted(all_of: Any, build: Any, drop: Path, vocabulary: None) -> None:
+    all_of(harmony)
+    assert build(harmony_manifest).success
+
+
+@pytest.fixture
+def built(all_of: Any, build: Any, converted: None) -> None:
+    all_of(kd_shards, valid_fraction=0.2)
+    assert build(kd_manifest).success
+
+
+def failure(result: dg.ExecuteInProcessResult) -> str:
+    assert not result.success
+    return str(result.get_step_failure_events()[0].step_failure_data.user_failure_data.description)
+
+
+def metadata(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
+    assert result.success
+    (event,) = result.get_asset_materialization_events()
+    found = event.step_materialization_data.materialization.metadata
+    return {name: value.value for name, value in found.items()}
+
+
+def ready(lake: Lake, name: str = "ready") -> Path:
+    """The real conversations as a ready Harmony folder."""
+    folder = lake.inbox("synth_harmony") / name
+    shutil.copytree(REAL / "synth_harmony", folder, copy_function=shutil.copyfile)
+    return folder
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def payload(root: Path) -> dict[str, str]:
+    """sha256 of all files in a dataset but the records and manifests."""
+    return {
+        path.relative_to(root).as_posix(): sha256(path)
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and path.parent.name != "provenance" and path.suffix != ".json"
+    }
+
+
+@pytest.mark.real
+@needs_real
+def test_the_real_conversations_give_the_golden_files_and_the_reference_manifest(
+    build, all_of, lake, vocabulary
+):
+    drop = ready(lake)
+    all_of(harmony)
+    assert build(harmony_manifest).success
+    all_of(kd_shards, valid_fraction=0.1, workers=2)
+    assert build(kd_manifest).success
+    root = lake.root / KD
+    for line in (REAL / "golden_sha256.txt").read_text().splitlines():
+        expected, name = line.split()
+        assert sha256(root / name) == expected, name
+    manifest = json.loads((root / "manifest.json").read_text())
+    reference = json.loads((REAL / "reference_manifest_vf0.1.json").read_text())
+    assert list(manifest)[: len(reference)] == list(reference)
+    for key in ("schema_version", "config_hash", "renderer", "config"):
+        assert manifest[key] == reference[key]
+    assert manifest["input"]["manifest_sha256"] == sha256(drop / "manifest.json")
+    assert manifest["input"]["manifest_sha256"] == reference["input"]["manifest_sha256"]
+    assert manifest["tokenizer"]["model_sha256"] == reference["tokenizer"]["model_sha256"]
+    assert manifest["tokenizer"]["model_path"] == "data/tokenizer/o200k_base.tiktoken"
+    for name, inventory in reference["splits"].items():
+        ours = manifest["splits"][name]
+        assert (ours["rows"], ours["tokens"]) == (inventory["rows"], inventory["tokens"])
+        for mine, theirs in zip(ours["shards"], inventory["shards"], strict=True):
+            assert list(mine)[: len(theirs)] == list(theirs)
+            assert mine["bytes"] == theirs["bytes"]
+    assert provenance.verify(lake.root) == []
+
+
+@pytest.mark.real
+@needs_real
+def test_megatron_reads_what_was_published(build, all_of, lake, vocabulary):
+    indexed_dataset = pytest.importorskip("megatron.core.datasets.indexed_dataset")
+    ready(lake)
+    all_of(harmony)
+    all_of(kd_shards, valid_fraction=0.1)
+    tokens = 0
+    for number in NUMBERS:
+        record = provenance.read_record(lake.root / KD / f"provenance/{number}.json")
+        for name in ("train", "valid"):
+            opened = {
+                kind: indexed_dataset.IndexedDataset(
+                    str(lake.root / KD / name / f"shard_{number}_{kind}")
+                )
+                for kind in ("tokens", "lossmask", "span")
+            }
+            for kind, dtype in (("tokens", "int32"), ("lossmask", "uint8"), ("span", "uint8")):
+                dataset = opened[kind]
+                assert len(dataset) == record.counts[f"{name}_rows"]
+                assert dataset[0].dtype == dtype
+                assert dataset.sequence_lengths.tolist() == (
+                    opened["tokens"].sequence_lengths.tolist()
+                )
+                assert dataset.document_indices.tolist() == list(range(len(dataset) + 1))
+            for document in (0, len(opened["tokens"]) - 1):
+                ids, mask, span = (opened[kind][document] for kind in opened)
+                assert ids[-1] == 199_999
+                assert mask.tolist() == (span != 0).tolist()
+                assert set(span.tolist()) == {0, 1, 2}
+            tokens += int(opened["tokens"].sequence_lengths.sum())
+    assert tokens == 856_138
+
+
+@pytest.mark.usefixtures("built")
+def test_a_drop_goes_all_the_way_and_again_nothing_needs_doing(build, lake):
+    assert provenance.verify(lake.root) == []
+    manifest = json.loads((lake.root / "synth_harmony/manifest.json").read_text())
+    runs = [3, 2, 2, 2]
+    for number, files, shard in zip(NUMBERS, runs, manifest["storage"]["shards"], strict=True):
+        record = provenance.read_record(lake.root / f"synth_harmony/provenance/{number}.json")
+        assert len(record.inputs) == files
+        assert {item.asset for item in record.inputs} == {"synth/raw"}
+        assert {item.partition for item in record.inputs} == {"first"}
+        assert shard["rows"] == record.counts["rows"]
+    for asset, key in ((harmony, "01"), (harmony_manifest, None), (kd_manifest, None)):
+        assert metadata(build(asset, key))["status"] == "unchanged"
+    assert metadata(build(kd_shards, "01", valid_fraction=0.2))["status"] == "unchanged"
+
+
+@pytest.mark.usefixtures("built")
+def test_the_record_of_a_shard_names_its_tokenizer_and_its_input(lake):
+    record = provenance.read_record(lake.root / KD / "provenance/02.json")
+    assert record.tokenizer is not None
+    assert record.tokenizer.path == "tokenizer/o200k_base.tiktoken"
+    assert record.tokenizer.sha256 == sha256(lake.root / record.tokenizer.path)
+    assert record.config["vocabulary"] == record.tokenizer.path
+    source = provenance.read_record(lake.root / "synth_harmony/provenance/02.json")
+    versions = {(item.asset, item.partition): item.data_version for item in record.inputs}
+    assert versions["synth/harmony", "02"] == source.data_version
+    assert ("tokenizers/o200k_harmony", "o200k_harmony") in versions
+
+
+@pytest.mark.usefixtures("converted")
+def test_a_shard_shows_its_counts_and_its_conversations(build):
+    shown = metadata(build(kd_shards, "00", valid_fraction=0.2))
+    text = shown["preview"]
+    for part in ("Conversations as token chips", "reasoning", "Languages", "Exercises"):
+        assert part in text
+    assert text.count("data:image/svg+xml;base64,") == 2
+    assert len(text) < 100_000
+    total = shown["spans/prompt"] + shown["spans/reasoning"] + shown["spans/final"]
+    assert total == shown["train_tokens"] + shown["valid_tokens"]
+
+
+@pytest.mark.usefixtures("converted")
+def test_the_smoke_build_takes_the_first_rows_of_each_shard(build, all_of, lake):
+    all_of(assets.smoke_shards, max_rows=5)
+    assert build(assets.smoke_manifest).success
+    manifest = json.loads((lake.root / SMOKE / "manifest.json").read_text())
+    assert sum(inventory["rows"] for inventory in manifest["splits"].values()) == 20
+    assert manifest["config"]["valid_fraction"] == 0.1
+    assert manifest["caps"]["max_rows"] == 5
+    first = pq.read_table(lake.root / "synth_harmony/synth_harmony_shard_03.parquet").slice(0, 5)
+    traced = pq.read_table(lake.root / SMOKE / "trace/trace_03.parquet")
+    assert traced["synth_id"].to_pylist() == first["synth_id"].to_pylist()
+    assert not (lake.root / KD).exists()
+
+
+def test_the_smoke_build_is_capped_unless_told_otherwise(build, lake, vocabulary):
+    write_drop(lake.inbox("synth") / "long", files=4, rows=300)
+    assert build(harmony, "00").success
+    assert build(assets.smoke_shards, "00").success
+    counts = provenance.read_record(lake.root / SMOKE / "provenance/00.json").counts
+    assert counts["train_rows"] + counts["valid_rows"] == 250
+    assert counts["valid_rows"] > 0
+
+
+def test_a_drop_that_is_not_complete_waits(build, lake):
+    folder = lake.inbox("synth") / "first"
+    write_drop(folder, files=5, rows=3, done=False)
+    assert "5 Parquet files of 500" in str(refusal(folder))
+    assert "5 Parquet files of 500" in failure(build(harmony, "00"))
+    (folder / "gristmill.toml").write_text("[synth.raw]\nfiles = 5\n")
+    assert refusal(folder) is None
+    assert build(harmony, "00").success
+    (folder / "gristmill.toml").unlink()
+    assert refusal(folder) is not None
+    (folder / ".done").touch()
+    assert refusal(folder) is None
+
+
+def test_too_few_files_for_the_shards_are_refused(lake):
+    folder = lake.inbox("synth") / "first"
+    write_drop(folder, files=3, rows=3)
+    assert "3 files do not fill 4 shards" in str(refusal(folder))
+
+
+def test_of_two_drops_one_must_be_named(build, lake, drop):
+    second = lake.inbox("synth") / "second"
+    write_drop(second, files=4, rows=3, seed=2)
+    assert "several drops are complete (synth/first, synth/second)" in str(refusal(drop))
+    assert "[synth.harmony] drop" in failure(build(harmony, "00"))
+    (lake.root / "gristmill.toml").write_text('[synth.harmony]\ndrop = "synth/second"\n')
+    assert refusal(second) is None
+    assert "synth/second is the drop in use" in str(refusal(drop))
+    assert build(harmony, "00").success
+    record = provenance.read_record(lake.root / "synth_harmony/provenance/00.json")
+    assert {item.partition for item in record.inputs} == {"second"}
+    (lake.root / "gristmill.toml").write_text('[synth.harmony]\ndrop = "synth/third"\n')
+    assert "'synth/third'" in failure(build(harmony, "00"))
+
+
+def test_the_sample_drop_gives_way_to_any_other(lake, drop):
+    samples = lake.inbox("synth") / "samples"
+    write_drop(samples, files=4, rows=3)
+    assert refusal(drop) is None
+    assert "synth/first is the drop in use" in str(refusal(samples))
+
+
+def test_a_drop_without_a_column_fails_by_name(build, drop, lake):
+    file = drop / "synth_001.parquet"
+    pq.write_table(pq.read_table(file).drop_columns(["query"]), file)
+    text = failure(build(harmony, "00"))
+    assert "synth_001.parquet: has no column query" in text
+    assert not (lake.root / "synth_harmony").exists()
+
+
+def test_shards_of_changed_files_are_not_joined_by_a_manifest(build, all_of, drop):
+    all_of(harmony)
+    write_drop(drop, files=12, rows=12)
+    for number in ("01", "02"):
+        assert build(harmony, number).success
+    assert "unequal lists of files" in failure(build(harmony_manifest))
+    all_of(harmony)
+    assert build(harmony_manifest).success
+
+
+@pytest.mark.real
+@needs_real
+def test_a_ready_folder_is_taken_with_its_own_manifest(build, all_of, lake):
+    drop = ready(lake)
+    manifest = json.loads((drop / "manifest.json").read_text())
+    on_disk = (drop / "synth_harmony_shard_00.parquet").stat().st_size
+    # The delivered manifest speaks of the folder that these rows were cut from.
+    assert manifest["storage"]["shards"][0]["bytes"] != on_disk
+    all_of(harmony)
+    assert build(harmony_manifest).success
+    for name in ("manifest.json", "metadata.json", "synth_harmony_shard_02.parquet"):
+        assert sha256(lake.root / "synth_harmony" / name) == sha256(drop / name)
+    assert "are taken as they are" in failure(build(harmony, "00", max_rows=3))
+    assert provenance.verify(lake.root) == []
+
+
+@pytest.mark.real
+@needs_real
+@pytest.mark.parametrize(
+    ("gone", "told"),
+    [
+        ("manifest.json", "manifest.json"),
+        ("metadata.json", "metadata.json"),
+        ("synth_harmony_shard_03.parquet", "no synth_harmony_shard_03.parquet"),
+    ],
+)
+def test_a_ready_folder_that_lacks_a_file_waits(lake, gone, told):
+    drop = ready(lake)
+    (drop / gone).unlink()
+    assert told in str(refusal(drop))
+
+
+def test_without_the_vocabulary_the_build_says_what_to_do(build, lake, drop):
+    assert build(harmony, "00").success
+    text = failure(build(kd_shards, "00"))
+    assert "materialize tokenizers/o200k_harmony first" in text
+    assert not (lake.root / KD).exists()
+
+
+@pytest.mark.usefixtures("vocabulary")
+def test_without_its_harmony_shard_the_build_says_what_to_do(build):
+    assert "materialize synth/harmony first" in failure(build(kd_shards, "00"))
+    assert "materialize synth/harmony first" in failure(build(harmony_manifest))
+    assert "materialize synth/kd_shards first" in failure(build(kd_manifest))
+
+
+@pytest.mark.usefixtures("converted")
+def test_a_damaged_harmony_shard_is_not_built_from(build, lake):
+    shard = lake.root / "synth_harmony/synth_harmony_shard_00.parquet"
+    data = bytearray(shard.read_bytes())
+    data[100] ^= 1
+    shard.write_bytes(data)
+    assert "is not what its record says" in failure(build(kd_shards, "00"))
+
+
+@pytest.mark.usefixtures("built")
+def test_shards_of_unequal_config_get_no_manifest(build, all_of, lake):
+    old = (lake.root / KD / "manifest.json").read_bytes()
+    assert build(kd_shards, "02", valid_fraction=0.3).success
+    text = failure(build(kd_manifest))
+    assert "unequal configs: valid_fraction 0.2 and 0.3" in text
+    assert (lake.root / KD / "manifest.json").read_bytes() == old
+    findings = provenance.verify(lake.root / KD)
+    assert any("build again" in finding.found for finding in findings)
+    all_of(kd_shards, valid_fraction=0.3)
+    assert build(kd_manifest).success
+    assert provenance.verify(lake.root) == []
+
+
+@pytest.mark.usefixtures("built")
+def test_a_harmony_shard_built_anew_makes_the_manifests_stale(build, drop, lake):
+    for file in ("synth_001.parquet", "synth_002.parquet", "synth_003.parquet"):
+        table = pq.read_table(drop / file)
+        pq.write_table(table.slice(1), drop / file)
+    assert build(harmony, "00").success
+    text = failure(build(kd_manifest))
+    assert "synth/kd_shards 00 was built from another synth/harmony 00" in text
+    assert build(kd_shards, "00", valid_fraction=0.2).success
+    told = [
+        finding.found
+        for finding in provenance.verify(lake.root / KD, check_inputs=False)
+        if finding.rule == "inventory" and "train" in finding.found
+    ]
+    (reason,) = told
+    assert reason.startswith("train shard 00 has other tokens_bin, tokens_idx, ")
+    assert "materialize the manifest again" in reason
+    assert "materialize synth/harmony_manifest again" in failure(build(kd_manifest))
+    assert build(harmony_manifest).success
+    assert build(kd_manifest).success
+    assert provenance.verify(lake.root) == []
+
+
+@pytest.mark.usefixtures("converted")
+def test_the_split_follows_the_hash_of_the_id_in_all_shards(all_of, lake):
+    all_of(kd_shards, valid_fraction=0.5)
+    limit = holdout.threshold(0.5)
+    seen: dict[str, set[bool]] = {}
+    for path in sorted((lake.root / KD / "trace").glob("*.parquet")):
+        for row in pq.read_table(path, columns=["split", "synth_id"]).to_pylist():
+            assert (row["split"] == "valid") == (holdout.value(row["synth_id"]) < limit)
+            seen.setdefault(row["split"], set()).add(True)
+    assert set(seen) == {"train", "valid"}
+
+
+def spoiled(lake: Lake, row: int) -> str:
+    """Put a ready folder there whose shard 01 has a bad row; the synth_id of that row."""
+    folder = ready(lake)
+    path = folder / "synth_harmony_shard_01.parquet"
+    table = pq.read_table(path)
+    messages = table["messages_json"].to_pylist()
+    found = json.loads(messages[row - 1])
+    found["messages"][-1]["channel"] = "commentary"
+    messages[row - 1] = json.dumps(found)
+    place = table.schema.get_field_index("messages_json")
+    pq.write_table(table.set_column(place, "messages_json", pa.array(messages)), path)
+    return str(table["synth_id"][row - 1].as_py())
+
+
+@pytest.mark.real
+@needs_real
+def test_a_bad_row_fails_with_shard_row_id_and_rule(build, lake, vocabulary):
+    synth_id = spoiled(lake, 17)
+    assert build(harmony, "01").success
+    text = failure(build(kd_shards, "01"))
+    assert "synth_harmony_shard_01.parquet:17: " in text
+    assert f"synth_id '{synth_id}'" in text
+    assert "missing/invalid channel: 'commentary'" in text
+    assert not (lake.root / KD).exists()
+    shown = metadata(build(kd_shards, "01", bad_rows=1))
+    assert shown["bad_rows"] == 1
+    (entry,) = (lake.root / KD / "quarantine/quarantine_01.jsonl").read_text().splitlines()
+    assert json.loads(entry)["synth_id"] == synth_id
+
+
+_CHILD = """
+import sys
+import dagster as dg
+from assets import tokenizers
+from assets.synth import assets as synth
+from gristmill.synth.build import kd_shard as kd
+from resources import Lake
+
+def main():
+    kd._PART_ROWS = 20
+    root, key = sys.argv[1:]
+    with dg.DagsterInstance.ephemeral() as instance:
+        dg.materialize(
+            [*tokenizers.ASSETS, *synth.ASSETS],
+            selection=[synth.kd_shards],
+            instance=instance,
+            resources={"lake": Lake(data_root=root)},
+            partition_key=key,
+            run_config={"ops": {synth.kd_shards.op.name: {"config": {"workers": 2}}}},
+        )
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_a_killed_run_goes_on_from_its_parts_to_the_same_bytes(
+    build, lake, tmp_path, vocabulary, monkeypatch
+):
+    """The real process of a run, with its workers, by SIGKILL as soon as parts are finished."""
+    drop = lake.inbox("synth") / "long"
+    write_drop(drop, files=4, rows=1500)
+    (drop / "gristmill.toml").write_text("[synth.harmony]\nrows_per_group = 20\n")
+    assert build(harmony, "00").success
+    script = tmp_path / "child.py"
+    script.write_text(_CHILD)
+    child = subprocess.Popen(
+        [sys.executable, str(script), str(lake.root), "00"],
+        env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    slots = lake.root / "megatron/.gristmill/slots"
+
+    def finished() -> dict[str, int]:
+        found = {}
+        for path in slots.rglob("*.part"):
+            with contextlib.suppress(FileNotFoundError):
+                if path.with_suffix(".json").exists():
+                    found[path.name] = path.stat().st_ino
+        return found
+
+    deadline = time.monotonic() + 60
+    while len(finished()) < 5:
+        assert child.poll() is None, "the build ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    child.send_signal(signal.SIGKILL)
+    assert child.wait() == -signal.SIGKILL
+    time.sleep(0.3)  # the kernel ends the workers
+    kept = finished()
+    assert not (lake.root / KD).exists()
+
+    monkeypatch.setattr(kd_shard, "_PART_ROWS", 20)
+    made: list[str] = []
+    writing = PartStore.writing
+
+    def told(self: Any, name: str) -> Any:
+        made.append(f"{name}.part")
+        return writing(self, name)
+
+    monkeypatch.setattr(PartStore, "writing", told)
+    assert build(kd_shards, "00", workers=1).success
+    assert made
+    assert not set(made) & set(kept)
+    resumed = payload(lake.root / KD)
+    shutil.rmtree(lake.root / KD)
+    monkeypatch.undo()
+    assert build(kd_shards, "00").success
+    assert payload(lake.root / KD) == resumed
+    assert provenance.verify(lake.root / KD) == []
+
+
+@pytest.fixture
+def check(lake: Lake, instance: dg.DagsterInstance) -> Any:
+    def evaluate() -> dict[str, dg.AssetCheckEvaluation]:
+        job = dg.define_asset_job("check", selection=dg.AssetSelection.checks(*assets.CHECKS))
+        result = (
+            dg.Definitions(
+                assets=[*tokenizers.ASSETS, *assets.ASSETS],
+                asset_checks=assets.CHECKS,
+                resources={"lake": lake},
+                jobs=[job],
+            )
+            .resolve_job_def("check")
+            .execute_in_process(instance=instance)
+        )
+        return {
+            f"{item.asset_key.to_user_string()}:{item.check_name}": item
+            for item in result.get_asset_check_evaluations()
+        }
+
+    return evaluate
+
+
+@pytest.mark.usefixtures("built")
+def test_the_checks_see_all_that_is_published(check):
+    found = check()
+    assert len(found) == 12
+    assert all(item.passed for item in found.values())
+    seen = {name: item.metadata["artifacts"].value for name, item in found.items()}
+    assert seen["synth/kd_shards:lawful"] == 4
+    assert seen["synth/kd_manifest:lawful"] == 1
+    assert seen["synth/harmony_manifest:intact"] == 1
+    assert seen["synth_smoke/kd_shards:lawful"] == 0
+
+
+@pytest.mark.usefixtures("built")
+def test_the_checks_tell_documents_on_the_wrong_side_and_masks_that_differ(check, lake):
+    trace = lake.root / KD / "trace/trace_02.parquet"
+    table = pq.read_table(trace)
+    train = [row["synth_id"] for row in table.to_pylist() if row["split"] == "train"]
+    ids = [
+        train[0] if s == "valid" else i
+        for s, i in zip(
+            *map(list, (table["split"].to_pylist(), table["synth_id"].to_pylist())), strict=True
+        )
+    ]
+    place = table.schema.get_field_index("synth_id")
+    pq.write_table(table.set_column(place, "synth_id", pa.array(ids)), trace)
+    mask = lake.root / KD / "train/shard_01_lossmask.bin"
+    data = bytearray(mask.read_bytes())
+    data[60] ^= 1
+    mask.write_bytes(data)
+    found = check()
+    broken = {name for name, item in found.items() if not item.passed}
+    assert {
+        "synth/kd_shards:intact",
+        "synth/kd_shards:lawful",
+        "synth/kd_manifest:lawful",
+    } <= broken
+    assert "disjoint splits" in found["synth/kd_manifest:lawful"].description
+    listed = found["synth/kd_shards:lawful"].metadata["listed"].value
+    assert "shard_01" in listed
+    assert "trace_02" in listed
+    assert found["synth/harmony:lawful"].passed

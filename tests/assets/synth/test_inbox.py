@@ -1,0 +1,149 @@
+"""Drops that feed fixed partitions: what the sensors of SYNTH ask for, tick by tick."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+import definitions
+from assets import tokenizers
+from assets.synth import assets
+from assets.synth.inbox import INBOXES
+from gristmill.samples.synth import write_drop
+from gristmill.synth.build.source import NUMBERS
+from resources import Lake
+from sensors.followers import followers_sensor
+from sensors.raw_drops import raw_drop_sensor
+
+inboxes = {inbox.folder: inbox for inbox in INBOXES}
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(data_root=str(tmp_path))
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+@pytest.fixture
+def tick(instance: dg.DagsterInstance, lake: Lake) -> Any:
+    cursors: dict[str, str | None] = {}
+
+    def evaluate(family: str) -> dg.SensorResult:
+        context = dg.build_sensor_context(
+            instance=instance,
+            cursor=cursors.get(family),
+            resources={"lake": lake},
+            definitions=definitions.build_defs({"lake": lake}),
+        )
+        result = raw_drop_sensor(inboxes[family])(context)
+        assert isinstance(result, dg.SensorResult)
+        cursors[family] = result.cursor
+        return result
+
+    return evaluate
+
+
+def test_a_settled_drop_starts_one_run_a_shard(tick, lake):
+    write_drop(lake.inbox("synth") / "first", files=4, rows=3)
+    assert tick("synth").run_requests == []
+    result = tick("synth")
+    assert [request.partition_key for request in result.run_requests] == list(NUMBERS)
+    assert len({request.run_key for request in result.run_requests}) == 4
+    assert not result.dynamic_partitions_requests
+    told = {(type(event).__name__, event.partition) for event in result.asset_events}
+    kinds = ("AssetObservation", "AssetMaterialization")
+    assert told == {(kind, number) for kind in kinds for number in NUMBERS}
+    assert {event.asset_key for event in result.asset_events} == {assets.raw.key}
+    assert tick("synth").run_requests == []
+
+
+def test_a_drop_waits_until_it_is_complete(tick, lake):
+    folder = lake.inbox("synth") / "first"
+    write_drop(folder, files=4, rows=3, done=False)
+    tick("synth")
+    result = tick("synth")
+    assert result.run_requests == []
+    assert "4 Parquet files of 500" in str(result.skip_reason)
+    (folder / ".done").touch()
+    assert tick("synth").run_requests == []
+    assert len(tick("synth").run_requests) == 4
+
+
+def test_a_download_under_way_is_not_looked_into(tick, lake):
+    folder = lake.inbox("synth") / "first"
+    write_drop(folder, files=4, rows=3)
+    (folder / ".synth_005.parquet.0123456789abcdef.partial").write_bytes(b"PAR1")
+    for _ in range(3):
+        assert tick("synth").run_requests == []
+
+
+def test_a_ready_folder_that_cannot_be_adopted_is_refused_by_name(tick, lake):
+    folder = lake.inbox("synth_harmony") / "ready"
+    folder.mkdir(parents=True)
+    (folder / "synth_harmony_shard_00.parquet").write_bytes(b"PAR1")
+    tick("synth_harmony")
+    result = tick("synth_harmony")
+    assert result.run_requests == []
+    assert "no synth_harmony_shard_01.parquet" in str(result.skip_reason)
+
+
+def test_a_second_drop_waits_until_it_is_named(tick, lake):
+    write_drop(lake.inbox("synth") / "first", files=4, rows=3)
+    tick("synth")
+    assert len(tick("synth").run_requests) == 4
+    write_drop(lake.inbox("synth") / "second", files=4, rows=3, seed=2)
+    tick("synth")
+    assert "several drops are complete" in str(tick("synth").skip_reason)
+    (lake.root / "gristmill.toml").write_text('[synth.harmony]\ndrop = "synth/second"\n')
+    result = tick("synth")
+    assert len(result.run_requests) == 4
+    assert all(request.run_key.startswith("second:") for request in result.run_requests)
+
+
+def test_the_manifests_follow_their_shards(instance, lake, vocabulary_root):
+    """Nothing while shards are missing, the Harmony manifest once they stand, then the others."""
+    sensor = followers_sensor(definitions.families())
+    assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
+    write_drop(lake.inbox("synth") / "first", files=4, rows=3)
+    shutil.copytree(vocabulary_root / "drops/tokenizers", lake.root / "drops/tokenizers")
+    defs = definitions.build_defs({"lake": lake})
+    cursor = None
+
+    def run(asset: dg.AssetsDefinition, key: str | None = None) -> None:
+        assert dg.materialize(
+            [*tokenizers.ASSETS, *assets.ASSETS],
+            selection=[asset],
+            instance=instance,
+            resources={"lake": lake},
+            partition_key=key,
+        ).success
+
+    def asked() -> set[str]:
+        nonlocal cursor
+        result = dg.evaluate_automation_conditions(defs=defs, instance=instance, cursor=cursor)
+        cursor = result.cursor
+        keys = [asset.key for asset in (*assets.ASSETS,)]
+        return {key.to_user_string() for key in keys if result.get_num_requested(key)}
+
+    assert asked() == set()
+    run(tokenizers.o200k_harmony)
+    for number in NUMBERS[:3]:
+        run(assets.harmony, number)
+    assert asked() == set()
+    run(assets.harmony, NUMBERS[3])
+    assert asked() == {"synth/harmony_manifest"}
+    run(assets.harmony_manifest)
+    assert asked() == set()
+    for number in NUMBERS:
+        run(assets.kd_shards, number)
+    assert asked() == {"synth/kd_manifest"}
+    run(assets.kd_manifest)
+    assert asked() == set()

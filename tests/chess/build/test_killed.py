@@ -1,0 +1,84 @@
+"""A validation that is killed goes on from its finished parts, to the same bytes."""
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gristmill.chess import ValidateConfig, validate
+from gristmill.run.parts import PartStore
+from gristmill.samples.chess import write_month
+from tests.paths import CHECKOUT
+
+_SHARE = 1 << 14
+_CHILD = """
+import sys
+import time
+from pathlib import Path
+from gristmill.chess import ValidateConfig, validate
+from gristmill.run.parts import PartStore
+
+def main():
+    pgn, out, parts, share, workers = sys.argv[1:]
+    plain = PartStore.finished
+    def slowly(self, name):
+        time.sleep(0.05)  # so that the kill surely comes in the middle
+        return plain(self, name)
+    PartStore.finished = slowly
+    config = ValidateConfig(share_bytes=int(share), workers=int(workers))
+    validate([Path(pgn)], Path(out), config, parts=PartStore(Path(parts)))
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_killed_validation_goes_on_from_its_finished_parts(tmp_path: Path, workers: int) -> None:
+    pgn, script, folder = tmp_path / "x.pgn", tmp_path / "child.py", tmp_path / "parts"
+    write_month(pgn, "2024-01", 400, 5)
+    script.write_text(_CHILD)
+    folder.mkdir()
+    arguments = [pgn, tmp_path / "killed", folder, _SHARE, workers]
+    child = subprocess.Popen(
+        [sys.executable, str(script), *map(str, arguments)],
+        env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
+    )
+    try:
+        until = time.monotonic() + 60
+        while not list(folder.glob("*.json")):
+            assert child.poll() is None, "ended before its first part was finished"
+            assert time.monotonic() < until
+            time.sleep(0.001)
+    finally:
+        child.send_signal(signal.SIGKILL)
+    assert child.wait() == -signal.SIGKILL
+    time.sleep(0.2)  # the kernel ends the workers
+    parts = PartStore(folder)
+    ledgers = sorted(path.name.removesuffix(".json") for path in folder.glob("*.json"))
+    assert 0 < len(ledgers) < pgn.stat().st_size // _SHARE
+    assert all(parts.finished(name) is not None for name in ledgers)
+    parts.sweep()
+    kept = {name: parts.data(name).stat() for name in ledgers}
+    config = ValidateConfig(share_bytes=_SHARE, workers=workers)
+    resumed = validate([pgn], tmp_path / "resumed", config, parts=parts)
+    for name, was in kept.items():
+        now = parts.data(name).stat()
+        assert (now.st_ino, now.st_mtime_ns) == (was.st_ino, was.st_mtime_ns)
+    assert len(list(folder.glob("*.json"))) > len(ledgers)
+    fresh = validate([pgn], tmp_path / "fresh", config)
+    assert resumed == fresh
+    assert hashes(tmp_path / "resumed") == hashes(tmp_path / "fresh")

@@ -1,0 +1,176 @@
+"""The reader: cached and uncached samples agree, over months and horizons; stale caches refused."""
+
+import json
+import pickle
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gristmill.chess import (
+    CacheConfig,
+    GameConfig,
+    GameSpliceDataset,
+    StaleCache,
+    build_game_dataset,
+    build_splice_cache,
+)
+from gristmill.chess.format.rows import PHASES, WINNER_IDS
+from gristmill.contract import BadInput
+from tests.chess import plain
+
+
+@pytest.fixture
+def cached(dataset: Path, tmp_path: Path) -> Path:
+    home = tmp_path / "elite_2024-01_game"
+    shutil.copytree(dataset, home)
+    build_splice_cache(home, home / "runtime_splice_cache")
+    return home
+
+
+def expected(folder: Path, split: str, horizon: int) -> list[tuple[object, ...]]:
+    out: list[tuple[object, ...]] = []
+    for line in (folder / f"{split}.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        moves, told = row["moves"], plain.phases(row["moves"])
+        for i in range(7, len(moves) - 1):
+            target = moves[i + 1 : i + 1 + horizon]
+            phase, winner = PHASES.index(told[i][0]), WINNER_IDS[row["winner_side"]]
+            out.append((moves[: i + 1], moves[i + 1], target, phase, winner, (i + 1) % 2))
+    return out
+
+
+def test_samples_with_and_without_a_cache(dataset: Path, cached: Path) -> None:
+    with_cache = GameSpliceDataset(cached, "val", horizon=3)
+    without = GameSpliceDataset(dataset, "val", horizon=3)
+    assert (with_cache.cached, without.cached) == ([True], [False])
+    samples = [with_cache[i] for i in range(len(with_cache))]
+    assert samples == [without[i] for i in range(len(without))]
+    told = [(s.context, s.next_move, s.target, s.phase, s.winner, s.side_to_move) for s in samples]
+    assert told == expected(dataset, "val", 3)
+    assert with_cache[-1] == samples[-1]
+    with pytest.raises(IndexError):
+        with_cache[len(with_cache)]
+
+
+def test_many_months_and_a_pickled_reader(dataset: Path, cached: Path) -> None:
+    both = GameSpliceDataset([cached, dataset], "test")
+    n = len(GameSpliceDataset(cached, "test"))
+    assert len(both) == 2 * n > 0
+    assert both[n + 3] == both[3]
+    assert pickle.loads(pickle.dumps(both))[n + 5] == both[5]
+    assert both.vocabulary() == GameSpliceDataset(cached).vocabulary()
+    meta = json.loads((cached / "runtime_splice_cache" / "vocab_rows_meta.json").read_text())
+    assert both.vocabulary() == meta["vocab"]
+
+
+def test_a_cache_whose_source_changed_is_refused(cached: Path) -> None:
+    path = cached / "val.jsonl"
+    original = path.read_bytes()
+    path.write_bytes(original.replace(b"1-0", b"0-1", 1))
+    with pytest.raises(StaleCache, match="has changed"):
+        GameSpliceDataset(cached, "val")
+    assert len(GameSpliceDataset(cached, "val", verify=False)) > 0
+    path.write_bytes(original + original[: original.index(b"\n") + 1])
+    with pytest.raises(StaleCache, match="has changed"):
+        GameSpliceDataset(cached, "val", verify=False)
+    assert len(GameSpliceDataset(cached, "train")) > 0
+
+
+def test_rows_that_changed_under_their_sidecar_are_refused(dataset: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    shutil.copytree(dataset, bare)
+    path = bare / "val.jsonl"
+    original = path.read_bytes()
+    samples = [*GameSpliceDataset(bare, "val")]
+    path.write_bytes(original.replace(b"1-0", b"0-1", 1))
+    with pytest.raises(StaleCache, match="has changed since its sidecar"):
+        GameSpliceDataset(bare, "val")
+    assert len(GameSpliceDataset(bare, "val", verify=False)) == len(samples)
+    # A game less at the front: every offset would point into the middle of a row.
+    path.write_bytes(original[original.index(b"\n") + 1 :])
+    for verify in (True, False):
+        with pytest.raises(StaleCache, match="has changed since its sidecar"):
+            GameSpliceDataset(bare, "val", verify=verify)
+    assert len(GameSpliceDataset(bare, "train")) > 0
+    rows = bare / "sidecar" / "rows.json"
+    rows.unlink()
+    with pytest.raises(StaleCache, match="does not name the rows"):
+        GameSpliceDataset(bare, "train")
+    # Without the sidecar the games themselves are replayed.
+    shutil.rmtree(bare / "sidecar")
+    left = [*GameSpliceDataset(bare, "val")]
+    assert left == samples[-len(left) :]
+    assert 0 < len(left) < len(samples)
+
+
+def test_the_config_is_that_of_the_months(valid: Path, dataset: Path, tmp_path: Path) -> None:
+    late, other = tmp_path / "late", tmp_path / "other"
+    build_game_dataset(valid, late, GameConfig(min_context=20))
+    reader = GameSpliceDataset(late, "val")
+    assert (reader.config.min_context, reader.cached) == (20, [False])
+    assert min(len(sample.context) for sample in reader) == 20
+    build_splice_cache(late, late / "runtime_splice_cache", CacheConfig(min_context=20))
+    cached = GameSpliceDataset(late, "val", require_cache=True)
+    assert (cached.config.min_context, cached.cached) == (20, [True])
+    assert [*cached] == [*reader]
+    # Without a cap the seed draws nothing, and may differ from month to month.
+    build_game_dataset(valid, other, GameConfig(min_context=20, seed=8))
+    assert GameSpliceDataset([late, other], "val").cached == [True, False]
+    with pytest.raises(BadInput, match="pass the config"):
+        GameSpliceDataset([late, dataset], "val")
+    both = GameSpliceDataset([late, dataset], "val", config=CacheConfig(min_context=30))
+    assert (both.cached, min(len(s.context) for s in both)) == ([False, False], 30)
+    (other / "stats.json").write_text("{}")
+    with pytest.raises(BadInput, match="does not say which samples"):
+        GameSpliceDataset(other, "val")
+
+
+def test_broken_caches_are_refused(cached: Path) -> None:
+    cache = cached / "runtime_splice_cache"
+    array = cache / "test" / "offsets.u64.bin"
+    array.write_bytes(array.read_bytes()[:-8])
+    with pytest.raises(StaleCache, match="offsets"):
+        GameSpliceDataset(cached, "test")
+    (cache / "manifest.json").write_text("{}")
+    with pytest.raises(StaleCache, match="manifest"):
+        GameSpliceDataset(cached, "train")
+
+
+def test_another_config_is_spliced_anew_unless_a_cache_is_required(cached: Path) -> None:
+    config = CacheConfig(min_context=20)
+    anew = GameSpliceDataset(cached, "val", config=config)
+    assert anew.cached == [False]
+    assert min(len(anew[i].context) for i in range(len(anew))) == 20
+    with pytest.raises(BadInput, match="Runtime splice cache required"):
+        GameSpliceDataset(cached, "val", config=config, require_cache=True)
+    # Without a cap nothing is drawn: a training seed does not make a cache useless.
+    assert GameSpliceDataset(cached, "val", config=CacheConfig(seed=99)).cached == [True]
+    with pytest.raises(BadInput, match="split"):
+        GameSpliceDataset(cached, "dev")
+
+
+def test_capped_caches(dataset: Path, cached: Path) -> None:
+    config = CacheConfig(max_samples_per_game=4)
+    shutil.rmtree(cached / "runtime_splice_cache")
+    build_splice_cache(cached, cached / "runtime_splice_cache", config)
+    capped = GameSpliceDataset(cached, "val", config=config)
+    bare = GameSpliceDataset(dataset, "val", config=config)
+    assert capped.cached == [True]
+    assert [capped[i] for i in range(len(capped))] == [bare[i] for i in range(len(bare))]
+    assert len(capped) <= 4 * len((cached / "val.jsonl").read_text().splitlines())
+    assert GameSpliceDataset(cached, "val", config=CacheConfig()).cached == [False]
+    # Left to the months, a cache's cap is part of what they say.
+    assert GameSpliceDataset(cached, "val").config.max_samples_per_game == 4
+    with pytest.raises(BadInput, match="pass the config"):
+        GameSpliceDataset([cached, dataset], "val")
+
+
+def test_tensors(cached: Path) -> None:
+    torch = pytest.importorskip("torch")
+    reader = GameSpliceDataset(cached, "val", horizon=4)
+    vocabulary = reader.vocabulary()
+    last = reader.tensors(len(reader) - 1, vocabulary)
+    assert last["target_mask"].tolist() == [True, False, False, False]
+    assert last["target"].tolist()[1:] == [0, 0, 0]
+    assert last["context"].dtype == torch.int64

@@ -1,0 +1,220 @@
+"""Laws of play: real and played games hold them, every kind of breach is named by run and step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gristmill import families
+from gristmill.macroxue import MergeConfig, merge
+from gristmill.macroxue.format import metadata_db
+from gristmill.macroxue.format.rows import Rows, decode_boards, pack_boards
+from gristmill.macroxue.laws.games import game_laws
+from gristmill.macroxue.laws.notes import game_notes
+from gristmill.macroxue.laws.pack import pack_laws
+from gristmill.macroxue.laws.pool import pool_laws
+from gristmill.macroxue.rules import moves
+from gristmill.macroxue.rules.board_eval import board_eval
+from tests.macroxue.games import Game, cut, play, run_table, step_rows, write_pack
+
+HIGH = [17, 16, *[0] * 13, 1]
+GAMES = [play(seed, 150) for seed in range(5)] + [play(7, 150, HIGH)]
+FIRST = np.cumsum([0, *(len(one.boards) for one in GAMES)])
+
+
+@pytest.mark.parametrize("shard_rows", [0, 77])
+def test_played_games_hold_every_law(tmp_path: Path, shard_rows: int) -> None:
+    pack = write_pack(tmp_path / "p", GAMES, shard_rows=shard_rows)
+    assert list(game_laws(pack)) == []
+    assert [(v.law, v.where) for v in game_notes(pack)] == [("started_late", "run 5")]
+
+
+def set_board(steps: Rows, row: int, ranks: np.ndarray) -> None:
+    steps["board"][row : row + 1], steps["tile_65536_mask"][row : row + 1] = pack_boards(
+        ranks[None]
+    )
+    steps["board_eval"][row] = board_eval(ranks[None])[0]
+
+
+def ranks_of(steps: Rows, row: int) -> np.ndarray:
+    return decode_boards(steps["board"][row : row + 1], steps["tile_65536_mask"][row : row + 1])[0]
+
+
+def other_move(steps: Rows) -> None:
+    """A move that changes nothing: down on a board whose tiles all lie there."""
+    stuck = np.zeros(16, np.uint8)
+    stuck[12:] = [1, 2, 3, 4]
+    set_board(steps, FIRST[2] + 30, stuck)
+    steps["move_dir"][FIRST[2] + 30] = 1
+
+
+def second_tile(steps: Rows) -> None:
+    board = ranks_of(steps, FIRST[2] + 1)
+    board[np.flatnonzero(board == 0)[0]] = 1
+    set_board(steps, FIRST[2] + 1, board)
+
+
+def no_tile(steps: Rows) -> None:
+    first = GAMES[2].boards[:1], int(GAMES[2].moves[0])
+    set_board(steps, FIRST[2] + 1, moves.move_towards(*first)[0][0])
+
+
+def wrong_eval(steps: Rows) -> None:
+    steps["board_eval"][FIRST[2] + 9] += 1
+
+
+def wrong_eval_high(steps: Rows) -> None:
+    steps["board_eval"][FIRST[5] + 9] += 1
+
+
+def wrong_eval_first(steps: Rows) -> None:
+    steps["board_eval"][FIRST[5]] += 1
+
+
+def low_rank(steps: Rows) -> None:
+    steps["max_rank"][FIRST[2] + 60] = 1
+
+
+def no_such_move(steps: Rows) -> None:
+    steps["move_dir"][FIRST[2] + 5] = 7
+
+
+@pytest.mark.parametrize(
+    ("change", "law", "where"),
+    [
+        (other_move, "move_legal", f"run 2 step 30 (row {FIRST[2] + 30})"),
+        (no_such_move, "move_legal", f"run 2 step 5 (row {FIRST[2] + 5})"),
+        (second_tile, "follows", f"run 2 step 1 (row {FIRST[2] + 1})"),
+        (no_tile, "follows", f"run 2 step 1 (row {FIRST[2] + 1})"),
+        (wrong_eval, "board_eval", f"run 2 step 9 (row {FIRST[2] + 9})"),
+        (wrong_eval_high, "board_eval", f"run 5 step 9 (row {FIRST[5] + 9})"),
+        (wrong_eval_first, "board_eval", f"run 5 step 0 (row {FIRST[5]})"),
+        (low_rank, "max_rank", f"run 2 step 60 (row {FIRST[2] + 60})"),
+    ],
+)
+def test_a_breach_is_named(
+    tmp_path: Path, change: Callable[[Rows], None], law: str, where: str
+) -> None:
+    steps = step_rows(GAMES)
+    change(steps)
+    found = list(game_laws(write_pack(tmp_path / "p", GAMES, steps=steps)))
+    assert (law, where) in [(v.law, v.where) for v in found]
+
+
+def test_a_score_or_tile_that_is_not_earned_is_named(tmp_path: Path) -> None:
+    runs = run_table(GAMES)
+    changed = {
+        1: metadata_db.Run(1, 1, runs[1].steps, runs[1].max_score + 4, runs[1].highest_tile),
+        3: metadata_db.Run(3, 3, runs[3].steps, runs[3].max_score, runs[3].highest_tile // 2),
+        # A game that starts late may have earned points before, but not fewer.
+        5: metadata_db.Run(5, 7, runs[5].steps, runs[5].max_score + 9999, runs[5].highest_tile),
+    }
+    table = [changed.get(run.id, run) for run in runs]
+    found = list(game_laws(write_pack(tmp_path / "p", GAMES, runs=table)))
+    assert [(v.law, v.where) for v in found] == [("score", "run 1"), ("highest_tile", "run 3")]
+    assert f"sum to {GAMES[1].score}, max_score is {GAMES[1].score + 4}" in found[0].found
+    table[5] = metadata_db.Run(5, 7, runs[5].steps, runs[5].max_score - 4, runs[5].highest_tile)
+    found = list(game_laws(write_pack(tmp_path / "q", GAMES, runs=table)))
+    assert [v.where for v in found if v.law == "score"] == ["run 1", "run 5"]
+
+
+def test_a_cut_game_is_excused_where_the_pack_says_so(tmp_path: Path) -> None:
+    games = [GAMES[0], cut(GAMES[1], 40), GAMES[2]]
+    pack = write_pack(tmp_path / "p", games)
+    assert [(v.law, v.where) for v in game_laws(pack)] == [("score", "run 1")]
+    (pack / "warnings.jsonl").write_text('{"kind":"count_mismatch","run_id":1}\n')
+    assert list(game_laws(pack)) == []
+    # The pool carries the warning, under the run's new id.
+    merge([write_pack(tmp_path / "q", GAMES[3:]), pack], tmp_path / "pool", MergeConfig())
+    assert list(game_laws(tmp_path / "pool")) == []
+    assert list(pool_laws(tmp_path / "pool")) == []
+    assert ("score_differs", "run 4") in [(v.law, v.where) for v in game_notes(tmp_path / "pool")]
+
+
+def test_a_gap_excuses_what_follows_it(tmp_path: Path) -> None:
+    games = [GAMES[0], GAMES[1]]
+    keep = np.r_[0:50, 60 : FIRST[2]]
+    steps = step_rows(games)[keep]
+    runs = run_table(games)
+    runs[0] = metadata_db.Run(0, 0, runs[0].steps - 10, runs[0].max_score, runs[0].highest_tile)
+    pack = write_pack(tmp_path / "p", games, steps=steps, runs=runs)
+    assert list(game_laws(pack)) == []
+    assert [(v.law, v.where) for v in game_notes(pack)] == [
+        ("gaps", "run 0"),
+        ("score_differs", "run 0"),
+    ]
+
+
+def test_notes_name_evs_that_a_tokenizer_stops_at(tmp_path: Path) -> None:
+    steps = step_rows(GAMES[:2])
+    steps["ev_legal"][4] = 0
+    steps["branch_evs"][4] = 0
+    searched = (steps["valuation_type"] == 0) & (steps["ev_legal"] != 15)
+    corner = int(np.flatnonzero(searched)[1])
+    assert corner != 4
+    steps["ev_legal"][corner] = 15
+    pack = write_pack(tmp_path / "p", GAMES[:2], steps=steps)
+    found = {(v.law, v.where) for v in game_notes(pack)}
+    assert ("chosen_ev", "run 0 step 4 (row 4)") in found
+    assert any(law == "search_legality" and f"(row {corner})" in where for law, where in found)
+    assert list(game_laws(pack)) == []
+
+
+def test_many_breaches_are_counted(tmp_path: Path) -> None:
+    steps = step_rows(GAMES[:3])
+    steps["board_eval"] += 1
+    found = list(game_laws(write_pack(tmp_path / "p", GAMES[:3], steps=steps)))
+    assert [v.law for v in found] == ["board_eval"] * 6
+    assert found[-1].found == f"{len(steps) - 5} more"
+
+
+def test_a_pack_without_search_rows_has_notes_too(tmp_path: Path) -> None:
+    pack = write_pack(tmp_path / "p", GAMES, names=["a", "b", "c"])
+    assert [(v.law, v.where) for v in game_notes(pack)] == [("started_late", "run 5")]
+
+
+def test_a_wrong_board_eval_is_reported_once_of_packs_and_pools(tmp_path: Path) -> None:
+    steps = step_rows(GAMES)
+    wrong_eval(steps)
+    pack = write_pack(tmp_path / "p", GAMES, steps=steps)
+    merge([pack, write_pack(tmp_path / "q", GAMES)], tmp_path / "pool", MergeConfig())
+    for asset, folder in (("macroxue/pack", pack), ("macroxue/pool", tmp_path / "pool")):
+        found = [v.where for v in families.check(asset, folder) if v.law == "board_eval"]
+        assert found == [f"run 2 step 9 (row {FIRST[2] + 9})"]
+
+
+def test_a_bad_row_of_a_pool_is_named_by_run_and_step(tmp_path: Path) -> None:
+    steps = step_rows(GAMES)
+    steps["branch_evs"][FIRST[3] + 4] = np.nan
+    packs = [write_pack(tmp_path / "p", GAMES, steps=steps), write_pack(tmp_path / "r", GAMES)]
+    merge(packs, tmp_path / "q", MergeConfig(shard_rows=99))
+    found = [(v.law, v.where) for v in pool_laws(tmp_path / "q")]
+    assert found == [("row_branch_evs", f"run 3 step 4 (row {FIRST[3] + 4})")]
+
+
+def test_what_cannot_be_opened_is_a_violation(tmp_path: Path) -> None:
+    for look in (game_laws, game_notes):
+        assert [v.law for v in look(tmp_path)] == ["files_open"]
+
+
+def test_unknown_ranks_are_noted_not_judged(tmp_path: Path) -> None:
+    tie = np.zeros(16, np.uint8)
+    tie[[1, 4, 15]] = [16, 17, 1]
+    one = Game(1, tie[None], np.array([2], np.uint8), 0, 1 << 17)
+    pack = write_pack(tmp_path / "p", [one])
+    assert list(game_laws(pack)) == []
+    assert ("ranks_unknown", "run 0 step 0 (row 0)") in [(v.law, v.where) for v in game_notes(pack)]
+
+
+@pytest.mark.real
+def test_the_real_drops_hold_every_law(tmp_path: Path, real_packs: dict[str, Path]) -> None:
+    for name, late in (("d6_v1", 0), ("d7_v1", 5)):
+        assert list(pack_laws(real_packs[name])) == []
+        assert list(game_laws(real_packs[name])) == []
+        assert [v.law for v in game_notes(real_packs[name])] == ["started_late"] * late
+    merge(list(real_packs.values()), tmp_path / "pool", MergeConfig(shard_rows=30_000))
+    assert list(pool_laws(tmp_path / "pool")) == []
+    assert list(game_laws(tmp_path / "pool")) == []

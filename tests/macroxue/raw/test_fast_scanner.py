@@ -1,0 +1,265 @@
+"""The scanner against its oracle: the same row or no row for every line, whatever its bytes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, Rows
+from gristmill.macroxue.raw.fast_scanner import END, FULL, PAD, UNSURE, scan
+from gristmill.macroxue.raw.read_run import PAD as DRIVER_PAD
+from gristmill.macroxue.raw.read_run import Names, put_step
+from gristmill.macroxue.raw.strict_parser import RuleBroken, parse_step
+from tests.macroxue.lines import STEP, compact, step
+from tests.macroxue.raw.test_strict_parser import ACCEPTED, REJECTED
+from tests.paths import CHECKOUT
+
+DEFAULTS = (5, 40, 0x89ABCDEF, 9)
+
+
+def scanned(line: bytes, behind: bytes = b"") -> tuple[int, Rows, list[int]]:
+    """(why it stopped, the row, state) of one line, in text that ends where PAD ends."""
+    text = np.frombuffer(line + b"\n" + (behind * PAD + bytes(PAD))[:PAD], np.uint8)
+    rows = np.zeros(1, STEP_ROW_DTYPE)
+    state = np.array(DEFAULTS, np.int64)
+    at, filled, stop = scan(text, 0, len(line) + 1, rows, 0, state)
+    assert (at, filled) == ((len(line) + 1, 1) if stop == END else (0, 0))
+    return stop, rows, state.tolist()
+
+
+def strictly(line: bytes) -> tuple[Rows, list[int]] | None:
+    try:
+        parsed = parse_step(line)
+    except RuleBroken:
+        return None
+    if parsed is None:
+        return None
+    rows = np.zeros(1, STEP_ROW_DTYPE)
+    state = np.array(DEFAULTS, np.int64)
+    put_step(rows, 0, parsed, state, Names())
+    return rows, state.tolist()
+
+
+def agree(line: bytes) -> int:
+    """Check one line; what the scanner takes must be what the oracle makes of it."""
+    stop, rows, state = scanned(line)
+    if stop == END:
+        expected = strictly(line)
+        assert expected is not None, line
+        assert (rows.tobytes(), state) == (expected[0].tobytes(), expected[1]), line
+    # What stands behind the text must not matter.
+    for behind in (b"9", b'",}]', b"\n"):
+        other, others, _ = scanned(line, behind)
+        assert (other, others.tobytes()) == (stop, rows.tobytes())
+    return stop
+
+
+def test_driver_knows_the_padding() -> None:
+    assert DRIVER_PAD == PAD
+
+
+@pytest.mark.parametrize("line", [*ACCEPTED.values(), *REJECTED.values()])
+def test_every_rule(line: bytes) -> None:
+    agree(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        step(),
+        step(board=list(range(16))),
+        step(["valuation_type"], debug={"tag": 'a"b\u00e9,}', "path": [[0, 1], [], {}, True]}),
+        step(["seed", "step_index", "max_rank"], valuation=None),
+        step(["branch_evs"]),
+        step().replace(b"{", b'{"x":' + b'[{"":' * 30 + b"0" + b"}]" * 30 + b",", 1),
+        step(seed=9_999_999_999_999_999),
+        compact(dict(reversed(STEP.items()))),
+    ],
+)
+def test_usual_lines_do_not_need_the_strict_parser(line: bytes) -> None:
+    assert agree(line) == END
+
+
+NUMBERS = st.one_of(
+    st.integers(-(10**18), 10**18).map(str),
+    st.decimals(-(10**9), 10**9, places=6).map("{:f}".format),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.from_regex(r"\A-?[0-9]{1,18}(\.[0-9]{0,12})?([eE][+-]?[0-9]{1,3})?\Z"),
+    st.sampled_from(["null", "-0", "-0.0", "0.000000", "16777217", "9007199254740993.5"]),
+)
+VALUES = st.one_of(
+    NUMBERS,
+    st.recursive(
+        st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=6)),
+        lambda inner: st.one_of(
+            st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=4), inner, max_size=3)
+        ),
+        max_leaves=8,
+    ).map(lambda value: compact(value).decode()),
+)
+RANKS = st.one_of(st.integers(0, 17), st.integers(0, 40)).map(str)
+
+
+def joined(pairs: list[tuple[str, str]]) -> str:
+    return "{" + ",".join(f'"{key}":{value}' for key, value in pairs) + "}"
+
+
+@st.composite
+def lines(draw: Any) -> bytes:
+    """Lines of the right shape whose parts are often right, and mutations of them."""
+    moves = st.sampled_from(["up", "down", "left", "right", "upp", "UP", ""])
+    branches = draw(
+        st.lists(st.tuples(moves if draw(st.booleans()) else st.sampled_from(["up", "left"]),
+                           NUMBERS), max_size=5)
+    )  # fmt: skip
+    counts = st.sampled_from([16] * 12 + [15, 17])
+    board = draw(counts.flatmap(lambda n: st.lists(RANKS, min_size=n, max_size=n)))
+    names = st.sampled_from(
+        ["search", "tuple10", "tuple11", "tuple1", "line_plan", "search\\u0031"]
+    )
+    pairs = [
+        ("seed", draw(st.one_of(st.integers(0, 2**65).map(str), NUMBERS))),
+        ("step_index", draw(st.one_of(st.integers(0, 2**33).map(str), NUMBERS))),
+        ("max_rank", draw(st.one_of(st.integers(0, 300).map(str), NUMBERS))),
+        ("move", f'"{draw(moves)}"'),
+        ("valuation_type", f'"{draw(names)}"'),
+        ("valuation", draw(VALUES)),
+        ("board", f"[{','.join(board)}]"),
+        ("branch_evs", joined(branches)),
+        (draw(st.sampled_from(["depth", "game_index", "x", "boards", "see"])), draw(VALUES)),
+    ]
+    chosen = draw(
+        st.one_of(
+            st.just(pairs[:8]),
+            st.permutations(pairs),
+            st.lists(st.sampled_from(pairs), min_size=1, max_size=10),
+        )
+    )
+    return joined(chosen).encode()
+
+
+@settings(max_examples=400, deadline=None)
+@given(lines())
+@example(step(branch_evs={"up": 1e39}))
+def test_scanner_equals_oracle_on_shaped_lines(line: bytes) -> None:
+    agree(line)
+
+
+EDITS = st.lists(
+    st.tuples(
+        st.integers(0, 400),
+        st.integers(0, 3),
+        st.one_of(
+            st.sampled_from([bytes([octet]) for octet in b'",:{}[]\\ -.09e\x00\x7f\xff']),
+            st.sampled_from([b"null", b"\xc3\xa9", b"\\u00e9", b'{"a":1}', b"[1,2]"]),
+            st.binary(max_size=3).filter(lambda octets: b"\n" not in octets),
+        ),
+    ),
+    min_size=1,
+    max_size=3,
+)
+BASES = st.sampled_from(
+    [step(), step(debug={"a": [1, "b\\\n"]}, board=[12] * 16), step(["move"]), step(x={"y": {}})]
+)
+
+
+def edited(line: bytes, edits: list[tuple[int, int, bytes]]) -> bytes:
+    for place, cut, put in edits:
+        at = place % (len(line) + 1)
+        line = line[:at] + put + line[at + cut :]
+    return line
+
+
+@settings(max_examples=600, deadline=None)
+@given(BASES, EDITS)
+def test_scanner_equals_oracle_on_edited_lines(
+    line: bytes, edits: list[tuple[int, int, bytes]]
+) -> None:
+    agree(edited(line, edits))
+
+
+@pytest.mark.slow
+@settings(max_examples=4_000, deadline=None)
+@given(lines())
+def test_shaped_lines_at_length(line: bytes) -> None:
+    agree(line)
+
+
+@pytest.mark.slow
+@settings(max_examples=4_000, deadline=None)
+@given(st.one_of(BASES, lines()), EDITS)
+def test_edited_lines_at_length(line: bytes, edits: list[tuple[int, int, bytes]]) -> None:
+    agree(edited(line, edits))
+
+
+GUARDED = r"""
+import ctypes, mmap, sys
+import numpy as np
+from gristmill.macroxue.format.rows import STEP_ROW_DTYPE
+from gristmill.macroxue.raw.fast_scanner import PAD, scan
+from tests.macroxue.lines import step
+
+page = mmap.PAGESIZE
+memory = mmap.mmap(-1, 2 * page)
+place = np.frombuffer(memory, np.uint8)
+libc = ctypes.CDLL(None, use_errno=True)
+guard = ctypes.c_void_p(place.ctypes.data + page)
+assert libc.mprotect(guard, ctypes.c_size_t(page), 0) == 0
+rows, state = np.zeros(1, STEP_ROW_DTYPE), np.zeros(4, np.int64)
+line = step(debug={"a": [1, None, "x"], "b": {}})
+tried = 0
+for cut in range(len(line) + 1):
+    for fill in b"9,1 \\":
+        text = line[:cut] + b"\n"
+        start = page - PAD - len(text)
+        place[start:page] = fill
+        place[start : start + len(text)] = np.frombuffer(text, np.uint8)
+        scan(place[start:page], 0, len(text), rows, 0, state)
+        tried += 1
+print(tried)
+"""
+
+
+def test_nothing_behind_the_padding_is_read() -> None:
+    """The text ends PAD bytes before a page that kills whoever touches it."""
+    command = [sys.executable, "-c", GUARDED]
+    root = CHECKOUT
+    done = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False)
+    assert (done.returncode, int(done.stdout) > 1000) == (0, True), done.stderr
+
+
+def test_every_truncation_and_every_single_byte() -> None:
+    line = step(debug={"a": [1, None, False], "b": {}})
+    for at in range(len(line)):
+        assert agree(line[:at]) == UNSURE
+        for octet in b'"\\,:{}[]09-.e \x00\x1f\xff':
+            agree(line[:at] + bytes([octet]) + line[at + 1 :])
+
+
+def test_full_rows_unsure_lines_and_the_running_index() -> None:
+    lines = [step(["step_index"]), step(step_index=10), step(step_index=None), step(step_index=3)]
+    text_bytes = b"".join(line + b"\n" for line in lines)
+    text = np.frombuffer(text_bytes + bytes(PAD), np.uint8)
+    rows = np.zeros(2, STEP_ROW_DTYPE)
+    state = np.array([1, 0, 0, 0], np.int64)
+    at, filled, stop = scan(text, 0, len(text_bytes), rows, 0, state)
+    assert (filled, stop, rows["step_index"].tolist()) == (2, FULL, [0, 10])
+    at, filled, stop = scan(text, at, len(text_bytes), rows, 0, state)
+    assert (at, filled, stop, state[1]) == (len(lines[0] + lines[1]) + 2, 0, UNSURE, 11)
+    last = step(step_index=2**32 - 1)
+    assert scanned(last)[2][1] == 2**32 - 1
+
+
+def test_text_without_newline_or_padding_is_refused() -> None:
+    rows, state = np.zeros(1, STEP_ROW_DTYPE), np.zeros(4, np.int64)
+    good = step() + b"\n"
+    with pytest.raises(ValueError, match="newline"):
+        scan(np.frombuffer(good + bytes(PAD - 1), np.uint8), 0, len(good), rows, 0, state)
+    with pytest.raises(ValueError, match="newline"):
+        scan(np.frombuffer(step() + bytes(PAD), np.uint8), 0, len(good) - 1, rows, 0, state)

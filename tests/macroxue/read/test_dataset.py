@@ -1,0 +1,302 @@
+"""StepDataset: rows, runs, boards, values, SQL, splits; what it refuses."""
+
+from __future__ import annotations
+
+import pickle
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gristmill.contract import BadInput, GristmillError
+from gristmill.macroxue import MergeConfig, StepDataset, ValueConfig, merge, value_sidecar
+from gristmill.macroxue.format import metadata_db
+from gristmill.macroxue.format.rows import Rows, to_packed
+from gristmill.macroxue.read.lookup import Pack
+from tests.macroxue.games import NAMES, all_rows, cut, play, step_rows, write_pack
+
+GAMES = [play(seed, 40 + 5 * seed) for seed in range(12)] + [play(99, 50, [17, 16, *[0] * 13, 1])]
+STEPS = step_rows(GAMES)
+BOUNDS = np.cumsum([0, *(len(one.boards) for one in GAMES)])
+
+
+def fields_equal(a: Rows, b: Rows) -> bool:
+    return all(a[name].tobytes() == b[name].tobytes() for name in a.dtype.names)
+
+
+@pytest.fixture(params=["single", "even", "uneven", "packed"])
+def pack(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    form: dict[str, object] = {
+        "single": {},
+        "even": {"shard_rows": 100},
+        "uneven": {"shard_rows": [3, 300, 1, len(STEPS) - 304]},
+        "packed": {"shard_rows": 101, "layout": "packed46"},
+    }[request.param]
+    return write_pack(tmp_path / "p", GAMES, **form)  # type: ignore[arg-type]
+
+
+def test_rows_at_random(pack: Path) -> None:
+    data = StepDataset(pack)
+    assert len(data) == len(STEPS)
+    random = np.random.default_rng(0)
+    for indices in (random.integers(0, len(STEPS), 500), np.arange(len(STEPS))[::-1], [5], []):
+        found = data.rows(np.array(indices, np.int64))
+        expected = STEPS[np.array(indices, np.int64)]
+        if found.dtype.itemsize == 46:
+            expected = to_packed(expected)
+        assert fields_equal(found, expected)
+        assert found.flags.writeable
+    for outside in ([-1], [len(STEPS)], [0, 1 << 40]):
+        with pytest.raises(IndexError, match=r"row -?\d+ of a pack with"):
+            data.rows(np.array(outside))
+
+
+def test_runs_and_steps(pack: Path) -> None:
+    data = StepDataset(pack)
+    for run_id in (0, 5, 12):
+        assert data.run_bounds(run_id) == (BOUNDS[run_id], BOUNDS[run_id + 1])
+        assert data.row_of(run_id, 7) == BOUNDS[run_id] + 7
+    for missing in ((13, 0), (0, 40), (3, 1 << 33)):
+        with pytest.raises(KeyError):
+            data.row_of(*missing)
+
+
+def test_steps_that_do_not_count_from_zero_are_found(tmp_path: Path) -> None:
+    steps = STEPS.copy()
+    steps["step_index"][: BOUNDS[1]] = np.arange(BOUNDS[1]) * 2 + 3
+    steps["step_index"][[4, 5]] = 11
+    data = StepDataset(write_pack(tmp_path / "p", GAMES, steps=steps))
+    assert data.row_of(0, 3) == 0
+    assert data.row_of(0, 11) == 4
+    with pytest.raises(KeyError, match="run 0 has no step 0"):
+        data.row_of(0, 0)
+
+
+@pytest.mark.parametrize("shard_rows", [0, 2])
+def test_the_first_of_several_equal_steps_is_found(tmp_path: Path, shard_rows: int) -> None:
+    game = cut(GAMES[0], 4)
+    steps = step_rows([GAMES[1], game])
+    first = len(GAMES[1].boards)
+    steps["step_index"][first:] = [0, 2, 2, 3]
+    folder = write_pack(tmp_path / "p", [GAMES[1], game], steps=steps, shard_rows=shard_rows)
+    data, looked_up = StepDataset(folder), Pack(folder)
+    for step, row in ((0, 0), (2, 1), (3, 3)):
+        assert data.row_of(1, step) == first + row
+        assert looked_up.find(1, step).row == first + row
+    for ask, error in ((data.row_of, KeyError), (looked_up.find, GristmillError)):
+        with pytest.raises(error, match="no step 1"):
+            ask(1, 1)
+
+
+def test_batches_decode_with_the_mask(pack: Path) -> None:
+    data = StepDataset(pack)
+    indices = np.random.default_rng(1).integers(0, len(STEPS), 300)
+    batch = data.batch(indices)
+    truth = np.concatenate([one.boards for one in GAMES])[indices]
+    assert (batch["ranks"] == np.minimum(truth, 16)).all()
+    assert batch["ranks"].max() == 16
+    for name in ("run_id", "step_index", "board_eval", "move_dir", "valuation_type", "max_rank"):
+        assert batch[name].dtype == STEPS[name].dtype
+        assert (batch[name] == STEPS[name][indices]).all()
+    assert (batch["branch_evs"] == STEPS["branch_evs"][indices]).all()
+    for bit in range(4):
+        assert (batch["ev_legal"][:, bit] == STEPS["ev_legal"][indices] >> bit & 1).all()
+    assert all(column.flags.c_contiguous for column in batch.values())
+    assert data.names == NAMES
+
+
+def test_a_runs_ranks_above_65536(pack: Path) -> None:
+    data = StepDataset(pack)
+    assert GAMES[12].boards.max() == 17
+    for run_id in (3, 12):
+        assert (data.run_ranks(run_id).ranks == GAMES[run_id].boards).all()
+
+
+def test_values_are_joined_row_by_row(pack: Path, tmp_path: Path) -> None:
+    value_sidecar(pack, tmp_path / "v", ValueConfig())
+    data = StepDataset(pack, tmp_path / "v")
+    indices = np.random.default_rng(2).integers(0, len(STEPS), 200)
+    found = data.values(indices)
+    assert (found["run_id"] == STEPS["run_id"][indices]).all()
+    assert (found["step_index"] == STEPS["step_index"][indices]).all()
+    batch = data.batch(indices)
+    for name in ("reward", "reward_scaled", "return_raw", "return_scaled"):
+        assert (batch[name] == found[name]).all()
+    with pytest.raises(ValueError, match="no value sidecar"):
+        StepDataset(pack).values(indices)
+
+
+def test_values_of_another_pack_are_refused(tmp_path: Path) -> None:
+    pack = write_pack(tmp_path / "p", GAMES)
+    cut = write_pack(tmp_path / "q", GAMES, shard_rows=100)
+    swapped = write_pack(tmp_path / "r", [GAMES[1], GAMES[0], *GAMES[2:]])
+    for other in (cut, swapped):
+        value_sidecar(other, tmp_path / f"v{other.name}", ValueConfig())
+    with pytest.raises(BadInput, match="has shards of"):
+        StepDataset(pack, tmp_path / "vq")
+    with pytest.raises(BadInput, match="has another run_id than the pack"):
+        StepDataset(pack, tmp_path / "vr")
+
+
+def test_sql_over_runs_can_only_read(pack: Path) -> None:
+    data = StepDataset(pack)
+    before = (pack / "metadata.db").read_bytes()
+    expected = [i for i, one in enumerate(GAMES) if one.score > 300]
+    assert 0 < len(expected) < len(GAMES)
+    found = data.runs("SELECT id FROM runs WHERE max_score > ? ORDER BY seed DESC", (300,))
+    assert found.tolist() == expected
+    counted = "WITH RECURSIVE n(i) AS (SELECT 1 UNION SELECT i + 2 FROM n WHERE i < 7) "
+    assert data.runs(counted + "SELECT i FROM n").tolist() == [1, 3, 5, 7]
+    for sql in (
+        "DELETE FROM runs",
+        "INSERT INTO session VALUES ('a', 'b')",
+        f"ATTACH '{pack}/new.db' AS other",
+        "PRAGMA journal_mode=WAL",
+        "CREATE TEMP TABLE t (x)",
+    ):
+        with pytest.raises(sqlite3.DatabaseError):
+            data.runs(sql)
+    with pytest.raises(ValueError, match="gives 999, which is no id"):
+        data.runs("SELECT 999")
+    assert (pack / "metadata.db").read_bytes() == before
+    assert not (pack / "new.db").exists()
+
+
+@pytest.mark.parametrize("by", ["hash", "permutation"])
+def test_splits_share_no_run_and_cover_all(pack: Path, by: str) -> None:
+    data = StepDataset(pack)
+    for seed in range(20):
+        train, held = data.split(0.3, by=by, seed=seed)  # type: ignore[arg-type]
+        assert not set(train.run_ids) & set(held.run_ids)
+        assert sorted([*train.run_ids, *held.run_ids]) == list(range(13))
+        rows = np.concatenate([train.all_rows(), held.all_rows()])
+        assert (np.sort(rows) == np.arange(len(STEPS))).all()
+        for side in (train, held):
+            assert set(STEPS["run_id"][side.all_rows()]) == set(side.run_ids)
+            assert len(side) == len(side.all_rows())
+        if by == "permutation":
+            assert len(held.run_ids) == 4
+    again = [side.run_ids.tolist() for side in data.split(0.3, by=by, seed=3)]  # type: ignore[arg-type]
+    other = [side.run_ids.tolist() for side in StepDataset(pack).split(0.3, by=by, seed=3)]  # type: ignore[arg-type]
+    assert again == other
+    assert data.split(0.0)[1].run_ids.tolist() == []
+    assert len(data.split(1.0)[0]) == 0
+    with pytest.raises(ValueError, match="share of 0 to 1"):
+        data.split(1.5)
+    some, few = data.split(0.5, by=by, among=np.array([2, 3, 4]))  # type: ignore[arg-type]
+    assert sorted([*some.run_ids, *few.run_ids]) == [2, 3, 4]
+
+
+def test_permutation_is_the_one_of_the_training_loader(tmp_path: Path) -> None:
+    # Spec 8: PCG64, seed 42, the first ceil(share * runs) of the permutation.
+    data = StepDataset(write_pack(tmp_path / "p", GAMES))
+    order = np.random.Generator(np.random.PCG64(42)).permutation(13)
+    assert data.split(0.1, by="permutation")[1].run_ids.tolist() == sorted(order[:2].tolist())
+
+
+@pytest.mark.parametrize("by", ["hash", "permutation"])
+def test_a_game_that_is_there_twice_stays_on_one_side(tmp_path: Path, by: str) -> None:
+    a = write_pack(tmp_path / "a", GAMES[:8])
+    b = write_pack(tmp_path / "b", GAMES[4:])
+    merge([a, b], tmp_path / "pool", MergeConfig())
+    pool = StepDataset(tmp_path / "pool")
+    for seed in range(20):
+        train, held = pool.split(0.4, by=by, seed=seed)  # type: ignore[arg-type]
+        seeds = [{pool.run_table[i].seed for i in side.run_ids} for side in (train, held)]
+        assert not seeds[0] & seeds[1]
+        if by == "hash":
+            # And on the side that it has in its own pack.
+            alone = StepDataset(a).split(0.4, seed=seed)[1]
+            assert {GAMES[i].seed for i in alone.run_ids} <= seeds[1]
+
+
+def test_splits_by_sql_must_exclude_each_other(tmp_path: Path) -> None:
+    a = write_pack(tmp_path / "a", GAMES[:8])
+    b = write_pack(tmp_path / "b", GAMES[4:])
+    merge([a, b], tmp_path / "pool", MergeConfig())
+    pool = StepDataset(tmp_path / "pool")
+    train, held = pool.split_by_sql(
+        "SELECT id FROM runs WHERE seed % 2 = 0", "SELECT id FROM runs WHERE seed % 2 = 1"
+    )
+    assert not set(train.run_ids) & set(held.run_ids)
+    assert len(train) + len(held) == len(pool)
+    with pytest.raises(ValueError, match="is the same game"):
+        pool.split_by_sql("SELECT id FROM runs WHERE id < 9", "SELECT id FROM runs WHERE id > 8")
+    with pytest.raises(ValueError, match="is the same game"):
+        pool.split_by_sql("SELECT id FROM runs", "SELECT id FROM runs WHERE id = 0")
+
+
+def test_numbers_outside_a_set_are_refused(tmp_path: Path) -> None:
+    some = StepDataset(write_pack(tmp_path / "p", GAMES)).rows_of([3, 1])
+    assert some.run_ids.tolist() == [1, 3]
+    assert some.rows(np.array([0, len(some) - 1])).tolist() == [BOUNDS[1], BOUNDS[4] - 1]
+    for outside in (-1, len(some)):
+        with pytest.raises(IndexError):
+            some.rows(np.array([outside]))
+    assert len(some.rows(np.array([], np.int64))) == 0
+
+
+def test_pickles_small_and_maps_anew(pack: Path) -> None:
+    data = StepDataset(pack)
+    octets = pickle.dumps(data)
+    assert len(octets) < 5_000
+    again = pickle.loads(octets)
+    indices = np.arange(0, len(STEPS), 7)
+    assert fields_equal(again.rows(indices), data.rows(indices))
+    assert again.split(0.3)[1].run_ids.tolist() == data.split(0.3)[1].run_ids.tolist()
+
+
+def test_rows_that_are_not_where_metadata_says_are_refused(tmp_path: Path) -> None:
+    runs = [
+        metadata_db.Run(i, g.seed, len(g.boards), g.score, g.highest_tile)
+        for i, g in enumerate(GAMES)
+    ]
+    runs[3], runs[4] = (
+        metadata_db.Run(3, 3, runs[3].steps + 1, 0, 2),
+        metadata_db.Run(4, 4, runs[4].steps - 1, 0, 2),
+    )
+    with pytest.raises(BadInput, match=r"row 190 is of run 4, where metadata.db puts run 3"):
+        StepDataset(write_pack(tmp_path / "a", GAMES, runs=runs))
+    with pytest.raises(BadInput, match=r"counts \d+ steps, the files have"):
+        StepDataset(write_pack(tmp_path / "b", GAMES, runs=runs[:-1]))
+
+
+def test_other_pools_are_named_with_their_reader(tmp_path: Path) -> None:
+    pack = write_pack(tmp_path / "p", GAMES)
+    self_play = np.zeros(5, [("run_id", "<u8"), ("step_idx", "<u4"), ("exps", "u1", (16,))])
+    legacy = np.zeros(5, [("run_id", "<u4"), ("step_index", "<u4"), ("board", "<u8")])
+    for rows, text in (
+        (self_play, r"self-play v1 rows.*make_collate_steps"),
+        (legacy, r"legacy expectimax rows.*tile_65536_mask.*make_collate_steps"),
+        (np.zeros((5, 8), np.float32), "not one column of rows"),
+    ):
+        np.save(pack / "steps.npy", rows)
+        with pytest.raises(BadInput, match=text) as caught:
+            StepDataset(pack)
+        assert caught.value.file == str(pack / "steps.npy")
+    with pytest.raises(BadInput, match="self-play v1"):
+        np.save(pack / "steps.npy", self_play)
+        merge([pack, write_pack(tmp_path / "q", GAMES)], tmp_path / "pool", MergeConfig())
+
+
+def test_a_pack_without_enum_or_session_can_be_read(tmp_path: Path) -> None:
+    pack = write_pack(tmp_path / "p", GAMES)
+    (pack / "valuation_types.json").unlink()
+    with sqlite3.connect(pack / "metadata.db") as db:
+        db.execute("DROP TABLE session")
+    data = StepDataset(pack)
+    assert data.names is None
+    assert fields_equal(data.rows(np.arange(len(STEPS))), all_rows(pack))
+
+
+def test_import_stays_cheap() -> None:
+    code = (
+        "import sys, gristmill.macroxue as m; m.StepDataset; m.merge; m.value_sidecar;"
+        "import gristmill.macroxue.laws.games, gristmill.macroxue.laws.values;"
+        "print(sorted({'torch', 'numba', 'polars', 'pyarrow', 'dagster'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,145 @@
+"""The vectorised rules against a plain statement of them, and against the real logs."""
+
+import gzip
+import json
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gristmill.macroxue.rules import moves as game
+from tests.paths import REAL_DATA
+
+REAL = REAL_DATA / "macroxue"
+
+
+def slide_plainly(line: list[int]) -> tuple[list[int], int]:
+    """One line, wall at index 0, as a person would play it."""
+    tiles = [rank for rank in line if rank]
+    out: list[int] = []
+    points = 0
+    while tiles:
+        rank = tiles.pop(0)
+        if tiles and tiles[0] == rank:
+            tiles.pop(0)
+            rank += 1
+            points += 2**rank
+        out.append(rank)
+    return out + [0] * (4 - len(out)), points
+
+
+def play_plainly(board: list[int], direction: int) -> tuple[list[int], int]:
+    after = list(board)
+    points = 0
+    for line in range(4):
+        if direction in (game.LEFT, game.RIGHT):
+            cells = [4 * line + position for position in range(4)]
+        else:
+            cells = [4 * position + line for position in range(4)]
+        if direction in (game.RIGHT, game.DOWN):
+            cells.reverse()
+        slid, earned = slide_plainly([board[cell] for cell in cells])
+        points += earned
+        for cell, rank in zip(cells, slid, strict=True):
+            after[cell] = rank
+    return after, points
+
+
+@pytest.mark.parametrize(
+    ("line", "slid", "points"),
+    [
+        ([1, 1, 1, 1], [2, 2, 0, 0], 8),
+        ([1, 1, 1, 0], [2, 1, 0, 0], 4),
+        ([0, 1, 0, 1], [2, 0, 0, 0], 4),
+        ([2, 1, 1, 0], [2, 2, 0, 0], 4),
+        ([1, 1, 2, 0], [2, 2, 0, 0], 4),
+        ([3, 2, 1, 1], [3, 2, 2, 0], 4),
+        ([31, 31, 31, 31], [32, 32, 0, 0], 2**33),
+        ([16, 0, 0, 16], [17, 0, 0, 0], 2**17),
+        ([0, 0, 0, 0], [0, 0, 0, 0], 0),
+    ],
+)
+def test_known_lines(line: list[int], slid: list[int], points: int) -> None:
+    board = np.zeros((1, 16), np.uint8)
+    board[0, :4] = line
+    after, reward, changed = game.move_towards(board, game.LEFT)
+    assert after[0, :4].tolist() == slid
+    assert reward.tolist() == [points]
+    assert changed.tolist() == [slid != line]
+
+
+def test_every_line_of_small_ranks_in_every_direction() -> None:
+    lines = list(product(range(6), repeat=4))
+    boards = np.array(lines, np.uint8).reshape(-1, 16)
+    for direction in range(4):
+        after, reward, changed = game.move_towards(boards, direction)
+        for row, board in enumerate(boards.tolist()):
+            expected, points = play_plainly(board, direction)
+            assert after[row].tolist() == expected
+            assert reward[row] == points
+            assert changed[row] == (expected != board)
+
+
+@given(st.lists(st.lists(st.integers(0, 31), min_size=16, max_size=16), min_size=1, max_size=5))
+@settings(max_examples=200, deadline=None)
+def test_any_board_follows_the_rule(boards: list[list[int]]) -> None:
+    array = np.array(boards, np.uint8)
+    moves = (np.arange(len(boards)) % 4).astype(np.uint8)
+    after, reward, changed = game.move(array, moves)
+    legal = game.legal_moves(array)
+    for row, board in enumerate(boards):
+        expected, points = play_plainly(board, int(moves[row]))
+        assert after[row].tolist() == expected
+        assert reward[row] == points
+        assert changed[row] == (expected != board)
+        for direction in range(4):
+            assert bool(legal[row] >> direction & 1) == (play_plainly(board, direction)[0] != board)
+
+
+def test_blocks_join_without_a_seam() -> None:
+    boards = np.random.default_rng(7).integers(0, 4, (20_001, 16), dtype=np.uint8)
+    moves = np.random.default_rng(8).integers(0, 4, 20_001, dtype=np.uint8)
+    whole = game.move(boards, moves)
+    pieces = [game.move(boards[i : i + 997], moves[i : i + 997]) for i in range(0, 20_001, 997)]
+    for part in range(3):
+        assert np.array_equal(whole[part], np.concatenate([piece[part] for piece in pieces]))
+
+
+@pytest.mark.parametrize(
+    "boards",
+    [
+        np.zeros((2, 15), np.uint8),
+        np.zeros(16, np.uint8),
+        np.zeros((2, 16), np.int64),
+        np.full((1, 16), 32, np.uint8),
+    ],
+)
+def test_what_is_not_boards_is_refused(boards: np.ndarray) -> None:
+    with pytest.raises(ValueError, match=r"boards must be|above 31"):
+        game.legal_moves(boards)
+
+
+def test_moves_must_fit_the_boards() -> None:
+    boards = np.zeros((2, 16), np.uint8)
+    for moves in (np.zeros(3, np.uint8), np.array([0, 4], np.uint8)):
+        with pytest.raises(ValueError, match=r"0\.\.3"):
+            game.move(boards, moves)
+
+
+@pytest.mark.real
+def test_real_games_earn_their_score_and_follow_from_board_to_board() -> None:
+    if not REAL.is_dir():
+        pytest.skip(f"the real drops are not at {REAL}")
+    for meta_path in sorted((REAL / "d6_v1").glob("*.meta.json"))[:4]:
+        meta = json.loads(meta_path.read_bytes())
+        with gzip.open(str(meta_path).replace(".meta.json", ".jsonl.gz")) as lines:
+            steps = [json.loads(line) for line in lines]
+        boards = np.array([step["board"] for step in steps], np.uint8)
+        moves = np.array([game.DIRECTIONS.index(step["move"]) for step in steps], np.uint8)
+        after, reward, changed = game.move(boards, moves)
+        assert changed.all()
+        assert int(reward.sum()) == meta["score"]
+        # The next board is the one after the move with one new tile on it.
+        assert ((boards[1:] != after[:-1]).sum(axis=1) == 1).all()

@@ -1,0 +1,118 @@
+"""Raw files as inputs: what is recorded of them, and which are read again."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from gristmill.hashing import sha256_file
+from gristmill.provenance import INPUTS_LIMIT, Input, raw_inputs
+from gristmill.publish.publish import publish
+from tests.publish.tiny import tiny_build
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    folder = tmp_path / "drops/mill/d1"
+    folder.mkdir(parents=True)
+    made = [folder / f"{name}.txt" for name in "cab"]
+    for file in made:
+        file.write_text(f"grain {file.stem}")
+    return made
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the files that were hashed."""
+    names: list[str] = []
+
+    def spy(path: Path) -> str:
+        names.append(path.name)
+        return sha256_file(path)
+
+    monkeypatch.setattr(raw_inputs, "sha256_file", spy)
+    return names
+
+
+def inputs(root: Path, files: list[Path], known: dict[tuple[str, int, int], str]) -> list[Input]:
+    return raw_inputs.raw_inputs(root, files, "mill/raw", "d1", known)
+
+
+def test_each_file_is_recorded_in_the_given_order_relative_to_the_root(tmp_path, files):
+    made = inputs(tmp_path, files, {})
+    assert [item.path for item in made] == [f"drops/mill/d1/{name}.txt" for name in "cab"]
+    for item, file in zip(made, files, strict=True):
+        content = file.read_bytes()
+        assert (item.asset, item.partition) == ("mill/raw", "d1")
+        assert item.bytes == len(content)
+        assert item.sha256 == hashlib.sha256(content).hexdigest()
+        assert item.mtime_ns == file.stat().st_mtime_ns
+
+
+@pytest.mark.parametrize("copies", [1, INPUTS_LIMIT])
+def test_only_what_changed_since_the_record_is_read_again(tmp_path, files, read, copies):
+    """With many inputs the record keeps them in a file of its own."""
+    folder = files[0].parent
+    for number in range(copies - 1):
+        (folder / f"more{number:03}.txt").write_text(str(number))
+    files = sorted(folder.iterdir())
+    published = publish(tiny_build(tmp_path, inputs=inputs(tmp_path, files, {})))
+    record = published.folder / "provenance.json"
+    known = raw_inputs.known_hashes(record)
+    assert len(known) == len(files)
+
+    read.clear()
+    assert inputs(tmp_path, files, known) == inputs(tmp_path, files, {**known})
+    assert read == []
+    # The same size and other bytes, as a download that was done again.
+    (folder / "a.txt").write_text("GRAIN a")
+    os.utime(folder / "b.txt", ns=(0, 0))
+    (folder / "c.txt").write_text("longer than before")
+    again = inputs(tmp_path, files, known)
+    assert sorted(read) == ["a.txt", "b.txt", "c.txt"]
+    assert [item.sha256 for item in again] == [
+        hashlib.sha256(file.read_bytes()).hexdigest() for file in files
+    ]
+
+
+def test_a_file_under_another_name_is_read(tmp_path, files, read):
+    published = publish(tiny_build(tmp_path, inputs=inputs(tmp_path, files, {})))
+    known = raw_inputs.known_hashes(published.folder / "provenance.json")
+    moved = files[0].rename(files[0].with_name("moved.txt"))
+    read.clear()
+    inputs(tmp_path, [moved, *files[1:]], known)
+    assert read == ["moved.txt"]
+
+
+@pytest.mark.parametrize("damage", [None, b"{\n"])
+def test_a_list_of_inputs_that_was_lost_or_changed_tells_nothing(tmp_path, files, damage):
+    for number in range(INPUTS_LIMIT):
+        (files[0].parent / f"more{number:03}.txt").write_text(str(number))
+    files = sorted(files[0].parent.iterdir())
+    published = publish(tiny_build(tmp_path, inputs=inputs(tmp_path, files, {})))
+    listed = published.folder / "inputs.jsonl"
+    listed.unlink()
+    if damage is not None:
+        listed.write_bytes(damage)
+    assert raw_inputs.known_hashes(published.folder / "provenance.json") == {}
+    again = publish(tiny_build(tmp_path, inputs=inputs(tmp_path, files, {})))
+    assert again.rebuilt
+    assert len(raw_inputs.known_hashes(again.folder / "provenance.json")) == len(files)
+
+
+def test_without_a_record_nothing_is_known(tmp_path):
+    assert raw_inputs.known_hashes(tmp_path / "provenance.json") == {}
+
+
+def test_a_file_that_is_gone_is_an_error(tmp_path, files):
+    files[1].unlink()
+    with pytest.raises(FileNotFoundError):
+        inputs(tmp_path, files, {})
+
+
+def test_a_file_outside_the_root_is_refused(tmp_path, files):
+    with pytest.raises(ValueError, match="is not in the subpath"):
+        inputs(tmp_path / "drops/mill/d2", files, {})

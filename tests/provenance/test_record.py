@@ -1,0 +1,282 @@
+"""The record: its bytes, digests, and what changes which of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from enum import Enum
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gristmill import provenance
+from gristmill.contract import FileNote, GristmillError
+from gristmill.provenance import Input, Output, Record, Tokenizer
+from gristmill.publish.publish import publish
+from tests.paths import CHECKOUT
+from tests.publish.tiny import TinyConfig, raw_input, tiny_build
+
+SHA = "ab" * 32
+
+
+def _output(path: str, **changes: object) -> Output:
+    values = {"path": path, "bytes": 3, "sha256": SHA, "mtime_ns": 1} | changes
+    return Output.model_validate(values)
+
+
+def _record(**changes: object) -> Record:
+    values = {
+        "artifact": "wing/tiny",
+        "asset": "test/tiny",
+        "partition": "p1",
+        "code_version": "1",
+        "git_sha": None,
+        "config": {"seed": 1, "ratio": 0.1, "ünï": None},
+        "config_sha256": SHA,
+        "fingerprint": SHA,
+        "data_version": SHA,
+        "inputs": [Input(path="drops/a", bytes=1, sha256=SHA, mtime_ns=1)],
+        "outputs": [_output("a"), _output("b", rows=3, payload=False, content_sha256=SHA)],
+        "counts": {"rows": 3, "share": 0.25, "whole": 2.0},
+        "libraries": {"numpy": "2.4.6"},
+        "seconds": 1.25,
+        "peak_memory_bytes": 1 << 40,
+        "created": datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC),
+    }
+    return Record.model_validate(values | changes).sealed()
+
+
+def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "provenance.json"
+    record = _record(tokenizer=Tokenizer(name="gpt2", path="tokenizer/gpt2", sha256=SHA))
+    path.write_bytes(record.to_bytes())
+    found = provenance.read_record(path)
+    assert found == record
+    assert found.to_bytes() == path.read_bytes()
+    assert found.computed_digest() == found.digest != ""
+    assert [type(number) for number in found.counts.values()] == [int, float, float]
+
+
+@given(
+    counts=st.dictionaries(
+        st.text(), st.integers(-(2**60), 2**60) | st.floats(allow_nan=False, allow_infinity=False)
+    ),
+    seconds=st.floats(0, 1e9),
+    created=st.datetimes(timezones=st.just(UTC)),
+    config=st.dictionaries(st.text(), st.none() | st.booleans() | st.text() | st.integers()),
+)
+def test_any_record_keeps_its_bytes_and_digest(
+    counts: dict[str, float], seconds: float, created: datetime, config: dict[str, object]
+) -> None:
+    record = _record(counts=counts, seconds=seconds, created=created, config=config)
+    again = Record.model_validate(json.loads(record.to_bytes()))
+    assert again.to_bytes() == record.to_bytes()
+    assert again.computed_digest() == record.digest
+
+
+@pytest.mark.parametrize("name", [name for name in Record.model_fields if name != "digest"])
+def test_the_digest_covers_every_field(name: str) -> None:
+    changed = {
+        "inputs": [],
+        "outputs": [_output("c")],
+        "config": {"seed": 2},
+        "counts": {"rows": 4},
+        "libraries": {},
+        "deleted_inputs": ["a"],
+        "inputs_file": {"path": "inputs.jsonl", "count": 1, "bytes": 1, "sha256": SHA},
+        "tokenizer": {"name": "gpt2", "path": "a", "sha256": SHA},
+        "created": datetime(2027, 1, 1, tzinfo=UTC),
+        "seconds": 2.0,
+        "schema_version": 2,
+        "peak_memory_bytes": 7,
+    }.get(name, "other")
+    assert _record(**{name: changed}).digest != _record().digest
+
+
+@dataclass(frozen=True)
+class Config:
+    seed: int = 1
+    names: frozenset[str] = frozenset({"a", "b", "c", "d", "e"})
+    place: Path = Path("a/b")
+    day: date = date(2026, 1, 2)
+    workers: int = field(default=1, metadata={"affects_output": False})
+
+
+BASE = [
+    Input(asset="a", partition="p", data_version="v1", path="x"),
+    Input(path="drops/b", bytes=1, sha256=SHA, mtime_ns=5),
+]
+
+
+def _fingerprint(
+    code: str = "1", config: Config | None = None, inputs: list[Input] = BASE, vocab: str = SHA
+) -> str:
+    tokenizer = Tokenizer(name="gpt2", path="anywhere", sha256=vocab)
+    return provenance.fingerprint(code, config or Config(), inputs, tokenizer)
+
+
+def test_what_the_fingerprint_leaves_out() -> None:
+    moved = [BASE[0].model_copy(update={"path": "elsewhere"}), BASE[1]]
+    touched = [BASE[0], BASE[1].model_copy(update={"mtime_ns": 6})]
+    assert _fingerprint(config=Config(workers=8)) == _fingerprint()
+    assert _fingerprint(inputs=touched) == _fingerprint()
+    assert _fingerprint(inputs=moved) == _fingerprint()
+    assert _fingerprint(inputs=BASE[::-1]) == _fingerprint()
+
+
+def test_what_changes_the_fingerprint() -> None:
+    def with_input(place: int, **change: str) -> list[Input]:
+        inputs = list(BASE)
+        inputs[place] = inputs[place].model_copy(update=change)
+        return inputs
+
+    found = [
+        _fingerprint(),
+        _fingerprint(code="2"),
+        _fingerprint(config=Config(seed=2)),
+        _fingerprint(config=Config(names=frozenset())),
+        _fingerprint(config=Config(place=Path("c"))),
+        _fingerprint(config=Config(day=date(2026, 1, 3))),
+        _fingerprint(vocab="cd" * 32),
+        _fingerprint(inputs=BASE[:1]),
+        _fingerprint(inputs=BASE + BASE[:1]),
+        _fingerprint(inputs=with_input(0, data_version="v2")),
+        _fingerprint(inputs=with_input(0, partition="q")),
+        _fingerprint(inputs=with_input(0, asset="b")),
+        _fingerprint(inputs=with_input(1, sha256="cd" * 32)),
+        _fingerprint(inputs=with_input(1, path="drops/c")),
+        provenance.fingerprint("1", Config(), BASE),
+    ]
+    assert len(set(found)) == len(found)
+
+
+def test_the_fingerprint_is_the_same_in_every_process() -> None:
+    """Sets have another order in every process; their text would have, too."""
+    code = "from tests.provenance.test_record import _fingerprint; print(_fingerprint())"
+    for seed in ("1", "2", "3"):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=CHECKOUT,
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.strip() == _fingerprint()
+
+
+def test_a_config_is_a_dataclass_of_plain_values() -> None:
+    class Level(Enum):
+        LOW = 1
+
+    @dataclass(frozen=True)
+    class Odd:
+        value: object = None
+
+    assert provenance.config_fields(Odd(Level.LOW)) == {"value": "Level.LOW"}
+    with pytest.raises(TypeError, match="a config holds plain values"):
+        provenance.config_fields(Odd(object()))
+    for wrong in ({"seed": 1}, Config):
+        with pytest.raises(TypeError, match="instance of a dataclass"):
+            provenance.config_fields(wrong)
+    every = {spec.name for spec in dataclasses.fields(Config)}
+    assert provenance.config_fields(Config()).keys() == every
+    assert provenance.config_fields(Config(), affecting_output=True).keys() == every - {"workers"}
+
+
+def test_the_data_version_is_of_the_payload() -> None:
+    version = provenance.data_version([_output("a"), _output("b")])
+    note = _output("manifest.json", payload=False)
+    assert provenance.data_version([_output("b"), note, _output("a", mtime_ns=9)]) == version
+    database = _output("b", content_sha256="cd" * 32)
+    versions = {
+        version,
+        provenance.data_version([_output("a")]),
+        provenance.data_version([_output("a"), _output("c")]),
+        provenance.data_version([_output("a"), _output("b", sha256="cd" * 31 + "00")]),
+        provenance.data_version([_output("a"), database]),
+    }
+    assert len(versions) == 5
+    same_content = database.model_copy(update={"sha256": "ef" * 32})
+    assert provenance.data_version([same_content]) == provenance.data_version([database])
+
+
+def test_many_inputs_go_to_a_file_of_their_own() -> None:
+    few = [Input(path=f"drops/{number}") for number in range(100)]
+    assert provenance.split_inputs(few) is None
+    listed = provenance.split_inputs([*few, Input(path="drops/100")])
+    assert listed is not None
+    assert listed.splitlines()[100] == b'{"path":"drops/100"}'
+    assert provenance.split_inputs([Input(path="x" * 99_988)]) is None
+    assert provenance.split_inputs([Input(path="x" * 99_989)]) is not None
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_inputs_beside_the_record(tmp_path: Path, shared: bool) -> None:
+    (tmp_path / "drops").mkdir()
+    for number in range(101):
+        (tmp_path / f"drops/{number}").write_bytes(b"raw")
+    inputs = [raw_input(tmp_path, f"drops/{number}") for number in range(101)]
+    build = tiny_build(tmp_path, inputs=inputs, shared=shared)
+    record = publish(build).record
+    assert record.inputs == []
+    assert record.inputs_file is not None
+    assert record.inputs_file.count == 101
+    name = "provenance/p1.inputs.jsonl" if shared else "inputs.jsonl"
+    assert record.inputs_file.path == name
+    assert (build.folder / name).stat().st_size == record.inputs_file.bytes
+    assert provenance.read_inputs(record, build.record_path) == inputs
+    assert provenance.verify(tmp_path) == []
+    assert publish(build).rebuilt is False
+    (build.folder / name).unlink()
+    assert publish(build).rebuilt is True
+    fewer = tiny_build(tmp_path, inputs=inputs[:2], shared=shared)
+    assert publish(fewer).record.inputs == inputs[:2]
+    assert not (build.folder / name).exists()
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "not a provenance record"),
+        (b"[]", "schema version None"),
+        (b'{"schema_version": 99}', "schema version 99 .* another version of Gristmill"),
+        (b'{"schema_version": 1}', "not a provenance record"),
+        (b"\xff\xfe", "not a provenance record"),
+    ],
+)
+def test_what_is_not_a_record(tmp_path: Path, data: bytes, message: str) -> None:
+    path = tmp_path / "provenance.json"
+    path.write_bytes(data)
+    with pytest.raises(GristmillError, match=rf"provenance\.json: {message}"):
+        provenance.read_record(path)
+    with pytest.raises(GristmillError, match="no provenance record can be read"):
+        provenance.read_record(tmp_path / "none.json")
+
+
+def test_a_note_on_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"a")
+    with pytest.raises(GristmillError, match=r"files not written: \['b'\]"):
+        provenance.outputs_of(tmp_path, {"a": SHA}, {"b": FileNote(payload=False)})
+
+
+def test_the_record_of_a_build(tmp_path: Path) -> None:
+    published = publish(tiny_build(tmp_path, config=TinyConfig(label="é")))
+    record = published.record
+    assert provenance.read_record(tmp_path / "wing/tiny/provenance.json") == record
+    assert record.counts == {"rows": 6, "computed": 3}
+    assert record.config == {"seed": 1, "label": "é", "rows": 2, "workers": 1, "seconds": 0.0}
+    assert [(output.path, output.rows, output.payload) for output in record.outputs] == [
+        ("metadata.db", None, True),
+        ("place.json", None, False),
+        ("trace.jsonl", None, True),
+        ("train/steps.npy", 6, True),
+    ]
+    assert record.peak_memory_bytes > 1 << 20
+    assert record.libraries["numpy"]

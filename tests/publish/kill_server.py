@@ -1,0 +1,53 @@
+"""Runs builds to be killed, each in a forked process of its own.
+
+Started once under `killpoint.so`, it has everything imported, so that a build
+costs a fork and not a start of Python. Pool workers are spawned by the forked
+process as everywhere else. Reads one JSON request a line, answers with the
+process id and the exit status of the building process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import sys
+import traceback
+from pathlib import Path
+
+from gristmill.provenance import environment
+from gristmill.publish.publish import publish
+from tests.publish.scenarios import SCENARIOS
+
+
+def serve() -> None:
+    environment.git_sha()
+    environment.libraries()
+    for line in sys.stdin:
+        request = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            _build(request)
+        _, status = os.waitpid(child, 0)
+        print(json.dumps([child, os.waitstatus_to_exitcode(status)]), flush=True)  # noqa: T201
+
+
+def _build(request: dict[str, str]) -> None:
+    """Be the main process of a build: its session's leader, its environment the request's."""
+    os.setsid()
+    code = 1
+    try:
+        log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        os.environ.update(request["environment"])  # type: ignore[arg-type]
+        build = SCENARIOS[request["scenario"]].build(Path(request["root"]), request["workers"])  # type: ignore[arg-type]
+        ctypes.CDLL(None).killpoint_arm()
+        publish(build)
+        code = 0
+    except BaseException:  # noqa: BLE001 - told in the log, by which the test judges
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)

@@ -1,0 +1,186 @@
+"""What is renamed into place is on disk before, and its name is on disk after."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.paths import CHECKOUT
+from tests.publish.killing import Call, Killer
+from tests.publish.scenarios import SCENARIOS
+from tests.requirements import cannot_run
+
+COMMITTED = {"nested fresh": "wing/tiny/runtime/cache", "nested replace": "wing/tiny/runtime/cache"}
+
+
+class Disk:
+    """Files and folders with changes that no fsync has covered yet."""
+
+    def __init__(self) -> None:
+        self.dirty: set[str] = set()
+
+    def see(self, call: Call) -> None:
+        folder = str(Path(call.path).parent)
+        if call.name in ("write", "truncate"):
+            self.dirty.add(call.path)
+        elif call.name == "create":
+            self.dirty |= {call.path, folder}
+        elif call.name == "fsync":
+            self.dirty.discard(call.path)
+        elif call.name == "link":
+            self.dirty.add(folder)
+            if call.source in self.dirty:
+                self.dirty.add(call.path)
+        elif call.name == "rename":
+            self._move(call.source, call.path)
+            self.dirty |= {folder, str(Path(call.source).parent)}
+        elif call.name == "exchange":
+            self._swap(call.source, call.path)
+            self.dirty |= {folder, str(Path(call.source).parent)}
+        else:
+            assert call.name in ("mkdir", "unlink", "rmdir"), call
+            self.dirty.add(folder)
+            if call.name == "mkdir":
+                self.dirty.add(call.path)
+
+    def below(self, folder: str) -> set[str]:
+        return {path for path in self.dirty if path == folder or path.startswith(folder + "/")}
+
+    def _move(self, source: str, target: str) -> None:
+        moved = self.below(source)
+        self.dirty -= moved
+        self.dirty |= {target + path[len(source) :] for path in moved}
+
+    def _swap(self, left: str, right: str) -> None:
+        self._move(left, "\0")
+        self._move(right, left)
+        self._move("\0", right)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_all_is_flushed_before_the_commit_and_its_name_after(killer: Killer, scenario: str) -> None:
+    folder = COMMITTED.get(scenario, "wing/tiny")
+    disk, commits = Disk(), 0
+    for call in killer.trace(scenario, 2):
+        if call.name in ("rename", "exchange") and call.path == folder:
+            commits += 1
+            assert disk.below(call.source) == set()
+            # A name in a folder that may itself be lost is no name.
+            above = [str(path) for path in Path(folder).parents]
+            disk.see(call)
+            unflushed = [path for path in above if path in disk.dirty]
+        else:
+            disk.see(call)
+    assert commits == 1
+    assert str(Path(folder).parent) in unflushed
+    assert [path for path in above if path in disk.dirty] == []
+    assert disk.below(folder) == set()
+
+
+def test_the_law_sees_a_missing_flush() -> None:
+    disk = Disk()
+    for name, path, source in [
+        ("mkdir", "staging", ""),
+        ("create", "staging/a", ""),
+        ("write", "staging/a", ""),
+        ("fsync", "staging", ""),
+        ("rename", "b", "staging"),
+    ]:
+        disk.see(Call("", "main", name, path, source))
+    assert disk.below("b") == {"b/a"}
+    assert "." in disk.dirty
+
+
+KINDS = {
+    **dict.fromkeys(["write", "pwrite64", "writev", "pwritev", "pwritev2"], "write"),
+    **dict.fromkeys(["sendfile", "copy_file_range"], "write"),
+    **dict.fromkeys(["fsync", "fdatasync"], "fsync"),
+    **dict.fromkeys(["ftruncate", "truncate", "fallocate"], "truncate"),
+    **dict.fromkeys(["rename", "renameat", "renameat2"], "rename"),
+    **dict.fromkeys(["link", "linkat"], "link"),
+    **dict.fromkeys(["unlink", "unlinkat", "rmdir"], "unlink"),
+    **dict.fromkeys(["mkdir", "mkdirat"], "mkdir"),
+    **dict.fromkeys(["open", "openat", "creat"], "create"),
+}
+# The rest of what can change a file; none of it is interposed, none may occur.
+OTHERS = ["splice", "tee", "symlink", "symlinkat", "mknod", "mknodat", "io_uring_setup", "msync"]
+
+BUILDERS = {
+    "tiny": """
+        from pathlib import Path
+        from gristmill.publish.publish import publish
+        from tests.publish.tiny import TinyConfig, tiny_build
+        import sys
+        publish(tiny_build(Path(sys.argv[1]), config=TinyConfig(workers=2)))
+    """,
+    "pyarrow": """
+        import sys
+        import pyarrow, pyarrow.parquet
+        table = pyarrow.table({"a": list(range(1000))})
+        pyarrow.parquet.write_table(table, sys.argv[1] + "/rows.parquet")
+    """,
+    "polars": """
+        import sys
+        import polars
+        polars.DataFrame({"a": list(range(1000))}).write_parquet(sys.argv[1] + "/rows.parquet")
+    """,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("builder", BUILDERS)
+def test_no_call_escapes_the_layer(shim: Path, tmp_path: Path, builder: str) -> None:
+    if shutil.which("strace") is None:
+        cannot_run("strace is not installed: nothing to compare the layer with")
+    root, shared, trace = tmp_path / "root", tmp_path / "shared", tmp_path / "trace"
+    root.mkdir()
+    shared.write_bytes(bytes(16))
+    trace.touch()
+    preload = [f"LD_PRELOAD={shim}", f"KILLPOINT_ROOT={root}", f"KILLPOINT_SHARED={shared}"]
+    preload.append(f"KILLPOINT_TRACE={trace}")
+    command = ["strace", "-f", "-y", "-o", str(tmp_path / "strace")]
+    command += ["-e", "trace=" + ",".join(f"?{name}" for name in [*KINDS, *OTHERS])]
+    for setting in preload:
+        command += ["-E", setting]
+    code = "\n".join(line.strip() for line in BUILDERS[builder].splitlines())
+    done = subprocess.run(
+        [*command, sys.executable, "-c", code, str(root)],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "ptrace" in done.stderr and done.returncode != 0:
+        cannot_run(f"strace may not trace here: {done.stderr}")
+    assert done.returncode == 0, done.stderr
+    seen = _of_strace(tmp_path / "strace", root)
+    kinds = {"exchange": "rename", "rmdir": "unlink"}
+    counted = Counter(
+        kinds.get(name, name)
+        for name in (line.split("\t")[2] for line in trace.read_text().splitlines())
+    )
+    assert seen == counted
+    assert seen["write"] > 0 and seen["create"] > 0
+
+
+def _of_strace(log: Path, root: Path) -> Counter[str]:
+    seen: Counter[str] = Counter()
+    for line in log.read_text().splitlines():
+        match = re.match(r"\d+ +(\w+)\((.*)", line)
+        if match is None or "+++" in line:
+            continue
+        name, rest = match.groups()
+        arguments = rest.rpartition(") = ")[0] or rest
+        target = arguments.split(", ", 1)[0] if KINDS.get(name) in ("write", "fsync") else arguments
+        if not re.search(re.escape(str(root)) + '[/">]', target):
+            continue
+        if KINDS.get(name) == "create" and not re.search(r"O_CREAT|O_TRUNC", arguments):
+            continue
+        seen[KINDS.get(name, name)] += 1
+    return seen

@@ -1,0 +1,161 @@
+"""A full disk: a clear error, the old artifact intact, nothing left behind."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from gristmill import provenance
+from gristmill.contract import Summary
+from gristmill.publish import disk_space
+from gristmill.publish.build import Attempt, DiskFull
+from gristmill.publish.publish import publish
+from gristmill.run.workers import ordered_map
+from tests.paths import CHECKOUT
+from tests.publish.killing import State
+from tests.publish.tiny import TinyConfig, garbage, tiny_build
+from tests.requirements import cannot_run
+from tests.run import tiny_work
+
+
+def _write(attempt: Attempt, mebibytes: int) -> Summary:
+    attempt.out.mkdir()
+    with (attempt.out / "big").open("xb", buffering=0) as file:
+        for _ in range(mebibytes):
+            file.write(bytes(1 << 20))
+    return Summary(files={})
+
+
+def _fill(attempt: Attempt) -> Summary:
+    return _write(attempt, 1000)
+
+
+def _fill_from_workers(attempt: Attempt) -> Summary:
+    shares = [tiny_work.Share(attempt.parts, 1, index, 1000) for index in range(4)]
+    list(ordered_map(tiny_work.fill, shares, 2))
+    return Summary(files={})
+
+
+def _fill_database(attempt: Attempt) -> Summary:
+    attempt.out.mkdir()
+    with closing(sqlite3.connect(attempt.out / "metadata.db")) as connection:
+        connection.execute("create table rows (data blob)")
+        for _ in range(1000):
+            connection.execute("insert into rows values (zeroblob(1048576))")
+            connection.commit()
+    return Summary(files={})
+
+
+FILLERS: dict[str, Callable[[Attempt], Summary]] = {
+    "file": _fill,
+    "workers": _fill_from_workers,
+    "database": _fill_database,
+}
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 80 MiB: the 64 MiB that a build keeps spare, and some room."""
+    root = tmp_path / "small"
+    root.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=80m", "gristmill-test", str(root)]
+    try:
+        done = subprocess.run(mount, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        cannot_run("there is no mount command here")
+    if done.returncode != 0:
+        cannot_run(f"a small file system cannot be mounted here: {done.stderr.strip()}")
+    yield root
+    subprocess.run(["umount", str(root)], check=True)
+
+
+@pytest.mark.parametrize("filler", FILLERS)
+def test_a_disk_that_fills_up(small_disk: Path, filler: str) -> None:
+    publish(tiny_build(small_disk))
+    before = State.of(small_disk)
+    build = tiny_build(small_disk, config=TinyConfig(seed=2), make=FILLERS[filler])
+    with pytest.raises(DiskFull, match=r"wing/tiny: .*: make room in .* before is untouched"):
+        publish(build)
+    assert State.of(small_disk) == before
+    assert provenance.verify(small_disk) == []
+    assert garbage(small_disk) == []
+    assert publish(tiny_build(small_disk, config=TinyConfig(seed=2))).rebuilt
+
+
+def test_a_build_that_cannot_fit_is_not_begun(small_disk: Path) -> None:
+    publish(tiny_build(small_disk))
+    before = State.of(small_disk)
+    build = tiny_build(small_disk, config=TinyConfig(seed=2), make=_fill, space=100 << 20)
+    with pytest.raises(DiskFull, match=r"needs about 171,966,464 bytes in .*, [\d,]+ are free"):
+        publish(build)
+    assert State.of(small_disk) == before
+    assert garbage(small_disk) == []
+
+
+def test_a_disk_that_is_full_already(small_disk: Path) -> None:
+    publish(tiny_build(small_disk))
+    before = State.of(small_disk)
+    with pytest.raises(OSError, match="No space"), (small_disk / "full").open("wb", 0) as file:
+        while True:
+            file.write(bytes(4096))
+    with pytest.raises(DiskFull, match=r"make room"):
+        publish(tiny_build(small_disk, config=TinyConfig(seed=2)))
+    (small_disk / "full").unlink()
+    assert State.of(small_disk) == before
+    assert garbage(small_disk) == []
+
+
+def build_under_limit(root: str, filler: str) -> None:
+    """Runs in a process of its own, whose files may not pass 1 MiB."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+    build = tiny_build(Path(root), config=TinyConfig(seed=2), make=FILLERS[filler])
+    try:
+        publish(build)
+    except DiskFull as error:
+        sys.stdout.write(str(error))
+        sys.exit(3)
+
+
+@pytest.mark.parametrize("filler", FILLERS)
+def test_a_limit_on_the_size_of_files(tmp_path: Path, filler: str) -> None:
+    publish(tiny_build(tmp_path))
+    before = State.of(tmp_path)
+    code = (
+        "import sys; from tests.publish.test_disk_space import *; build_under_limit(*sys.argv[1:])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path), filler],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 3, done.stderr
+    assert "make room in" in done.stdout
+    assert State.of(tmp_path) == before
+    assert provenance.verify(tmp_path) == []
+    assert garbage(tmp_path) == []
+
+
+def test_other_errors_are_not_told_as_a_full_disk(tmp_path: Path) -> None:
+    def deny(attempt: Attempt) -> Summary:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "drops/a")
+
+    def misuse(attempt: Attempt) -> Summary:
+        sqlite3.connect(":memory:").execute("select 1 from absent")
+        raise AssertionError
+
+    with pytest.raises(PermissionError):
+        publish(tiny_build(tmp_path, make=deny))
+    with pytest.raises(sqlite3.OperationalError, match="no such table"):
+        publish(tiny_build(tmp_path, make=misuse))
+    assert not disk_space.exhausted(sqlite3.OperationalError("raised by no call of SQLite"))

@@ -1,0 +1,46 @@
+"""A build killed at any call leaves the old artifact or the new one, whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.publish.killing import Kill, Killer, kills_at_every_place
+from tests.publish.scenarios import SCENARIOS
+
+# Workers take most of the time and do the same whatever is committed, so the
+# short matrix has them in one scenario.
+WITH_WORKERS = {"replace"}
+
+
+def _kill_all(killer: Killer, kills: Iterable[Kill], workers: int) -> list[str]:
+    with ThreadPoolExecutor(2) as threads:
+        return list(threads.map(lambda kill: killer.kill(kill, workers), kills))
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_kill_at_every_place(killer: Killer, scenario: str) -> None:
+    workers = 2 if scenario in WITH_WORKERS else 1
+    calls = killer.trace(scenario, workers)
+    kills = list(kills_at_every_place(scenario, calls, every=False))
+    assert len(kills) > 50
+    assert {call.role for call in calls} == ({"main", "worker"} if workers == 2 else {"main"})
+    assert set(_kill_all(killer, kills, workers)) == {"old", "new"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_kill_at_every_occurrence(killer: Killer, scenario: str) -> None:
+    calls = killer.trace(scenario, 2)
+    kills = list(kills_at_every_place(scenario, calls, every=True))
+    assert len(kills) >= len(calls)
+    assert set(_kill_all(killer, kills, 2)) == {"old", "new"}
+
+
+def test_a_killed_worker_fails_the_build(killer: Killer) -> None:
+    places = {call.place for call in killer.trace("replace", 2) if call.role == "worker"}
+    kills = [Kill("replace", place, how="alone") for place in sorted(places)]
+    assert len(kills) >= 5
+    assert set(_kill_all(killer, kills, 2)) == {"old"}

@@ -1,0 +1,172 @@
+"""Two builders at once: one wins, the other says who holds the lock."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gristmill import provenance
+from gristmill.publish import locks
+from gristmill.publish.locks import Busy
+from gristmill.publish.publish import publish
+from tests.paths import CHECKOUT
+from tests.publish.scenarios import NESTED, OUTER
+from tests.publish.tiny import TinyConfig, build_tiny, garbage, tiny_build
+
+BUILD = """
+import sys
+from pathlib import Path
+from tests.publish.test_locks import build_slowly
+build_slowly(Path(sys.argv[1]), *sys.argv[2:])
+"""
+
+
+def build_slowly(root: Path, artifact: str, partition: str, shared: str, outer: str) -> None:
+    """Runs in a process of its own: says that it is building, and waits for a word."""
+    config = TinyConfig(seed=int(partition[1:]))
+
+    def make(attempt):  # type: ignore[no-untyped-def]
+        sys.stdout.write("building\n")
+        sys.stdout.flush()
+        sys.stdin.readline()
+        return build_tiny(attempt, config, f"{partition}_")
+
+    publish(
+        tiny_build(
+            root,
+            artifact,
+            partition=partition,
+            shared=shared == "shared",
+            outer=outer or None,
+            config=config,
+            make=make,
+        )
+    )
+
+
+Starter = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Starter:
+    """Start a builder process and wait until it is at work."""
+
+    def begin(
+        artifact: str = OUTER, partition: str = "p1", shared: bool = False, outer: str = ""
+    ) -> subprocess.Popen[str]:
+        kind = "shared" if shared else "single"
+        process = subprocess.Popen(
+            [sys.executable, "-c", BUILD, str(tmp_path), artifact, partition, kind, outer],
+            cwd=CHECKOUT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == "building\n"
+        return process
+
+    return begin
+
+
+def _finish(process: subprocess.Popen[str]) -> None:
+    process.communicate("go\n", timeout=30)
+    assert process.returncode == 0
+
+
+def test_the_second_builder_stops_and_says_why(tmp_path: Path, start: Starter) -> None:
+    winner = start()
+    who = f"process {winner.pid} on {re.escape(socket.gethostname())} since 20"
+    with pytest.raises(Busy, match=rf"^wing/tiny is being built by {who}\S+: this one stops$"):
+        publish(tiny_build(tmp_path))
+    _finish(winner)
+    assert provenance.verify(tmp_path) == []
+    assert publish(tiny_build(tmp_path, config=TinyConfig(seed=2))).rebuilt
+    assert garbage(tmp_path) == []
+
+
+def test_a_killed_builder_holds_nothing(tmp_path: Path, start: Starter) -> None:
+    loser = start()
+    os.kill(loser.pid, signal.SIGKILL)
+    loser.communicate()
+    assert publish(tiny_build(tmp_path)).rebuilt
+    assert garbage(tmp_path) == []
+
+
+def test_two_partitions_of_a_shared_folder_are_built_at_once(
+    tmp_path: Path, start: Starter
+) -> None:
+    builders = [start(partition=f"p{number}", shared=True) for number in (1, 2, 3)]
+    with pytest.raises(Busy, match=r"^wing/tiny \[p2\] is being built by process"):
+        publish(tiny_build(tmp_path, partition="p2", shared=True))
+    for builder in builders:  # let go of all before waiting: the commits meet
+        assert builder.stdin is not None
+        builder.stdin.write("go\n")
+        builder.stdin.flush()
+    for builder in builders:
+        assert builder.wait(30) == 0
+    folder = tmp_path / OUTER
+    assert sorted(path.name for path in (folder / "provenance").iterdir()) == [
+        "p1.json",
+        "p2.json",
+        "p3.json",
+    ]
+    assert len(list((folder / "train").iterdir())) == 3
+    assert provenance.verify(tmp_path) == []
+    assert garbage(tmp_path) == []
+
+
+@pytest.mark.parametrize("first", ["outer", "nested"])
+def test_outer_and_nested_exclude_each_other(tmp_path: Path, start: Starter, first: str) -> None:
+    publish(tiny_build(tmp_path))
+    outer = tiny_build(tmp_path, config=TinyConfig(seed=3))
+    nested = tiny_build(tmp_path, NESTED, outer=OUTER)
+    builder = start(partition="p2") if first == "outer" else start(NESTED, outer=OUTER)
+    with pytest.raises(Busy):
+        publish(nested if first == "outer" else outer)
+    _finish(builder)
+    assert provenance.verify(tmp_path) == []
+
+
+def test_waiting_for_a_short_step(tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from pathlib import Path; from gristmill.publish import locks\n"
+        "with locks.held(Path(sys.argv[1]), 'it'):\n"
+        "    print('held', flush=True); time.sleep(0.5)"
+    )
+    lock = tmp_path / "a.lock"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(lock)], cwd=CHECKOUT, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        with pytest.raises(Busy), locks.held(lock, "it"):
+            pass
+        started = time.monotonic()
+        with locks.held(lock, "it", wait=True):
+            assert time.monotonic() - started > 0.1
+
+
+def test_a_holder_that_has_not_signed_yet(tmp_path: Path) -> None:
+    lock = tmp_path / "a.lock"
+    with locks.held(lock, "it"):
+        lock.write_bytes(b"")
+        with pytest.raises(Busy, match="by another builder"), locks.held(lock, "it"):
+            pass
+
+
+def test_no_artifact_has_the_name_of_another_ones_lock(tmp_path: Path) -> None:
+    publish(tiny_build(tmp_path, "wing/a"))
+    for name in ("wing/a.lock", "wing/locks", "wing/slots"):
+        publish(tiny_build(tmp_path, name))
+    assert provenance.verify(tmp_path) == []
+    assert garbage(tmp_path) == []

@@ -1,0 +1,326 @@
+"""Publishing: what is built, what is left alone, what is refused."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gristmill import provenance
+from gristmill.contract import FileNote, GristmillError, Summary, Violation
+from gristmill.provenance import Input
+from gristmill.publish import atomic_fs
+from gristmill.publish.build import Attempt, Build, InputChanged, LawsBroken
+from gristmill.publish.publish import publish
+from gristmill.publish.slot import Slot
+from gristmill.run.workers import ordered_map
+from tests.publish.killing import State
+from tests.publish.scenarios import NESTED, OUTER
+from tests.publish.tiny import TinyConfig, build_tiny, garbage, raw_input, snapshot, tiny_build
+from tests.run import tiny_work
+
+
+def _folder(root: Path) -> Path:
+    return root / OUTER
+
+
+def test_an_untouched_artifact_is_not_built_again(tmp_path: Path) -> None:
+    first = publish(tiny_build(tmp_path))
+    before = State.of(tmp_path)
+    second = publish(tiny_build(tmp_path, config=TinyConfig(workers=2)))
+    assert (first.rebuilt, second.rebuilt) == (True, False)
+    assert second.record == first.record
+    assert second.notes == ["nothing to do: same inputs, config and code"]
+    assert State.of(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda folder: os.utime(folder / "trace.jsonl"),
+        lambda folder: (folder / "trace.jsonl").write_bytes(b"other"),
+        lambda folder: os.truncate(folder / "train/steps.npy", 3),
+        lambda folder: (folder / "metadata.db").unlink(),
+        lambda folder: shutil.rmtree(folder / "train"),
+        lambda folder: _edit(folder / "provenance.json", b'"rows": 6', b'"rows": 7'),
+    ],
+)
+def test_a_spoiled_artifact_is_built_again(tmp_path: Path, spoil: Callable[[Path], object]) -> None:
+    first = publish(tiny_build(tmp_path))
+    before = State.of(tmp_path)
+    spoil(_folder(tmp_path))
+    again = publish(tiny_build(tmp_path))
+    assert again.rebuilt
+    assert again.record.data_version == first.record.data_version
+    assert State.of(tmp_path).built_as(before)
+    assert provenance.verify(tmp_path) == []
+
+
+def _edit(path: Path, old: bytes, new: bytes) -> None:
+    data = path.read_bytes()
+    assert old in data
+    path.write_bytes(data.replace(old, new))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_folder_without_a_record_is_not_overwritten(tmp_path: Path, shared: bool) -> None:
+    foreign = _folder(tmp_path) / "thesis.txt"
+    foreign.parent.mkdir(parents=True)
+    foreign.write_bytes(b"years of work")
+    with pytest.raises(GristmillError, match=r"no provenance record: move it away"):
+        publish(tiny_build(tmp_path, shared=shared))
+    assert snapshot(_folder(tmp_path)) == {"thesis.txt": b"years of work"}
+    assert garbage(tmp_path) == []
+
+
+def _with_link(attempt: Attempt) -> Summary:
+    summary = build_tiny(attempt, TinyConfig(), "")
+    (attempt.out / "link").symlink_to("train")
+    return summary
+
+
+def _with_pipe(attempt: Attempt) -> Summary:
+    summary = build_tiny(attempt, TinyConfig(), "")
+    os.mkfifo(attempt.out / "pipe")
+    return summary
+
+
+def _with_record(attempt: Attempt) -> Summary:
+    summary = build_tiny(attempt, TinyConfig(), "")
+    (attempt.out / "provenance.json").write_bytes(b"{}")
+    return summary
+
+
+def _with_stray_note(attempt: Attempt) -> Summary:
+    attempt.out.mkdir()
+    return Summary(files={"manifest.json": FileNote(payload=False)})
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (_with_link, r"staging/link: an artifact holds regular files and folders only"),
+        (_with_pipe, r"staging/pipe: an artifact holds regular files and folders only"),
+        (_with_record, r"staging/provenance.json: a builder leaves this name to the record"),
+        (_with_stray_note, r"speaks of files not written: \['manifest.json'\]"),
+    ],
+)
+def test_what_may_not_be_published(
+    tmp_path: Path, make: Callable[[Attempt], Summary], message: str
+) -> None:
+    publish(tiny_build(tmp_path))
+    before = State.of(tmp_path)
+    with pytest.raises(GristmillError, match=message):
+        publish(tiny_build(tmp_path, config=TinyConfig(seed=2), make=make))
+    assert State.of(tmp_path) == before
+    publish(tiny_build(tmp_path, config=TinyConfig(seed=2)))
+    assert garbage(tmp_path) == []
+
+
+def test_broken_laws_publish_nothing(tmp_path: Path) -> None:
+    publish(tiny_build(tmp_path))
+    before = State.of(tmp_path)
+    build = tiny_build(tmp_path, config=TinyConfig(seed=2))
+
+    def laws(staged: Path) -> Iterator[Violation]:
+        assert (staged / "trace.jsonl").exists()
+        for row in range(22):
+            yield Violation("rows are sorted", f"row {row}", "is not")
+
+    broken = Build(**{**vars(build), "laws": laws})
+    with pytest.raises(
+        LawsBroken, match=r"rows are sorted: row 19: is not\n  and 2 more"
+    ) as caught:
+        publish(broken)
+    assert len(caught.value.violations) == 22
+    assert State.of(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda raw: raw.write_bytes(b"longer"),
+        lambda raw: raw.write_bytes(b"RAW"),
+        lambda raw: raw.unlink(),
+    ],
+)
+def test_a_raw_file_that_changes_during_the_build(
+    tmp_path: Path, change: Callable[[Path], object]
+) -> None:
+    raw = tmp_path / "drops/a"
+    raw.parent.mkdir()
+    raw.write_bytes(b"raw")
+    os.utime(raw, ns=(1, 1))
+
+    def make(attempt: Attempt) -> Summary:
+        summary = build_tiny(attempt, TinyConfig(), "")
+        change(raw)
+        return summary
+
+    inputs = [raw_input(tmp_path, "drops/a")]
+    with pytest.raises(InputChanged, match=r"^drops/a: (gone|changed) while it was being read"):
+        publish(tiny_build(tmp_path, inputs=inputs, make=make))
+    assert not _folder(tmp_path).exists()
+    assert garbage(tmp_path) == []  # nor parts, which may be made of either version
+
+
+def test_an_artifact_that_is_built_anew_during_the_build(tmp_path: Path) -> None:
+    upstream = publish(tiny_build(tmp_path, "wing/upstream")).record
+    made_from = Input(
+        asset="test/tiny",
+        partition="p1",
+        data_version=upstream.data_version,
+        path="wing/upstream",
+    )
+
+    def make(attempt: Attempt) -> Summary:
+        publish(tiny_build(tmp_path, "wing/upstream", config=TinyConfig(seed=2)))
+        return build_tiny(attempt, TinyConfig(), "")
+
+    with pytest.raises(InputChanged, match=r"^wing/upstream: built anew while it was being read"):
+        publish(tiny_build(tmp_path, inputs=[made_from], make=make))
+    assert not _folder(tmp_path).exists()
+
+
+def test_a_nested_artifact_needs_its_outer_one(tmp_path: Path) -> None:
+    with pytest.raises(GristmillError, match="no provenance record can be read"):
+        publish(tiny_build(tmp_path, NESTED, outer=OUTER))
+
+
+def test_nesting_must_be_said(tmp_path: Path) -> None:
+    publish(tiny_build(tmp_path))
+    with pytest.raises(GristmillError, match=r"lies inside the artifact wing/tiny: name it"):
+        publish(tiny_build(tmp_path, NESTED))
+    publish(tiny_build(tmp_path, "wing/shared", shared=True))
+    with pytest.raises(GristmillError, match=r"lies inside the artifact wing/shared"):
+        publish(tiny_build(tmp_path, "wing/shared/within"))
+
+
+def test_a_nested_artifact_is_kept_or_dropped_and_the_notes_say_so(tmp_path: Path) -> None:
+    publish(tiny_build(tmp_path))
+    nested = tiny_build(tmp_path, NESTED, outer=OUTER)
+    publish(nested)
+    before = snapshot(nested.folder)
+    kept = publish(tiny_build(tmp_path, config=TinyConfig(label="x")))
+    assert kept.notes == ["kept runtime/cache: the data that it was made from did not change"]
+    assert snapshot(nested.folder) == before
+    dropped = publish(tiny_build(tmp_path, config=TinyConfig(seed=2)))
+    assert dropped.notes == ["dropped runtime/cache: it was made from the version now replaced"]
+    assert not nested.folder.exists()
+    assert provenance.verify(tmp_path) == []
+    assert garbage(tmp_path) == []
+
+
+def test_partitions_of_a_shared_folder_may_not_share_a_file(tmp_path: Path) -> None:
+    def make(attempt: Attempt) -> Summary:
+        attempt.out.mkdir()
+        (attempt.out / "manifest.json").write_bytes(b"{}")
+        return Summary(files={})
+
+    publish(tiny_build(tmp_path, partition="p1", shared=True, make=make))
+    before = State.of(tmp_path)
+    with pytest.raises(GristmillError, match=r"\[p2\]: the file manifest.json belongs to another"):
+        publish(tiny_build(tmp_path, partition="p2", shared=True, make=make))
+    assert State.of(tmp_path) == before
+    assert garbage(tmp_path) == []
+
+
+@pytest.mark.parametrize("partition", ["", "a/b", "../a", "a..b", ".a", "a b", None])
+def test_a_partition_that_cannot_name_a_record(tmp_path: Path, partition: str) -> None:
+    with pytest.raises(ValueError, match="a partition of a shared folder names its record"):
+        tiny_build(tmp_path, partition=partition, shared=True)
+    with pytest.raises(ValueError, match="a nested folder is not shared"):
+        tiny_build(tmp_path, NESTED, outer=OUTER, shared=True)
+
+
+def test_a_failing_builder_that_holds_its_pool_leaves_nothing(tmp_path: Path) -> None:
+    """The results' name keeps the pool in the frame that the error carries."""
+
+    def make(attempt: Attempt) -> Summary:
+        shares = [tiny_work.Share(attempt.parts, 1, index, 8, 0.05) for index in range(20)]
+        results = ordered_map(tiny_work.work, shares, 2)
+        next(results)
+        raise KeyboardInterrupt
+
+    build = tiny_build(tmp_path, make=make)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        publish(build)
+    parts = Slot.of(build).work / "parts" / build.parts_key
+    left = snapshot(parts)
+    assert left.keys() > {"rows-0.part", "rows-0.json"}
+    assert all(name.endswith((".part", ".json")) for name in left)
+    tiny_work.time.sleep(0.3)
+    assert snapshot(parts) == left, "a worker writes after the build has failed"
+    assert caught.type is KeyboardInterrupt
+    publish(tiny_build(tmp_path))
+    assert garbage(tmp_path) == []
+
+
+def test_a_file_system_without_exchange_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(atomic_fs, "_RENAME_EXCHANGE", 1 << 20)  # EINVAL, as such systems answer
+    publish(tiny_build(tmp_path))
+    before = State.of(tmp_path)
+    with pytest.raises(GristmillError, match=r"this file system cannot exchange folders"):
+        publish(tiny_build(tmp_path, config=TinyConfig(seed=2)))
+    assert State.of(tmp_path) == before
+
+
+NAMES = st.sampled_from(["a", "b", "c/a", "c/b", "c/d/e"])
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["p0", "p1", "p2"]),
+        st.dictionaries(NAMES, st.binary(max_size=4), max_size=4),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(steps=STEPS)
+def test_a_shared_folder_holds_the_union(
+    steps: list[tuple[str, dict[str, bytes], bool]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    root = tmp_path_factory.mktemp("shared")
+    expected: dict[str, dict[str, bytes]] = {}
+    for number, (partition, files, fails) in enumerate(steps):
+
+        def make(
+            attempt: Attempt,
+            partition: str = partition,
+            files: dict[str, bytes] = files,
+            fails: bool = fails,
+        ) -> Summary:
+            attempt.out.mkdir()
+            for name, data in files.items():
+                path = attempt.out / partition / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(data)
+            if fails:
+                raise GristmillError("as drawn")
+            return Summary(files={})
+
+        config = TinyConfig(seed=number)
+        build = tiny_build(root, partition=partition, shared=True, make=make, config=config)
+        if fails:
+            with pytest.raises(GristmillError, match="as drawn"):
+                publish(build)
+        else:
+            publish(build)
+            expected[partition] = {f"{partition}/{name}": data for name, data in files.items()}
+        found = snapshot(root / OUTER)
+        records = {name for name in found if name.startswith("provenance/")}
+        assert records == {f"provenance/{partition}.json" for partition in expected}
+        union = {name: data for files in expected.values() for name, data in files.items()}
+        assert {name: found[name] for name in found.keys() - records} == union
+        assert garbage(root) == []
+        if expected:
+            assert provenance.verify(root) == []

@@ -1,0 +1,125 @@
+"""Slots that no build will come back to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gristmill import provenance
+from gristmill.contract import Summary
+from gristmill.layout import PARTS
+from gristmill.publish import atomic_fs, locks, remove
+from gristmill.publish.build import Attempt, Build
+from gristmill.publish.publish import publish
+from gristmill.publish.slot import Slot
+from tests.publish.killing import State
+from tests.publish.scenarios import NESTED, OUTER
+from tests.publish.tiny import TinyConfig, build_tiny, garbage, tiny_build
+
+
+def _leave_parts(build: Build) -> Path:
+    def make(attempt: Attempt) -> Summary:
+        build_tiny(attempt, TinyConfig(), "")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        publish(Build(**{**vars(build), "make": make}))
+    assert Slot.of(build).work.exists()
+    return Slot.of(build).work
+
+
+def _sweep(root: Path) -> list[Path]:
+    found = list(remove.abandoned(root))
+    for slot in found:
+        remove.sweep(slot)
+    return found
+
+
+def test_abandoned_slots_are_swept_and_held_ones_are_not(tmp_path: Path) -> None:
+    publish(tiny_build(tmp_path))
+    before = State.of(tmp_path)
+    nested = tiny_build(tmp_path, NESTED, outer=OUTER)
+    shared = tiny_build(tmp_path, "megatron/kd", partition="p7", shared=True)
+    single = tiny_build(tmp_path, "wing/other")
+    left = [_leave_parts(shared), _leave_parts(nested)]
+    held = _leave_parts(single)
+    with locks.held(Slot.of(single).lock, "it"):
+        assert _sweep(tmp_path) == left
+        assert held.exists()
+        with pytest.raises(locks.Busy):
+            remove.sweep(held)
+    with locks.held(Slot.of(tiny_build(tmp_path)).lock, "the outer one"):
+        nested_slot = _leave_empty_slot(nested)
+        assert _sweep(tmp_path) == [held]
+        assert nested_slot.exists()
+    assert _sweep(tmp_path) == [nested_slot]
+    assert garbage(tmp_path) == []
+    assert State.of(tmp_path) == before
+    assert provenance.verify(tmp_path) == []
+    assert _sweep(tmp_path) == []
+
+
+def test_finished_parts_stay_where_that_is_asked_for(tmp_path: Path) -> None:
+    build = tiny_build(tmp_path)
+    slot = _leave_parts(build)
+    store = next((slot / PARTS).iterdir())
+    (slot / "staging").mkdir(exist_ok=True)
+    finished = remove.finished_parts(slot)
+    assert finished == len(list(store.glob("*.part"))) > 0
+    first = min(store.glob("*.part"))
+    inode = first.stat().st_ino
+    remove.sweep(slot, keep_parts=True)
+    assert list(slot.iterdir()) == [slot / PARTS]
+    assert first.stat().st_ino == inode
+    # A ledger entry without its data, or data without an entry, is no finished part.
+    first.unlink()
+    assert remove.finished_parts(slot) == finished - 1
+    for ledger in store.glob("*.json"):
+        ledger.unlink()
+    assert remove.finished_parts(slot) == 0
+    remove.sweep(slot, keep_parts=True)
+    assert not slot.exists()
+
+
+def _leave_empty_slot(nested: Build) -> Path:
+    """Made by hand, since the lock of the outer artifact is held."""
+    slot = Slot.of(nested).work
+    (slot / "parts").mkdir(parents=True)
+    return slot
+
+
+def test_a_withdrawn_artifact_is_gone_with_one_rename_and_its_neighbours_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build, other = tiny_build(tmp_path), tiny_build(tmp_path, "wing/other")
+    publish(build), publish(other)
+    with (
+        locks.held(Slot.of(build).lock, "a builder"),
+        pytest.raises(locks.Busy, match="is being built by"),
+    ):
+        remove.withdraw(build.folder)
+    assert provenance.verify(tmp_path) == []
+
+    # Killed before anything of it was removed: gone for readers, found by the next sweep.
+    def killed(path: Path) -> None:
+        if path.exists():
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(atomic_fs, "remove_tree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            remove.withdraw(build.folder)
+    assert not build.folder.exists()
+    assert _sweep(tmp_path) == [Slot.of(build).work]
+
+    publish(build)
+    remove.withdraw(build.folder)
+    assert not build.folder.exists()
+    assert garbage(tmp_path) == []
+    assert [item.artifact for item in _records(tmp_path)] == ["wing/other"]
+    assert provenance.verify(tmp_path) == []
+
+
+def _records(root: Path) -> list[provenance.Record]:
+    return [provenance.read_record(path) for path in root.rglob(provenance.RECORD)]

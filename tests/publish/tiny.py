@@ -1,0 +1,158 @@
+"""A tiny real artifact: rows from workers, a SQLite file, a JSONL file and a note.
+
+It goes through everything that the families' builders use: `ordered_map`,
+`PartStore`, several files, a folder within, a file that is no payload.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gristmill import provenance
+from gristmill.contract import FileNote, Summary
+from gristmill.provenance import Input
+from gristmill.publish.build import Attempt, Build
+from gristmill.run.workers import ordered_map
+from tests.run import tiny_work
+
+SHARES = 3
+
+
+@dataclass(frozen=True)
+class TinyConfig:
+    """seed decides the payload; label only the fingerprint; workers neither."""
+
+    seed: int = 1
+    label: str = ""
+    rows: int = 2
+    workers: int = field(default=1, metadata={"affects_output": False})
+    seconds: float = field(default=0.0, metadata={"affects_output": False})
+
+
+@dataclass(frozen=True)
+class TinySummary(Summary):
+    rows: int
+    computed: int
+
+
+def build_tiny(attempt: Attempt, config: TinyConfig, prefix: str) -> TinySummary:
+    """Write the artifact; `prefix` keeps partitions of a shared folder apart."""
+    out = attempt.out
+    rows = out / "train" / f"{prefix}steps.npy"
+    rows.parent.mkdir(parents=True)
+    shares = [
+        tiny_work.Share(attempt.parts, config.seed, index, config.rows, config.seconds)
+        for index in range(SHARES)
+    ]
+    computed = 0
+    with rows.open("xb", buffering=0) as file:
+        file.write(_header(config.rows * SHARES))
+        for name, fresh in ordered_map(tiny_work.work, shares, config.workers):
+            file.write(attempt.parts.data(name).read_bytes())
+            computed += fresh
+    content = _write_database(out / f"{prefix}metadata.db", config)
+    with (out / f"{prefix}trace.jsonl").open("x") as trace:
+        trace.writelines(json.dumps({"share": share.index}) + "\n" for share in shares)
+    (out / f"{prefix}place.json").write_text(json.dumps({"place": str(attempt.published)}))
+    return TinySummary(
+        files={
+            f"train/{prefix}steps.npy": FileNote(rows=config.rows * SHARES),
+            f"{prefix}metadata.db": FileNote(content_sha256=content),
+            f"{prefix}place.json": FileNote(payload=False),
+        },
+        rows=config.rows * SHARES,
+        computed=computed,
+    )
+
+
+def _header(rows: int) -> bytes:
+    text = f"{{'descr': '<i8', 'fortran_order': False, 'shape': ({rows},), }}"
+    return b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little") + text.ljust(117).encode() + b"\n"
+
+
+def _write_database(path: Path, config: TinyConfig) -> str:
+    values = [(index, config.seed * 1000 + index) for index in range(SHARES)]
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute("create table runs (run_id integer primary key, score integer)")
+        connection.executemany("insert into runs values (?, ?)", values)
+    connection.close()
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()
+
+
+def tiny_build(
+    root: Path,
+    artifact: str = "wing/tiny",
+    *,
+    partition: str = "p1",
+    shared: bool = False,
+    outer: str | None = None,
+    inputs: list[Input] | None = None,
+    make: Callable[[Attempt], Summary] | None = None,
+    config: TinyConfig | None = None,
+    space: int = 0,
+    asset: str = "test/tiny",
+) -> Build:
+    """A build of the tiny artifact; `make` takes the place of its builder."""
+    used = config or TinyConfig()
+    prefix = f"{partition}_" if shared else ""
+    return Build(
+        root=root,
+        artifact=artifact,
+        asset=asset,
+        partition=partition,
+        code_version="1",
+        config=used,
+        inputs=inputs or [],
+        make=make or (lambda attempt: build_tiny(attempt, used, prefix)),
+        shared=shared,
+        outer=outer,
+        space=space,
+    )
+
+
+def raw_input(root: Path, path: str) -> Input:
+    """A raw file below the root as an input."""
+    stat = (root / path).stat()
+    digest = hashlib.sha256((root / path).read_bytes()).hexdigest()
+    return Input(
+        asset="test/drop",
+        partition="p1",
+        path=path,
+        bytes=stat.st_size,
+        sha256=digest,
+        mtime_ns=stat.st_mtime_ns,
+    )
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    """Every file below `folder` with its bytes; empty where there is none."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def payload(folder: Path) -> dict[str, bytes]:
+    """The snapshot without records, which carry times."""
+    return {
+        path: data
+        for path, data in snapshot(folder).items()
+        if not path.endswith(provenance.RECORD) and not path.startswith(provenance.SHARED_RECORDS)
+    }
+
+
+def garbage(root: Path) -> list[str]:
+    """What lies below `.gristmill` folders besides locks."""
+    return [
+        str(path.relative_to(root))
+        for work in root.rglob(".gristmill")
+        for path in work.rglob("*")
+        if path.relative_to(work).parts[0] != "locks" and path.name != "slots"
+    ]

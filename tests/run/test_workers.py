@@ -1,0 +1,171 @@
+"""Results in order, errors as they are, and no worker that outlives its parent."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gristmill.contract import BadInput, GristmillError
+from gristmill.run.workers import WorkerDied, ordered_map
+from tests.paths import CHECKOUT
+from tests.publish.killing import wait_for_end
+from tests.run import tiny_work
+
+
+def _double(number: int) -> int:
+    time.sleep(0.02 if number == 0 else 0)
+    return 2 * number
+
+
+def _refuse(number: int) -> int:
+    if number == 2:
+        raise BadInput("a.jsonl", "is not a number", row=number)
+    return number
+
+
+@pytest.mark.parametrize("workers", [0, 1, 2])
+def test_results_come_in_the_order_of_the_tasks(workers: int) -> None:
+    assert list(ordered_map(_double, range(9), workers)) == list(range(0, 18, 2))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_error_of_a_worker_arrives_as_it_was_raised(workers: int) -> None:
+    results = ordered_map(_refuse, range(5), workers)
+    assert [next(results), next(results)] == [0, 1]
+    with pytest.raises(BadInput, match=r"^a\.jsonl:2: is not a number$") as caught:
+        next(results)
+    assert (caught.value.file, caught.value.row) == ("a.jsonl", 2)
+
+
+def test_tasks_are_taken_no_faster_than_results_are(tmp_path: Path) -> None:
+    taken = 0
+
+    def tasks() -> Iterator[int]:
+        nonlocal taken
+        for number in range(50):
+            taken += 1
+            yield number
+
+    for done, _ in enumerate(ordered_map(_double, tasks(), 2), start=1):
+        assert taken <= done + 4
+
+
+def test_a_killed_worker_is_a_clear_error() -> None:
+    with pytest.raises(WorkerDied, match=r"a worker process died .* memory .* fewer workers"):
+        list(ordered_map(tiny_work.die, range(9), 2))
+    assert issubclass(WorkerDied, GristmillError)
+
+
+def test_bad_input_pickles_with_its_parts() -> None:
+    error = pickle.loads(pickle.dumps(BadInput("a", "rule", row=4)))
+    assert (str(error), error.file, error.rule, error.row) == ("a:4: rule", "a", "rule", 4)
+
+
+PARENT = """
+import os, sys
+from gristmill.run.workers import ordered_map
+from tests.run import tiny_work
+os.setsid()
+list(ordered_map(tiny_work.sleep_and_sign, [sys.argv[1]] * 4, 2))
+"""
+
+
+def _start_parent(folder: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", PARENT, str(folder)], cwd=CHECKOUT)
+
+
+def test_workers_at_work_die_with_their_parent(tmp_path: Path) -> None:
+    parent = _start_parent(tmp_path)
+    deadline = time.monotonic() + 20
+    while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    workers = [int(path.name) for path in tmp_path.iterdir()]
+    assert len(workers) == 2 and parent.pid not in workers
+    os.kill(parent.pid, signal.SIGKILL)
+    parent.wait()
+    assert wait_for_end(parent.pid, 20.0) == []
+
+
+def test_workers_that_are_starting_die_with_their_parent(tmp_path: Path) -> None:
+    """Killed at instants spread over the start of parent and workers."""
+    chance = random.Random(2048)
+    for instant in range(12):
+        folder = tmp_path / str(instant)
+        folder.mkdir()
+        parent = _start_parent(folder)
+        time.sleep(0.06 + 0.02 * instant + chance.uniform(0, 0.02))
+        os.kill(parent.pid, signal.SIGKILL)
+        parent.wait()
+        assert wait_for_end(parent.pid, 20.0) == []
+
+
+def test_stopping_early_leaves_no_process() -> None:
+    before = set(_children())
+    for result in ordered_map(_double, range(1000), 2):
+        if result == 4:
+            break
+    deadline = time.monotonic() + 20
+    while (left := set(_children()) - before) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert all("resource_tracker" in _command(process) for process in left)
+
+
+def _children() -> list[int]:
+    children: list[int] = []
+    for thread in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # it ended
+            children += map(int, (thread / "children").read_text().split())
+    return children
+
+
+def _command(process: int) -> str:
+    return Path(f"/proc/{process}/cmdline").read_bytes().decode()
+
+
+def test_workers_do_not_run_the_script_that_starts_them(tmp_path: Path) -> None:
+    script = tmp_path / "build.py"
+    script.write_text(
+        "print('begun', flush=True)\n"
+        "from gristmill.run.workers import ordered_map\n"
+        "print(*ordered_map(abs, [-3, -1, -2], 2))\n"
+        "print(__name__, __file__)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, script],
+        cwd=CHECKOUT,
+        env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout.splitlines() == ["begun", "3 1 2", f"__main__ {script}"]
+
+
+def test_without_semaphores_the_work_goes_on_here(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError("no semaphores")
+
+    monkeypatch.setattr("gristmill.run.workers._Context.Semaphore", refuse)
+    here: list[int] = []
+
+    def task(number: int) -> int:
+        here.append(threading.get_ident())
+        return number
+
+    assert list(ordered_map(task, range(3), 2)) == [0, 1, 2]
+    assert set(here) == {threading.get_ident()}
+    assert "no worker processes here (no semaphores)" in caplog.text

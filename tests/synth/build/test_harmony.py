@@ -1,0 +1,194 @@
+"""Raw rows to Harmony rows: what is kept, how it is written, which files a shard takes."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gristmill.contract import BadInput, GristmillError
+from gristmill.samples.synth import write_drop
+from gristmill.synth.build.harmony import (
+    HarmonyConfig,
+    developer_message,
+    system_message,
+    to_harmony,
+)
+from gristmill.synth.raw import files as raw
+
+# Of the reference's metadata.json: spec synth_kd, section 3.
+REFERENCE = HarmonyConfig(
+    model_identity="You are vpMoE, a large language model trained by Veer Pareek."
+)
+
+
+def expected(files: list[Path], config: HarmonyConfig) -> list[dict[str, str | None]]:
+    """The contract's rows, by json.dumps of whole objects."""
+    rows = []
+    for row in (row for path in files for row in pq.read_table(path).to_pylist()):
+        if not all(row[name] for name in raw.TEXTS):
+            continue
+        developer = developer_message(config)
+        messages = [
+            system_message(config),
+            *([developer] if developer else []),
+            {"role": "user", "content": [{"type": "text", "text": row["query"]}]},
+            {
+                "role": "assistant",
+                "content": [{"type": "text", "text": row["synthetic_reasoning"]}],
+                "channel": "analysis",
+            },
+            {
+                "role": "assistant",
+                "content": [{"type": "text", "text": row["synthetic_answer"]}],
+                "channel": "final",
+            },
+        ]
+        metadata = {name: row[name] for name in config.metadata_fields}
+        rows.append(
+            {"messages_json": json.dumps({"messages": messages})}
+            | {"metadata_json": json.dumps(metadata)}
+            | {k: None if v is None else str(v) for k, v in metadata.items()}
+        )
+    return rows
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        HarmonyConfig(),
+        REFERENCE,
+        HarmonyConfig(developer=None, reasoning_effort="low"),
+        HarmonyConfig(developer='\x000\x00 "quoted" \x001\x00\x002\x00 ü', rows_per_group=7),
+        HarmonyConfig(metadata_fields=("words", "synth_id")),
+    ],
+)
+def test_rows_are_those_of_the_contract(
+    raw_files: list[Path], tmp_path: Path, config: HarmonyConfig
+) -> None:
+    for shard, run in enumerate((raw_files[0:3], raw_files[3:6], raw_files[6:8], raw_files[8:10])):
+        out = tmp_path / str(shard)
+        summary = to_harmony(raw_files, out, shard, config)
+        (path,) = out.iterdir()
+        assert path.name == f"synth_harmony_shard_0{shard}.parquet"
+        rows = expected(run, config)
+        table = pq.read_table(path)
+        assert table.to_pylist() == rows
+        assert {str(field.type) for field in table.schema} == {"string"}
+        assert (summary.rows, summary.skipped) == (len(rows), len(run) * 60 - len(rows))
+        assert summary.skipped > 0
+        metadata = pq.read_metadata(path)
+        groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+        assert len(groups) == summary.row_groups == -(-len(rows) // config.rows_per_group)
+        assert set(groups[:-1]) <= {config.rows_per_group}
+
+
+@pytest.mark.real
+def test_the_messages_around_the_texts_are_the_references(real: Path) -> None:
+    metadata = json.loads((real / "synth_harmony/metadata.json").read_text())
+    assert system_message(REFERENCE) == metadata["system_message"]
+    assert developer_message(REFERENCE) == metadata["developer_message"]
+    shard = pq.read_table(real / "synth_harmony/synth_harmony_shard_00.parquet")
+    text = shard["messages_json"][0].as_py()
+    head = json.dumps({"messages": [system_message(REFERENCE), developer_message(REFERENCE)]})
+    assert text.startswith(head.removesuffix("]}"))
+    assert list(REFERENCE.metadata_fields) == shard.schema.names[2:]
+
+
+def test_no_default_names_a_person() -> None:
+    assert "vpMoE" not in json.dumps([system_message(HarmonyConfig())])
+    assert "trained by" not in json.dumps([system_message(HarmonyConfig())])
+
+
+@pytest.mark.parametrize("rows", [0, 1, 59, 60, 61, 10_000])
+def test_a_cap_counts_rows_read(raw_files: list[Path], tmp_path: Path, rows: int) -> None:
+    summary = to_harmony(raw_files, tmp_path / "out", 0, HarmonyConfig(max_rows=rows))
+    assert summary.rows + summary.skipped == min(rows, 180)
+    if not summary.rows:
+        assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_the_digest_is_of_the_rows_and_not_of_their_groups(
+    raw_files: list[Path], tmp_path: Path
+) -> None:
+    digests = {}
+    for groups in (7, 50, 2000):
+        config = HarmonyConfig(rows_per_group=groups)
+        summary = to_harmony(raw_files, tmp_path / str(groups), 0, config)
+        (digests[groups],) = [note.content_sha256 for note in summary.files.values()]
+    other = to_harmony(raw_files, tmp_path / "other", 0, REFERENCE)
+    assert len(set(digests.values())) == 1
+    assert {note.content_sha256 for note in other.files.values()}.isdisjoint(digests.values())
+
+
+def test_whitespace_alone_is_kept(tmp_path: Path) -> None:
+    (path,) = write_drop(tmp_path / "drop", files=1, rows=4)
+    table = pq.read_table(path)
+    table = table.set_column(4, "query", pa.array([" ", "", None, "\n"]))
+    pq.write_table(table, path)
+    summary = to_harmony([path], tmp_path / "out", 0, HarmonyConfig(num_shards=1))
+    assert (summary.rows, summary.skipped) == (2, 2)
+
+
+def test_runs_of_files_are_contiguous() -> None:
+    files = [Path(f"synth_{n:03d}.parquet") for n in range(1, 501)]
+    runs = [raw.contiguous_run(files, shard) for shard in range(4)]
+    assert [(run[0].stem, run[-1].stem) for run in runs] == [
+        ("synth_001", "synth_125"),
+        ("synth_126", "synth_250"),
+        ("synth_251", "synth_375"),
+        ("synth_376", "synth_500"),
+    ]
+    assert [len(raw.contiguous_run(files[:10], shard)) for shard in range(4)] == [3, 3, 2, 2]
+    with pytest.raises(ValueError, match="from 0 to 3"):
+        raw.contiguous_run(files, 4)
+
+
+def test_a_drop_is_complete_at_its_count_or_with_done(tmp_path: Path) -> None:
+    files = write_drop(tmp_path, files=3, rows=1, done=False)
+    assert not raw.is_complete(tmp_path)
+    with pytest.raises(GristmillError, match="3 Parquet files of 500"):
+        raw.complete_files(tmp_path)
+    assert raw.complete_files(tmp_path, 3) == files
+    (tmp_path / raw.DONE).touch()
+    assert raw.complete_files(tmp_path) == files
+
+
+def test_wrong_files_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "synth_001.parquet"
+    path.write_bytes(b"nothing")
+    with pytest.raises(BadInput, match=r"synth_001.*not a readable Parquet"):
+        to_harmony([path], tmp_path / "a", 0, HarmonyConfig(num_shards=1))
+    pq.write_table(pa.table({"query": ["q"], "synth_id": ["s"]}), path)
+    with pytest.raises(BadInput, match="no column synthetic_reasoning, synthetic_answer"):
+        to_harmony([path], tmp_path / "b", 0, HarmonyConfig(num_shards=1))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"reasoning_effort": "High"},
+        {"num_shards": 0},
+        {"metadata_fields": ("nothing", "synth_id")},
+        {"metadata_fields": ("language",)},
+        {"metadata_fields": ("synth_id", "synth_id")},
+    ],
+)
+def test_configs_are_checked(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        HarmonyConfig(**wrong)  # type: ignore[arg-type]
+
+
+def test_samples_are_deterministic_and_odd_enough(tmp_path: Path) -> None:
+    first, second = (write_drop(tmp_path / name, files=2) for name in "ab")
+    assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second]
+    other = write_drop(tmp_path / "c", files=2, seed=2)
+    assert other[0].read_bytes() != first[0].read_bytes()
+    table = pq.read_table(first[0])
+    assert tuple(table.schema.names) == raw.COLUMNS
+    texts = " ".join(
+        t or "" for name in raw.TEXTS for p in first for t in pq.read_table(p)[name].to_pylist()
+    )
+    assert "<|end|>" in texts
+    assert (tmp_path / "a" / raw.DONE).exists()

@@ -1,0 +1,336 @@
+"""The builder of a shard: splits, caps, bad rows, workers, kills."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.run.parts import PartStore
+from gristmill.synth.build import kd_part, kd_shard
+from gristmill.synth.build.kd_shard import build_kd_shard, shard_number
+from gristmill.synth.config import KDConfig
+from gristmill.synth.format import holdout, indexed, trace
+from gristmill.synth.laws import shards
+from gristmill.synth.show import terminal
+from tests.paths import CHECKOUT
+from tests.synth.conversations import as_json, hashes, message, plain
+
+Write = Callable[..., Path]
+GOOD = as_json(plain("a question", "some thought", "an answer"))
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kd_shard, "_PART_ROWS", 20)
+
+
+def test_documents_keep_their_order_and_split(
+    harmony: Path, vocabulary: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    summary = build_kd_shard(harmony, out, KDConfig(vocabulary, 0.3))
+    ids = pq.read_table(harmony)["synth_id"].to_pylist()
+    limit = holdout.threshold(0.3)
+    expected = {
+        "train": [i for i in ids if not holdout.is_valid(i, limit)],
+        "valid": [i for i in ids if holdout.is_valid(i, limit)],
+    }
+    assert (summary.train_rows, summary.valid_rows) == tuple(map(len, expected.values()))
+    assert min(map(len, expected.values())) > 10
+    for name, members in expected.items():
+        assert len(indexed.read(out / name / "shard_00_tokens")) == len(members)
+        for document in (0, len(members) // 2, len(members) - 1):
+            origin = trace.origin(out, "00", name, document)
+            assert origin.synth_id == members[document]
+            assert ids[origin.row - 1] == origin.synth_id
+            tokens = indexed.read(out / name / "shard_00_tokens")[document]
+            assert [tokens[begin] for begin, _ in trace.message_bounds(origin)] == [200006] * 5
+            assert tokens[origin.offsets[-1]] == 199999
+    assert list(shards.kd_laws(out, None, 0.3)) == []
+    assert sum(summary.spans.values()) == summary.train_tokens + summary.valid_tokens
+    assert sum(summary.languages.values()) == len(ids)
+    assert summary.control_texts > 0
+    assert set(hashes(out)) == set(summary.files)
+    with pytest.raises(BadInput, match="no document 9999 in train of shard 00"):
+        trace.origin(out, "00", "train", 9999)
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_the_bytes_do_not_depend_on_workers_or_parts(
+    harmony: Path, vocabulary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digests = {}
+    for workers in (0, 2, 3):
+        out = tmp_path / str(workers)
+        summary = build_kd_shard(harmony, out, KDConfig(vocabulary, 0.2, workers=workers))
+        digests[workers] = (hashes(out), summary)
+    monkeypatch.setattr(kd_shard, "_PART_ROWS", 4096)
+    summary = build_kd_shard(harmony, tmp_path / "one", KDConfig(vocabulary, 0.2))
+    digests[1] = (hashes(tmp_path / "one"), summary)
+    assert all(found == digests[0] for found in digests.values())
+
+
+@pytest.mark.parametrize("fraction", [0, 1])
+def test_a_split_without_documents_has_no_files(
+    harmony: Path, vocabulary: Path, tmp_path: Path, fraction: float
+) -> None:
+    build_kd_shard(harmony, tmp_path / "out", KDConfig(vocabulary, fraction))
+    there, absent = ("valid", "train") if fraction else ("train", "valid")
+    assert not (tmp_path / "out" / absent).exists()
+    assert len(list((tmp_path / "out" / there).iterdir())) == 6
+    assert list(shards.kd_laws(tmp_path / "out", "00", fraction)) == []
+
+
+def test_a_shard_without_rows_has_only_its_trace(
+    write_rows: Write, vocabulary: Path, tmp_path: Path
+) -> None:
+    summary = build_kd_shard(write_rows([]), tmp_path / "out", KDConfig(vocabulary))
+    assert list(hashes(tmp_path / "out")) == ["trace/trace_07.parquet"]
+    assert (summary.train_rows, summary.valid_rows) == (0, 0)
+    assert list(shards.kd_laws(tmp_path / "out", "07", 0.001)) == []
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("rows", [0, 1, 20, 21, 39, 10_000])
+def test_a_cap_on_rows_takes_the_first_rows(
+    harmony: Path, vocabulary: Path, tmp_path: Path, rows: int
+) -> None:
+    config = KDConfig(vocabulary, 0.2, max_rows=rows, workers=4)
+    summary = build_kd_shard(harmony, tmp_path / "out", config)
+    there = pq.ParquetFile(harmony).metadata.num_rows
+    assert summary.train_rows + summary.valid_rows == min(rows, there)
+    table = pq.read_table(tmp_path / "out" / trace.path("00"))
+    assert sorted(table["row"].to_pylist()) == list(range(1, min(rows, there) + 1))
+    assert list(shards.kd_laws(tmp_path / "out", "00")) == []
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("cap", [0, 1, 5000])
+def test_a_cap_on_tokens_stops_before_the_row_after_it(
+    harmony: Path, vocabulary: Path, tmp_path: Path, cap: int
+) -> None:
+    build_kd_shard(harmony, tmp_path / "all", KDConfig(vocabulary, 0.0))
+    lengths = indexed.read(tmp_path / "all/train/shard_00_tokens").lengths
+    before = np.concatenate([[0], np.cumsum(lengths)])[:-1]
+    summary = build_kd_shard(harmony, tmp_path / "out", KDConfig(vocabulary, 0.0, max_tokens=cap))
+    assert summary.train_rows == int((before < cap).sum())
+
+
+def test_a_bad_row_behind_the_cap_is_never_met(
+    write_rows: Write, vocabulary: Path, tmp_path: Path
+) -> None:
+    shard = write_rows([("a", GOOD), ("b", GOOD), ("c", "{")])
+    summary = build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary, max_rows=2))
+    assert summary.train_rows + summary.valid_rows == 2
+
+
+def test_rows_set_aside_do_not_count_towards_a_cap(
+    write_rows: Write, vocabulary: Path, tmp_path: Path
+) -> None:
+    rows = [(name, "{" if name in "bc" else GOOD) for name in "abcdef"] + [("g", "{")]
+    config = KDConfig(vocabulary, max_rows=4, bad_rows=2)
+    summary = build_kd_shard(write_rows(rows), tmp_path / "out", config)
+    assert (summary.rows, summary.bad_rows) == (4, 2)
+    table = pq.read_table(tmp_path / "out" / trace.path("07"))
+    assert table["synth_id"].to_pylist() == ["a", "d", "e", "f"]
+
+
+@pytest.mark.parametrize(("caps", "blocks"), [({"max_rows": 33}, 2), ({"max_tokens": 1}, 1)])
+@pytest.mark.usefixtures("small_parts")
+def test_a_cap_on_rows_is_ground_in_blocks(
+    harmony: Path,
+    vocabulary: Path,
+    tmp_path: Path,
+    caps: dict[str, int],
+    blocks: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[int] = []
+    block = kd_part._block
+
+    def counted(task: kd_part.Task, batch: pa.RecordBatch, *rest: Any) -> Any:
+        made.append(len(batch))
+        return block(task, batch, *rest)
+
+    monkeypatch.setattr(kd_part, "_block", counted)
+    summary = build_kd_shard(harmony, tmp_path / "out", KDConfig(vocabulary, **caps))
+    assert len(made) == blocks
+    assert sum(made) == summary.rows == caps.get("max_rows", 1)
+
+
+@pytest.mark.parametrize(
+    ("synth_id", "text", "rule"),
+    [
+        ("bad", "{", "JSONDecodeError"),
+        ("bad", as_json([message("tool", "x")]), "Unsupported role: tool"),
+        ("bad", None, "Missing synth_id or messages_json in input row."),
+        (None, GOOD, "Missing synth_id or messages_json in input row."),
+    ],
+)
+def test_the_first_bad_row_fails_the_build(
+    write_rows: Write, vocabulary: Path, tmp_path: Path, synth_id: str, text: str, rule: str
+) -> None:
+    shard = write_rows([("a", GOOD), (synth_id, text)])
+    with pytest.raises(BadInput) as caught:
+        build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary))
+    assert (caught.value.file, caught.value.row) == (str(shard), 2)
+    assert rule in caught.value.rule
+    assert f"synth_id {synth_id!r}" in caught.value.rule
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_bad_rows_are_set_aside_within_their_bound(
+    write_rows: Write, vocabulary: Path, tmp_path: Path, workers: int
+) -> None:
+    rows = [(f"id{n}", "{" if n in (3, 25) else GOOD) for n in range(50)]
+    shard = write_rows(rows, row_group_size=10)
+    config = KDConfig(vocabulary, 0.5, bad_rows=2, workers=workers)
+    summary = build_kd_shard(shard, tmp_path / "out", config)
+    assert summary.bad_rows == 2
+    assert summary.train_rows + summary.valid_rows == 48
+    lines = (tmp_path / "out/quarantine/quarantine_07.jsonl").read_text().splitlines()
+    assert [(json.loads(x)["row"], json.loads(x)["synth_id"]) for x in lines] == [
+        (4, "id3"),
+        (26, "id25"),
+    ]
+    assert list(shards.kd_laws(tmp_path / "out", "07")) == []
+    with pytest.raises(BadInput, match="synth_id 'id25'"):
+        config = KDConfig(vocabulary, 0.5, bad_rows=1, workers=workers)
+        build_kd_shard(shard, tmp_path / "bounded", config)
+
+
+_CHILD = """
+import os, signal, sys
+from pathlib import Path
+from gristmill.run.parts import PartStore
+from gristmill.synth.build import kd_shard as kd
+
+def main():
+    shard, out, parts, vocabulary, stop, workers = sys.argv[1:]
+    kd._PART_ROWS = 20
+    plain_add = kd._Joiner.add
+    def add(self, part, *rest):
+        if part.name.startswith(f"rows_{int(stop):06d}"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        plain_add(self, part, *rest)
+    kd._Joiner.add = add
+    config = kd.KDConfig(Path(vocabulary), 0.2, workers=int(workers))
+    kd.build_kd_shard(Path(shard), Path(out), config, PartStore(Path(parts)))
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize(("stop", "workers"), [(3, 1), (4, 2)])
+def test_a_killed_build_goes_on_from_its_finished_parts(
+    harmony: Path, vocabulary: Path, tmp_path: Path, stop: int, workers: int
+) -> None:
+    script, folder = tmp_path / "child.py", tmp_path / "parts"
+    script.write_text(_CHILD)
+    folder.mkdir()
+    arguments = [harmony, tmp_path / "killed", folder, vocabulary, stop, workers]
+    done = subprocess.run(
+        [sys.executable, str(script), *map(str, arguments)],
+        env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL
+    time.sleep(0.2)  # the kernel ends the workers
+    parts = PartStore(folder)
+    # A worker may die between the data of a part and the entry that vouches for it.
+    vouched = [path.with_suffix(".part") for path in folder.glob("*.json")]
+    kept = {path.name: path.stat().st_ino for path in vouched}
+    assert len(kept) > stop
+    config = KDConfig(vocabulary, 0.2, workers=workers)
+    resumed = build_kd_shard(harmony, tmp_path / "resumed", config, parts)
+    assert {name: (folder / name).stat().st_ino for name in kept} == kept
+    fresh = build_kd_shard(harmony, tmp_path / "fresh", config)
+    assert (hashes(tmp_path / "resumed"), resumed) == (hashes(tmp_path / "fresh"), fresh)
+
+
+def test_a_damaged_part_is_made_again(harmony: Path, vocabulary: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    config = KDConfig(vocabulary, 0.2)
+    build_kd_shard(harmony, tmp_path / "first", config, PartStore(folder))
+    (part,) = folder.glob("*.part")
+    data = bytearray(part.read_bytes())
+    data[-1] ^= 1
+    part.write_bytes(data)
+    build_kd_shard(harmony, tmp_path / "second", config, PartStore(folder))
+    assert hashes(tmp_path / "first") == hashes(tmp_path / "second")
+
+
+def test_shard_numbers() -> None:
+    assert shard_number(Path("synth_harmony_shard_3.parquet")) == "03"
+    with pytest.raises(BadInput, match="shard_<number>"):
+        shard_number(Path("part-0.parquet"))
+
+
+def test_a_file_that_is_no_shard_is_named(vocabulary: Path, tmp_path: Path) -> None:
+    path = tmp_path / "shard_00.parquet"
+    path.write_bytes(b"PAR1 and no more")
+    with pytest.raises(BadInput, match="not a readable Parquet"):
+        build_kd_shard(path, tmp_path / "out", KDConfig(vocabulary))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"valid_fraction": 1.5}, {"valid_fraction": -0.1}, {"bad_rows": -1}, {"workers": -1}]
+)
+def test_configs_are_checked(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        KDConfig(Path("v"), **wrong)  # type: ignore[arg-type]
+
+
+def test_the_split_rule() -> None:
+    """Values of spec synth_kd, section 6."""
+    assert holdout.threshold(0.1) == 1844674407370955161
+    assert holdout.threshold(0.001) == 18446744073709551
+    assert (holdout.threshold(0), holdout.threshold(1)) == (0, 1 << 64)
+    for synth_id, share in (
+        ("memorization_german_10_150696", 0.356852),
+        ("memorization_94_6343", 0.523066),
+        ("memorization_82_52457", 0.297650),
+        ("synth_math_29_2664", 0.466051),
+    ):
+        assert holdout.value(synth_id) / 2**64 == pytest.approx(share, abs=1e-6)
+
+
+def test_a_text_that_cannot_be_encoded_is_a_bad_row(
+    write_rows: Write, vocabulary: Path, tmp_path: Path
+) -> None:
+    """A million spaces: tiktoken refuses them, openai-harmony panics, neither names the row."""
+    spaces = " " * 1_000_000 + "x"
+    by_harmony = [message("user", spaces, name="bob"), *plain("q", "a", "f")]
+    rows = [(name, GOOD) for name in "abcdef"]
+    rows[1] = ("b", as_json(plain("<|end|>" + spaces, "a", "f")))
+    rows[3] = ("d", as_json(by_harmony))
+    rows[4] = ("e", "{")
+    shard = write_rows(rows)
+    with pytest.raises(BadInput, match=r"shard_07\.parquet:2: synth_id 'b': ValueError: Regex"):
+        build_kd_shard(shard, tmp_path / "strict", KDConfig(vocabulary))
+    summary = build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary, bad_rows=3))
+    assert (summary.rows, summary.bad_rows, summary.control_texts) == (3, 3, 0)
+    lines = (tmp_path / "out/quarantine/quarantine_07.jsonl").read_text().splitlines()
+    told = [(json.loads(line)["row"], json.loads(line)["rule"]) for line in lines]
+    assert [row for row, _ in told] == [2, 4, 5]
+    assert "openai-harmony gave up" in told[1][1]
+    assert list(shards.kd_laws(tmp_path / "out", "07")) == []
+    table = pq.read_table(tmp_path / "out" / trace.path("07"))
+    assert table["row"].to_pylist() == [1, 3, 6]
+    with pytest.raises(BadInput, match=r"shard_07\.parquet:2: synth_id 'b'"):
+        terminal.row_text(shard.parent, "07", 1, vocabulary)

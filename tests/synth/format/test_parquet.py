@@ -1,0 +1,264 @@
+"""Parquet files as others write them: every form of strings, and what is refused and how."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.synth.build import import_harmony
+from gristmill.synth.build.harmony import to_harmony
+from gristmill.synth.build.kd_shard import build_kd_shard
+from gristmill.synth.config import HarmonyConfig, KDConfig
+from gristmill.synth.format import parquet
+from gristmill.synth.format.row_digest import RowsDigest
+from gristmill.synth.laws import shards
+from gristmill.synth.show import terminal
+from tests.synth.conversations import as_json, hashes, plain
+
+GOOD = [as_json(plain(f"question {n}", "a thought", "an answer")) for n in range(5)]
+IDS = list("abcde")
+SURROGATE = b"\xed\xa0\x80"  # U+D800, as WTF-8 has it
+SHARD = "synth_harmony_shard_07.parquet"
+
+FORMS: dict[str, Callable[[Sequence[str | None]], pa.Array]] = {
+    "string": lambda values: pa.array(values, pa.string()),
+    "large_string": lambda values: pa.array(values, pa.large_string()),
+    "string_view": lambda values: pa.array(values, pa.string_view()),
+    "dictionary": lambda values: pa.array(values, pa.string()).dictionary_encode(),
+}
+
+
+def not_utf8(values: Sequence[bytes]) -> pa.Array:
+    """A column of strings with bytes that Arrow does not look at."""
+    buffers = pa.array(values, pa.binary()).buffers()
+    return pa.Array.from_buffers(pa.string(), len(values), buffers)
+
+
+def shard(folder: Path, group: int = 2, **columns: Any) -> Path:
+    path = folder / SHARD
+    table = pa.table({"messages_json": GOOD, "synth_id": IDS} | columns)
+    pq.write_table(table, path, row_group_size=group)
+    return path
+
+
+def raw_file(folder: Path, **columns: Any) -> Path:
+    path = folder / "synth_001.parquet"
+    texts = {name: list("vwxyz") for name in ("query", "synthetic_reasoning", "synthetic_answer")}
+    pq.write_table(pa.table({"synth_id": IDS} | texts | columns), path, row_group_size=2)
+    return path
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_strings_gives_the_same_shard(
+    vocabulary: Path, tmp_path: Path, form: str
+) -> None:
+    languages = ["en", None, "fr", "en", "de"]
+    config = KDConfig(vocabulary, 0.5)
+    build_kd_shard(shard(tmp_path, language=languages), tmp_path / "plain", config)
+    columns = {
+        # In another order, among others.
+        "extra": pa.array([{"a": n} for n in range(5)]),
+        "language": FORMS[form](languages),
+        "synth_id": FORMS[form](IDS),
+        "messages_json": FORMS[form](GOOD),
+    }
+    pq.write_table(pa.table(columns), tmp_path / SHARD, row_group_size=3)
+    build_kd_shard(tmp_path / SHARD, tmp_path / "out", config)
+    assert hashes(tmp_path / "out") == hashes(tmp_path / "plain")
+    assert list(shards.kd_laws(tmp_path / "out", "07", 0.5)) == []
+    assert list(import_harmony.shard_violations(tmp_path / SHARD)) == []
+    adopted = import_harmony.adopt_shard(_renumbered(tmp_path), tmp_path / "adopted", "00")
+    assert adopted.rows == 5
+
+
+def _renumbered(folder: Path) -> Path:
+    (folder / "synth_harmony_shard_00.parquet").hardlink_to(folder / SHARD)
+    return folder
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_strings_is_converted(tmp_path: Path, form: str) -> None:
+    config = HarmonyConfig(num_shards=1)
+    values = ["q", None, "", " ", "😀\0"]
+    digests = set()
+    for name in ("string", form):
+        columns = {column: FORMS[name](values) for column in ("query", "language", "model")}
+        out = tmp_path / f"{name}{len(digests)}"
+        summary = to_harmony([raw_file(tmp_path, **columns)], out, 0, config)
+        assert (summary.rows, summary.skipped) == (3, 2)
+        digests |= {note.content_sha256 for note in summary.files.values()}
+    assert len(digests) == 1
+
+
+def test_a_column_of_nulls_alone_skips_its_rows(tmp_path: Path) -> None:
+    path = raw_file(tmp_path, synthetic_reasoning=pa.nulls(5), language=pa.nulls(5))
+    summary = to_harmony([path], tmp_path / "out", 0, HarmonyConfig(num_shards=1))
+    assert (summary.rows, summary.skipped, summary.files) == (0, 5, {})
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ({"messages_json": [b"x"] * 5}, "messages_json is binary, not a string"),
+        ({"messages_json": [1] * 5}, "messages_json is int64, not a string"),
+        ({"messages_json": [["x"]] * 5}, "messages_json is list"),
+        ({"synth_id": [1.5] * 5}, "synth_id is double, not a string"),
+        ({"synth_id": [True] * 5}, "synth_id is bool, not a string"),
+        ({"language": [["en"]] * 5}, "language is list"),
+        ({"exercise": [{"a": 1}] * 5}, "exercise is struct"),
+        ({"exercise": [b"x"] * 5}, "exercise is binary"),
+    ],
+)
+def test_columns_of_another_type_are_refused(
+    vocabulary: Path, tmp_path: Path, columns: dict[str, Any], told: str
+) -> None:
+    path = shard(tmp_path, **columns)
+    with pytest.raises(BadInput, match=f"{SHARD}: {told}"):
+        build_kd_shard(path, tmp_path / "out", KDConfig(vocabulary))
+    assert [v.found.startswith(told) for v in import_harmony.shard_violations(path)] == [True]
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ({"query": [b"q"] * 5}, "synth_001.parquet: query is binary, not a string"),
+        ({"synthetic_answer": [1] * 5}, "synth_001.parquet: synthetic_answer is int64"),
+        (
+            {"model": [datetime(2026, 1, 1)] * 5},
+            "synth_001.parquet:1: model: Object of type datetime",
+        ),
+        ({"model": [None, None, None, b"x", None]}, "synth_001.parquet:4: model: Object of type"),
+    ],
+)
+def test_raw_columns_of_another_type_are_refused(
+    tmp_path: Path, columns: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(BadInput, match=told):
+        path = raw_file(tmp_path, **columns)
+        to_harmony([path], tmp_path / "out", 0, HarmonyConfig(num_shards=1))
+
+
+@pytest.mark.parametrize("name", ["query", "synthetic_answer", "synth_id", "seed_license"])
+def test_raw_text_that_is_no_utf8_is_refused(tmp_path: Path, name: str) -> None:
+    path = raw_file(tmp_path, **{name: not_utf8([b"a", b"b", b"c", b"d" + SURROGATE, b"e"])})
+    with pytest.raises(BadInput, match=f"synth_001.parquet:4: {name} is not UTF-8"):
+        to_harmony([path], tmp_path / "out", 0, HarmonyConfig(num_shards=1))
+
+
+@pytest.mark.parametrize("name", ["messages_json", "synth_id", "language"])
+def test_a_row_that_is_no_utf8_is_a_bad_row(vocabulary: Path, tmp_path: Path, name: str) -> None:
+    values = [text.encode() for text in (GOOD if name == "messages_json" else IDS)]
+    values[3] = values[3].replace(b"question", SURROGATE) if b"q" in values[3] else SURROGATE
+    path = shard(tmp_path, **{name: not_utf8(values)})
+    shown = r"'\\\\xed\\\\xa0\\\\x80'" if name == "synth_id" else "'d'"
+    with pytest.raises(BadInput, match=rf"{SHARD}:4: synth_id {shown}: .*{name} is not UTF-8"):
+        build_kd_shard(path, tmp_path / "strict", KDConfig(vocabulary))
+    config = KDConfig(vocabulary, bad_rows=1)
+    summary = build_kd_shard(path, tmp_path / "out", config)
+    assert (summary.rows, summary.bad_rows) == (4, 1)
+    assert list(shards.kd_laws(tmp_path / "out", "07")) == []
+    with pytest.raises(BadInput, match=rf"{SHARD}:4: .*{name} is not UTF-8"):
+        terminal.row_text(path.parent, "07", 3, vocabulary)
+    assert "row 5 · e · " in terminal.row_text(path.parent, "07", 4, vocabulary).plain
+
+
+def test_a_column_that_stands_there_twice_is_refused(vocabulary: Path, tmp_path: Path) -> None:
+    table = pa.table({"messages_json": GOOD, "synth_id": IDS})
+    for name in ("synth_id", "language"):
+        twice = table
+        while twice.schema.names.count(name) < 2:
+            twice = twice.append_column(name, pa.array(IDS))
+        pq.write_table(twice, tmp_path / SHARD)
+        with pytest.raises(BadInput, match=f"{SHARD}: has the column {name} 2 times"):
+            build_kd_shard(tmp_path / SHARD, tmp_path / name, KDConfig(vocabulary))
+    path = raw_file(tmp_path)
+    twice = pq.read_table(path).append_column("query", pa.array(IDS))
+    pq.write_table(twice, path)
+    with pytest.raises(BadInput, match=r"synth_001\.parquet: has the column query 2 times"):
+        to_harmony([path], tmp_path / "raw", 0, HarmonyConfig(num_shards=1))
+
+
+@pytest.mark.parametrize("compression", ["zstd", "snappy", "none"])
+def test_a_damaged_page_names_file_and_row(
+    vocabulary: Path, tmp_path: Path, compression: str
+) -> None:
+    """The footer is whole: only reading the rows tells."""
+    names = {"synth_id": [f"id{n}" for n in range(2000)]}
+    texts = [str(n) * 5 for n in range(2000)]
+    columns = dict.fromkeys(("query", "synthetic_reasoning", "synthetic_answer"), texts)
+    columns["messages_json"] = [as_json(plain(text, "r", "a")) for text in texts]
+    path = tmp_path / SHARD
+    pq.write_table(
+        pa.table(names | columns), path, row_group_size=1000, compression=compression,
+        use_dictionary=False, write_page_checksum=compression == "none",
+    )  # fmt: skip
+    data = bytearray(path.read_bytes())
+    metadata = pq.read_metadata(path)
+    for place in range(metadata.num_columns):
+        chunk = metadata.row_group(1).column(place)
+        begin = chunk.data_page_offset + 60
+        data[begin : begin + 40] = bytes(40)
+    path.write_bytes(data)
+    _renumbered(tmp_path)
+    config = HarmonyConfig(num_shards=1)
+    builds: list[tuple[int, Callable[[Path], object]]] = [
+        # The first row of the batch that did not come.
+        (513, lambda out: build_kd_shard(path, out, KDConfig(vocabulary))),
+        (1001, lambda out: to_harmony([path], out, 0, config)),
+        (1001, lambda out: import_harmony.adopt_shard(tmp_path, out, "00")),
+    ]
+    for place, (row, build) in enumerate(builds):
+        with pytest.raises(BadInput, match=rf"shard_0[07]\.parquet:{row}: is damaged in this row"):
+            build(tmp_path / f"out{place}")
+
+
+def test_a_file_that_says_more_rows_than_it_holds_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = shard(tmp_path)
+    with parquet.opened(path, []) as file:
+        monkeypatch.setattr(type(file), "iter_batches", lambda *_, **__: iter([]))
+        with pytest.raises(BadInput, match="holds 0 rows where it says 5"):
+            list(parquet.batches(path, file, 10))
+
+
+def test_a_null_id_is_found_behind_a_struct(tmp_path: Path) -> None:
+    """A struct has as many columns in the file as it has fields."""
+    table = pa.table({"s": [{"a": 1, "b": None}] * 5, "messages_json": GOOD, "synth_id": IDS})
+    pq.write_table(table, tmp_path / SHARD)
+    assert list(import_harmony.shard_violations(tmp_path / SHARD)) == []
+    nulls = table.set_column(2, "synth_id", pa.array(["a", "b", "c", "d", None]))
+    pq.write_table(nulls, tmp_path / SHARD, row_group_size=3)
+    (found,) = import_harmony.shard_violations(tmp_path / SHARD)
+    assert (found.law, found.found) == ("no nulls", "synth_id of row 5")
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        [b"\xff", None, b"b", b"c", b"\x00"],
+        [{"a": "x"}, None, {"a": None}, {"a": ""}, {"a": "y"}],
+        [["x"], [], None, ["y", None], [""]],
+        [1, None, 0, None, -5],
+        [1.5, None, float("nan"), 0.0, 2.0],
+        [datetime(2026, 1, 1), None, None, None, None],
+    ],
+)
+def test_a_digest_takes_any_column_in_any_batches(column: list[Any]) -> None:
+    table = pa.table({"x": column})
+    found = set()
+    for rows in (1, 2, 5):
+        digest = RowsDigest()
+        for batch in table.to_batches(rows):
+            digest.update(batch)
+        found.add(digest.hexdigest())
+    assert len(found) == 1
+    digest = RowsDigest()
+    for batch in pa.table({"x": [None, *column[1:]]}, schema=table.schema).to_batches():
+        digest.update(batch)
+    assert digest.hexdigest() not in found

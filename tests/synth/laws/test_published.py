@@ -1,0 +1,165 @@
+"""The whole family through the publisher: shared folders, manifests from records, verify."""
+
+import json
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gristmill.contract import Summary, Violation
+from gristmill.hashing import sha256_file
+from gristmill.provenance import Input, Record, Tokenizer, read_record
+from gristmill.provenance.verification import verify
+from gristmill.publish.build import Attempt, Build
+from gristmill.publish.publish import publish
+from gristmill.samples.synth import write_drop
+from gristmill.synth.build.harmony import shard_name, to_harmony
+from gristmill.synth.build.harmony_manifest import write_harmony_manifest
+from gristmill.synth.build.kd_manifest import write_kd_manifest
+from gristmill.synth.build.kd_shard import build_kd_shard
+from gristmill.synth.config import HarmonyConfig, KDConfig
+from gristmill.synth.format import aligned
+from gristmill.synth.laws import published as recorded_laws
+from gristmill.synth.laws import shards
+from gristmill.synth.raw import files as raw
+from gristmill.vocabularies.pinned import O200K
+
+HARMONY, KD = "synth_harmony", "megatron/synth_kd_v1"
+NUMBERS = ("00", "01", "02", "03")
+
+
+def published(
+    root: Path,
+    artifact: str,
+    asset: str,
+    partition: str,
+    config: object,
+    inputs: list[Input],
+    make: Callable[[Attempt], Summary],
+    check: Callable[[Path], Iterable[Violation]] = lambda _: (),
+) -> Record:
+    build = Build(
+        root=root,
+        artifact=artifact,
+        asset=asset,
+        partition=partition,
+        code_version=(KDConfig if artifact == KD else HarmonyConfig).CODE_VERSION,
+        config=config,
+        inputs=inputs,
+        make=make,
+        laws=check,
+        shared=True,
+        tokenizer=Tokenizer(name=O200K.name, path=O200K.relative, sha256=O200K.sha256)
+        if artifact == KD
+        else None,
+    )
+    return publish(build).record
+
+
+def everything(root: Path, vocabulary: Path, fraction: float) -> dict[str, Record]:
+    files = raw.complete_files(root / "drops/synth", 8)
+    drop = [
+        Input(
+            path=path.relative_to(root).as_posix(),
+            bytes=path.stat().st_size,
+            sha256=sha256_file(path),
+            mtime_ns=path.stat().st_mtime_ns,
+        )
+        for path in files
+    ]
+    conversion, config = HarmonyConfig(), KDConfig(vocabulary, fraction)
+    records: dict[str, Record] = {}
+    for index, number in enumerate(NUMBERS):
+        records[f"h{number}"] = published(
+            root, HARMONY, "synth/harmony", number, conversion, drop,
+            lambda attempt, i=index: to_harmony(files, attempt.out, i, conversion),  # type: ignore[misc]
+            partial(shards.harmony_laws, partition=number),
+        )  # fmt: skip
+
+    def dumped(letter: str) -> list[dict[str, Any]]:
+        return [records[letter + number].model_dump() for number in NUMBERS]
+
+    def inputs(letter: str, numbers: tuple[str, ...]) -> list[Input]:
+        return [
+            Input(
+                asset=records[letter + number].asset,
+                partition=number,
+                data_version=records[letter + number].data_version,
+                path=records[letter + number].artifact,
+            )
+            for number in numbers
+        ]
+
+    published(
+        root, HARMONY, "synth/harmony_manifest", "manifest", conversion, inputs("h", NUMBERS),
+        lambda attempt: write_harmony_manifest(
+            dumped("h"), attempt.out, conversion,
+            dataset_dir=HARMONY, created_unix_s=1, git_sha=None,
+        ),
+    )  # fmt: skip
+    for number in NUMBERS:
+        shard = root / HARMONY / shard_name(number)
+        records[f"k{number}"] = published(
+            root, KD, "synth/kd_shards", number, config, inputs("h", (number,)),
+            lambda attempt, s=shard: build_kd_shard(s, attempt.out, config, attempt.parts),  # type: ignore[misc]
+            partial(shards.kd_laws, partition=number, valid_fraction=fraction),
+        )  # fmt: skip
+    published(
+        root, KD, "synth/kd_manifest", "manifest", config, inputs("k", NUMBERS),
+        lambda attempt: write_kd_manifest(
+            dumped("k"), attempt.out, root=KD,
+            harmony_manifest=root / HARMONY / "manifest.json", harmony_dir=HARMONY,
+            vocabulary="tokenizer/o200k_base.tiktoken", created_unix_s=1, git_sha=None,
+        ),
+    )  # fmt: skip
+    return records
+
+
+def test_the_whole_family_is_published_and_verified(vocabulary: Path, tmp_path: Path) -> None:
+    write_drop(tmp_path / "drops/synth", rows=12)
+    records = everything(tmp_path, vocabulary, 0.25)
+    assert [str(finding) for finding in verify(tmp_path)] == []
+    manifest = json.loads((tmp_path / KD / "manifest.json").read_text())
+    for split in ("train", "valid"):
+        inventory = manifest["splits"][split]
+        assert [shard["name"] for shard in inventory["shards"]] == [f"shard_{n}" for n in NUMBERS]
+        for shard in inventory["shards"]:
+            for key, path in shard["paths"].items():
+                assert (tmp_path / path).stat().st_size == shard["bytes"][key]
+                assert sha256_file(tmp_path / path) == shard["sha256"][key]
+    assert manifest["data_versions"] == {n: records[f"k{n}"].data_version for n in NUMBERS}
+    source = tmp_path / HARMONY / "manifest.json"
+    assert manifest["input"]["manifest_sha256"] == sha256_file(source)
+    rows = sum(int(records[f"h{n}"].counts["rows"]) for n in NUMBERS)
+    assert json.loads(source.read_text())["storage"]["total_rows"] == rows
+    assert sum(manifest["splits"][s]["rows"] for s in manifest["splits"]) == rows
+    # The library's own readers find the records where the publisher put them.
+    prefix = tmp_path / KD / "train/shard_02_tokens"
+    assert aligned.digest(prefix) == records["k02"].data_version
+    # Laws are asked of files that nobody hashed before: they tell, and do not stumble.
+    for changed in ("{}", '{"config_hash": 1, "config": [], "splits": {"train": 3}}', "[1]"):
+        (tmp_path / KD / "manifest.json").write_text(changed)
+        told = [str(v) for v in recorded_laws.kd_manifest_laws(tmp_path / KD, "manifest")]
+        assert "manifest.json: is no" in told[-1]
+    record = tmp_path / KD / "provenance/02.json"
+    record.write_text(record.read_text()[:-9])
+    with pytest.raises(RuntimeError, match=r"provenance/02\.json: not a provenance record"):
+        aligned.digest(prefix)
+
+
+def test_building_again_changes_nothing(vocabulary: Path, tmp_path: Path) -> None:
+    versions = []
+    for name in "ab":
+        write_drop(tmp_path / name / "drops/synth", rows=12)
+        records = everything(tmp_path / name, vocabulary, 0.25)
+        versions.append({key: record.data_version for key, record in records.items()})
+    assert versions[0] == versions[1]
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "a").rglob("*")}
+    everything(tmp_path / "a", vocabulary, 0.25)
+    after = {path: path.stat().st_mtime_ns for path in (tmp_path / "a").rglob("*")}
+    assert {p for p in before if p.is_file()} == {p for p in after if p.is_file()}
+    assert all(after[p] == before[p] for p in before if p.is_file() and ".gristmill" not in str(p))
+    record = read_record(tmp_path / "a" / KD / "provenance/00.json")
+    assert record.libraries["openai-harmony"] == "0.0.8"

@@ -1,0 +1,269 @@
+"""Fetching against a local server that speaks the hub's protocol, and misbehaves on demand."""
+
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from gristmill.synth.raw import files as raw
+from gristmill.synth.raw import hub
+from gristmill.synth.raw.hub import HubError, Source
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+REPO = "example/SYNTH"
+
+
+class Hub(ThreadingHTTPServer):
+    """The files of one repository at one commit.
+
+    requests: (path, Range header) of every GET of a file. drop_after: bytes after
+    which the next answers end, one answer an entry. sizes: lengths to lie about
+    in the listing. redirects: send the client elsewhere first, as the hub does.
+    """
+
+    def __init__(self, files: dict[str, bytes]) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.files = files
+        self.requests: list[tuple[str, str | None]] = []
+        self.drop_after: list[int] = []
+        self.sizes: dict[str, int] = {}
+        self.ranges = True
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Hub
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        prefix = f"/api/datasets/{REPO}/tree/{COMMIT}"
+        if self.path.startswith(prefix):
+            self._send(200, json.dumps(self._tree()).encode(), {"Content-Type": "application/json"})
+        elif match := re.fullmatch(f"/datasets/{REPO}/resolve/{COMMIT}/(.+)", self.path):
+            headers = {"Location": f"/cdn/{match[1]}", "X-Repo-Commit": COMMIT}
+            self._send(302, b"", headers)
+        elif self.path.startswith("/cdn/") and self.path[5:] in self.server.files:
+            self._file(self.path[5:])
+        else:
+            self._send(404, b"{}", {"X-Error-Code": "RepoNotFound"})
+
+    def _tree(self) -> list[dict[str, object]]:
+        return [
+            {
+                "type": "file",
+                "path": path,
+                "oid": "0" * 40,
+                "size": (size := self.server.sizes.get(path, len(data))),
+                "lfs": {
+                    "oid": hashlib.sha256(data).hexdigest(),
+                    "size": size,
+                    "pointerSize": 133,
+                },
+            }
+            for path, data in self.server.files.items()
+        ]
+
+    def _file(self, path: str) -> None:
+        data, asked = self.server.files[path], self.headers.get("Range")
+        self.server.requests.append((path, asked))
+        begin = int(asked.removeprefix("bytes=").rstrip("-")) if asked else 0
+        if not self.server.ranges:
+            begin = 0
+        headers = {"ETag": f'"{hashlib.sha256(data).hexdigest()}"'}
+        if begin:
+            headers["Content-Range"] = f"bytes {begin}-{len(data) - 1}/{len(data)}"
+        self.send_response(206 if begin else 200)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(data) - begin))
+        self.end_headers()
+        if self.server.drop_after:
+            self.wfile.write(data[begin : begin + self.server.drop_after.pop(0)])
+            self.close_connection = True
+        else:
+            self.wfile.write(data[begin:])
+
+    def _send(self, status: int, body: bytes, headers: dict[str, str]) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.fixture
+def server() -> Iterator[Hub]:
+    files = {f"synth_{n:03d}.parquet": bytes([n]) * (1000 * n) for n in (2, 1, 3)}
+    with Hub(files) as serving:
+        thread = threading.Thread(target=serving.serve_forever, args=(0.05,))
+        thread.start()
+        yield serving
+        serving.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def source(server: Hub) -> Source:
+    return Source(REPO, COMMIT, server.address)
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    # What came of an unfinished chunk is lost, so let chunks be small.
+    monkeypatch.setattr("huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", 100)
+
+
+def test_all_files_come_once(server: Hub, source: Source, tmp_path: Path) -> None:
+    fetched = hub.fetch(tmp_path / "drop", source)
+    assert [path.name for path in fetched.files] == sorted(server.files)
+    assert (fetched.downloaded, fetched.bytes) == (3, 6000)
+    assert {p.name: p.read_bytes() for p in fetched.files} == server.files
+    assert raw.complete_files(tmp_path / "drop") == fetched.files
+    again = hub.fetch(tmp_path / "drop", source)
+    assert (again.downloaded, len(server.requests)) == (0, 3)
+
+
+def test_the_first_files_only(source: Source, tmp_path: Path) -> None:
+    fetched = hub.fetch(tmp_path, source, files=1)
+    assert [path.name for path in fetched.files] == ["synth_001.parquet"]
+
+
+def test_a_dropped_connection_goes_on_where_it_broke(
+    server: Hub, source: Source, tmp_path: Path
+) -> None:
+    server.drop_after = [400, 100]
+    fetched = hub.fetch(tmp_path, source, files=1)
+    assert fetched.files[0].read_bytes() == server.files["synth_001.parquet"]
+    assert [asked for _, asked in server.requests] == [None, "bytes=400-", "bytes=500-"]
+
+
+def test_a_killed_fetch_goes_on_from_its_partial_file(
+    server: Hub, source: Source, tmp_path: Path
+) -> None:
+    digest = hashlib.sha256(server.files["synth_001.parquet"]).hexdigest()
+    partial = tmp_path / f".synth_001.parquet.{digest[:16]}.partial"
+    partial.write_bytes(server.files["synth_001.parquet"][:700])
+    fetched = hub.fetch(tmp_path, source, files=1)
+    assert fetched.files[0].read_bytes() == server.files["synth_001.parquet"]
+    assert [asked for _, asked in server.requests] == ["bytes=700-"]
+    assert not partial.exists()
+
+
+def test_a_server_without_ranges_sends_all_again(
+    server: Hub, source: Source, tmp_path: Path
+) -> None:
+    server.ranges, server.drop_after = False, [400]
+    fetched = hub.fetch(tmp_path, source, files=1)
+    assert fetched.files[0].read_bytes() == server.files["synth_001.parquet"]
+
+
+def test_a_connection_that_always_breaks_is_told_and_kept(
+    server: Hub, source: Source, tmp_path: Path
+) -> None:
+    server.drop_after = [300] + [0] * 20
+    with pytest.raises(HubError, match=r"synth_001\.parquet"):
+        hub.fetch(tmp_path, source, files=1)
+    (partial,) = tmp_path.glob(".*.partial")
+    assert partial.stat().st_size == 300
+    assert not raw.is_complete(tmp_path)
+
+
+def test_a_whole_drop_is_not_whole_while_more_comes(
+    server: Hub, source: Source, tmp_path: Path
+) -> None:
+    hub.fetch(tmp_path, source, files=1)
+    assert raw.is_complete(tmp_path)
+    server.drop_after = [300] + [0] * 20
+    with pytest.raises(HubError, match=r"synth_002\.parquet"):
+        hub.fetch(tmp_path, source, files=3)
+    assert not raw.is_complete(tmp_path)
+    server.drop_after = []
+    assert len(hub.fetch(tmp_path, source, files=3).files) == 3
+    assert raw.is_complete(tmp_path)
+
+
+def test_a_file_that_was_changed_is_fetched_again_and_the_drop_waits_for_it(
+    server: Hub, source: Source, tmp_path: Path
+) -> None:
+    changed = hub.fetch(tmp_path, source).files[1]
+    changed.write_bytes(b"changed")
+    server.drop_after = [0] * 20
+    with pytest.raises(HubError, match=r"synth_002\.parquet"):
+        hub.fetch(tmp_path, source)
+    assert not raw.is_complete(tmp_path)
+
+
+@pytest.mark.parametrize("size", [900, 1100])
+def test_a_wrong_size_is_refused(server: Hub, source: Source, tmp_path: Path, size: int) -> None:
+    server.sizes["synth_001.parquet"] = size
+    with pytest.raises(HubError, match=r"synth_001\.parquet.*1,?000|size"):
+        hub.fetch(tmp_path, source, files=1)
+    assert raw.files(tmp_path) == []
+
+
+def test_other_bytes_than_listed_are_refused(server: Hub, source: Source, tmp_path: Path) -> None:
+    digest = hashlib.sha256(server.files["synth_001.parquet"]).hexdigest()
+    partial = tmp_path / f".synth_001.parquet.{digest[:16]}.partial"
+    partial.write_bytes(b"x" * 10)
+    with pytest.raises(HubError, match=f"sha256 .* the hub lists {digest}"):
+        hub.fetch(tmp_path, source, files=1)
+    assert list(tmp_path.iterdir()) == []
+    hub.fetch(tmp_path, source, files=1)
+
+
+def test_what_is_not_there_is_told(server: Hub, tmp_path: Path) -> None:
+    with pytest.raises(HubError, match="example/OTHER"):
+        hub.fetch(tmp_path, Source("example/OTHER", COMMIT, server.address))
+    gone = server.address.replace(str(server.server_port), "9")
+    with pytest.raises(HubError, match=REPO):
+        hub.fetch(tmp_path, Source(REPO, COMMIT, gone))
+
+
+def test_a_branch_is_no_pinned_revision() -> None:
+    with pytest.raises(ValueError, match="40 hex digits"):
+        Source(REPO, "main")
+
+
+def test_two_files_of_one_name_are_refused(server: Hub, source: Source, tmp_path: Path) -> None:
+    """Each would take the other's place in the drop, and be fetched again and again."""
+    server.files["other/synth_001.parquet"] = b"other"
+    with pytest.raises(HubError, match=r"other/synth_001\.parquet and synth_001\.parquet: one"):
+        hub.fetch(tmp_path, source)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("answer", [b"null", b"[1]", b'[{"type": "file"}]', b"<html>", b"\xff"])
+def test_an_answer_that_is_no_listing_is_told(
+    source: Source, monkeypatch: pytest.MonkeyPatch, answer: bytes
+) -> None:
+    def answered(handler: _Handler) -> None:
+        handler._send(200, answer, {"Content-Type": "application/json"})
+
+    monkeypatch.setattr(_Handler, "do_GET", answered)
+    with pytest.raises(HubError, match=f"{REPO} at {COMMIT}"):
+        hub.remote_files(source)
+
+
+def test_a_folder_in_the_place_of_a_file_is_told(source: Source, tmp_path: Path) -> None:
+    (tmp_path / "synth_001.parquet").mkdir()
+    with pytest.raises(HubError, match=r"synth_001\.parquet.*directory"):
+        hub.fetch(tmp_path, source)
+
+
+@pytest.mark.parametrize("files", [0, -1])
+def test_no_files_are_no_drop(source: Source, tmp_path: Path, files: int) -> None:
+    with pytest.raises(HubError, match="no Parquet files"):
+        hub.fetch(tmp_path, source, files)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,375 @@
+"""SynthKDDataset: Megatron's sampling, aligned sidecars, and what it refuses."""
+
+import pickle
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gristmill.provenance import Input
+from gristmill.publish.build import Build
+from gristmill.publish.publish import publish
+from gristmill.synth import span_normalized_loss
+from gristmill.synth.build.kd_shard import build_kd_shard
+from gristmill.synth.config import KDConfig
+from gristmill.synth.format import aligned, indexed
+
+torch = pytest.importorskip("torch")
+gpt = pytest.importorskip("megatron.core.datasets.gpt_dataset")
+
+from megatron.core.datasets.blended_megatron_dataset_builder import (  # noqa: E402
+    BlendedMegatronDatasetBuilder,
+)
+from megatron.core.datasets.utils import Split  # noqa: E402
+
+from gristmill.synth.read import dataset as reader  # noqa: E402
+from gristmill.synth.read.dataset import SynthKDDataset  # noqa: E402
+
+LENGTH = 128
+# Megatron warns of a pad token that is none; its numpy use is a matter of its own.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def tokenizer(**changed: Any) -> Any:
+    return SimpleNamespace(
+        **{
+            "vocab_size": 201_088,
+            "eod": 199_999,
+            "pad": -1,
+            "unique_identifiers": {"name": "o200k"},
+        }
+        | changed
+    )
+
+
+def config(path: Path | None = None, **changed: Any) -> Any:
+    values = {
+        "random_seed": 11,
+        "sequence_length": LENGTH,
+        "tokenizer": tokenizer(),
+        "reset_position_ids": False,
+        "reset_attention_mask": False,
+        "eod_mask_loss": False,
+        "create_attention_mask": False,
+        "path_to_cache": None if path is None else str(path),
+    }
+    blend: Any = [([changed.pop("prefix")], None), None, None] if "prefix" in changed else None
+    return gpt.GPTDatasetConfig(
+        blend_per_split=changed.pop("blend_per_split", blend or [(["x"], None), None, None]),
+        **values | changed,
+    )
+
+
+def dataset(
+    prefix: Path, settings: Any, kind: Any = SynthKDDataset, samples: int | None = None
+) -> Any:
+    low = kind.build_low_level_dataset(str(prefix), settings)
+    documents = np.arange(kind.numel_low_level_dataset(low), dtype=np.int32)
+    split = Split.train if "train" in str(prefix) else Split.valid
+    return kind(low, str(prefix), documents, samples, split, settings)
+
+
+@pytest.fixture(scope="module")
+def root(harmony: Path, vocabulary: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("reader") / "kd"
+    build_kd_shard(harmony, out, KDConfig(vocabulary, 0.3))
+    return out
+
+
+@pytest.fixture
+def copied(root: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(root, tmp_path / "data/kd"))
+
+
+def streams(prefix: Path, made: Any) -> dict[str, np.ndarray]:
+    """The three datasets in the shuffled document order, back to back."""
+    return {
+        name: np.concatenate(
+            [indexed.read(aligned.sibling(prefix, name))[int(d)] for d in made.document_index]
+        ).astype(np.int64)
+        for name in aligned.DTYPES
+    }
+
+
+@pytest.mark.parametrize("samples", [None, 0, 500])
+def test_samples_are_megatrons_with_aligned_sidecars(
+    root: Path, tmp_path: Path, samples: int | None
+) -> None:
+    prefix = root / "train/shard_00_tokens"
+    made = dataset(prefix, config(tmp_path), samples=samples)
+    theirs = dataset(prefix, config(tmp_path), gpt.GPTDataset, samples or None)
+    assert len(made) == len(theirs) > 100
+    flat = streams(prefix, made)
+    for index in range(len(made)):
+        sample, plain = made[index], theirs[index]
+        assert torch.equal(sample["tokens"], plain["tokens"])
+        assert torch.equal(sample["labels"], plain["labels"])
+        assert torch.equal(sample["position_ids"], plain["position_ids"])
+        at = slice(int(made.shuffle_index[index]) * LENGTH, None)
+        for key, name in (("tokens", "tokens"), ("loss_mask", "lossmask"), ("span_id", "span")):
+            assert sample[key].tolist() == flat[name][at][:LENGTH].tolist()
+        assert set(sample) == {"tokens", "labels", "loss_mask", "position_ids", "span_id"}
+        assert {k: v.dtype for k, v in sample.items()} == {
+            k: torch.float32 if k == "loss_mask" else torch.int64 for k in sample
+        }
+    nothing = made[None]
+    assert torch.equal(nothing["tokens"], made[0]["tokens"])
+    assert not nothing["loss_mask"].any()
+    assert not nothing["span_id"].any()
+
+
+def test_short_samples_are_padded_and_masked(root: Path, tmp_path: Path) -> None:
+    prefix = root / "valid/shard_00_tokens"
+    settings = config(tmp_path, drop_last_partial_validation_sequence=False)
+    made = dataset(prefix, settings)
+    flat = streams(prefix, made)
+    last = made.shuffle_index.tolist().index(len(made) - 1)
+    sample = made[last]
+    left = len(flat["tokens"]) - (len(made) - 1) * LENGTH - 1
+    assert 0 < left < LENGTH
+    assert sample["labels"][:left].tolist() == flat["tokens"][-left:].tolist()
+    for key in ("labels", "loss_mask", "span_id"):
+        assert not sample[key][left:].any()
+
+
+def test_without_the_extra_token_the_last_label_is_padding(root: Path, tmp_path: Path) -> None:
+    prefix = root / "train/shard_00_tokens"
+    made = dataset(prefix, config(tmp_path, add_extra_token_to_sequence=False))
+    flat = streams(prefix, made)
+    for index in range(20):
+        at = int(made.shuffle_index[index]) * LENGTH
+        sample = made[index]
+        expected = flat["span"][at : at + LENGTH].tolist()
+        assert sample["span_id"].tolist() == [*expected[:-1], 0]
+        assert sample["labels"].tolist() == [*flat["tokens"][at + 1 : at + LENGTH].tolist(), 0]
+        assert sample["loss_mask"][-1] == 0
+
+
+def test_flags_of_the_config(root: Path, tmp_path: Path) -> None:
+    prefix = root / "train/shard_00_tokens"
+    plain = dataset(prefix, config(tmp_path))
+    masked = dataset(prefix, config(tmp_path, eod_mask_loss=True, create_attention_mask=True))
+    assert torch.equal(plain[3]["loss_mask"], masked[3]["loss_mask"])
+    assert masked[3]["attention_mask"].shape == (1, LENGTH, LENGTH)
+    reset = dataset(prefix, config(tmp_path, reset_position_ids=True))
+    ends = [int(i) for i in torch.nonzero(reset[3]["tokens"] == 199_999)]
+    assert all(int(reset[3]["position_ids"][end + 1]) == 0 for end in ends if end + 1 < LENGTH)
+    ambiguous = dataset(prefix, config(tmp_path, tokenizer=tokenizer(pad=199_999)))
+    assert torch.equal(ambiguous[3]["loss_mask"], plain[3]["loss_mask"])
+    unmapped = dataset(prefix, config(tmp_path, mmap_bin_files=False))
+    assert torch.equal(unmapped[3]["span_id"], plain[3]["span_id"])
+
+
+@pytest.fixture
+def process_group(tmp_path: Path) -> Iterator[None]:
+    """Megatron asks for its rank before it writes the blend's cache."""
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{tmp_path}/group", rank=0, world_size=1
+    )
+    yield
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.usefixtures("process_group")
+def test_it_blends(root: Path, harmony: Path, vocabulary: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    build_kd_shard(harmony, other, KDConfig(vocabulary, 0.1))
+    prefixes = [str(r / "train/shard_00_tokens") for r in (root, other)]
+    settings = config(tmp_path / "cache", blend_per_split=[(prefixes, [0.7, 0.3]), None, None])
+    train, valid, test = BlendedMegatronDatasetBuilder(
+        SynthKDDataset, [40, 0, 0], lambda: True, settings
+    ).build()
+    assert (len(train), valid, test) == (40, None, None)
+    spans = torch.stack([train[index]["span_id"] for index in range(40)])
+    assert set(spans.unique().tolist()) == {0, 1, 2}
+    chosen = {int(train.dataset_index[index]) for index in range(40)}
+    assert chosen == {0, 1}
+
+
+def test_a_path_that_is_no_tokens_prefix_is_refused(root: Path, tmp_path: Path) -> None:
+    for path in (str(root / "train/shard_00_span"), None):
+        with pytest.raises(ValueError, match="_tokens"):
+            SynthKDDataset.build_low_level_dataset(path, config(tmp_path))
+
+
+def rewrite(prefix: Path, lengths: np.ndarray, dtype: str = "u1") -> None:
+    values = indexed.read(prefix).values.astype(dtype)
+    for kind in ("bin", "idx"):
+        prefix.with_name(f"{prefix.name}.{kind}").unlink()
+    with indexed.IndexedWriter(prefix, dtype) as writer:
+        writer.add(values[: int(lengths.sum())], lengths.astype(np.int32))
+
+
+@pytest.mark.parametrize("name", ["lossmask", "span"])
+@pytest.mark.parametrize("change", ["lengths", "count", "dtype", "cut", "gone"])
+def test_any_misalignment_is_refused(copied: Path, tmp_path: Path, name: str, change: str) -> None:
+    """Also where counts and last document index agree, which the reference overlooks."""
+    prefix = copied / "train/shard_00_tokens"
+    sidecar = aligned.sibling(prefix, name)
+    lengths = indexed.read(prefix).lengths.copy()
+    if change == "lengths":
+        lengths[[0, 1]] += [1, -1]
+        rewrite(sidecar, lengths)
+    elif change == "count":
+        rewrite(sidecar, lengths[:-1])
+    elif change == "dtype":
+        rewrite(sidecar, lengths, "<i4")
+    else:
+        path = sidecar.with_name(sidecar.name + ".bin")
+        data = path.read_bytes()
+        path.unlink()
+        if change == "cut":
+            path.write_bytes(data[:-1])
+    with pytest.raises(RuntimeError, match="shard_00_tokens"):
+        dataset(prefix, config(tmp_path))
+
+
+def test_a_mask_that_is_not_the_span_is_refused(copied: Path, tmp_path: Path) -> None:
+    prefix = copied / "train/shard_00_tokens"
+    path = prefix.with_name("shard_00_span.bin")
+    path.write_bytes(bytes(path.stat().st_size))
+    made = dataset(prefix, config(tmp_path))
+    with pytest.raises(RuntimeError, match="loss mask and span differ"):
+        [made[index] for index in range(len(made))]
+
+
+def test_a_rebuilt_shard_never_meets_a_stale_cache(
+    root: Path, harmony: Path, vocabulary: Path, tmp_path: Path
+) -> None:
+    """The trap of spec synth_kd, section 10: same path, seed and length, other data."""
+    place, cache = tmp_path / "data/kd", tmp_path / "cache"
+    shutil.copytree(root, place)
+    prefix = place / "train/shard_00_tokens"
+    first = dataset(prefix, config(cache))
+    before = set(cache.iterdir())
+    assert dataset(prefix, config(cache)).unique_description_hash == first.unique_description_hash
+    assert set(cache.iterdir()) == before
+    shutil.rmtree(place)
+    build_kd_shard(harmony, place, KDConfig(vocabulary, 0.5))
+    second = dataset(prefix, config(cache))
+    assert set(cache.iterdir()) > before
+    fresh = dataset(prefix, config(tmp_path / "empty"))
+    assert np.array_equal(second.sample_index, fresh.sample_index)
+    assert len(second) != len(first)
+
+
+def test_the_cache_stays_out_of_the_published_folder(copied: Path) -> None:
+    listed = sorted(copied.rglob("*"))
+    made = dataset(copied / "train/shard_00_tokens", config())
+    assert sorted(copied.rglob("*")) == listed
+    folder = copied.parent / "cache/synth/kd/train/shard_00_tokens"
+    assert len(list(folder.iterdir())) == 4
+    assert made.config.path_to_cache is None
+
+
+def test_a_published_shard_is_held_to_its_record(
+    harmony: Path, vocabulary: Path, tmp_path: Path
+) -> None:
+    settings = KDConfig(vocabulary, 0.3)
+    done = publish(
+        Build(
+            root=tmp_path,
+            artifact="megatron/synth_kd_v1",
+            asset="synth/kd_shards",
+            partition="00",
+            code_version=KDConfig.CODE_VERSION,
+            config=settings,
+            inputs=[Input(path="x", sha256="0" * 64, bytes=1)],
+            make=lambda attempt: build_kd_shard(harmony, attempt.out, settings, attempt.parts),
+            shared=True,
+        )
+    )
+    prefix = tmp_path / "megatron/synth_kd_v1/train/shard_00_tokens"
+    assert aligned.digest(prefix) == done.record.data_version
+    assert aligned.cache_folder(prefix).is_relative_to(tmp_path / "cache")
+    made = dataset(prefix, config())
+    assert made.unique_identifiers["data_digest"] == done.record.data_version
+    lengths = indexed.read(prefix).lengths.copy()
+    lengths[[0, 1]] += [1, -1]
+    for name, dtype in (("tokens", "<i4"), ("lossmask", "u1"), ("span", "u1")):
+        rewrite(aligned.sibling(prefix, name), lengths, dtype)
+    with pytest.raises(RuntimeError, match="not the file that its record speaks of"):
+        dataset(prefix, config())
+
+
+@pytest.mark.real
+def test_the_shards_blend_by_their_samples(real: Path, vocabulary: Path, tmp_path: Path) -> None:
+    """Spec synth_kd, section 10: at sequence length 1024 the shards hold 185, 182, 188, 188."""
+    sizes = []
+    for number in ("00", "01", "02", "03"):
+        shard = real / f"synth_harmony/synth_harmony_shard_{number}.parquet"
+        build_kd_shard(shard, tmp_path / number, KDConfig(vocabulary, 0.1))
+        prefix = tmp_path / number / f"train/shard_{number}_tokens"
+        made = dataset(prefix, config(tmp_path / "cache", sequence_length=1024))
+        sizes.append(len(made))
+        assert made[0]["loss_mask"].sum() > 0
+    assert sizes == [185, 182, 188, 188]
+
+
+@pytest.mark.parametrize(
+    "module", ["gristmill.synth", "gristmill.synth.build.kd_shard", "gristmill.synth.laws.shards"]
+)
+def test_importing_the_library_imports_neither_torch_nor_megatron(module: str) -> None:
+    heavy = {"torch", "megatron", "pyarrow", "tiktoken", "openai_harmony", "huggingface_hub"}
+    code = f"import sys, {module}; print(sorted({heavy!r} & set(sys.modules)))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_it_survives_pickling(root: Path, tmp_path: Path) -> None:
+    """As a data loader's workers get it."""
+    made = dataset(root / "train/shard_00_tokens", config(tmp_path))
+    again = pickle.loads(pickle.dumps(made))
+    for key, value in made[5].items():
+        assert torch.equal(value, again[5][key])
+
+
+def test_a_remote_dataset_is_compared_by_its_indices(copied: Path) -> None:
+    def opened(name: str) -> Any:
+        return reader.IndexedDataset(str(copied / f"train/shard_00_{name}"))
+
+    sidecars = {name: opened(name) for name in ("lossmask", "span")}
+    reader._compare_remote("s3://b/shard_00_tokens", opened("tokens"), sidecars)
+    with pytest.raises(RuntimeError, match=r"lossmask is .*int32.*, not uint8"):
+        wrong = sidecars | {"lossmask": opened("tokens")}
+        reader._compare_remote("s3://b/shard_00_tokens", opened("tokens"), wrong)
+    lengths = indexed.read(copied / "train/shard_00_span").lengths.copy()
+    lengths[[0, 1]] += [1, -1]
+    rewrite(copied / "train/shard_00_span", lengths)
+    with pytest.raises(RuntimeError, match="sequence_lengths of tokens and span differ"):
+        reader._compare_remote("s3://b/shard_00_tokens", opened("tokens"), {"span": opened("span")})
+
+
+def test_training_steps_from_the_dataset(root: Path, tmp_path: Path) -> None:
+    """A plain torch model, batches of a data loader, the span-normalised loss."""
+    made = dataset(root / "train/shard_00_tokens", config(tmp_path))
+    batches = [b for _, b in zip(range(6), torch.utils.data.DataLoader(made, 4), strict=False)]
+    known = torch.unique(torch.cat([torch.cat([b["tokens"], b["labels"]]) for b in batches]))
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Embedding(len(known), 24), torch.nn.Linear(24, len(known)))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    combined = []
+    for _ in range(4):
+        total = 0.0
+        for batch in batches:
+            assert batch["span_id"].shape == (4, LENGTH)
+            logits = model(torch.searchsorted(known, batch["tokens"]))
+            labels = torch.searchsorted(known, batch["labels"])
+            losses = torch.nn.functional.cross_entropy(
+                logits.transpose(1, 2), labels, reduction="none"
+            )
+            found = span_normalized_loss(losses, batch["loss_mask"], batch["span_id"], 1.0, 2.0)
+            optimizer.zero_grad()
+            (found.loss / found.tokens).backward()
+            optimizer.step()
+            assert int(found.tokens) == int(batch["loss_mask"].sum())
+            total += found.combined.item()
+        combined.append(total)
+    assert combined == sorted(combined, reverse=True)
+    assert combined[-1] < 0.8 * combined[0]

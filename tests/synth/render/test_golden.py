@@ -1,0 +1,102 @@
+"""The reference's own bytes: shards 00 and 01, the manifest and the edge cases."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gristmill.synth.build.kd_shard import build_kd_shard
+from gristmill.synth.config import KDConfig
+from gristmill.synth.laws import shards
+from gristmill.synth.render import documents
+from gristmill.synth.render import harmony as rendering
+from gristmill.synth.render.templates import BadRow, Renderer
+from tests.synth.conversations import hashes
+
+pytestmark = pytest.mark.real
+
+TOTALS = {  # spec synth_kd, section 8: train rows, tokens, valid rows, tokens
+    "00": (219, 189_817, 31, 25_876),
+    "01": (221, 186_605, 29, 22_874),
+    "02": (223, 192_866, 27, 22_998),
+    "03": (225, 193_386, 25, 21_716),
+}
+
+
+@pytest.fixture(scope="module")
+def built(real: Path, vocabulary: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("kd")
+    for number, totals in TOTALS.items():
+        shard = real / f"synth_harmony/synth_harmony_shard_{number}.parquet"
+        summary = build_kd_shard(shard, root / number, KDConfig(vocabulary, 0.1))
+        assert (
+            summary.train_rows,
+            summary.train_tokens,
+            summary.valid_rows,
+            summary.valid_tokens,
+        ) == totals
+    return root
+
+
+def test_the_bytes_are_the_references(real: Path, built: Path) -> None:
+    found = hashes(built / "00") | hashes(built / "01")
+    golden = [line.split() for line in (real / "golden_sha256.txt").read_text().splitlines()]
+    assert len(golden) == 24
+    assert {path: found[path] for _, path in golden} == {path: value for value, path in golden}
+
+
+def test_the_sizes_are_those_of_the_reference_manifest(real: Path, built: Path) -> None:
+    manifest = json.loads((real / "reference_manifest_vf0.1.json").read_text())
+    for split, inventory in manifest["splits"].items():
+        for shard in inventory["shards"]:
+            root = built / shard["name"].removeprefix("shard_") / split
+            for key, size in shard["bytes"].items():
+                suffix, kind = key.split("_")
+                assert (root / f"{shard['name']}_{suffix}.{kind}").stat().st_size == size
+
+
+@pytest.mark.parametrize("number", TOTALS)
+def test_the_laws_hold(built: Path, number: str) -> None:
+    assert list(shards.kd_laws(built / number, number, 0.1)) == []
+
+
+@pytest.mark.parametrize("number", TOTALS)
+def test_megatron_reads_every_shard(built: Path, number: str) -> None:
+    indexed_dataset = pytest.importorskip("megatron.core.datasets.indexed_dataset")
+    for split, rows in (("train", TOTALS[number][0]), ("valid", TOTALS[number][2])):
+        for suffix, dtype in (("tokens", np.int32), ("lossmask", np.uint8), ("span", np.uint8)):
+            prefix = str(built / number / split / f"shard_{number}_{suffix}")
+            dataset = indexed_dataset.IndexedDataset(prefix)
+            assert len(dataset) == rows
+            assert dataset[0].dtype == dtype
+            assert (
+                sum(len(dataset[i]) for i in range(rows))
+                == TOTALS[number][1 if split == "train" else 3]
+            )
+
+
+def test_edge_cases(real: Path, vocabulary: Path) -> None:
+    """Tokens, mask and span of the reference renderer, or its error, of both of our ways."""
+    harmony, renderer = rendering.encoding(vocabulary), Renderer(vocabulary)
+    cases = json.loads((real / "edge_cases.json").read_text())
+    assert len(cases) == 17
+    for case in cases:
+        text = json.dumps({"messages": case["messages"]})
+        if "error" in case:
+            with pytest.raises(Exception) as caught:  # noqa: B017, PT011: the type is in the data
+                rendering.render(rendering.parse(text), harmony)
+            mro = [kind.__name__ for kind in type(caught.value).__mro__]
+            assert case["error_type"] in mro, case["name"]
+            assert str(caught.value) == case["error"], case["name"]
+            with pytest.raises(BadRow):
+                renderer.read(text)
+            continue
+        rendered = rendering.render(rendering.parse(text), harmony)
+        assert list(rendered.tokens) == case["tokens"], case["name"]
+        token_span = np.repeat([*rendered.spans, 0], [*rendered.lengths, 1])
+        assert token_span.tolist() == case["token_span"], case["name"]
+        assert (token_span != 0).astype(int).tolist() == case["token_mask"], case["name"]
+        made = documents.assemble([renderer.read(text)], vocabulary)
+        assert made.tokens.tolist() == case["tokens"], case["name"]
+        assert made.span.tolist() == [*case["token_span"][1:], 0], case["name"]
