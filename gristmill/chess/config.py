@@ -87,7 +87,7 @@ def _check_split(train_ratio: float, val_ratio: float, split: str) -> None:
 
 @dataclass(frozen=True)
 class ValidateConfig:
-    """How PGN becomes validated games (spec section 1).
+    """How PGN becomes validated games (docs/formats/chess.md#validation).
 
     compat: "reference" reproduces the ids and verdicts of the earlier
         implementation (ids with the path in them, claimable draws rejected,
@@ -124,10 +124,11 @@ class ValidateConfig:
 
 @dataclass(frozen=True)
 class GameConfig:
-    """How validated games become a game dataset (spec 2.1 to 2.4).
+    """How validated games become a game dataset (docs/formats/chess.md#game-dataset).
 
     split: "moves" places a game by a stable hash of its moves and the seed;
-        "shuffle" is the seeded shuffle of ids of spec 2.2.
+        "shuffle" is the seeded shuffle of ids
+        (docs/formats/chess.md#split-by-shuffle).
     allow_draws: keep games without a winner.
     """
 
@@ -152,7 +153,7 @@ class GameConfig:
 
 @dataclass(frozen=True)
 class SpliceConfig:
-    """How validated games become legacy sample rows (spec 2.5 to 2.9).
+    """How validated games become legacy sample rows (docs/formats/chess.md#legacy-rows).
 
     k: plies of the target at most. max_samples_per_game: 0 for all.
     """
@@ -181,7 +182,7 @@ class SpliceConfig:
 
 @dataclass(frozen=True)
 class CacheConfig:
-    """How a game dataset becomes a runtime splice cache (spec section 3)."""
+    """How a game dataset becomes a runtime splice cache (docs/formats/chess.md#splice-cache)."""
 
     CODE_VERSION: ClassVar = "1"
 

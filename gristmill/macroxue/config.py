@@ -20,8 +20,8 @@ LAYOUTS = get_args(Layout)
 class PackConfig:
     """How to pack.
 
-    layout: "aligned48" is the seed's documented dtype as `np.save` writes it,
-        "packed46" the Rust packer's files byte for byte (spec 1, trap 1).
+    layout: "aligned48" is the original document's dtype as `np.save` writes it,
+        "packed46" the Rust packer's files byte for byte (docs/formats/macroxue.md#row-layouts).
     shard_rows: 0 for one steps.npy, else exact rows a shard.
     on_error: "strict" refuses the drop at the first bad line; "quarantine" sets
         the whole run aside with its reason and packs the others.
@@ -96,7 +96,7 @@ class MergeConfig:
 
 @dataclass(frozen=True)
 class ValueConfig:
-    """How values are computed (spec 7.1).
+    """How values are computed (docs/formats/macroxue.md#value-sidecar).
 
     gamma: discount a step, 0 or more. reward_scale: above 0, for `reward_scaled`
         alone. epsilon: the linear part of h, 0 or more.

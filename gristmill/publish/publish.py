@@ -3,8 +3,8 @@
 A build happens in a staging folder on the same file system, is checked, gets
 its record, is flushed to disk and then committed by one rename. A kill at any
 instant leaves what was published before or what is published now, and the
-next build sweeps what the killed one left. The design's section 4 is the
-source of these rules.
+next build sweeps what the killed one left. Source:
+`docs/publishing.md#the-steps`.
 
 For an artifact `<parent>/<name>`, all that is not published lies in
 `<parent>/.gristmill/`: lock files in `locks/`, and in `slots/` one folder for

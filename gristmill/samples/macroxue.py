@@ -1,7 +1,7 @@
 """Sample drops of 2048 games in the raw form that Macroxue's capture script leaves behind.
 
 The games are played here (`player.py`), so nobody's data is copied. The form
-is that of specs/macroxue.md section 2.1; `legacy` adds what older logs hold.
+is that of docs/formats/macroxue.md#raw-drop; `legacy` adds what older logs hold.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 What tokens mean to a dataset does not belong here. This is the only module of
 the library that reads environment variables (O200K_HARMONY_VOCAB_PATH and
 TIKTOKEN_ENCODINGS_BASE) and, for the moment of a load, sets one. Whatever way a
-file came, its sha256 decides (DESIGN.md section 7).
+file came, its sha256 decides (`docs/formats/vocabularies.md#verification`).
 """
 
 from __future__ import annotations

@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 
 from gristmill.samples.chess import write_month
-from tests.paths import CHECKOUT, REAL_DATA
+from tests.paths import REAL_DATA
 
 
 def real_chess() -> Path:
-    root = CHECKOUT
     return REAL_DATA / "chess"
 
 

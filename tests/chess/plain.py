@@ -1,6 +1,6 @@
-"""The earlier implementation's rules in plain loops over python-chess, to compare with.
+"""The original code's rules as simple loops over python-chess, to compare with.
 
-Written from spec sections 1.3 to 1.7, 2.5 to 2.8; slow, and the oracle of these tests.
+Rules: docs/formats/chess.md (#compatibility-mode, #pgn-reading, #legacy-rows). Slow.
 """
 
 import csv
@@ -54,7 +54,7 @@ class Visitor(chess.pgn.BaseVisitor):
 
 
 def validated(path: Path, source: str, min_plies: int = 8) -> tuple[bytes, bytes]:
-    """valid_games.jsonl and invalid_games.csv of a PGN file, as the spec has them."""
+    """valid_games.jsonl and invalid_games.csv (docs/formats/chess.md#compatibility-mode)."""
     valid, table = [], io.StringIO()
     invalid = csv.writer(table)
     invalid.writerow(["game_id", "source_file", "reason", "offending_ply", "result"])

@@ -1,6 +1,6 @@
 """Validated games to a game dataset: one compact row a game, three splits, stats, sidecar.
 
-Spec 2.1 to 2.4. The phase codes that validation computed come along in row
+Rules: docs/formats/chess.md#game-dataset. Phase codes that validation computed come along in row
 order; nothing is replayed where the sidecar is there.
 """
 
@@ -135,8 +135,8 @@ def build_game_dataset(
 ) -> GameSummary:
     """Build the compact game dataset of a validated folder (or JSONL file) into `out`.
 
-    Writes {train,val,test}.jsonl (spec 2.3; an empty split is an empty file),
-    stats.json (2.4) and `sidecar/`. published: where the folder will stand, for
+    Writes {train,val,test}.jsonl (docs/formats/chess.md#game-rows; an empty split: 0 bytes),
+    stats.json (#game-stats) and `sidecar/` (#sidecar). published: where the folder will stand, for
     stats.json. Rows may have `moves` or `moves_uci`; FEN or variant games that
     an earlier validation let through get phase `unknown`.
 

@@ -51,7 +51,7 @@ class Harvest:
         self.reference = self.task.config.compat == "reference"
 
     def reject(self, game_id: str, reason: str, ply: int, result: str, why: str, at: int) -> None:
-        """Note an invalid game (spec 1.7; the last two columns are ours)."""
+        """Note an invalid game (docs/formats/chess.md#rejected-games)."""
         row: list[Any] = [game_id, self.task.source, reason, ply, result]
         self.invalid.writerow(row if self.reference else [*row, why, at])
         self.counts[f"reason.{reason}"] += 1

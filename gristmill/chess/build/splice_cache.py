@@ -1,6 +1,6 @@
 """A game dataset to its runtime splice cache: parallel arrays, one element a sample.
 
-Spec section 3. The arrays themselves are `sample_arrays`'; here they become
+Rules: docs/formats/chess.md#splice-cache. `sample_arrays` makes the arrays; here they become
 files with a manifest.
 """
 
@@ -106,10 +106,10 @@ def build_splice_cache(
 ) -> CacheSummary:
     """Build the runtime splice cache of a game dataset into `out`.
 
-    Writes for each split the four arrays of spec 3.1 (little-endian, no header;
-    of length 0 for an empty split) and paths.json, manifest.json (3.4, with the
+    Writes for each split the four arrays (docs/formats/chess.md#cache-arrays; no header,
+    of length 0 for an empty split) and paths.json, manifest.json (#manifest, with the
     source's size and sha256, row counts and layout) and vocab_rows_meta.json
-    (3.5). published: where the cache will stand, inside its dataset's folder, for
+    (#vocabulary). published: where the cache will stand, inside its dataset's folder, for
     the absolute paths in paths.json; by default that is where the dataset is now.
 
     Raises BadInput where a split file is missing, cannot be read, or is not the

@@ -1,4 +1,6 @@
-"""Validated games to legacy sample rows: every splice of a game written out (spec 2.5 to 2.9).
+"""Validated games to legacy sample rows: every splice of a game written out.
+
+Rules: docs/formats/chess.md (#legacy-rows, #legacy-cap, #legacy-stats).
 
 The compatibility path; a game dataset with its cache holds the same samples in
 a fraction of the bytes.
@@ -27,7 +29,7 @@ from gristmill.contract import FileNote, Summary
 from gristmill.run.parts import PartStore
 from gristmill.run.sections import Bytes, Made, Sinks, clear_scratch, grind, scratch
 
-_BATCH = 256  # what the earlier implementation names in its stats
+_BATCH = 256  # of the original code's stats: docs/formats/chess.md#legacy-stats
 
 
 @dataclass(frozen=True)
@@ -151,8 +153,8 @@ def build_splice_dataset(
 ) -> SpliceSummary:
     """Build the legacy splice dataset of a validated folder (or JSONL file) into `out`.
 
-    Writes {train,val,test}.jsonl (spec 2.5; an empty split is an empty file) and
-    stats.json (2.9). published: where the folder will stand, for stats.json.
+    Writes {train,val,test}.jsonl (docs/formats/chess.md#legacy-rows; an empty split: 0 bytes) and
+    stats.json (#legacy-stats). published: where the folder will stand, for stats.json.
 
     Raises BadInput and SplitLeakage as `build_game_dataset` does.
     """

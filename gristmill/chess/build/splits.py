@@ -1,4 +1,6 @@
-"""Which games are taken, and which split each goes to (spec 2.1, 2.2).
+"""Which games are taken, and which split each goes to.
+
+Rules: docs/formats/chess.md (#eligibility, #split-by-moves, #split-by-shuffle).
 
 By default a game's split is a stable hash of its moves (`keys.split_of`), so
 that the same game never straddles two splits, whatever its file, month or id.
@@ -38,7 +40,7 @@ class SplitLeakage(GristmillError):
 
 
 def refuse_live_games(path: Path) -> None:
-    """Raise BadInput if the validated games look like a bot's own live games (spec 5)."""
+    """Raise BadInput for a bot's own live games (docs/formats/chess.md#bot-games)."""
     spelled = str(path.resolve()).replace("\\", "/").lower()
     advice = "pass allow_live_bot_games to build from them all the same"
     if any(word in f"{spelled}/" for word in _LIVE_PATHS):
@@ -71,7 +73,7 @@ def taken(block: Block, config: GameConfig | SpliceConfig) -> tuple[NDArray[np.b
 
 
 def deal(ids: Sequence[str], seed: int, train_ratio: float, val_ratio: float) -> dict[str, int]:
-    """The seeded shuffle of spec 2.2: id -> 0 train, 1 val, 2 test. Duplicates count once."""
+    """Shuffle of ids: id -> 0 train, 1 val, 2 test (docs/formats/chess.md#split-by-shuffle)."""
     order = list(dict.fromkeys(ids))
     random.Random(seed).shuffle(order)
     train = int(len(order) * train_ratio)

@@ -1,6 +1,6 @@
 """PGN files to validated games: rows, rejects with their reasons, flags, sidecar, summary.
 
-Spec section 1. What a share of a file yields is `harvest`'s; here the shares
+Rules: docs/formats/chess.md#validation. `harvest` reads a share of a file; here the shares
 are put together in file order and the counts added up.
 """
 
@@ -135,10 +135,10 @@ def validate(
 ) -> ValidateSummary:
     """Validate PGN files into the folder `out`, in the order given.
 
-    Writes valid_games.jsonl (spec 1.5), invalid_games.csv (1.7, with the error
-    text and the byte offset), flagged_games.csv, summary.json (1.8),
+    Writes valid_games.jsonl (docs/formats/chess.md#valid-rows), invalid_games.csv (#rejected-games:
+    error text and byte offset), flagged_games.csv, summary.json (#validation-summary),
     profile.json (distributions) and `sidecar/`. With compat="reference" the
-    rows, rejects and summary are those of the earlier implementation. Memory
+    rows, rejects and summary are those of the original code (#compatibility-mode). Memory
     does not grow with the number of games.
 
     Raises BadInput for no input, a file that cannot be PGN, or names that do

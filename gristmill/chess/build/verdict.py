@@ -1,6 +1,6 @@
 """What is decided of one parsed game: valid or why not, and its flags.
 
-The order of spec section 1.4, with the cures of its defects: FEN, variant and
+The order of docs/formats/chess.md#verdict-order: FEN, variant and
 null-move games are set aside, a draw that was merely claimable is a flag, and
 the optional filters come last. "reference" leaves all of that away.
 """

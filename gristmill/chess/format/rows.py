@@ -1,6 +1,6 @@
 """Words and rows of the chess formats: names, phases, buckets, ids, JSON of the rows.
 
-Spec sections 1.5, 1.6, 2.3, 2.5, 2.7 and 2.8 in one place, in plain Python;
+docs/formats/chess.md (#valid-rows, #game-ids, #game-rows, #phases, #buckets) in plain Python;
 the compiled paths write the same bytes.
 """
 
@@ -68,14 +68,14 @@ def winner_side(result: str) -> str:
 
 
 def remaining_bucket(plies: int) -> str:
-    """Bucket of the plies that remain after a splice (spec 2.8)."""
+    """Bucket of the plies that remain after a splice (docs/formats/chess.md#buckets)."""
     if plies < 0:
         return "unknown"
     return REMAINING[0] if plies <= 10 else REMAINING[1] if plies <= 20 else REMAINING[2]
 
 
 def progress_bucket(ply: int, total: int) -> str:
-    """Bucket of how far into the game a splice lies (spec 2.8)."""
+    """Bucket of how far into the game a splice lies (docs/formats/chess.md#buckets)."""
     if total <= 0:
         return "unknown"
     share = ply / total
@@ -89,7 +89,7 @@ def ordered_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def reference_id(source: str, headers: Mapping[str, str], moves: Sequence[str]) -> str:
-    """The earlier implementation's id (spec 1.6): it hangs on the path, and collides."""
+    """The original code's id: it contains the path (docs/formats/chess.md#reference-ids)."""
     words = [source, *(headers.get(name, "") for name in ROSTER[:6]), " ".join(moves[:16])]
     return hashlib.sha1("|".join(words).encode(), usedforsecurity=False).hexdigest()
 
@@ -134,7 +134,7 @@ def move_key(moves: Sequence[str]) -> int:
 def valid_row(
     game_id: str, source: str, headers: Mapping[str, str], result: str, moves: Sequence[str]
 ) -> bytes:
-    """A line of `valid_games.jsonl` (spec 1.5)."""
+    """A line of `valid_games.jsonl` (docs/formats/chess.md#valid-rows)."""
     row = {
         "game_id": game_id,
         "source_file": source,

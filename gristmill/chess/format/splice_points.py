@@ -1,7 +1,7 @@
 """Where games are spliced: sample indices of a game, uncapped and under the two caps.
 
 A splice index i is that of the last move kept in the context; the label is
-move i + 1 (spec 2.5, 2.6, 3.2).
+move i + 1 (docs/formats/chess.md#splice-points).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ Order = Callable[[list[int], int, str], None]
 
 
 def runtime_order(indices: list[int], seed: int, game_id: str) -> None:
-    """Shuffle in place as the runtime cap does: seeded by the text `seed:id` (spec 3.2)."""
+    """Shuffle in place, seeded by the text `seed:id` (docs/formats/chess.md#runtime-cap)."""
     random.Random(f"{seed}:{game_id or 'unknown'}").shuffle(indices)
 
 
 def legacy_order(indices: list[int], seed: int, game_id: str) -> None:
-    """Shuffle in place as the legacy cap does: seeded by eight digits of a SHA-1 (spec 2.6)."""
+    """Shuffle in place, seeded by a SHA-1's first digits (docs/formats/chess.md#legacy-cap)."""
     digest = hashlib.sha1(f"{seed}:{game_id}".encode(), usedforsecurity=False).hexdigest()
     random.Random(int(digest[:8], 16)).shuffle(indices)
 

@@ -162,7 +162,7 @@ def full_key(bb, kinds, st, key):
 
 @njit(forceinline=True)
 def phase(st):
-    """Phase code of the position (spec 2.7): 1 opening, 2 middlegame, 3 or 7 endgame.
+    """Phase code (docs/formats/chess.md#phase-codes): 1 opening, 2 middlegame, 3 or 7 endgame.
 
     The low two bits are the phase id; bit 2 says that the reason is
     `queens_off_low_material` rather than `low_nonpawn_material`.

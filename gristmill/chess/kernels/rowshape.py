@@ -1,6 +1,7 @@
 """The shape of a line of `valid_games.jsonl` or of a game dataset, and its parts.
 
-A line has the exact key order and spacing of spec 1.5 or 2.3, or it is odd.
+A line has the exact key order and spacing of docs/formats/chess.md#valid-rows or #game-rows,
+or it is not canonical.
 """
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"

@@ -1,6 +1,6 @@
 """Lines of `valid_games.jsonl` and game datasets, found and written as bytes.
 
-A line is taken only in the exact shape of spec 1.5 or 2.3; any other is left
+A line is taken only in the exact shape of docs/formats/chess.md#accepted-rows; any other is left
 to a JSON parser, which brings it into that shape (`gristmill.chess.read.row_batches`).
 """
 
@@ -84,7 +84,7 @@ def _entries(stamp):
 
     @njit(cache=True)
     def write_games(buf, records, picked, headers, out, lengths):
-        """Write the picked rows as game dataset rows (spec 2.3); returns bytes written.
+        """Write the picked rows (docs/formats/chess.md#game-rows); returns bytes written.
 
         lengths: int64, filled with the bytes of each row written, in order.
         """

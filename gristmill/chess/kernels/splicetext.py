@@ -57,7 +57,7 @@ def _entry(stamp):
 
     @njit(cache=True)
     def write_splices(buf, records, picked, kept, indices, begins, codes, k, out, places):
-        """Write the samples of the picked rows (spec 2.5); returns bytes written.
+        """Write the picked rows' samples (docs/formats/chess.md#legacy-rows); returns the bytes.
 
         records: rows as of `rowtext`. kept: samples of each row, indices: their
         splice indices end to end. begins: where a row's phase codes begin in

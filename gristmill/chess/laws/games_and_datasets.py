@@ -1,6 +1,6 @@
 """What must hold of validated games and datasets: read from disk, all of it.
 
-The validator of spec section 4, deeper: rows are parsed, every game replayed,
+The laws of docs/formats/chess.md#laws: rows are parsed, every game replayed,
 offsets, indices and phases derived anew and compared, counts and configs
 checked against each other, and no move sequence may stand in two splits. A law
 yields what breaks it and raises nothing for a bad artifact.

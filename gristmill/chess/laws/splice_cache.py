@@ -1,6 +1,6 @@
 """What must hold of a runtime splice cache, beside the dataset that it is of.
 
-The names of spec section 4 are kept where its validator has the check.
+The laws and their names: docs/formats/chess.md#cache-laws.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _complete(entry: Mapping[str, Any]) -> None:
 
 
 def _structure(path: Path, split: str, entry: Mapping[str, Any]) -> Iterator[Violation]:
-    """The checks of spec section 4 for one split, and the manifest's counts."""
+    """One split's files and the manifest's counts (docs/formats/chess.md#cache-laws)."""
     sizes = {}
     for name, dtype in LAYOUT.items():
         file = path / split / name

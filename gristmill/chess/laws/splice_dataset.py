@@ -90,7 +90,7 @@ def _picked(path: Path) -> Iterator[bytes]:
 
 
 def _row_faults(row: Mapping[str, Any], params: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with one sample row (spec 2.5, 2.7, 2.8)."""
+    """What is wrong with one sample row (docs/formats/chess.md#legacy-rows)."""
     index, total = row["splice_index"], row["plies_total"]
     context, target = row["context"], row["target"]
     if not (len(context) == index + 1 == row["ply"] and index + 1 >= params["min_context"]):

@@ -1,7 +1,8 @@
 """A month of the elite database into a folder: downloaded, or taken from a drop.
 
 The folder holds `lichess_elite_<month>.pgn` and `source.json`, which says where
-it came from with bytes and sha256 of the archive. Facts: spec 1.1 and 1.2.
+it came from with bytes and sha256 of the archive. Rules:
+docs/formats/chess.md#archive.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def check_month(month: str) -> str:
 
 
 def parse_month_list(text: str, name: str = "month list") -> list[str]:
-    """Months of a list (spec 1.1): one a line, bare or as a link to the archive.
+    """Months of a list (docs/formats/chess.md#month-list): one a line, bare or as a link.
 
     Empty lines and lines with `#` in front are skipped, repeats dropped. Raises
     BadInput for any other line, and for a list without months.

@@ -1,8 +1,8 @@
 """python-chess as the oracle: games that the compiled scanner does not take.
 
 The only module that imports `chess` (GPL-3.0-or-later, the extra
-`gristmill[chess]`), and only inside functions. Section 1.3 of the spec is the
-behaviour of its parser; so what it says is right by definition.
+`gristmill[chess]`), and only inside functions. The rules of reading are the
+behaviour of its parser (docs/formats/chess.md#pgn-reading), so what it says is right.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def claimed_result(moves: list[str]) -> tuple[str, str]:
 
 
 def phase_codes(moves: list[str]) -> bytes:
-    """The phase code after each UCI move from the start position (spec 2.7), by replay.
+    """The phase code after each UCI move from the start, by replay (docs/formats/chess.md#phases).
 
     0 from the first illegal move on; bit 2 for the second endgame rule.
     """

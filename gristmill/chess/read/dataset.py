@@ -1,7 +1,7 @@
 """What training imports: samples of one or many game datasets, spliced as they are read.
 
 The caches are memory-mapped; a sample is a row read at its offset and cut at
-its splice index (spec 3.6). torch is imported by `tensors` alone.
+its splice index (docs/formats/chess.md#reading-contract). torch is imported by `tensors` alone.
 """
 
 from __future__ import annotations

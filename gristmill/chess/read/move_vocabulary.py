@@ -1,4 +1,4 @@
-"""The vocabulary sidecar of a splice cache: every move of the train games, numbered (spec 3.5)."""
+"""The vocabulary of a splice cache: numbered train moves (docs/formats/chess.md#vocabulary)."""
 
 from __future__ import annotations
 

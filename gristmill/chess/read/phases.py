@@ -1,6 +1,6 @@
 """Phase codes of games given as packed or UCI moves, for rows without a sidecar and for laws.
 
-The rule is `kernels.board.phase` (spec 2.7); the replay is compiled, and the
+The rule is `kernels.board.phase` (docs/formats/chess.md#phases); the replay is compiled, and the
 oracle is asked only for a king that moves onto its own rook.
 """
 

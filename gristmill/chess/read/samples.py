@@ -1,4 +1,6 @@
-"""The samples of a game dataset as parallel arrays, made share by share (spec 3.1, 3.2).
+"""The samples of a game dataset as parallel arrays, made share by share.
+
+Rules: docs/formats/chess.md (#cache-arrays, #splice-points, #runtime-cap).
 
 With the dataset's sidecar they are gathered from phase codes and row offsets,
 without a look at the moves; else the games are replayed. Used by the cache

@@ -86,7 +86,7 @@ def pack(
 
     Writes steps.npy or steps-00000.npy, ...; metadata.db; valuation_types.json;
     trace.jsonl (run -> raw pair); warnings.jsonl and quarantine.jsonl where
-    there is something to tell. Seed 002; rules in spec 2 to 5.
+    there is something to tell. Rules: docs/formats/macroxue.md#raw-drop and below.
     session: further keys for the `session` table, beside those of `Ledger.session`.
 
     Raises BadInput naming file, line and rule; for a drop without runs or rows;

@@ -63,7 +63,7 @@ def merge(
     *,
     session: Mapping[str, str] | None = None,
 ) -> MergeSummary:
-    """Merge two or more packs into the new folder `out` (seed 002 "merge"; spec 6).
+    """Merge two or more packs into the new folder `out` (docs/formats/macroxue.md#merge).
 
     Rows stand pack by pack in the order given; run ids are renumbered 0, 1, 2, ...
     over all; the enum holds the first pack's names in id order, then the unseen

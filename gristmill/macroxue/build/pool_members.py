@@ -64,7 +64,7 @@ def _read_trace(path: Path, runs: Sequence[Run]) -> list[dict[str, Any]] | None:
 def refuse_nesting(packs: Sequence[Path], out: Path) -> None:
     """Raise BadInput unless two folders or more stand apart from each other and from `out`.
 
-    The original could delete or overwrite its own input (spec 6; trap 5).
+    The original could delete or overwrite its own input (docs/formats/macroxue.md#nested-folders).
     """
     if len(packs) < 2:
         raise BadInput(", ".join(map(str, packs)) or "no pack", "a merge needs two packs or more")
@@ -97,7 +97,7 @@ def open_members(packs: Sequence[Path], names: Sequence[str]) -> list[Member]:
 
 
 def joined_names(members: Sequence[Member]) -> tuple[str, ...]:
-    """The first pack's names in id order, then the unseen ones of the next (spec 6)."""
+    """The first pack's names in id order, then the unseen ones of the next (docs/formats/macroxue.md#joined-names)."""
     names: dict[str, None] = {}
     for member in members:
         names |= dict.fromkeys(member.names)

@@ -1,6 +1,6 @@
 """The pools that are not Macroxue packs but look like them, and what to read them with.
 
-Facts: the comparison table and "Reader footguns" of seed 002; spec 7.2.
+Facts: docs/formats/macroxue.md#self-play-v1 and #legacy-packs.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gristmill.contract import BadInput
 
-# Spec 5.1: column names, types and constraints as every reader of packs expects them.
+# docs/formats/macroxue.md#runs-table: column names, types and constraints as every reader of packs expects them.
 _SCHEMA = (
     "CREATE TABLE runs (id INTEGER PRIMARY KEY, seed BIGINT NOT NULL, steps INT NOT NULL,"
     " max_score INT NOT NULL, highest_tile INT NOT NULL)",
@@ -42,7 +42,7 @@ class Run:
 def write_metadata(path: Path, runs: Iterable[Run], session: Mapping[str, str]) -> None:
     """Write a new metadata.db in one transaction; session keys in sorted order.
 
-    The seed asks for WAL; a database left in that mode cannot be opened on a
+    See docs/formats/macroxue.md#journal-mode. The original document asks for WAL; a database left in that mode cannot be opened on a
     read-only mount, so this one is in journal mode DELETE and has no side files.
     """
     if path.exists():

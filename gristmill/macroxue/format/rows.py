@@ -33,10 +33,10 @@ _STEP_FIELDS: list[Any] = [
 ]
 
 STEP_ROW_DTYPE = np.dtype(_STEP_FIELDS, align=True)
-"""One step, 48 bytes with two pad bytes at 26 (seed 002, "Row-level data format")."""
+"""One step, 48 bytes with two pad bytes at 26 (docs/formats/macroxue.md#row-layouts)."""
 
 PACKED46 = np.dtype(_STEP_FIELDS)
-"""The same fields without padding, 46 bytes: what the Rust packer writes (spec 4.1)."""
+"""The same fields without padding, 46 bytes: what the Rust packer writes (docs/formats/macroxue.md#row-layouts)."""
 
 VALUE_ROW_DTYPE = np.dtype(
     [
@@ -48,7 +48,7 @@ VALUE_ROW_DTYPE = np.dtype(
         ("return_scaled", "<f4"),
     ]
 )
-"""One row of the value sidecar, 24 bytes, no padding (spec 7.1)."""
+"""One row of the value sidecar, 24 bytes, no padding (docs/formats/macroxue.md#value-sidecar)."""
 
 # Both step layouts agree up to here; the aligned one pads 2 bytes and goes on.
 _COMMON_BYTES = 26
@@ -59,7 +59,7 @@ PADDING = slice(_COMMON_BYTES, _COMMON_BYTES + 2)
 MOVES = ("up", "down", "left", "right")
 """Names of `move_dir` 0..3; also the order of `branch_evs` and of the bits of `ev_legal`."""
 
-# The Rust npy writer reserves this many characters for the row count (spec 4.2).
+# The Rust npy writer reserves this many characters for the row count (docs/formats/macroxue.md#npy-header).
 _PEER_COUNT_WIDTH = 19
 
 
@@ -112,7 +112,7 @@ class RowFormat:
     """A row dtype with the way its npy header is spelled.
 
     spelling: "numpy" is what `np.save` writes, "peer" the Rust packer's form
-        byte for byte (spec 4.2). The header's length does not depend on the
+        byte for byte (docs/formats/macroxue.md#npy-header). The header's length does not depend on the
         row count in either, so a writer can patch the count in at the end.
     """
 
@@ -169,7 +169,7 @@ def to_layout(rows: Rows, layout: Layout) -> Rows:
 def pack_boards(
     ranks: npt.NDArray[np.integer[Any]],
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]:
-    """Ranks [N, 16] -> (board u64 [N], tile_65536_mask u16 [N]) (spec 2.5).
+    """Ranks [N, 16] -> (board u64 [N], tile_65536_mask u16 [N]) (docs/formats/macroxue.md#board-packing).
 
     Cell 0 is the most significant nibble but bit 0 of the mask. A rank of 16
     or more is stored as nibble 15 with its mask bit set.
@@ -186,7 +186,7 @@ def decode_boards(
 ) -> npt.NDArray[np.uint8]:
     """(board [N], tile_65536_mask [N]) -> ranks u8 [N, 16], row-major, each 0..16.
 
-    Masked cells come back as 16: ranks above it are not kept (spec 2.5).
+    Masked cells come back as 16: ranks above it are not kept (docs/formats/macroxue.md#board-packing).
     """
     octets = np.ascontiguousarray(board).astype(">u8").view(np.uint8).reshape(-1, 8)
     ranks = np.empty((len(octets), 16), np.uint8)

@@ -31,7 +31,7 @@ def npy_files(folder: Path, stem: str) -> list[Path]:
     """`<stem>.npy` alone, or every `<stem>-*.npy` in name order.
 
     Raises BadInput where both forms stand side by side (readers disagree on
-    which to take, spec 6 and 8) or there is none.
+    which to take, docs/formats/macroxue.md#shards) or there is none.
     """
     single = folder / f"{stem}.npy"
     numbered = sorted(folder.glob(f"{stem}-*.npy"))
@@ -105,7 +105,7 @@ class ShardWriter:
     """Pours rows into `<stem>.npy` or `<stem>-00000.npy`, ...; use as a context manager.
 
     shard_rows: 0 for one unnumbered file; N > 0 for numbered shards of exactly
-        N rows of which only the last may be short (spec 4.3: a run may straddle
+        N rows of which only the last may be short (docs/formats/macroxue.md#shards: a run may straddle
         shards, an exact multiple makes no empty shard); a sequence for numbered
         shards of exactly these counts (a sidecar that follows its steps).
     written: (file name, rows) of each finished file, complete after leaving.

@@ -11,18 +11,18 @@ from gristmill.contract import BadInput
 from gristmill.macroxue.config import EnumForm
 
 STANDARD_NAMES = ("search", "tuple11", "tuple10")
-"""Ids 0, 1, 2 of every pack (spec 5.2)."""
+"""Ids 0, 1, 2 of every pack (docs/formats/macroxue.md#valuation-types)."""
 
 MAX_NAMES = 255
-"""A pack with more names is refused, as the Rust packer refuses it (spec 5.2)."""
+"""A pack with more names is refused, as the Rust packer refuses it (docs/formats/macroxue.md#valuation-types)."""
 
 
 def write_valuation_types(path: Path, names: Sequence[str], form: EnumForm = "list") -> None:
     """Write the names by id.
 
-    form: "list" is index -> name as the seed's prose says, right for both Python
+    form: "list" is index -> name as the prose of the original document says, right for both Python
         readers of packs; "object" is the Rust packer's name -> id, keys in id
-        order, which its merge needs but the training collate misreads (spec 5.2).
+        order, which its merge needs but the training collate misreads (docs/formats/macroxue.md#valuation-types).
     """
     value: Any = list(names) if form == "list" else {name: i for i, name in enumerate(names)}
     path.write_bytes(json.dumps(value, indent=2, ensure_ascii=False).encode() + b"\n")

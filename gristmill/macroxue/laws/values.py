@@ -22,7 +22,7 @@ SAMPLE_RUNS = 64
 
 
 def value_laws(path: Path, pack: Path, sample_runs: int = SAMPLE_RUNS) -> Iterator[Violation]:
-    """Laws of the sidecar in `path` of the pack in `pack` (spec 7.1).
+    """Laws of the sidecar in `path` of the pack in `pack` (docs/formats/macroxue.md#value-laws).
 
     values_shards: as many files and rows in each as the steps have.
     values_aligned: run_id and step_index are the steps', on every row.

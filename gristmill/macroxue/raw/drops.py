@@ -90,7 +90,7 @@ def _find(root: Path) -> Drop:
     runs = []
     games: set[tuple[bytes, ...]] = set()
     # Tuples of bytes compare as the order of runs is defined: component by
-    # component, each as raw bytes (spec 2.2).
+    # component, each as raw bytes (docs/formats/macroxue.md#run-order).
     for parts in sorted(_walk(os.fsencode(root), (), notes)):
         meta = root.joinpath(*map(os.fsdecode, parts))
         game = (*parts[:-1], _stem(parts[-1]))
@@ -112,7 +112,7 @@ def _find(root: Path) -> Drop:
 def find_runs(drops: Path | Sequence[Path]) -> Drop:
     """The runs of one drop folder, or of several in the order given.
 
-    Rules of spec 2.2: every regular `*.meta.json` or `*.meta.json.gz` below a
+    Rules of docs/formats/macroxue.md#discovery: every regular `*.meta.json` or `*.meta.json.gz` below a
     root, sorted by path component as raw bytes, whose `.jsonl.gz` stands beside
     it (that one may be a link). Metas without partner and names that are not
     UTF-8 are left out and noted. Raises BadInput where a game has both

@@ -151,7 +151,7 @@ def _decimal(at: int) -> tuple[float, int]:
     """(value, address behind) of a number without exponent, 8 digits on either side of the dot.
 
     Exact: mantissa and power of ten are both float64 without rounding, so
-    their quotient is the nearest float64 (spec 2.4). Address 0 where unsure.
+    their quotient is the nearest float64 (docs/formats/macroxue.md#number-rules). Address 0 where unsure.
     """
     negative = _byte(at) == 45
     at += 1 if negative else 0

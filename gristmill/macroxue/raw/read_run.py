@@ -97,7 +97,7 @@ def chunks_of_lines(files: RunFiles, digest: RawDigest) -> Iterator[tuple[bytear
 
 
 def put_step(rows: Rows, row: int, step: Step, state: npt.NDArray[np.int64], names: Names) -> None:
-    """Write a parsed step as rows[row]; `state` as in `scan.scan` (spec 2.4, 2.5)."""
+    """Write a parsed step as rows[row]; `state` as in `scan.scan` (docs/formats/macroxue.md#row-rules)."""
     index = int(state[1]) if step.step_index is None else step.step_index
     state[1] = min(index + 1, _U32)
     board = mask = legal = 0
@@ -215,7 +215,7 @@ def read_run(
 
 
 def notes_of(facts: RunFacts) -> list[dict[str, Any]]:
-    """What deserves a warning in a run that is packed all the same (spec 2.3)."""
+    """What deserves a warning in a run that is packed all the same (docs/formats/macroxue.md#warnings)."""
     notes: list[dict[str, Any]] = []
     if facts.rows == 0:
         notes.append({"kind": "empty_run"})

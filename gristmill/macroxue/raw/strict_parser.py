@@ -1,6 +1,6 @@
 """What a meta object and a step line must be: the accept and reject rules, in plain Python.
 
-This is the law of the raw format (spec 2.1 to 2.4) and the oracle of the fast
+This is the law of the raw format (docs/formats/macroxue.md#raw-drop) and the oracle of the fast
 scanner, which hands every line it is not sure of to `parse_step`.
 """
 

@@ -48,7 +48,7 @@ def _authorize(action: int, *_: str | None) -> int:
 
 
 class StepDataset:
-    """A pack or pool, memory-mapped, with random access to its steps (seed 002; spec 8).
+    """A pack or pool, memory-mapped, with random access to its steps (docs/formats/macroxue.md#foreign-packs).
 
     pack: folder with steps.npy or steps-*.npy in either layout, metadata.db and
         valuation_types.json (without which `names` is None and ids mean nothing).

@@ -71,7 +71,7 @@ def held_by_hash(runs: Sequence[Run], held_out: float, seed: int) -> RunIds:
 
 
 def held_by_permutation(runs: Sequence[Run], held_out: float, seed: int) -> RunIds:
-    """Ids of exactly ceil(held_out * runs): the first of a PCG64 permutation (spec 8), and
+    """Ids of exactly ceil(held_out * runs): the first of a PCG64 permutation (docs/formats/macroxue.md#splits), and
     any further run that is the same game as one of them."""
     order = np.random.Generator(np.random.PCG64(seed)).permutation(len(runs))
     chosen = {identity(runs[place]) for place in order[: math.ceil(held_out * len(runs))]}

@@ -60,7 +60,7 @@ class StepStream:
     runs: the rows of `runs` by ascending id. rows: how many steps the files have.
     Raises BadInput where a file is not a steps file, is empty, or the database
     has no runs. That rows stand run by run in the order of `runs`, as many as it
-    says (spec 7.1), is checked on the way; BadInput then names pack and run.
+    says (docs/formats/macroxue.md#value-inputs), is checked on the way; BadInput then names pack and run.
     """
 
     def __init__(self, folder: Path) -> None:

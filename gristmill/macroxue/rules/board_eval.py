@@ -1,4 +1,4 @@
-"""board_eval: Macroxue's heuristic score of a board, from its formula (spec section 3).
+"""board_eval: Macroxue's heuristic score of a board, from its formula (docs/formats/macroxue.md#board-evaluation).
 
 A tile of rank r weighs T(r) = r * 2**r. A line starts with T of its first cell;
 each adjacent pair (a, b) of weights adds a + b if a >= b, else 12 * (a - b), and
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 MAX_RANK = 31
-"""Ranks above have no weight in the original's tables (spec 2.3)."""
+"""Ranks above have no weight in the original's tables (docs/formats/macroxue.md#step-object)."""
 
 INT32_MIN, INT32_MAX = -(1 << 31), (1 << 31) - 1
 

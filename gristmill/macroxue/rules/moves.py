@@ -4,7 +4,7 @@ How boards are stored (nibbles, masks) and how good they are (board_eval) do
 not belong here. A board is 16 ranks, row-major from the top left: 0 is empty,
 r is the tile 2^r.
 
-The rule (specs/macroxue.md section 7.1): a move pushes each of the four lines
+The rule (docs/formats/macroxue.md#moves): a move pushes each of the four lines
 towards a wall; each tile merges at most once, nearest the wall first; two
 tiles of rank r become one of rank r+1 and earn 2^(r+1) points.
 

@@ -2,7 +2,7 @@
 
 Decoding a row gives 16 for every masked cell, so a 65536 and a 131072 side by
 side look like a pair that merges: the value sidecar of the original earned
-millions of points by that (spec 2.5). The truth can nearly always be told:
+millions of points by that (docs/formats/macroxue.md#true-ranks). The truth can nearly always be told:
 
 1. Follow the game. Where the row before is known and this board is what its
    move makes of it, with one new tile of rank 1 or 2, the slid board tells the

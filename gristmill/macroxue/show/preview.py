@@ -1,7 +1,7 @@
 """The Markdown that shows a pack in Dagster's UI: runs, distributions, boards.
 
 There raw HTML is stripped and only Markdown tables and images with data
-addresses render (specs/trust.md section 3); drawing stands in `picture.py`.
+addresses render; drawing stands in `picture.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Raw SYNTH rows become Harmony conversations: the builder of one `synth_harmony_v1` shard.
 
-Manifests belong to `harmony_manifest.py`. Source: spec synth_kd, section 3.
+Manifests belong to `harmony_manifest.py`. Source: `docs/formats/synth.md#harmony-shards`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`metadata.json` and `manifest.json` of a Harmony dataset, from its shards' records.
 
-Source: spec synth_kd, section 3 (stage A).
+Source: `docs/formats/synth.md#harmony-manifest`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Ready Harmony folders: whether one can be taken as it is, and taking it.
 
 A folder is adopted with its own `manifest.json` and `metadata.json`, byte for
-byte, since the seed asks for the manifest's hash; what the manifest says of
-sizes and rows need not be true of the folder. Source: seed 001, "Inputs".
+byte, since the KD manifest records the manifest's hash; what the manifest says of
+sizes and rows need not be true of the folder. Source: `docs/formats/synth.md#import`.
 """
 
 from __future__ import annotations

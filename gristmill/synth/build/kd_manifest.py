@@ -1,6 +1,6 @@
 """`manifest.json` over all shards of a Megatron dataset, from their records.
 
-Source: spec synth_kd, section 9; seed 001, "Provenance requirements".
+Source: `docs/formats/synth.md#kd-manifest`.
 """
 
 from __future__ import annotations

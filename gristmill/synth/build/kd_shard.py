@@ -1,7 +1,7 @@
 """From one Harmony shard to the Megatron datasets of that shard: the parts, joined in order.
 
 What a part holds belongs to `grinding.py`, the manifest over all shards to
-`kd_manifest.py`. Source: spec synth_kd, sections 4 to 8; seed 001.
+`kd_manifest.py`. Source: `docs/formats/synth.md#dataset-files`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Whether the three datasets of a shard belong together, and what data they are.
 
-Needs neither torch nor Megatron. Source: seed 001, "Hard requirement"; spec
-synth_kd, sections 8, 10 and 15.
+Needs neither torch nor Megatron. Source:
+`docs/formats/synth.md#alignment-check`.
 """
 
 from __future__ import annotations

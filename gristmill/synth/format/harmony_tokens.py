@@ -1,7 +1,7 @@
 """The control tokens of Harmony and the numbers that all SYNTH artifacts share.
 
 How text becomes tokens stands in `rendering.py` and `plain.py`.
-Source: spec synth_kd, section 1; seed 001, "Tokenizer (locked)".
+Source: `docs/formats/synth.md#constants`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which conversations are held out: a rule on the synth_id alone.
 
-Source: spec synth_kd, section 6; seed 001, "Deterministic split".
+Source: `docs/formats/synth.md#hash-rule`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Megatron's IndexedDataset files: written in one pass, read as plain arrays, in constant memory.
 
-What the numbers mean belongs elsewhere. Source: spec synth_kd, section 8.
+What the numbers mean belongs elsewhere. Source: `docs/formats/synth.md#idx-file`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 It lies in `trace/trace_XX.parquet`, away from `train/` and `valid/` and without
 `shard` in its name, so that a reader that globs for shards does not meet it.
-Source: DESIGN.md, section 5.
+Source: `docs/formats/synth.md#trace`.
 """
 
 from __future__ import annotations

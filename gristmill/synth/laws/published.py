@@ -1,7 +1,7 @@
 """Laws of published SYNTH folders that need the records beside the files.
 
-What must hold of the files alone belongs to `laws.py`. Source: seed 001,
-"Provenance requirements"; spec synth_kd, sections 6 and 9.
+What must hold of the files alone belongs to `laws.py`. Source:
+`docs/formats/synth.md#manifest-laws`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What must hold of SYNTH artifacts: asked before a commit, by `verify` and by asset checks.
 
 How values are looked at belongs to `value_laws.py`, documents against their
-trace to `trace_laws.py`. Source: seed 001, "Supervision signals" and "Output
-dataset layout"; spec synth_kd, sections 3, 6 and 8.
+trace to `trace_laws.py`. Source:
+`docs/formats/synth.md#laws`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What must hold between a shard's trace and its datasets: documents, messages, split.
 
-Source: spec synth_kd, section 6; DESIGN.md, section 5.
+Source: `docs/formats/synth.md#trace-laws`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What must hold of the values of a shard: vocabulary, Harmony's grammar, mask and span.
 
-Source: spec synth_kd, sections 4, 5 and 8.
+Source: `docs/formats/synth.md#value-laws`.
 """
 
 from __future__ import annotations

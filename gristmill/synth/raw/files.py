@@ -1,6 +1,6 @@
 """Raw SYNTH files: their columns, whether a drop is whole, and which shard takes which file.
 
-Source: spec synth_kd, sections 2 and 3.
+Source: `docs/formats/synth.md#raw-files`.
 """
 
 from __future__ import annotations

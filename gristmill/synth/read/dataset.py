@@ -1,7 +1,7 @@
 """What training imports: Megatron's GPTDataset with an aligned loss mask and span id.
 
 Imports torch and Megatron-Core, so it is imported only where training happens.
-Source: seed 001, "Megatron integration contract"; spec synth_kd, section 10.
+Source: `docs/formats/synth.md#training-reader`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The span-normalised loss: reasoning and final answers weigh what they are given to weigh.
 
-Source: seed 001, "Training losses"; spec synth_kd, section 10.
+Source: `docs/formats/synth.md#span-normalised-loss`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Conversations assembled into the arrays of one split: tokens, labels' spans, boundaries.
 
 How a conversation is read belongs to `plain.py`, how arrays lie in files to
-`indexed.py`. Source: spec synth_kd, sections 5 and 8.
+`indexed.py`. Source: `docs/formats/synth.md#label-alignment`.
 """
 
 from __future__ import annotations

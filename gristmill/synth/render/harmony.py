@@ -1,7 +1,7 @@
 """A conversation as openai-harmony renders it: the whole contract, one conversation at a time.
 
 Everything that `plain.py` does not take comes here, and every error is raised
-here, in the order that spec synth_kd section 4 gives. No speed is sought.
+here, in the order of `docs/formats/synth.md#refusals`. No speed is sought.
 """
 
 from __future__ import annotations

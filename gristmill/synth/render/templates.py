@@ -4,7 +4,7 @@ A conversation is taken here only if nothing in it can be refused or needs more
 than a header, a text and a terminator. System and developer contents without
 tools are rendered once by openai-harmony and remembered. All else goes to
 `rendering.py`, which is the oracle of this module in the tests.
-Source: spec synth_kd, sections 4 and 5.
+Source: `docs/formats/synth.md#templates`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The earlier implementation's outputs, byte for byte, under compat="reference" and its shuffle."""
+"""The original code's files, byte for byte (docs/formats/chess.md#compatibility-mode)."""
 
 import hashlib
 import json
@@ -30,7 +30,7 @@ def golden(real: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def made(golden: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The whole chain over small.pgn, as the earlier implementation was run."""
+    """The whole chain over small.pgn, as the original code was run."""
     root = tmp_path_factory.mktemp("golden")
     config = ValidateConfig(compat="reference", source_names=("small.pgn",), share_bytes=20_000)
     validate([golden / "small.pgn"], root / "valid", config)
@@ -99,13 +99,13 @@ def test_ids_of_the_edge_file(real: Path, tmp_path: Path) -> None:
     assert first["game_id"] == "02aeb5cbc590d470d9e3104fbcecd86b90179368"
 
 
-def test_the_shuffle_of_the_spec() -> None:
+def test_the_documented_shuffle() -> None:  # docs/formats/chess.md#split-by-shuffle
     dealt = deal([f"g{i}" for i in range(20)], 7, 0.8, 0.1)
     assert [name for name, split in dealt.items() if split == 1] == ["g1", "g12"]
     assert [name for name, split in dealt.items() if split == 2] == ["g4", "g10"]
 
 
-def test_the_caps_of_the_spec() -> None:
+def test_the_documented_caps() -> None:  # docs/formats/chess.md#runtime-cap, #legacy-cap
     import numpy as np
 
     n = counts(np.array([30]), 8, 1)

@@ -334,7 +334,7 @@ def test_the_same_id_in_two_splits_of_shuffled_splices(
 
 
 def test_earlier_ids_that_collide_are_no_leak_where_moves_decide(tmp_path: Path) -> None:
-    """Games of one pairing with the same first 16 plies share their id (spec 6, P2)."""
+    """Games with the same first 16 plies share their id (docs/formats/chess.md#reference-ids)."""
     start = "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 5. O-O Be7 6. Re1 b5 7. Bb3 d6 8. c3 O-O"
     pgn = tmp_path / "x.pgn"
     pgn.write_text(

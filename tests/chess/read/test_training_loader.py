@@ -1,4 +1,4 @@
-"""A training loader written from the description alone reads what is built (seed 004, spec 3.6).
+"""A loader written from docs/formats/chess.md#reading-contract reads the files.
 
 It imports nothing of the library: the files are all that it knows.
 """

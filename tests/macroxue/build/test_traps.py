@@ -1,4 +1,4 @@
-"""The five traps (spec 1) and the weaknesses of the original (spec 9), one test for each."""
+"""The docs/formats/macroxue.md#traps and #defects-of-the-original, one test for each."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def write_game(folder: Path, stem: str, one: Game) -> None:
 
 
 def test_trap_1_row_size(tmp_path: Path) -> None:
-    """48 bytes by the seed, 46 by the Rust packer: both are written, read and merged."""
+    """48 bytes by the original document, 46 by the Rust packer: both are written, read and merged."""
     for one in GAMES[:2]:
         write_game(tmp_path / "drop", f"g{one.seed}", one)
     packs = []

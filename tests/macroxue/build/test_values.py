@@ -96,7 +96,7 @@ def test_files_follow_the_steps(tmp_path: Path) -> None:
 
 
 def test_the_published_example() -> None:
-    # Spec 7.1: rewards 4, 8, 16 with gamma .5; h at 12 and 16 with eps .1.
+    # docs/formats/macroxue.md#returns: rewards 4, 8, 16 with gamma .5; h at 12 and 16 with eps .1.
     rewards = np.array([4, 8, 16, 4], np.float32)
     returns = discounted(rewards, np.array([3, 0, 1]), 0.5)
     assert returns.tolist() == [12, 16, 16, 4]
@@ -236,7 +236,7 @@ def test_laws_of_files(tmp_path: Path) -> None:
 
 @pytest.mark.real
 def test_real_games_earn_their_score(tmp_path: Path, real_packs: dict[str, Path]) -> None:
-    # Spec 2.5: the reference invents merges on two games, 12.2 and 9.7 million points.
+    # docs/formats/macroxue.md#true-ranks: the reference invents merges on two games, 12.2 and 9.7 million points.
     for name, above, invented in (("d6_v1", 0, 0), ("d7_v1", 642, 21_889_024)):
         true = value_sidecar(real_packs[name], tmp_path / f"{name}t", ValueConfig())
         reference = value_sidecar(

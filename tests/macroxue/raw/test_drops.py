@@ -1,4 +1,4 @@
-"""Discovery, order and gzip: the rules of spec 2.1 to 2.3 on files."""
+"""Discovery, order and gzip: the rules of docs/formats/macroxue.md#raw-drop on files."""
 
 from __future__ import annotations
 

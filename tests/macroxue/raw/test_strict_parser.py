@@ -1,4 +1,4 @@
-"""The accept and reject rules of spec 2.1 to 2.4, one case a rule."""
+"""The accept and reject rules of docs/formats/macroxue.md#raw-drop, one case a rule."""
 
 from __future__ import annotations
 

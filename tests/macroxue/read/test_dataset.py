@@ -191,7 +191,7 @@ def test_splits_share_no_run_and_cover_all(pack: Path, by: str) -> None:
 
 
 def test_permutation_is_the_one_of_the_training_loader(tmp_path: Path) -> None:
-    # Spec 8: PCG64, seed 42, the first ceil(share * runs) of the permutation.
+    # docs/formats/macroxue.md#splits: PCG64, seed 42, the first ceil(share * runs) of the permutation.
     data = StepDataset(write_pack(tmp_path / "p", GAMES))
     order = np.random.Generator(np.random.PCG64(42)).permutation(13)
     assert data.split(0.1, by="permutation")[1].run_ids.tolist() == sorted(order[:2].tolist())

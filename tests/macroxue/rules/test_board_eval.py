@@ -1,4 +1,4 @@
-"""board_eval: every vector of spec section 3, in all three forms of the formula."""
+"""board_eval: every vector of docs/formats/macroxue.md#board-evaluation, in all three forms of the formula."""
 
 from __future__ import annotations
 

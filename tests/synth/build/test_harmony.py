@@ -17,7 +17,7 @@ from gristmill.synth.build.harmony import (
 )
 from gristmill.synth.raw import files as raw
 
-# Of the reference's metadata.json: spec synth_kd, section 3.
+# The identity in the reference's metadata.json: `docs/formats/synth.md#messages`.
 REFERENCE = HarmonyConfig(
     model_identity="You are vpMoE, a large language model trained by Veer Pareek."
 )

@@ -297,7 +297,7 @@ def test_configs_are_checked(wrong: dict[str, float]) -> None:
 
 
 def test_the_split_rule() -> None:
-    """Values of spec synth_kd, section 6."""
+    """Values of `docs/formats/synth.md#hash-rule`."""
     assert holdout.threshold(0.1) == 1844674407370955161
     assert holdout.threshold(0.001) == 18446744073709551
     assert (holdout.threshold(0), holdout.threshold(1)) == (0, 1 << 64)

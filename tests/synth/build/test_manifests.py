@@ -86,7 +86,7 @@ def test_the_kd_manifest_is_the_references(real: Path, vocabulary: Path, tmp_pat
 
 
 def test_config_hashes() -> None:
-    """The two examples of spec synth_kd, section 9."""
+    """The two examples of `docs/formats/synth.md#config-hash`."""
     for fraction, expected in (
         (0.1, "faa2ee2ea0adc1b2dc2f171d31e4ab4d6b6a3a320d09a35776cceb34c006ecdc"),
         (0.001, "73f469ae8f3cdb1ddcd6219c2c90d095507048999c0d19da084423de048f91b0"),

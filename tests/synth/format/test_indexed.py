@@ -1,4 +1,4 @@
-"""IndexedDataset files against the table of spec synth_kd, section 8, and Megatron's builder."""
+"""IndexedDataset files against `docs/formats/synth.md#idx-file` and Megatron's builder."""
 
 import subprocess
 import sys

@@ -242,7 +242,7 @@ def test_a_mask_that_is_not_the_span_is_refused(copied: Path, tmp_path: Path) ->
 def test_a_rebuilt_shard_never_meets_a_stale_cache(
     root: Path, harmony: Path, vocabulary: Path, tmp_path: Path
 ) -> None:
-    """The trap of spec synth_kd, section 10: same path, seed and length, other data."""
+    """The trap of `docs/formats/synth.md#index-cache`: same path, seed and length, other data."""
     place, cache = tmp_path / "data/kd", tmp_path / "cache"
     shutil.copytree(root, place)
     prefix = place / "train/shard_00_tokens"
@@ -300,7 +300,7 @@ def test_a_published_shard_is_held_to_its_record(
 
 @pytest.mark.real
 def test_the_shards_blend_by_their_samples(real: Path, vocabulary: Path, tmp_path: Path) -> None:
-    """Spec synth_kd, section 10: at sequence length 1024 the shards hold 185, 182, 188, 188."""
+    """Samples at length 1024, as in `docs/formats/synth.md#reference-totals`."""
     sizes = []
     for number in ("00", "01", "02", "03"):
         shard = real / f"synth_harmony/synth_harmony_shard_{number}.parquet"

@@ -16,7 +16,7 @@ from tests.synth.conversations import hashes
 
 pytestmark = pytest.mark.real
 
-TOTALS = {  # spec synth_kd, section 8: train rows, tokens, valid rows, tokens
+TOTALS = {  # `docs/formats/synth.md#reference-totals`: train rows, tokens, valid rows, tokens
     "00": (219, 189_817, 31, 25_876),
     "01": (221, 186_605, 29, 22_874),
     "02": (223, 192_866, 27, 22_998),
