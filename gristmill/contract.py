@@ -69,6 +69,18 @@ class Violation:
 
 
 @dataclass(frozen=True)
+class Trace:
+    """Where one sample of an artifact came from; families add their fields.
+
+    A subclass whose fields are not what a person reads overrides `facts`.
+    """
+
+    def facts(self) -> dict[str, object]:
+        """What a person reads, by name, in the order of the lines."""
+        return {spec.name: getattr(self, spec.name) for spec in fields(self)}
+
+
+@dataclass(frozen=True)
 class Summary:
     """What every builder's summary carries; families add their own counts as fields.
 

@@ -1,82 +1,183 @@
-"""Which laws hold of which asset's artifacts.
+"""The families, and what each of them can say about its artifacts.
 
-The laws themselves stand in each family's wing; they are imported when they
-are asked for, since they pull in what the family needs.
+`FAMILIES` is the one list of families. `gristmill/<family>/family.py` holds a `Catalog`: which
+laws, views, traces and sample drops belong to which asset. It is imported when it is asked for,
+and it imports what a family needs when that is called.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from gristmill.contract import Violation
+from gristmill.contract import GristmillError, Trace, Violation
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 FAMILIES: Final = ("macroxue", "synth", "chess")
 
-# A law is called with the artifact's folder and, where its line says so, with
-# the partition (of a folder that several share) or the folders of the
-# artifacts that it was made from.
-_FOLDER, _PARTITION, _INPUTS, _INPUTS_IF_THERE = range(4)
-_LAWS: Final = {
-    "macroxue/pack": (
-        ("gristmill.macroxue.laws.pack:pack_laws", _FOLDER),
-        ("gristmill.macroxue.laws.games:game_laws", _FOLDER),
-    ),
-    "macroxue/pool": (
-        ("gristmill.macroxue.laws.pool:pool_laws", _FOLDER),
-        ("gristmill.macroxue.laws.games:game_laws", _FOLDER),
-    ),
-    "macroxue/values": (("gristmill.macroxue.laws.values:value_laws", _INPUTS),),
-    "chess/elite_pgn": (("gristmill.chess.laws.games_and_datasets:archive_laws", _FOLDER),),
-    "chess/valid_games": (("gristmill.chess.laws.games_and_datasets:validated_laws", _FOLDER),),
-    "chess/game_dataset": (("gristmill.chess.laws.games_and_datasets:dataset_laws", _FOLDER),),
-    "chess/splice_cache": (("gristmill.chess.laws.splice_cache:cache_laws", _INPUTS_IF_THERE),),
-    "chess/splice_dataset": (("gristmill.chess.laws.splice_dataset:splice_laws", _FOLDER),),
-    "synth/harmony": (("gristmill.synth.laws.shards:harmony_laws", _PARTITION),),
-    "synth/harmony_manifest": (
-        ("gristmill.synth.laws.published:harmony_manifest_laws", _PARTITION),
-    ),
-    **{
-        f"{prefix}/{name}": ((f"gristmill.synth.laws.published:{law}", _PARTITION),)
-        for prefix in ("synth", "synth_smoke")
-        for name, law in (
-            ("kd_shards", "kd_shard_laws"),
-            ("kd_manifest", "kd_manifest_laws"),
-        )
-    },
-}
 
-# Laws that recompute what takes long, and can do so for a sample (keyword `sampled`).
-_SAMPLING: Final = frozenset({"validated_laws", "dataset_laws", "cache_laws"})
+class Misuse(GristmillError):
+    """A command was called with options that do not fit the artifact; the text says which do."""
 
 
-def check(
-    asset: str,
-    folder: Path,
-    partition: str | None = None,
-    inputs: Sequence[Path] = (),
-    leave_out: str = "",
-    sampled: bool = False,
-) -> Iterator[Violation]:
-    """Yield what `folder`, an artifact of `asset`, breaks; nothing where no laws are known.
+@dataclass(frozen=True)
+class Subject:
+    """A folder, published or staged, that laws are asked about.
 
-    `where` of a violation is a path in the folder, or a place in its contents.
-    inputs: folders of the artifacts it was made from; laws that compare with them
-        are left out where they are not at hand. leave_out: the name of a
-        law function that is not to be asked. sampled: what takes long to
-        recompute may be recomputed for a sample, by a fixed seed: for a second
-        look at what obeyed its laws whole before the commit.
+    folder: the artifact's folder.
+    partition: of a folder that several partitions share; else None.
+    inputs: folders of the artifacts that it was made from.
+    config: the builder's config by field name.
+    sampled: a law that takes long may look at a sample, drawn by a fixed seed (default False).
     """
-    for path, wants in _LAWS.get(asset, ()):
-        module, name = path.split(":")
-        if name == leave_out:
-            continue
-        there = tuple(inputs) if all(path.exists() for path in inputs) else ()
-        if wants == _INPUTS and not there:
-            continue
-        law = getattr(import_module(module), name)
-        more = {_FOLDER: (), _PARTITION: (partition,)}.get(wants, there)
-        named = {"sampled": True} if sampled and name in _SAMPLING else {}
-        yield from law(folder, *more, **named)
+
+    folder: Path
+    partition: str | None = None
+    inputs: Sequence[Path] = ()
+    config: Mapping[str, Any] = field(default_factory=dict)
+    sampled: bool = False
+
+
+@dataclass(frozen=True)
+class Law:
+    """One rule for the contents of an asset's artifacts.
+
+    name: as it stands in reports.
+    check: yields what a subject breaks; `where` is a path in its folder or a place in its contents.
+    needs_inputs: the law compares with the inputs, and is left out where one of them is gone.
+    excused_by: a config field and the value with which a person leaves the law to the readers.
+    """
+
+    name: str
+    check: Callable[[Subject], Iterable[Violation]]
+    needs_inputs: bool = False
+    excused_by: tuple[str, Any] | None = None
+
+    def applies_to(self, subject: Subject) -> bool:
+        """Whether the law is to be asked about `subject`."""
+        if self.excused_by is not None:
+            name, value = self.excused_by
+            if subject.config.get(name) == value:
+                return False
+        return not self.needs_inputs or (
+            bool(subject.inputs) and all(path.exists() for path in subject.inputs)
+        )
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of `gristmill show` or `gristmill trace` that a family understands.
+
+    name: without dashes. type: of the value. help: one sentence.
+    default: None where the family has no use for one. least: smallest number allowed.
+    choices: the values allowed, empty for any.
+    """
+
+    name: str
+    type: type
+    help: str
+    default: Any = None
+    least: int | None = None
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a person asks to see.
+
+    path: the artifact's folder. sample: number from 0, or an id, as it was typed.
+    options: by `Option.name`; a missing one has its default.
+    """
+
+    path: Path
+    sample: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def number(self) -> int:
+        """`sample` as a number. Raises Misuse where it is none."""
+        if not (self.sample.isascii() and self.sample.isdigit() and len(self.sample) < 20):
+            raise Misuse(f"{self.sample!r} is no sample number; samples count from 0")
+        return int(self.sample)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The artifacts of one asset.
+
+    asset: its key, as `macroxue/pack`.
+    laws: what must hold of the contents.
+    show: renders a sample for a terminal.
+    trace: finds where a sample came from; several results where an id occurs more than once.
+    """
+
+    asset: str
+    laws: Sequence[Law] = ()
+    show: Callable[[Request], Iterable[RenderableType]] | None = None
+    trace: Callable[[Request], Iterable[Trace]] | None = None
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """What one family can say about its artifacts.
+
+    kinds: one for each asset.
+    asset_of: the asset of a folder that has no provenance record, None for a folder of no asset
+        of the family; by the files in it.
+    options: of `gristmill show` and `gristmill trace`.
+    samples: path below `drops/` -> function that writes the sample drop to a path.
+    """
+
+    kinds: Sequence[Kind]
+    asset_of: Callable[[Path], str | None]
+    options: Sequence[Option] = ()
+    samples: Mapping[str, Callable[[Path], object]] = field(default_factory=dict)
+
+
+@cache
+def catalog(family: str) -> Catalog:
+    """The catalog of a family of `FAMILIES`. Raises TypeError where its module has none."""
+    found = import_module(f"gristmill.{family}.family").CATALOG
+    if not isinstance(found, Catalog):
+        raise TypeError(f"gristmill/{family}/family.py: CATALOG must be a Catalog, not {found!r}")
+    return found
+
+
+def catalogs() -> Iterator[Catalog]:
+    """The catalogs of all families, in the order of `FAMILIES`."""
+    return map(catalog, FAMILIES)
+
+
+def kind_of_asset(asset: str) -> Kind | None:
+    """The kind of an asset's artifacts, None where no family knows the asset."""
+    return next((kind for each in catalogs() for kind in each.kinds if kind.asset == asset), None)
+
+
+def check(asset: str, subject: Subject) -> Iterator[Violation]:
+    """Yield what `subject`, an artifact of `asset`, breaks; nothing where no laws are known."""
+    kind = kind_of_asset(asset)
+    for law in kind.laws if kind else ():
+        if law.applies_to(subject):
+            yield from law.check(subject)
+
+
+def options() -> list[Option]:
+    """The options of all families for `show` and `trace`; equal names are one option."""
+    merged: dict[str, Option] = {}
+    for option in (option for each in catalogs() for option in each.options):
+        known = merged.get(option.name)
+        merged[option.name] = option if known is None else _joined(known, option)
+    return list(merged.values())
+
+
+def _joined(one: Option, other: Option) -> Option:
+    if (one.type, one.default, one.least) != (other.type, other.default, other.least):
+        raise ValueError(f"two families define the option --{one.name} differently")
+    choices = tuple(dict.fromkeys((*one.choices, *other.choices)))
+    return Option(one.name, one.type, f"{one.help} {other.help}", one.default, one.least, choices)

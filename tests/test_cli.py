@@ -129,7 +129,7 @@ def test_trace_names_the_raw_files_of_a_run(packed: Path) -> None:
     assert "run_id: 1\n" in done.output
     assert "steps_sha256: " in done.output
     missing = CliRunner().invoke(main, ["trace", str(packed), "999"])
-    assert missing.exit_code == 2
+    assert missing.exit_code == 1
     assert "has no run 999" in missing.output
 
 

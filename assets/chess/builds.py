@@ -6,7 +6,6 @@ The assets themselves stand in `chess`.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -31,6 +30,7 @@ from gristmill.chess.format.names import CACHE_FOLDER, pgn_name
 from gristmill.chess.raw import archive
 from gristmill.chess.raw.months import check_month
 from gristmill.contract import GristmillError, NothingToBuild, Summary
+from gristmill.families import Subject
 from gristmill.provenance import Input
 from gristmill.publish.build import Attempt, Build
 from resources import EliteArchive, Lake
@@ -74,7 +74,7 @@ def elite_build(lake: Lake, server: EliteArchive, key: str | None) -> Build:
         config=config,
         inputs=inputs,
         make=make,
-        laws=partial(families.check, ELITE),
+        laws=lambda out: families.check(ELITE, Subject(out)),
     )
 
 
@@ -99,7 +99,7 @@ def valid_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
         config=config,
         inputs=[source],
         make=make,
-        laws=partial(families.check, VALID),
+        laws=lambda out: families.check(VALID, Subject(out)),
         # Rows hold the moves twice, and lie in the parts as well.
         space=6 * pgn.stat().st_size,
     )
@@ -126,7 +126,7 @@ def dataset_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
         config=config,
         inputs=[source],
         make=make,
-        laws=partial(families.check, GAMES),
+        laws=lambda out: families.check(GAMES, Subject(out)),
         space=2 * _bytes_of(folder),
     )
 
@@ -152,7 +152,7 @@ def cache_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
         config=config,
         inputs=[source],
         make=make,
-        laws=partial(families.check, CACHE, inputs=[folder]),
+        laws=lambda out: families.check(CACHE, Subject(out, inputs=[folder])),
         outer=source.path,
         # A sample takes 17 bytes, a ply of a row about 8; and the parts as much again.
         space=5 * _bytes_of(folder),
@@ -182,7 +182,7 @@ def splice_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
         config=config,
         inputs=[source],
         make=make,
-        laws=partial(families.check, SPLICES),
+        laws=lambda out: families.check(SPLICES, Subject(out)),
         space=2 * _bytes_of(folder),
     )
 

@@ -11,8 +11,9 @@ from pydantic import BaseModel
 
 from assets import configs
 from assets.macroxue.pool_members import PACK, member, refuse_merged_away
-from gristmill import families
+from gristmill import families, provenance
 from gristmill.contract import GristmillError, Summary
+from gristmill.families import Subject
 from gristmill.macroxue.build import pack, pool
 from gristmill.macroxue.build import values as value_builder
 from gristmill.macroxue.config import MergeConfig, PackConfig, ValueConfig
@@ -45,7 +46,7 @@ def pack_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
             )
         return summary
 
-    leave_out = "game_laws" if config.game_laws == "warn" else ""
+    described = provenance.config_fields(config)
     return Build(
         root=lake.root,
         artifact=artifact,
@@ -55,7 +56,7 @@ def pack_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
         config=config,
         inputs=inputs,
         make=make,
-        laws=lambda folder: families.check(PACK, folder, leave_out=leave_out),
+        laws=lambda folder: families.check(PACK, Subject(folder, config=described)),
         # Rows take about 1.5 times the compressed bytes, and the parts as much again.
         space=4 * sum(item.bytes or 0 for item in inputs),
     )
@@ -76,7 +77,7 @@ def values_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
         config=config,
         inputs=[source],
         make=lambda attempt: value_builder.value_sidecar(folder, attempt.out, config),
-        laws=lambda out: families.check(VALUES, out, inputs=[folder]),
+        laws=lambda out: families.check(VALUES, Subject(out, inputs=[folder])),
         space=_bytes_of(folder) // 2,
     )
 
@@ -109,7 +110,7 @@ def pool_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
         inputs=inputs,
         make=make,
         laws=lambda folder: families.check(
-            POOL, folder, leave_out="game_laws" if config.game_laws == "warn" else ""
+            POOL, Subject(folder, config=provenance.config_fields(config))
         ),
         space=sum(_bytes_of(folder) for folder in folders if folder.exists()),
         deletes=[str(item.path) for item in inputs] if described.delete_members else [],

@@ -22,6 +22,7 @@ from assets.synth.records import (
 )
 from gristmill import families
 from gristmill.contract import BadInput, GristmillError, Summary
+from gristmill.families import Subject
 from gristmill.provenance import Record, environment
 from gristmill.publish.build import Attempt, Build
 from gristmill.synth import HarmonyConfig
@@ -43,7 +44,7 @@ def harmony_build(lake: Lake, run: dg.Config, key: str | None) -> Build:
         asset=HARMONY,
         partition=key,
         code_version=HarmonyConfig.CODE_VERSION,
-        laws=lambda folder: families.check(HARMONY, folder, key),
+        laws=lambda folder: families.check(HARMONY, Subject(folder, key)),
         shared=True,
     )
     if source.inbox == sources.READY:
@@ -115,7 +116,7 @@ def harmony_manifest_build(lake: Lake, key: str | None) -> Build:
         config=manifest_of(records),
         inputs=inputs,
         make=make,
-        laws=lambda folder: families.check(HARMONY_MANIFEST, folder, MANIFEST_RECORD),
+        laws=lambda folder: families.check(HARMONY_MANIFEST, Subject(folder, MANIFEST_RECORD)),
         shared=True,
     )
 

@@ -134,11 +134,6 @@ def _is_of(artifact: _Artifact, asset: str, partitions: Collection[str] | None) 
         return True  # whose it is cannot be told: let the check name it
 
 
-def _excused(record: Record) -> str:
-    """The law that the artifact's own config leaves to its readers, if there is one."""
-    return "game_laws" if record.config.get("game_laws") == "warn" else ""
-
-
 def _own_root(artifact: _Artifact, record: Record) -> Path | None:
     """The data root below which the artifact lies where its record says, None if it does not."""
     folder, depth = artifact.folder, len(Path(record.artifact).parts)
@@ -237,11 +232,7 @@ def _broken_laws(item: _Artifact, data_root: Path | None, sampled: bool) -> list
             Finding(f"{item.folder}: {violation.where}", violation.law, violation.found)
             for violation in families.check(
                 record.asset,
-                item.folder,
-                record.partition,
-                made_from,
-                _excused(record),
-                sampled,
+                families.Subject(item.folder, record.partition, made_from, record.config, sampled),
             )
         ]
     except (GristmillError, OSError) as error:

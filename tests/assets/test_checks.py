@@ -127,8 +127,8 @@ def test_nothing_published_is_nothing_wrong(evaluate):
 def test_a_broken_law_is_told_by_the_other_check(evaluate, tmp_path, monkeypatch):
     evaluate(*KEYS)
 
-    def check(asset: str, folder: Path, *_: Any, **__: Any) -> Iterator[Violation]:
-        if folder.name == "k2":
+    def check(asset: str, subject: families.Subject) -> Iterator[Violation]:
+        if subject.folder.name == "k2":
             yield Violation("words rhyme", "words.txt", "k2 does not")
 
     monkeypatch.setattr(families, "check", check)

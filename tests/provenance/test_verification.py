@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -217,16 +217,9 @@ def test_no_artifact_at_all(tmp_path: Path) -> None:
 def test_a_broken_law_is_a_finding(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, Path]] = []
 
-    def check(
-        asset: str,
-        folder: Path,
-        partition: str | None,
-        inputs: Sequence[Path],
-        leave_out: str,
-        sampled: bool,
-    ) -> Iterator[Violation]:
-        asked.append((asset, folder))
-        if folder == root / OUTER:
+    def check(asset: str, subject: families.Subject) -> Iterator[Violation]:
+        asked.append((asset, subject.folder))
+        if subject.folder == root / OUTER:
             yield Violation("rows are sorted", "train/steps.npy", "row 3 is not")
 
     monkeypatch.setattr(families, "check", check)

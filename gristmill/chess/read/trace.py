@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gristmill import contract
 from gristmill.chess.config import SPLITS
 from gristmill.chess.format import sidecar
 from gristmill.chess.format.names import valid_file
@@ -15,11 +16,15 @@ from gristmill.contract import BadInput
 
 
 @dataclass(frozen=True)
-class Trace:
+class Trace(contract.Trace):
     """Where a game came from.
 
-    source: name, bytes and sha256 of the PGN file. pgn_offset, pgn_bytes: the
-    game's place in it. flags: names of `rows.FLAGS`. row: the row itself.
+    source: name, bytes and sha256 of the PGN file.
+    pgn_offset, pgn_bytes: the game's place in that file, in bytes.
+    flags: names of `rows.FLAGS`.
+    row: the row itself.
+    number: the row's number, from 0.
+    split: the dataset's split with the row, None in a validated folder.
     """
 
     source: dict[str, Any]
@@ -27,6 +32,19 @@ class Trace:
     pgn_bytes: int
     flags: tuple[str, ...]
     row: dict[str, Any]
+    number: int = 0
+    split: str | None = None
+
+    def facts(self) -> dict[str, object]:
+        return {
+            "game_id": self.row["game_id"],
+            "row": f"{self.number} of {self.split}" if self.split else self.number,
+            "pgn": f"{self.source['name']} ({self.source['bytes']} bytes)",
+            "pgn_sha256": self.source["sha256"],
+            "byte_offset": self.pgn_offset,
+            "bytes": self.pgn_bytes,
+            "flags": ", ".join(self.flags) or "none",
+        }
 
     def pgn(self, file: Path) -> bytes:
         """The game's bytes out of its PGN file. Raises BadInput if that is another file."""
@@ -66,6 +84,8 @@ def trace(path: Path, row: int, split: str | None = None) -> Trace:
         pgn_bytes=int(record["size"]),
         flags=tuple(name for bit, name in FLAGS.items() if flags & bit),
         row=line,
+        number=row,
+        split=split,
     )
 
 

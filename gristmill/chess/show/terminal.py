@@ -16,7 +16,7 @@ from gristmill.chess.format.kind_of import kind_of
 from gristmill.chess.format.rows import PHASES, moves_of
 from gristmill.chess.read.dataset import GameSpliceDataset
 from gristmill.chess.read.phases import phase_codes
-from gristmill.chess.read.trace import find, trace
+from gristmill.chess.read.trace import Trace, find, trace
 from gristmill.chess.show.board import place
 from gristmill.contract import BadInput
 
@@ -124,28 +124,19 @@ def _board(moves: Sequence[str]) -> RenderableType:
     return text
 
 
-def origin_lines(path: Path, which: str, split: str | None) -> list[str]:
-    """Where a game came from, as lines: `which` is its row number, or its id.
+def traces(path: Path, which: str, split: str | None) -> list[Trace]:
+    """Where a game came from.
+
+    which: the row number, from 0, or the game's id, which may be that of several rows.
+    split: of a dataset; None for train where `which` is a number, else for all.
 
     Raises BadInput where there is no such game.
     """
     places: list[tuple[str | None, int]]
-    if which.isdigit() and len(which) < 20:
+    if which.isascii() and which.isdigit() and len(which) < 20:
         places = [(None if kind_of(path) == "validated" else split or "train", int(which))]
     else:
         places = [found for found in find(path, which) if split in (None, found[0])]
     if not places:
         raise BadInput(path, f"has no game {which}")
-    lines = []
-    for where, row in places:
-        origin = trace(path, row, where)
-        lines += [
-            f"game_id: {origin.row['game_id']}",
-            f"row: {row}" + (f" of {where}" if where else ""),
-            f"pgn: {origin.source['name']} ({origin.source['bytes']} bytes)",
-            f"pgn_sha256: {origin.source['sha256']}",
-            f"byte_offset: {origin.pgn_offset}",
-            f"bytes: {origin.pgn_bytes}",
-            f"flags: {', '.join(origin.flags) or 'none'}",
-        ]
-    return lines
+    return [trace(path, row, where) for where, row in places]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, Trace
 from gristmill.synth.format import parquet
 from gristmill.synth.format.row_digest import RowsDigest
 
@@ -100,7 +100,7 @@ class TraceWriter:
 
 
 @dataclass(frozen=True)
-class Origin:
+class Origin(Trace):
     """Where a document comes from. row: 1-based. offsets: see `schema`."""
 
     input: str

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from gristmill.contract import BadInput
+from gristmill.printable import printable
 from gristmill.synth.build.harmony import shard_name
 from gristmill.synth.build.kd_part import OPTIONAL, REQUIRED, open_shard
 from gristmill.synth.format import indexed, parquet
@@ -72,7 +73,7 @@ def row_text(folder: Path, number: str, row: int, vocabulary: Path) -> Text:
     about = [found.get(name) for name in ("language", "exercise")]
     title = f"{shard.name} row {row + 1} · {found['synth_id']} · {len(span):,} tokens"
     whole_title = " · ".join([title, *(str(name) for name in about if name)])
-    return _text(tokens.printable(whole_title), lines)
+    return _text(printable(whole_title), lines)
 
 
 def _row(shard: Path, row: int) -> dict[str, Any]:

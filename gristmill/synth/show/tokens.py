@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gristmill.contract import BadInput
+from gristmill.printable import printable
 from gristmill.synth.format import aligned, harmony_tokens, indexed, trace
 from gristmill.vocabularies import encode
 
@@ -145,11 +146,6 @@ def written(token: int, encoding: tiktoken.Encoding) -> str:
         return f"‹{data.hex()}›"
     text = text.replace(" ", "·").replace("\n", "⏎").replace("\r", "␍").replace("\t", "⇥")
     return printable(text)
-
-
-def printable(text: str) -> str:
-    """The text without what SVG may not hold, and what a terminal would obey."""
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
 def _label(tokens: Sequence[int]) -> str:

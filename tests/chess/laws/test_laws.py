@@ -26,7 +26,7 @@ from gristmill.chess.laws.splice_cache import cache_laws
 from gristmill.chess.laws.splice_dataset import splice_laws
 from gristmill.chess.read.row_batches import Block
 from gristmill.chess.read.samples import LAYOUT
-from gristmill.families import check
+from gristmill.families import Subject, check
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_all_laws_hold(built: Path, valid: Path, tmp_path: Path) -> None:
         ("chess/splice_cache", built / "game" / "runtime_splice_cache"),
         ("chess/splice_dataset", built / "splice"),
     ):
-        assert list(check(asset, folder)) == []
+        assert list(check(asset, Subject(folder))) == []
     build_game_dataset(valid, tmp_path / "shuffled", GameConfig(split="shuffle", allow_draws=True))
     assert list(dataset_laws(tmp_path / "shuffled")) == []
     build_splice_cache(
@@ -376,20 +376,25 @@ def test_a_sample_of_games_is_replayed_the_same_each_time(
 ) -> None:
     monkeypatch.setattr("gristmill.chess.laws.games_and_datasets._REPLAYED", 4)
     for asset, folder in FOLDERS.items():
-        assert list(check(asset, copy / folder, sampled=True)) == []
+        assert list(check(asset, Subject(copy / folder, sampled=True))) == []
     # One code that is wrong is found by the whole replay; if all are, by any sample.
     codes = copy / "valid" / "sidecar" / "games.phases.bin"
     told = []
     for at in range(0, codes.stat().st_size, 997):
         flip(codes, at, 2)
-        assert "phases_rederived" in {v.law for v in check("chess/valid_games", copy / "valid")}
-        found = [list(check("chess/valid_games", copy / "valid", sampled=True)) for _ in range(2)]
+        assert "phases_rederived" in {
+            v.law for v in check("chess/valid_games", Subject(copy / "valid"))
+        }
+        found = [
+            list(check("chess/valid_games", Subject(copy / "valid", sampled=True)))
+            for _ in range(2)
+        ]
         assert found[0] == found[1]
         told.append(bool(found[0]))
         flip(codes, at, 2)
     assert not all(told)
     codes.write_bytes(bytes(code ^ 2 for code in codes.read_bytes()))
-    laws = {v.law for v in check("chess/valid_games", copy / "valid", sampled=True)}
+    laws = {v.law for v in check("chess/valid_games", Subject(copy / "valid", sampled=True))}
     assert "phases_rederived" in laws
 
 
@@ -400,7 +405,9 @@ def test_every_element_of_a_cache_is_asked_for_where_few_games_are_replayed(
     monkeypatch.setattr("gristmill.chess.laws.games_and_datasets._REPLAYED", 1)
     path = copy / "game" / "runtime_splice_cache"
     add(path, name, 40, 1, LAYOUT[name])
-    assert [v.where for v in check("chess/splice_cache", path, sampled=True)] == [f"val/{name}"]
+    assert [v.where for v in check("chess/splice_cache", Subject(path, sampled=True))] == [
+        f"val/{name}"
+    ]
 
 
 def test_a_cache_of_a_sidecar_with_other_phases_is_found(copy: Path) -> None:
@@ -410,7 +417,9 @@ def test_a_cache_of_a_sidecar_with_other_phases_is_found(copy: Path) -> None:
     cache = copy / FOLDERS["chess/splice_cache"]
     shutil.rmtree(cache)
     build_splice_cache(copy / "game", cache)
-    assert {v.law for v in check("chess/splice_cache", cache, sampled=True)} == {"phases_rederived"}
+    assert {v.law for v in check("chess/splice_cache", Subject(cache, sampled=True))} == {
+        "phases_rederived"
+    }
 
 
 @pytest.mark.parametrize("data", [None, b"", b"{}", b"[1]", b"\xff\x00{"])
@@ -430,7 +439,7 @@ def test_no_damage_to_a_file_makes_a_law_raise(copy: Path, data: bytes | None) -
             path.unlink()
             if data is not None:
                 path.write_bytes(data)
-            if not list(check(asset, folder)) and whole != (data or b""):
+            if not list(check(asset, Subject(folder))) and whole != (data or b""):
                 silent.add(path.name)
             path.write_bytes(whole)
     # What no count or row depends on; its bytes are in the record.

@@ -182,7 +182,11 @@ def test_a_wrong_board_eval_is_reported_once_of_packs_and_pools(tmp_path: Path) 
     pack = write_pack(tmp_path / "p", GAMES, steps=steps)
     merge([pack, write_pack(tmp_path / "q", GAMES)], tmp_path / "pool", MergeConfig())
     for asset, folder in (("macroxue/pack", pack), ("macroxue/pool", tmp_path / "pool")):
-        found = [v.where for v in families.check(asset, folder) if v.law == "board_eval"]
+        found = [
+            v.where
+            for v in families.check(asset, families.Subject(folder))
+            if v.law == "board_eval"
+        ]
         assert found == [f"run 2 step 9 (row {FIRST[2] + 9})"]
 
 

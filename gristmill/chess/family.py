@@ -1,0 +1,99 @@
+"""Chess: which laws, views, traces and sample drops belong to which asset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gristmill.contract import Trace, Violation
+from gristmill.families import Catalog, Kind, Law, Option, Request, Subject
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_ASSETS = {
+    "validated": "chess/valid_games",
+    "dataset": "chess/game_dataset",
+    "cache": "chess/splice_cache",
+    "splices": "chess/splice_dataset",
+}
+
+
+def _archive_laws(subject: Subject) -> Iterable[Violation]:
+    from gristmill.chess.laws.games_and_datasets import archive_laws
+
+    return archive_laws(subject.folder)
+
+
+def _validated_laws(subject: Subject) -> Iterable[Violation]:
+    from gristmill.chess.laws.games_and_datasets import validated_laws
+
+    return validated_laws(subject.folder, sampled=subject.sampled)
+
+
+def _dataset_laws(subject: Subject) -> Iterable[Violation]:
+    from gristmill.chess.laws.games_and_datasets import dataset_laws
+
+    return dataset_laws(subject.folder, sampled=subject.sampled)
+
+
+def _cache_laws(subject: Subject) -> Iterable[Violation]:
+    from gristmill.chess.laws.splice_cache import cache_laws
+
+    dataset = subject.inputs if all(path.exists() for path in subject.inputs) else ()
+    return cache_laws(subject.folder, *dataset, sampled=subject.sampled)
+
+
+def _splice_laws(subject: Subject) -> Iterable[Violation]:
+    from gristmill.chess.laws.splice_dataset import splice_laws
+
+    return splice_laws(subject.folder)
+
+
+def _show(request: Request) -> Iterable[RenderableType]:
+    from gristmill.chess.show.terminal import shown
+
+    split = request.options.get("split") or "train"
+    yield shown(request.path, request.number, split, request.options.get("ply"))
+
+
+def _trace(request: Request) -> Iterable[Trace]:
+    from gristmill.chess.show.terminal import traces
+
+    return traces(request.path, request.sample, request.options.get("split"))
+
+
+def _asset_of(folder: Path) -> str | None:
+    from gristmill.chess.format.kind_of import kind_of
+
+    return _ASSETS.get(kind_of(folder) or "")
+
+
+def _write_month(month: str, games: int, path: Path) -> None:
+    from gristmill.samples.chess import write_month
+
+    write_month(path, month, games=games, seed=1)
+
+
+CATALOG = Catalog(
+    kinds=[
+        Kind("chess/elite_pgn", [Law("archive", _archive_laws)]),
+        Kind("chess/valid_games", [Law("validated", _validated_laws)], _show, _trace),
+        Kind("chess/game_dataset", [Law("dataset", _dataset_laws)], _show, _trace),
+        Kind("chess/splice_cache", [Law("cache", _cache_laws)], _show),
+        Kind("chess/splice_dataset", [Law("splices", _splice_laws)], _show),
+    ],
+    asset_of=_asset_of,
+    options=[
+        Option("ply", int, "Chess: the position after so many plies of a game."),
+        Option(
+            "split", str, "Chess: the split, train by default.", choices=("train", "val", "test")
+        ),
+    ],
+    samples={
+        "chess/sample_2024-01.zip": partial(_write_month, "2024-01", 600),
+        "chess/sample_2024-02.pgn": partial(_write_month, "2024-02", 700),
+    },
+)

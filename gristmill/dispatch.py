@@ -1,0 +1,30 @@
+"""Which family answers for a folder: by the records in it, else by its files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gristmill import provenance
+from gristmill.families import Kind, Misuse, catalogs, kind_of_asset
+
+
+def kinds_at(path: Path) -> list[Kind]:
+    """The kinds of the artifacts in a folder.
+
+    Several where partitions of several assets share the folder. Raises Misuse where the folder
+    holds nothing that a family knows, and GristmillError where a record cannot be read.
+    """
+    assets = _recorded(path) or [
+        asset for each in catalogs() if (asset := each.asset_of(path)) is not None
+    ]
+    kinds = [kind for asset in assets if (kind := kind_of_asset(asset)) is not None]
+    if not kinds:
+        known = ", ".join(kind.asset for each in catalogs() for kind in each.kinds)
+        raise Misuse(f"{path} is not an artifact of a known asset; the assets are {known}")
+    return kinds
+
+
+def _recorded(path: Path) -> list[str]:
+    own = path / provenance.RECORD
+    records = [own] if own.exists() else sorted((path / provenance.SHARED_RECORDS).glob("*.json"))
+    return list(dict.fromkeys(provenance.read_record(record).asset for record in records))

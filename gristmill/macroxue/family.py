@@ -1,0 +1,102 @@
+"""2048: which laws, views, traces and sample drops belong to which asset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gristmill.contract import Trace, Violation
+from gristmill.families import Catalog, Kind, Law, Misuse, Option, Request, Subject
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def _pack_laws(subject: Subject) -> Iterable[Violation]:
+    from gristmill.macroxue.laws.pack import pack_laws
+
+    return pack_laws(subject.folder)
+
+
+def _pool_laws(subject: Subject) -> Iterable[Violation]:
+    from gristmill.macroxue.laws.pool import pool_laws
+
+    return pool_laws(subject.folder)
+
+
+def _game_laws(subject: Subject) -> Iterable[Violation]:
+    from gristmill.macroxue.laws.games import game_laws
+
+    return game_laws(subject.folder)
+
+
+def _value_laws(subject: Subject) -> Iterable[Violation]:
+    from gristmill.macroxue.laws.values import value_laws
+
+    (pack,) = subject.inputs
+    return value_laws(subject.folder, pack)
+
+
+def _show(request: Request) -> Iterable[RenderableType]:
+    from gristmill.macroxue.show import terminal
+
+    run, step = request.options.get("run"), request.options.get("step")
+    if run is None:
+        if step is not None:
+            raise Misuse("--step needs --run")
+        return terminal.shown_row(request.path, request.number)
+    if step is not None:
+        return terminal.shown_step(request.path, run, step)
+    return terminal.shown_run(request.path, run, request.options.get("steps", _STEPS))
+
+
+def _trace(request: Request) -> Iterable[Trace]:
+    from gristmill.macroxue.read.trace import trace
+
+    return [trace(request.path, request.number)]
+
+
+def _asset_of(folder: Path) -> str | None:
+    """Packs and pools look the same; what is asked about them is the same, too."""
+    tables = ("metadata.db", "valuation_types.json")
+    return "macroxue/pack" if all((folder / name).is_file() for name in tables) else None
+
+
+def _write_d6(path: Path) -> None:
+    from gristmill.samples.macroxue import write_drop
+
+    write_drop(path, 272_350_805, games=10, max_moves=800, depth=6)
+
+
+def _write_d7(path: Path) -> None:
+    from gristmill.samples.macroxue import write_drop
+
+    write_drop(path, 1_273_930_896, games=10, max_moves=800, depth=7, legacy=True)
+
+
+def _write_pool(path: Path) -> None:
+    path.write_text('members = ["sample_d6", "sample_d7"]\n')
+
+
+_STEPS = 6
+_PLAYED = Law("games", _game_laws, excused_by=("game_laws", "warn"))
+
+CATALOG = Catalog(
+    kinds=[
+        Kind("macroxue/pack", [Law("pack", _pack_laws), _PLAYED], _show, _trace),
+        Kind("macroxue/pool", [Law("pool", _pool_laws), _PLAYED], _show, _trace),
+        Kind("macroxue/values", [Law("values", _value_laws, needs_inputs=True)]),
+    ],
+    asset_of=_asset_of,
+    options=[
+        Option("run", int, "2048: show steps of this run, from its first to its last."),
+        Option("step", int, "2048: show only the step of --run with this step_index."),
+        Option("steps", int, "2048: how many steps of --run, at even distances.", _STEPS, least=1),
+    ],
+    samples={
+        "macroxue/sample_d6": _write_d6,
+        "macroxue/sample_d7": _write_d7,
+        "pools/samples.toml": _write_pool,
+    },
+)

@@ -1,0 +1,117 @@
+"""SYNTH: which laws, views, traces and sample drops belong to which asset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gristmill.contract import Trace, Violation
+from gristmill.families import Catalog, Kind, Law, Option, Request, Subject
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def _harmony_laws(subject: Subject) -> Iterable[Violation]:
+    from gristmill.synth.laws.shards import harmony_laws
+
+    return harmony_laws(subject.folder, subject.partition)
+
+
+def _harmony_manifest_laws(subject: Subject) -> Iterable[Violation]:
+    from gristmill.synth.laws.published import harmony_manifest_laws
+
+    return harmony_manifest_laws(subject.folder, subject.partition)
+
+
+def _kd_shard_laws(subject: Subject) -> Iterable[Violation]:
+    from gristmill.synth.laws.published import kd_shard_laws
+
+    return kd_shard_laws(subject.folder, subject.partition)
+
+
+def _kd_manifest_laws(subject: Subject) -> Iterable[Violation]:
+    from gristmill.synth.laws.published import kd_manifest_laws
+
+    return kd_manifest_laws(subject.folder, subject.partition)
+
+
+def _show_row(request: Request) -> Iterable[RenderableType]:
+    from gristmill.synth.show.terminal import row_text
+
+    yield row_text(request.path, _shard(request), request.number, _vocabulary(request.path))
+
+
+def _show_document(request: Request) -> Iterable[RenderableType]:
+    from gristmill.synth.show.terminal import document_text
+
+    number, split = _shard(request), request.options.get("split") or "train"
+    vocabulary = _vocabulary(request.path)
+    yield document_text(request.path, number, split, request.number, vocabulary)
+
+
+def _trace_document(request: Request) -> Iterable[Trace]:
+    from gristmill.synth.format.trace import origin
+
+    split = request.options.get("split") or "train"
+    return [origin(request.path, _shard(request), split, request.number)]
+
+
+def _shard(request: Request) -> str:
+    return str(request.options.get("shard") or _FIRST_SHARD)
+
+
+def _vocabulary(path: Path) -> Path:
+    """The vocabulary of the data root above an artifact. Raises as `find`."""
+    from gristmill.vocabularies.find import find
+    from gristmill.vocabularies.pinned import O200K
+
+    above = path.absolute().parents
+    root = next((folder for folder in above if (folder / "tokenizer").is_dir()), above[0])
+    return find(O200K, root)
+
+
+def _asset_of(folder: Path) -> str | None:
+    from gristmill.synth.show.terminal import is_harmony, is_kd
+
+    if is_kd(folder):
+        return "synth/kd_shards"
+    return "synth/harmony" if is_harmony(folder) else None
+
+
+def _write_conversations(path: Path) -> None:
+    from gristmill.samples.synth import write_drop
+
+    write_drop(path)
+    # A thousandth of so few conversations would leave nothing to validate on.
+    (path / "gristmill.toml").write_text("[synth.kd_shards]\nvalid_fraction = 0.1\n")
+
+
+_FIRST_SHARD = "00"
+
+CATALOG = Catalog(
+    kinds=[
+        Kind("synth/harmony", [Law("harmony", _harmony_laws)], _show_row),
+        Kind("synth/harmony_manifest", [Law("harmony_manifest", _harmony_manifest_laws)]),
+        *(
+            kind
+            for prefix in ("synth", "synth_smoke")
+            for kind in (
+                Kind(
+                    f"{prefix}/kd_shards",
+                    [Law("kd_shards", _kd_shard_laws)],
+                    _show_document,
+                    _trace_document,
+                ),
+                Kind(f"{prefix}/kd_manifest", [Law("kd_manifest", _kd_manifest_laws)]),
+            )
+        ),
+    ],
+    asset_of=_asset_of,
+    options=[
+        Option("shard", str, "SYNTH: the number of the shard.", _FIRST_SHARD),
+        Option("split", str, "SYNTH: the split, train by default.", choices=("train", "valid")),
+    ],
+    samples={"synth/samples": _write_conversations},
+)
