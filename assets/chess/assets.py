@@ -12,7 +12,7 @@ import dagster as dg
 
 from assets import configs
 from assets.checks import disk_checks
-from assets.partitions import chess_months
+from assets.chess.partitions import chess_months
 from assets.publishing import Event, publish_asset
 from gristmill import provenance
 from gristmill.chess.config import (

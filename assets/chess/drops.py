@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assets.partitions import chess_months
+from assets.chess.partitions import chess_months
 from gristmill import provenance
 from gristmill.chess.raw.months import month_in
 from gristmill.contract import BadInput

@@ -1,8 +1,8 @@
 """The inbox of chess: a month's games as one file."""
 
 from assets.chess import assets, drops
+from assets.chess.partitions import chess_months
 from assets.inbox import Inbox
-from assets.partitions import chess_months
 from gristmill.chess.raw.months import month_in
 from gristmill.inbox import Shape
 

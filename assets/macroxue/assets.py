@@ -8,8 +8,8 @@ import dagster as dg
 
 from assets import configs
 from assets.checks import disk_checks, partitions_of_run
+from assets.macroxue.partitions import macroxue_drops, macroxue_pools
 from assets.macroxue.pool_members import stale_members
-from assets.partitions import macroxue_drops, macroxue_pools
 from assets.publishing import BATCH, Event, publish_asset
 from gristmill.contract import Violation
 from gristmill.macroxue import MergeConfig, PackConfig, ValueConfig

@@ -2,8 +2,8 @@
 
 from assets.inbox import Inbox
 from assets.macroxue import assets
+from assets.macroxue.partitions import macroxue_drops, macroxue_pools
 from assets.macroxue.pool_members import pool_refusal
-from assets.partitions import macroxue_drops, macroxue_pools
 from gristmill.inbox import TOML
 from gristmill.macroxue.raw import drops
 

@@ -8,10 +8,10 @@ import dagster as dg
 
 from assets import configs, tokenizers
 from assets.checks import disk_checks
-from assets.partitions import synth_shards
 from assets.publishing import Event, publish_asset
 from assets.synth import harmony_builds, kd_builds
 from assets.synth.kd_builds import FULL, SMOKE, Dataset
+from assets.synth.partitions import synth_shards
 from assets.synth.records import FOLDER, MANIFEST_VERSION
 from gristmill.publish.build import Published
 from gristmill.synth.config import HarmonyConfig, KDConfig

@@ -1,8 +1,8 @@
 """The inboxes of SYNTH: raw Parquet files, and ready Harmony folders."""
 
 from assets.inbox import Inbox
-from assets.partitions import synth_shards
 from assets.synth import assets, drops
+from assets.synth.partitions import synth_shards
 from gristmill.synth.build import source
 
 INBOXES = [

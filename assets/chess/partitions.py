@@ -1,0 +1,5 @@
+"""The partitions of the chess assets: months."""
+
+import dagster as dg
+
+chess_months = dg.MonthlyPartitionsDefinition(start_date="2020-06", fmt="%Y-%m")

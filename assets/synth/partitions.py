@@ -1,0 +1,7 @@
+"""The partitions of the SYNTH assets: four shards."""
+
+import dagster as dg
+
+from gristmill.synth.build.source import NUMBERS
+
+synth_shards = dg.StaticPartitionsDefinition(list(NUMBERS))

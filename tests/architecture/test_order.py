@@ -1,0 +1,146 @@
+"""Imports point down: packages of the checkout, packages of the library, rooms of a family."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from gristmill.families import FAMILIES
+from tests.architecture.graph import graph, imported, modules
+from tests.paths import CHECKOUT
+
+LAYERS = ["gristmill", "resources", "assets", "sensors", "definitions", "commands", "operate"]
+HEAVY = ["numpy", "torch", "polars", "numba", "pyarrow", "dagster", "megatron", "tiktoken"]
+
+ROOMS = ["format", "OWN", "raw", "read", "build", "laws", "show"]
+OWN = {"macroxue": "rules", "chess": "kernels", "synth": "render"}
+OUTSIDE = {"config", "family", "samples", ""}
+"""Modules of a family beside its rooms; "" is its `__init__`."""
+
+BASE = {"contract", "hashing", "keys", "layout", "lazy_exports", "markdown", "printable", "svg"}
+BELOW = {
+    **dict.fromkeys(BASE, BASE),
+    "run": BASE,
+    "families": BASE,
+    "inbox": BASE,
+    "vocabularies": BASE | {"run"},
+    "provenance": BASE | {"run", "families"},
+    "publish": BASE | {"run", "provenance"},
+}
+"""What each package of the library may import, itself apart."""
+
+
+@pytest.fixture(scope="module")
+def arrows() -> dict[str, set[str]]:
+    return graph(CHECKOUT)
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_no_module_imports_from_a_layer_above(layer: str, arrows: dict[str, set[str]]) -> None:
+    above = set(LAYERS[LAYERS.index(layer) + 1 :])
+    own = [name for name in arrows if name.split(".")[0] == layer]
+    assert own, f"{layer}: no such layer"
+    for name in own:
+        wrong = {target for target in arrows[name] if target.split(".")[0] in above}
+        assert not wrong, f"{name} imports {sorted(wrong)}"
+
+
+def test_no_module_imports_tests_or_benches() -> None:
+    for name, file in modules(CHECKOUT).items():
+        tops = {candidates[-1].split(".")[0] for candidates in imported(file.read_text())}
+        assert not tops & {"tests", "bench"}, name
+
+
+def test_the_library_does_not_know_dagster() -> None:
+    for name, file in modules(CHECKOUT).items():
+        if name.split(".")[0] == "gristmill":
+            tops = {candidates[-1].split(".")[0] for candidates in imported(file.read_text())}
+            assert not any(top.startswith("dagster") for top in tops), name
+
+
+@pytest.mark.parametrize("package", sorted(BELOW))
+def test_a_core_package_imports_only_what_is_below_it(
+    package: str, arrows: dict[str, set[str]]
+) -> None:
+    own = [name for name in arrows if name.split(".")[:2] == ["gristmill", package]]
+    assert own, f"gristmill/{package}: no such package"
+    for name in own:
+        used = {target.split(".")[1] for target in arrows[name] if "." in target} - {package}
+        assert used <= BELOW[package], f"{name} imports {sorted(used - BELOW[package])}"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_has_the_same_rooms(family: str) -> None:
+    folder = CHECKOUT / "gristmill" / family
+    rooms = {path.name for path in folder.iterdir() if (path / "__init__.py").exists()}
+    expected = {room for room in ROOMS if room != "OWN"}
+    assert expected <= rooms
+    assert rooms - expected <= {OWN.get(family)}, "a family has at most one room of its own"
+    loose = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+    assert loose <= OUTSIDE
+    assert {"config", "family"} <= loose
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_room_imports_only_from_rooms_before_it(family: str, arrows: dict[str, set[str]]) -> None:
+    order = [OWN.get(family) if room == "OWN" else room for room in ROOMS]
+    seen = 0
+    for name, targets in arrows.items():
+        room = _room(name, family)
+        if room not in order:
+            continue
+        allowed = {*order[: order.index(room) + 1], "config"}
+        for target in targets:
+            if target.split(".")[:2] == ["gristmill", family]:
+                seen += 1
+                assert _room(target, family) in allowed, f"{name} imports {target}"
+    assert seen > 10
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_family_imports_no_other_family(family: str, arrows: dict[str, set[str]]) -> None:
+    others = set(FAMILIES) - {family}
+    for name, targets in arrows.items():
+        if name.split(".")[:2] == ["gristmill", family]:
+            wrong = {target for target in targets if set(target.split(".")[1:2]) & others}
+            assert not wrong, f"{name} imports {sorted(wrong)}"
+
+
+def _room(name: str, family: str) -> str | None:
+    """The room of a module, its own name where it lies beside the rooms, None outside."""
+    parts = name.split(".")
+    if parts[:2] != ["gristmill", family]:
+        return None
+    return parts[2] if len(parts) > 2 else ""
+
+
+def test_every_form_of_import_is_seen() -> None:
+    source = "import a.b as c\ndef f():\n    from d.e import g\nif 1:\n    import h, i\n"
+    assert set(imported(source)) == {("a.b",), ("h",), ("i",), ("d.e.g", "d.e")}
+    with pytest.raises(ValueError, match="line 1"):
+        list(imported("from . import a"))
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "contract",
+        "families",
+        "publish.publish",
+        "provenance",
+        "provenance.verification",
+        "run.workers",
+        "run.parts",
+        "run.progress",
+    ],
+)
+def test_the_core_is_light(module: str) -> None:
+    code = f"import sys, gristmill.{module}; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=True
+    )
+    loaded = {name.split(".")[0] for name in done.stdout.split()}
+    assert f"gristmill.{module}" in done.stdout.split()
+    assert not loaded & set(HEAVY)
