@@ -1,0 +1,101 @@
+"""The registry of families: laws that apply, options that merge, catalogs that are complete."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from definitions import build_defs
+from gristmill import families
+from gristmill.contract import Violation
+from gristmill.families import Catalog, Kind, Law, Misuse, Option, Request, Subject
+
+
+def _law(name: str, **options: Any) -> Law:
+    return Law(name, lambda subject: [Violation(name, str(subject.folder), "broken")], **options)
+
+
+def _use(monkeypatch: pytest.MonkeyPatch, *catalogs: Catalog) -> None:
+    monkeypatch.setattr(families, "catalogs", lambda: iter(catalogs))
+
+
+def test_laws_are_asked_in_their_order_and_only_of_their_asset(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    kinds = [Kind("a/one", [_law("first"), _law("second")]), Kind("a/two", [_law("third")])]
+    _use(monkeypatch, Catalog(kinds, lambda _: None))
+    assert [v.law for v in families.check("a/one", Subject(tmp_path))] == ["first", "second"]
+    assert [v.law for v in families.check("a/two", Subject(tmp_path))] == ["third"]
+    assert list(families.check("a/three", Subject(tmp_path))) == []
+
+
+def test_a_law_over_inputs_is_left_out_unless_all_of_them_are_there(tmp_path: Path) -> None:
+    law = _law("x", needs_inputs=True)
+    assert not law.applies_to(Subject(tmp_path))
+    assert law.applies_to(Subject(tmp_path, inputs=[tmp_path]))
+    assert not law.applies_to(Subject(tmp_path, inputs=[tmp_path, tmp_path / "gone"]))
+
+
+def test_a_law_is_excused_by_its_own_value_alone(tmp_path: Path) -> None:
+    law = _law("x", excused_by=("games", "warn"))
+    assert not law.applies_to(Subject(tmp_path, config={"games": "warn"}))
+    assert law.applies_to(Subject(tmp_path, config={"games": "refuse"}))
+    assert law.applies_to(Subject(tmp_path))
+
+
+def test_options_of_one_name_become_one_with_the_choices_of_both(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = Option("split", str, "One.", choices=("train", "val"))
+    other = Option("split", str, "Other.", choices=("train", "valid"))
+    _use(
+        monkeypatch,
+        Catalog([], lambda _: None, [one]),
+        Catalog([], lambda _: None, [other, Option("shard", str, "S.", "00")]),
+    )
+    split, shard = families.options()
+    assert split == Option("split", str, "One. Other.", choices=("train", "val", "valid"))
+    assert shard.default == "00"
+
+
+def test_options_of_one_name_and_unequal_types_are_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    options = [Option("n", int, ""), Option("n", str, "")]
+    _use(monkeypatch, Catalog([], lambda _: None, options))
+    with pytest.raises(ValueError, match="--n"):
+        families.options()
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1.0", "x", "²", "9" * 20])
+def test_what_is_no_sample_number_is_misuse(text: str, tmp_path: Path) -> None:
+    with pytest.raises(Misuse, match="no sample number"):
+        _ = Request(tmp_path, text).number
+    assert Request(tmp_path, "9" * 19).number == int("9" * 19)
+
+
+def test_every_asset_that_publishes_rows_has_laws() -> None:
+    """The tokenizers publish a pinned file: their hash is their law."""
+    graph = build_defs().resolve_asset_graph()
+    built = {key.to_user_string() for key in graph.materializable_asset_keys}
+    known = {kind.asset for each in families.catalogs() for kind in each.kinds if kind.laws}
+    assert {name for name in built if not name.startswith("tokenizers/")} == known
+
+
+def test_sample_drops_of_all_families_have_unequal_places() -> None:
+    places = [place for each in families.catalogs() for place in each.samples]
+    assert len(places) == len(set(places)) >= 6
+
+
+def test_a_module_without_a_catalog_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    import gristmill.chess.family
+
+    families.catalog.cache_clear()
+    monkeypatch.setattr(gristmill.chess.family, "CATALOG", {})
+    try:
+        with pytest.raises(TypeError, match=r"gristmill/chess/family\.py: CATALOG"):
+            families.catalog("chess")
+    finally:
+        families.catalog.cache_clear()
