@@ -52,10 +52,10 @@ def _show_document(request: Request) -> Iterable[RenderableType]:
 
 
 def _trace_document(request: Request) -> Iterable[Trace]:
-    from gristmill.synth.format.trace import origin
+    from gristmill.synth.read.trace import trace
 
     split = request.options.get("split") or "train"
-    return [origin(request.path, _shard(request), split, request.number)]
+    return [trace(request.path, _shard(request), split, request.number)]
 
 
 def _shard(request: Request) -> str:
@@ -73,11 +73,9 @@ def _vocabulary(path: Path) -> Path:
 
 
 def _asset_of(folder: Path) -> str | None:
-    from gristmill.synth.show.terminal import is_harmony, is_kd
+    from gristmill.synth.format.kind_of import kind_of
 
-    if is_kd(folder):
-        return "synth/kd_shards"
-    return "synth/harmony" if is_harmony(folder) else None
+    return {"megatron": "synth/kd_shards", "harmony": "synth/harmony", None: None}[kind_of(folder)]
 
 
 def _write_conversations(path: Path) -> None:

@@ -1,13 +1,13 @@
-"""Whether the three datasets of a shard belong together, and what data they are.
+"""Alignment checks: do the three datasets of a shard belong together, and which data are they?
 
-Needs neither torch nor Megatron. Source:
-`docs/formats/synth.md#alignment-check`.
+Imports neither torch nor Megatron. Source: `docs/formats/synth.md#alignment-check`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -19,59 +19,88 @@ from gristmill.hashing import sha256_file
 from gristmill.synth.format import indexed
 
 DTYPES: Final = {"tokens": np.dtype("<i4"), "lossmask": np.dtype("u1"), "span": np.dtype("u1")}
+"""The three datasets of a shard, by suffix: `docs/formats/synth.md#data-types`."""
 
 
 def sibling(tokens: Path, name: str) -> Path:
-    """Prefix of the dataset `name` that belongs to the prefix `.._tokens`."""
+    """Return the prefix of another dataset of the same shard and split.
+
+    tokens: prefix of the tokens dataset, which ends in `_tokens`.
+    name: key of `DTYPES`.
+
+    Source: `docs/formats/synth.md#shard-layout`.
+    """
     return tokens.with_name(f"{tokens.name.removesuffix('_tokens')}_{name}")
 
 
 def digest(tokens: Path) -> str:
-    """Check a shard's three datasets against each other and their record; digest of the data.
+    """Compare a shard's three datasets with each other and with their record; return their digest.
 
-    tokens: the prefix, without `.bin`. With a provenance record the digest is
-    its data version, else the sha256 of the three indices, on which alone
-    Megatron's index caches depend. Values in the `.bin` files are not read:
-    `laws.kd_laws` does that.
+    tokens: prefix of the tokens dataset, without `.bin`.
 
-    Raises RuntimeError for any difference in counts, lengths, document indices,
-    dtypes, file sizes or recorded digests.
+    The digest is the data version of the provenance record. Without a record it
+    is the sha256 of the three index files, which decide Megatron's index cache.
+    The values in the bin files are not read; `laws/values.py` checks them.
+
+    Raises RuntimeError if counts, lengths, document indices, dtypes, file sizes or
+    recorded digests differ. Source: `docs/formats/synth.md#alignment-check`.
     """
     try:
-        opened = {name: indexed.read(sibling(tokens, name)) for name in DTYPES}
+        datasets = {name: indexed.read(sibling(tokens, name)) for name in DTYPES}
         record = _record(tokens)
     except (GristmillError, OSError) as error:
-        raise RuntimeError(f"{tokens}: not a whole dataset: {error}") from error
-    for name, dtype in DTYPES.items():
-        if opened[name].dtype != dtype:
-            raise RuntimeError(f"{tokens}: {name} is {opened[name].dtype}, not {dtype}")
-        if not indexed.same_boundaries(opened[name], opened["tokens"]):
-            raise RuntimeError(f"{tokens}: documents of tokens and {name} have other lengths")
-    hashes = {
-        f"{tokens.parent.name}/{prefix.name}.idx": sha256_file(
-            prefix.with_name(prefix.name + ".idx")
-        )
-        for prefix in (sibling(tokens, name) for name in DTYPES)
-    }
+        raise RuntimeError(f"{tokens}: the dataset is not complete: {error}") from error
+    _compare_boundaries(tokens, datasets)
+    hashes = {}
+    for prefix in (sibling(tokens, name) for name in DTYPES):
+        index = prefix.with_name(f"{prefix.name}.idx")
+        hashes[f"{tokens.parent.name}/{index.name}"] = sha256_file(index)
     if record is None:
         return hashlib.sha256("".join(hashes.values()).encode()).hexdigest()
-    if record.digest != record.computed_digest():
-        raise RuntimeError(f"{tokens}: its provenance record was changed after it was written")
-    outputs = {output.path: output for output in record.outputs}
-    for path, found in hashes.items():
-        if path not in outputs or outputs[path].sha256 != found:
-            raise RuntimeError(f"{tokens}: {path} is not the file that its record speaks of")
-        binary = path.removesuffix(".idx") + ".bin"
-        size = (tokens.parent.parent / binary).stat().st_size
-        if binary not in outputs or outputs[binary].bytes != size:
-            raise RuntimeError(f"{tokens}: {binary} has {size} bytes, its record has others")
+    _compare_with_record(tokens, record, hashes)
     return record.data_version
 
 
-def cache_folder(tokens: Path) -> Path:
-    """Where index caches of this prefix belong: in the data root's `cache`, out of the artifact.
+def _compare_boundaries(tokens: Path, datasets: Mapping[str, indexed.Indexed]) -> None:
+    for name, dtype in DTYPES.items():
+        if datasets[name].dtype != dtype:
+            raise RuntimeError(f"{tokens}: {name} is {datasets[name].dtype}, not {dtype}")
+        if not indexed.same_boundaries(datasets[name], datasets["tokens"]):
+            raise RuntimeError(
+                f"{tokens}: documents of tokens and {name} differ in number or length"
+            )
 
-    Without a record, which tells where the data root is, beside the dataset.
+
+def _compare_with_record(
+    tokens: Path, record: provenance.Record, hashes: Mapping[str, str]
+) -> None:
+    """Compare the index files by sha256 and the bin files by size with the record.
+
+    hashes: sha256 of each index file by its path in the dataset.
+    """
+    if record.digest != record.computed_digest():
+        raise RuntimeError(f"{tokens}: its provenance record was changed after it was written")
+    outputs = {output.path: output for output in record.outputs}
+    for path, sha256 in hashes.items():
+        if path not in outputs or outputs[path].sha256 != sha256:
+            raise RuntimeError(f"{tokens}: {path} is not the file in its provenance record")
+        binary = path.removesuffix(".idx") + ".bin"
+        size = (tokens.parent.parent / binary).stat().st_size
+        if binary not in outputs or outputs[binary].bytes != size:
+            raise RuntimeError(
+                f"{tokens}: {binary} has {size} bytes, its provenance record has another size"
+            )
+
+
+def cache_folder(tokens: Path) -> Path:
+    """Return the folder for index caches of this dataset, outside of the published artifact.
+
+    tokens: prefix of the tokens dataset.
+
+    The folder is in the `cache` folder of the data root, which the provenance
+    record determines. Without a record, or if the dataset is not where its record
+    says, the folder is in `cache` beside the dataset.
+    Source: `docs/formats/synth.md#index-cache`.
     """
     dataset = tokens.absolute().parent.parent
     inside = Path("synth") / dataset.name / tokens.parent.name / tokens.name
@@ -84,7 +113,7 @@ def cache_folder(tokens: Path) -> Path:
 
 
 def _record(tokens: Path) -> provenance.Record | None:
-    """The record of the shard's partition, if the dataset has one."""
+    """The provenance record of the shard, if the dataset has one."""
     number = re.fullmatch(r"shard_(\d+)_tokens", tokens.name)
     if number is None:
         return None

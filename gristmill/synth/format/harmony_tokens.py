@@ -1,7 +1,7 @@
-"""The control tokens of Harmony and the numbers that all SYNTH artifacts share.
+"""The control tokens of Harmony, and the numbers that all SYNTH artifacts share.
 
-How text becomes tokens stands in `rendering.py` and `plain.py`.
-Source: `docs/formats/synth.md#constants`.
+See also `render/`: how conversations become tokens.
+Source: `docs/formats/synth.md#control-tokens` and `docs/formats/synth.md#span-codes`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 ENDOFTEXT: Final = 199999
-"""EOD: closes every document; the last of these ids that is no Harmony marker."""
+"""EOD: the last token of every document."""
 RETURN: Final = 200002
 CONSTRAIN: Final = 200003
 CHANNEL: Final = 200005
@@ -22,17 +22,19 @@ CALL: Final = 200012
 BODY_LIMIT: Final = 199998
 """Tokens of ordinary text are below this id; all others are control tokens."""
 PADDED_VOCABULARY: Final = 201088
+"""Number of ids, the reserved ones included; every id is below it."""
 
 ROLES: Final = ("system", "developer", "user", "assistant")
 CHANNELS: Final = ("analysis", "final")
 
 PROMPT, REASONING, FINAL = 0, 1, 2
-"""Span ids: not supervised, assistant analysis, assistant final."""
+"""Span codes: not supervised, assistant analysis, assistant final."""
 SPANS: Final = ("prompt", "reasoning", "final")
+"""Names of the span codes."""
 
 ROLE_WORDS: Final = {"system": 17360, "developer": 77944, "user": 1428, "assistant": 173781}
 CHANNEL_WORDS: Final = {"analysis": 35644, "final": 17196}
-"""Each word of a header is one ordinary token."""
+"""Each word of a header is one ordinary token. The key is the word, the value its id."""
 
 NAMES: Final = {
     199998: "<|startoftext|>",
@@ -52,15 +54,20 @@ TEXT: Final = re.compile(
     "|".join(
         [
             *map(re.escape, NAMES.values()),
-            # 200000 to 201087, but for those that have a name of their own.
+            # 200000 to 201087, except the ids in NAMES.
             rf"<\|reserved_(?!{'|'.join(map(str, NAMES))})"
             r"20(?:0\d{3}|10[0-7]\d|108[0-7])\|>",
         ]
     )
 )
-"""Control-token text inside a body, where it stays ordinary text."""
+"""Matches the text of a control token. In a body such text stays ordinary text."""
 
 
 def name(token: int) -> str:
-    """How a control token is written."""
+    """Return the text of a control token.
+
+    token: id from 199998 on.
+
+    Source: `docs/formats/synth.md#control-tokens`.
+    """
     return NAMES.get(token, f"<|reserved_{token}|>")

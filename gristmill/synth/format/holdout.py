@@ -1,4 +1,4 @@
-"""Which conversations are held out: a rule on the synth_id alone.
+"""The split rule: which conversations are held out, decided by the synth_id alone.
 
 Source: `docs/formats/synth.md#hash-rule`.
 """
@@ -10,24 +10,34 @@ from hashlib import blake2b
 
 
 def threshold(valid_fraction: float) -> int:
-    """The hash value below which a conversation is valid: floor(fraction * 2**64).
+    """Return the hash value below which a conversation is valid: floor(fraction * 2**64).
 
-    Exact in decimal, so 0.1 means a tenth and not its nearest binary fraction.
+    valid_fraction: from 0 to 1.
+
+    The product is exact in decimal, so 0.1 means one tenth and not the nearest
+    binary fraction. Source: `docs/formats/synth.md#hash-rule`.
     """
     return int(Decimal(str(valid_fraction)) * (1 << 64))
 
 
 def value(synth_id: str) -> int:
-    """The 8-byte BLAKE2b digest of the UTF-8 synth_id as a big-endian number.
+    """Return the 8-byte BLAKE2b digest of a synth_id as an unsigned big-endian number.
 
-    blake2b with digest_size=8 is a hash of its own, not the beginning of the long one.
+    synth_id: hashed as UTF-8.
+
+    A digest of 8 bytes is not the beginning of the digest of 64 bytes.
+    Source: `docs/formats/synth.md#hash-rule`.
     """
     return int.from_bytes(blake2b(synth_id.encode(), digest_size=8).digest(), "big")
 
 
 def is_valid(synth_id: str, limit: int) -> bool:
-    """Whether the conversation is in the valid split; `limit` comes from `threshold`.
+    """Return whether a conversation is in the valid split.
 
-    The splits nest: what is valid at a fraction is valid at every larger one.
+    synth_id: of the conversation.
+    limit: what `threshold` returns; a hash value equal to it is in train.
+
+    The splits nest: a conversation that is valid at one fraction is valid at
+    every larger one. Source: `docs/formats/synth.md#hash-rule`.
     """
     return value(synth_id) < limit

@@ -1,6 +1,7 @@
-"""Parquet files that others wrote: opened and read in batches, with errors that name file and row.
+"""Reads Parquet files from other writers in batches; errors name the file and the row.
 
-What the columns mean belongs to `raw.py` and `grinding.py`.
+See also `raw/files.py` and `build/kd_part.py`: what the columns mean.
+Source: `docs/formats/synth.md#raw-columns` and `docs/formats/synth.md#harmony-columns`.
 """
 
 from __future__ import annotations
@@ -17,10 +18,14 @@ if TYPE_CHECKING:
 
 
 def opened(path: Path, once: Sequence[str]) -> pq.ParquetFile:
-    """Open a Parquet file; page checksums, where it has them, are compared.
+    """Open a Parquet file; its page checksums are compared when pages are read.
 
-    once: columns that may not stand there twice, since it could not be told
-        which one is meant. BadInput for that, and for what is no Parquet.
+    path: the file.
+    once: names of columns that the file may have at most once. Other columns may
+        be there several times.
+
+    Raises BadInput if the file is not readable Parquet, or has one of these
+    columns more than once. Source: `docs/formats/synth.md#raw-columns`.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -30,8 +35,9 @@ def opened(path: Path, once: Sequence[str]) -> pq.ParquetFile:
     except (pa.ArrowException, OSError) as error:
         raise BadInput(path, f"is not a readable Parquet file ({error}): get it again") from error
     names = parquet.schema_arrow.names
-    if twice := [name for name in once if names.count(name) > 1]:
-        raise BadInput(path, f"has the column {twice[0]} {names.count(twice[0])} times")
+    if repeated := [name for name in once if names.count(name) > 1]:
+        count = names.count(repeated[0])
+        raise BadInput(path, f"has the column {repeated[0]} {count} times: leave one of them")
     return parquet
 
 
@@ -43,15 +49,23 @@ def batches(
     row_groups: Sequence[int] | None = None,
     first_row: int = 0,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of an open file, at most `size` at a time, strings in one of Arrow's usual forms.
+    """Yield the rows of an open file in order; string views become strings.
 
-    first_row: rows before the first one of `row_groups`. BadInput where the file
-    is damaged, with the first row that did not come, or holds other than it says.
+    path: the file, for error messages.
+    parquet: the open file.
+    size: number of rows in a batch, at most.
+    columns: names of the columns to read; None (default) for all.
+    row_groups: numbers of the row groups to read; None (default) for all.
+    first_row: number of rows before the first of these row groups, default 0.
+
+    Raises BadInput if the file is damaged, with the first row that could not be
+    read, and if the number of rows is not the one in the footer.
+    Source: `docs/formats/synth.md#raw-columns`.
     """
     import pyarrow as pa
 
     groups = list(range(parquet.num_row_groups) if row_groups is None else row_groups)
-    due = sum(parquet.metadata.row_group(group).num_rows for group in groups)
+    expected = sum(parquet.metadata.row_group(group).num_rows for group in groups)
     rows = 0
     try:
         for batch in parquet.iter_batches(
@@ -61,16 +75,17 @@ def batches(
             use_threads=False,
         ):
             rows += len(batch)
-            yield _usual(batch)
+            yield _without_views(batch)
     except (pa.ArrowException, OSError) as error:
-        told = f"is damaged in this row or one after it ({error}): get it again"
-        raise BadInput(path, told, first_row + rows + 1) from error
-    if rows != due:
-        raise BadInput(path, f"holds {rows:,} rows where it says {due:,}: get it again")
+        rule = f"is damaged in this row or one after it ({error}): get it again"
+        raise BadInput(path, rule, first_row + rows + 1) from error
+    if rows != expected:
+        rule = f"holds {rows:,} rows, but its footer says {expected:,}: get it again"
+        raise BadInput(path, rule)
 
 
-def _usual(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with string views as strings: few of Arrow's functions know views."""
+def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with string views as strings: few of Arrow's functions accept views."""
     import pyarrow as pa
 
     if not any(pa.types.is_string_view(kind) for kind in batch.schema.types):
@@ -83,7 +98,13 @@ def _usual(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds strings, in any of Arrow's forms, or nulls alone."""
+    """Return whether a column of this type holds strings, or only nulls.
+
+    kind: Arrow type. Strings may be string, large string, string view or a
+        dictionary of one of these.
+
+    Source: `docs/formats/synth.md#raw-columns`.
+    """
     import pyarrow as pa
 
     if pa.types.is_dictionary(kind):
@@ -97,20 +118,23 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def values(column: pa.Array) -> tuple[list[Any], dict[int, UnicodeDecodeError]]:
-    """A column as Python values; None, and the error by index, where a string is no UTF-8.
+    """Return a column as Python values, and by index the errors of strings that are not UTF-8.
 
-    Parquet promises UTF-8 and Arrow does not look: a lone surrogate, as WTF-8
-    has it, comes through until somebody reads it.
+    column: of any type. A string that is not UTF-8 becomes None.
+
+    Parquet requires UTF-8, but Arrow does not check it: a lone surrogate, as
+    WTF-8 encodes it, is noticed only when the value is decoded.
+    Source: `docs/formats/synth.md#raw-columns`.
     """
     try:
         return column.to_pylist(), {}
     except UnicodeDecodeError:
-        found: list[Any] = []
-        broken: dict[int, UnicodeDecodeError] = {}
+        decoded: list[Any] = []
+        errors: dict[int, UnicodeDecodeError] = {}
         for index, value in enumerate(column):
             try:
-                found.append(value.as_py())
+                decoded.append(value.as_py())
             except UnicodeDecodeError as error:
-                found.append(None)
-                broken[index] = error
-        return found, broken
+                decoded.append(None)
+                errors[index] = error
+        return decoded, errors

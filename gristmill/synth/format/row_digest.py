@@ -1,7 +1,8 @@
-"""A digest of the rows of a table, whatever Parquet made of them.
+"""The row digest: a sha256 over the rows of a table, independent of how Parquet stores them.
 
-Parquet files carry the name and version of the library that wrote them, so
-their bytes are not reproducible from the rows; this digest is.
+A Parquet file names the library version that wrote it, so its bytes cannot be
+reproduced from its rows. The row digest can.
+Source: `docs/formats/synth.md#row-digest`.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ if TYPE_CHECKING:
 
 
 class RowsDigest:
-    """sha256 over the columns of a table that is fed in batches.
+    """Computes the row digest of a table from its batches.
 
-    Columns hold integers, lists of int32, or what casts to strings; what does none
-    of these, as structs and bytes, counts by how Python writes it.
+    Columns of integers, of lists of int32 and of strings are hashed as they are.
+    Other columns are cast to strings. Types without such a cast (struct, bytes)
+    are hashed by Python's `repr`.
 
-    The same rows in the same order give the same digest, however they are
-    divided into batches. Null and the empty string differ.
+    The same rows in the same order give the same digest for every division into
+    batches. Null and the empty string give different digests.
+    Source: `docs/formats/synth.md#row-digest`.
     """
 
     def __init__(self) -> None:
@@ -32,7 +35,10 @@ class RowsDigest:
         self._rows = 0
 
     def update(self, batch: pa.RecordBatch) -> None:
-        """Add the rows of a batch; all batches have the same columns."""
+        """Add the rows of a batch.
+
+        batch: has the same columns as every batch before it.
+        """
         for field, column in zip(batch.schema, batch.columns, strict=True):
             if field.name not in self._columns:
                 self._columns[field.name] = [hashlib.sha256(), hashlib.sha256()]
@@ -43,17 +49,18 @@ class RowsDigest:
         self._rows += len(batch)
 
     def hexdigest(self) -> str:
-        whole = hashlib.sha256()
+        """Return the digest of all rows so far: 64 hex digits."""
+        table = hashlib.sha256()
         for name, (sizes, values) in self._columns.items():
-            whole.update(f"{name}\0{sizes.hexdigest()}{values.hexdigest()}\n".encode())
-        return whole.hexdigest()
+            table.update(f"{name}\0{sizes.hexdigest()}{values.hexdigest()}\n".encode())
+        return table.hexdigest()
 
 
 def _contents(column: pa.Array, before: int) -> tuple[memoryview, memoryview]:
-    """The sizes of a column's values (-1 for null) and the values back to back, as bytes.
+    """The bytes that both digests of a column take: sizes of its values, and values.
 
-    Of integers, which all have one size, the rows of the nulls instead, counted
-    from the `before` rows that came earlier.
+    The size of a null is -1. Integers have one size, so the row numbers of their
+    nulls take the place of sizes. before: number of rows in earlier batches.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -64,12 +71,12 @@ def _contents(column: pa.Array, before: int) -> tuple[memoryview, memoryview]:
         return _bytes(pa.array(nulls, pa.int64()), "<i8"), _bytes(pc.fill_null(column, 0), "<i8")
     nested = pa.types.is_list(kind) and kind.value_type == pa.int32()
     if not nested and not pa.types.is_string(kind):
-        column = column.cast(pa.string()) if _casts(kind) else _written(column)
+        column = column.cast(pa.string()) if _casts(kind) else _as_repr(column)
     lengths = pc.list_value_length(column) if nested else pc.binary_length(column)
     sizes = _bytes(pc.fill_null(lengths, -1), "<i4")
     if nested:
         return sizes, _bytes(column.flatten(), "<i4")
-    # Nulls take no room between their neighbours only once they are rewritten.
+    # A null may have bytes in the buffer; an empty string has none.
     dense = pc.fill_null(column, "") if column.null_count else column
     _, starts, data = dense.buffers()
     begin, end = np.frombuffer(starts, dtype="<i4")[[dense.offset, dense.offset + len(dense)]]
@@ -77,7 +84,7 @@ def _contents(column: pa.Array, before: int) -> tuple[memoryview, memoryview]:
 
 
 def _casts(kind: pa.DataType) -> bool:
-    """Whether every column of this type casts to strings, whatever is in it."""
+    """Whether the values of a column of this type can always be cast to strings."""
     import pyarrow as pa
 
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
@@ -89,14 +96,14 @@ def _casts(kind: pa.DataType) -> bool:
     return True
 
 
-def _written(column: pa.Array) -> pa.Array:
+def _as_repr(column: pa.Array) -> pa.Array:
     import pyarrow as pa
 
-    found, broken = parquet.values(column)
-    written = [None if value is None else repr(value) for value in found]
-    for index, error in broken.items():
-        written[index] = repr(error.object)
-    return pa.array(written, pa.string())
+    values, errors = parquet.values(column)
+    texts = [None if value is None else repr(value) for value in values]
+    for index, error in errors.items():
+        texts[index] = repr(error.object)
+    return pa.array(texts, pa.string())
 
 
 def _bytes(numbers: pa.Array, dtype: str) -> memoryview:

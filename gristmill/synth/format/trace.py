@@ -1,20 +1,16 @@
-"""The trace file of a shard: from every document back to its row, and to its messages.
+"""The trace file of a shard: its path, its columns, its writer.
 
-It lies in `trace/trace_XX.parquet`, away from `train/` and `valid/` and without
-`shard` in its name, so that a reader that globs for shards does not meet it.
+See also `read/trace.py`: one document back to its row.
 Source: `docs/formats/synth.md#trace`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
-import numpy as np
-
-from gristmill.contract import BadInput, Trace
+from gristmill.contract import BadInput
 from gristmill.synth.format import parquet
 from gristmill.synth.format.row_digest import RowsDigest
 
@@ -26,17 +22,20 @@ _ROW_GROUP: Final = 1 << 14
 
 
 def path(number: str) -> str:
-    """Where the trace of shard `number` ("00") lies, relative to the dataset's root."""
+    """Return the path of a trace file, relative to the root of the dataset.
+
+    number: of the shard in two digits, as "00".
+
+    The path does not contain `shard`, so a reader that globs for shards does not
+    find it. Source: `docs/formats/synth.md#trace`.
+    """
     return f"trace/trace_{number}.parquet"
 
 
 def schema() -> pa.Schema:
-    """The columns of a trace file.
+    """Return the columns of a trace file.
 
-    split: train or valid. document: 0-based, in that split of this shard.
-    input: file name of the Harmony shard. row: 1-based row in it, as in error texts.
-    offsets: int32 [messages + 1], token positions in the document where its
-    messages begin; the last is that of the EOD.
+    Source: `docs/formats/synth.md#trace`, with the meaning of each column.
     """
     import pyarrow as pa
 
@@ -55,7 +54,13 @@ def schema() -> pa.Schema:
 
 
 class TraceWriter:
-    """Writes a trace file in row groups whose size does not depend on the batches."""
+    """Writes a trace file; the size of its row groups does not depend on the batches.
+
+    file: to write. Its folder is made if it is missing.
+
+    Use it as a context manager. The file is complete after an exit without an
+    error. Source: `docs/formats/synth.md#trace`.
+    """
 
     def __init__(self, file: Path) -> None:
         import pyarrow.parquet as pq
@@ -67,6 +72,10 @@ class TraceWriter:
         self._rows = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
+        """Append rows.
+
+        batch: has the columns of `schema`.
+        """
         self._digest.update(batch)
         self._waiting.append(batch)
         self._rows += len(batch)
@@ -82,7 +91,7 @@ class TraceWriter:
         self._rows -= rows
 
     def content_sha256(self) -> str:
-        """Digest of all rows added so far."""
+        """Return the row digest of all rows so far: `docs/formats/synth.md#row-digest`."""
         return self._digest.hexdigest()
 
     def __enter__(self) -> Self:
@@ -99,51 +108,15 @@ class TraceWriter:
         self._parquet.close()
 
 
-@dataclass(frozen=True)
-class Origin(Trace):
-    """Where a document comes from. row: 1-based. offsets: see `schema`."""
-
-    input: str
-    row: int
-    synth_id: str
-    language: str | None
-    exercise: str | None
-    offsets: list[int]
-
-
 def opened(file: Path) -> pq.ParquetFile:
-    """Open a trace file. BadInput where it is none."""
-    found = parquet.opened(file, [])
-    if not found.schema_arrow.equals(schema()):
-        raise BadInput(file, "has not the columns of a trace: build the shard again")
-    return found
+    """Open a trace file.
 
+    file: to read.
 
-def origin(root: Path, number: str, split: str, document: int) -> Origin:
-    """Trace one document of a dataset back. BadInput where there is no such document."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    file = root / path(number)
-    if not file.is_file():
-        raise BadInput(file, f"shard {number} has no trace")
-    with opened(file) as found:
-        try:
-            for group in range(found.num_row_groups):
-                keys = found.read_row_group(group, columns=["split", "document"])
-                wanted = pc.and_(
-                    pc.equal(keys["split"], split), pc.equal(keys["document"], document)
-                )
-                if pc.any(wanted).as_py():
-                    table = found.read_row_group(group).filter(wanted)
-                    row: dict[str, Any] = table.drop_columns(["split", "document"]).to_pylist()[0]
-                    return Origin(**row)
-        except (pa.ArrowException, OSError) as error:
-            raise BadInput(file, f"is damaged ({error}): build the shard again") from error
-    raise BadInput(file, f"no document {document} in {split} of shard {number}")
-
-
-def message_bounds(origin: Origin) -> list[tuple[int, int]]:
-    """Begin and end of each message of a document, in tokens; the EOD belongs to none."""
-    edges = np.array(origin.offsets)
-    return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+    Raises BadInput if it is not readable Parquet or has other columns than
+    `schema`. Source: `docs/formats/synth.md#trace`.
+    """
+    trace = parquet.opened(file, [])
+    if not trace.schema_arrow.equals(schema()):
+        raise BadInput(file, "does not have the columns of a trace: build the shard again")
+    return trace

@@ -137,7 +137,7 @@ def document_lengths(root: Path, number: str) -> Lengths:
     for split in ("train", "valid"):
         prefix = root / split / f"shard_{number}_tokens"
         if prefix.with_name(prefix.name + ".idx").exists():
-            for chunk in indexed.read(prefix).chunks():
+            for chunk in indexed.read(prefix).length_batches():
                 found = _merged(found, np.unique(chunk, return_counts=True))
     return found
 

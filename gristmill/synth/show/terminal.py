@@ -34,16 +34,6 @@ _GROUNDS: Final = (
 )
 
 
-def is_kd(path: Path) -> bool:
-    """Whether `path` holds Megatron datasets of conversations."""
-    return (path / "trace").is_dir() and any(path.glob("trace/trace_*.parquet"))
-
-
-def is_harmony(path: Path) -> bool:
-    """Whether `path` holds Harmony shards."""
-    return any(path.glob("synth_harmony_shard_*.parquet"))
-
-
 def document_text(root: Path, number: str, split: str, document: int, vocabulary: Path) -> Text:
     """One document of a dataset. BadInput where there is no such document."""
     prefix = root / split / f"shard_{number}_tokens"

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from gristmill.contract import BadInput
 from gristmill.printable import printable
-from gristmill.synth.format import aligned, harmony_tokens, indexed, trace
+from gristmill.synth.format import aligned, harmony_tokens, indexed
+from gristmill.synth.read.trace import trace
 from gristmill.vocabularies import encode
 
 if TYPE_CHECKING:
@@ -78,13 +79,13 @@ def conversation(
     store one place before the token; the first token is no label. BadInput where
     there is no such document, or what stands there cannot be one.
     """
-    origin = trace.origin(root, number, split, document)
+    origin = trace(root, number, split, document)
     prefix = root / split / f"shard_{number}_tokens"
     tokens, mask, span = (
         _values(aligned.sibling(prefix, name), name, document, origin.offsets[-1] + 1)
         for name in _BELOW
     )
-    bounds = [*trace.message_bounds(origin), (len(tokens) - 1, len(tokens))]
+    bounds = [*origin.message_bounds(), (len(tokens) - 1, len(tokens))]
     about = " · ".join(x for x in (origin.language, origin.exercise) if x)
     title = (
         f"{split} document {document} · {origin.synth_id} · {len(tokens):,} tokens · "

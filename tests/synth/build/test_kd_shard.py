@@ -22,6 +22,7 @@ from gristmill.synth.build.kd_shard import build_kd_shard, shard_number
 from gristmill.synth.config import KDConfig
 from gristmill.synth.format import holdout, indexed, trace
 from gristmill.synth.laws import shards
+from gristmill.synth.read.trace import trace as trace_document
 from gristmill.synth.show import terminal
 from tests.paths import CHECKOUT
 from tests.synth.conversations import as_json, hashes, message, plain
@@ -51,11 +52,11 @@ def test_documents_keep_their_order_and_split(
     for name, members in expected.items():
         assert len(indexed.read(out / name / "shard_00_tokens")) == len(members)
         for document in (0, len(members) // 2, len(members) - 1):
-            origin = trace.origin(out, "00", name, document)
+            origin = trace_document(out, "00", name, document)
             assert origin.synth_id == members[document]
             assert ids[origin.row - 1] == origin.synth_id
             tokens = indexed.read(out / name / "shard_00_tokens")[document]
-            assert [tokens[begin] for begin, _ in trace.message_bounds(origin)] == [200006] * 5
+            assert [tokens[begin] for begin, _ in origin.message_bounds()] == [200006] * 5
             assert tokens[origin.offsets[-1]] == 199999
     assert list(shards.kd_laws(out, None, 0.3)) == []
     assert sum(summary.spans.values()) == summary.train_tokens + summary.valid_tokens
@@ -63,7 +64,7 @@ def test_documents_keep_their_order_and_split(
     assert summary.control_texts > 0
     assert set(hashes(out)) == set(summary.files)
     with pytest.raises(BadInput, match="no document 9999 in train of shard 00"):
-        trace.origin(out, "00", "train", 9999)
+        trace_document(out, "00", "train", 9999)
 
 
 @pytest.mark.usefixtures("small_parts")

@@ -18,6 +18,7 @@ from gristmill.synth.config import KDConfig
 from gristmill.synth.format import indexed, trace
 from gristmill.synth.laws import shards
 from gristmill.synth.laws import values as value_laws
+from gristmill.synth.read.trace import trace as trace_document
 from gristmill.synth.show import terminal, tokens
 
 
@@ -216,7 +217,7 @@ def test_a_damaged_trace_is_noticed_and_named(broken: Path, damage: str) -> None
     assert names(broken) == {"trace"}
     if damage in ("cut", "columns", "pages"):
         with pytest.raises(BadInput, match=r"trace_00\.parquet"):
-            trace.origin(broken, "00", "train", 0)
+            trace_document(broken, "00", "train", 0)
 
 
 @pytest.mark.parametrize("kind", ["bin", "idx"])

@@ -124,7 +124,7 @@ def test_lengths_are_counted_chunk_by_chunk(built: Path, monkeypatch: pytest.Mon
         [indexed.read(built / s / "shard_00_tokens").lengths for s in ("train", "valid")]
     )
     whole = preview.document_lengths(built, "00")
-    monkeypatch.setattr(indexed, "_CHUNK", 7)
+    monkeypatch.setattr(indexed, "_BATCH", 7)
     for found in (whole, preview.document_lengths(built, "00")):
         assert np.repeat(*found).tolist() == sorted(every.tolist())
     for q in (0, 0.3, 0.5, 0.995, 1):
