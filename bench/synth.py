@@ -35,7 +35,7 @@ from gristmill.publish.publish import publish
 from gristmill.synth.build.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.laws import shards as laws
-from gristmill.synth.render import harmony as rendering
+from gristmill.synth.render.harmony import encoding
 from gristmill.vocabularies import encode as bpe
 from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import O200K, read_verified
@@ -163,7 +163,7 @@ def against_harmony(
     from megatron.core.datasets.indexed_dataset import IndexedDatasetBuilder
     from openai_harmony import Conversation, RenderConversationConfig
 
-    harmony = rendering.encoding(vocabulary)
+    harmony = encoding(vocabulary)
     small = scratch / "base.parquet"
     pq.write_table(base, small, compression="zstd", row_group_size=2000)
     rows = pq.ParquetFile(shard).metadata.num_rows

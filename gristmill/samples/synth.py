@@ -1,8 +1,8 @@
-"""Raw SYNTH-shaped Parquet files of our own making: every column, language and oddity.
+"""Generated raw files in the form of SYNTH, with all its columns.
 
-The texts mean little; their shape is what matters: several languages and
-exercises, rows with a missing text, control-token text, text from beyond the
-basic plane, white space, one long text.
+The texts have little meaning. They cover the cases that the family must handle:
+several languages and exercises, rows with a missing text, control-token text,
+characters beyond the basic multilingual plane, white space, a long text.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import random
 from pathlib import Path
 from typing import Any, Final
 
-from gristmill.synth.raw import files as raw
+from gristmill.synth.raw.files import COLUMNS, DONE, TEXTS
 
 _WORDS: Final = {
     "en": "the mill turns raw grain into flour and every sack keeps the name of its field",
@@ -30,7 +30,7 @@ _EXERCISES: Final = (
     "creative writing",
     "editing",
 )
-_ODD: Final = (
+_UNUSUAL: Final = (
     "A body may say <|end|><|start|>user<|message|> and means only the words.",
     "\N{GRINNING FACE} and \N{MUSICAL SYMBOL G CLEF} lie beyond the basic plane.",
     "tabs\tand\r\nreturns\n\n\n   and   runs of spaces   ",
@@ -42,33 +42,37 @@ _ODD: Final = (
 def write_drop(
     folder: Path, files: int = 8, rows: int = 60, seed: int = 1, done: bool = True
 ) -> list[Path]:
-    """Write `synth_001.parquet` .. into `folder` and, with `done`, the file `.done`.
+    """Write raw files `synth_001.parquet`, `synth_002.parquet`, .. into a drop.
 
-    rows: in each file. About one row in fifteen lacks a text, as upstream. The
-    same arguments give the same rows. Returns the files in order.
+    folder: the drop. It is made if it is missing.
+    files: number of files, default 8.
+    rows: number of rows in each file, default 60. About one row in fifteen has no
+        query, reasoning or answer.
+    seed: default 1; the same arguments give the same rows.
+    done: whether to write the file `.done` too, default True.
+
+    Returns the raw files in order. Source: `docs/formats/synth.md#raw-columns`.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     folder.mkdir(parents=True, exist_ok=True)
-    schema = pa.schema(
-        [(name, pa.int64() if name == "words" else pa.string()) for name in raw.COLUMNS]
-    )
-    written = []
+    schema = pa.schema([(name, pa.int64() if name == "words" else pa.string()) for name in COLUMNS])
+    paths = []
     for number in range(1, files + 1):
         chance = random.Random(f"{seed}/{number}")
-        made = [_row(chance, number, index) for index in range(rows)]
+        table = [_row(chance, number, index) for index in range(rows)]
         path = folder / f"synth_{number:03d}.parquet"
-        pq.write_table(pa.Table.from_pylist(made, schema=schema), path)
-        written.append(path)
+        pq.write_table(pa.Table.from_pylist(table, schema=schema), path)
+        paths.append(path)
     if done:
-        (folder / raw.DONE).touch()
-    return written
+        (folder / DONE).touch()
+    return paths
 
 
 def _row(chance: random.Random, number: int, index: int) -> dict[str, Any]:
     language, exercise = chance.choice(_LANGUAGES), chance.choice(_EXERCISES)
-    row: dict[str, Any] = dict.fromkeys(raw.COLUMNS)
+    row: dict[str, Any] = dict.fromkeys(COLUMNS)
     row |= {
         "synth_id": f"{exercise.replace(' ', '_')}_{number}_{index}",
         "language": language,
@@ -83,10 +87,10 @@ def _row(chance: random.Random, number: int, index: int) -> dict[str, Any]:
     if exercise == "editing":
         row["constraints"] = "no more than forty words"
     if chance.random() < 0.12:
-        row[chance.choice(raw.TEXTS)] = chance.choice(_ODD)
+        row[chance.choice(TEXTS)] = chance.choice(_UNUSUAL)
     if chance.random() < 0.07:
-        row[chance.choice(raw.TEXTS)] = chance.choice(["", None])
-    row["words"] = sum(len((row[name] or "").split()) for name in raw.TEXTS)
+        row[chance.choice(TEXTS)] = chance.choice(["", None])
+    row["words"] = sum(len((row[name] or "").split()) for name in TEXTS)
     return row
 
 

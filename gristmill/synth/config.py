@@ -1,8 +1,11 @@
-"""What can be chosen in the SYNTH family: one config for each builder.
+"""The configs of the SYNTH family: one for each builder.
 
-CODE_VERSION of a config is raised when its builder makes other rows or files of
-the same input and config. It stands here, apart from the builders, so that
-whoever only asks for it loads neither NumPy nor Arrow.
+CODE_VERSION of a config is raised when its builder makes other rows or files from
+the same input and config. The configs are not in the builders' modules, so that
+importing them loads neither NumPy nor Arrow.
+
+The metadata of a field has `help`, a sentence for the user, and `choices` where
+the values are a fixed list.
 """
 
 from __future__ import annotations
@@ -22,7 +25,9 @@ METADATA_FIELDS: Final = (
     "seed_license",
     "query_seed_url",
 )
+"""Default columns of a raw file that a Harmony shard keeps."""
 EFFORTS: Final = ("low", "medium", "high")
+"""Allowed values of `reasoning_effort`."""
 _DEVELOPER: Final = (
     "Follow the user's request. When you provide an answer, produce both:\n"
     "- reasoning in the analysis channel\n"
@@ -32,59 +37,131 @@ _DEVELOPER: Final = (
 
 @dataclass(frozen=True)
 class HarmonyConfig:
-    """What surrounds the query, the reasoning and the answer of a raw row.
+    """How raw rows become a Harmony shard. Each field has its help text in its metadata.
 
-    developer: text of the developer message, None for no such message.
-    max_rows: raw rows to read for this shard, the skipped ones included; -1: all.
-    rows_per_group: rows in one row group of the output.
+    Raises ValueError for values that a field does not allow.
+    Source: `docs/formats/synth.md#messages` and `docs/formats/synth.md#harmony-columns`.
     """
 
     CODE_VERSION: ClassVar = "1"
 
-    model_identity: str = "You are a helpful large language model."
-    reasoning_effort: str = "high"
-    conversation_start_date: str = "2026-01-01"
-    knowledge_cutoff: str = "2024-06"
-    developer: str | None = _DEVELOPER
-    metadata_fields: tuple[str, ...] = METADATA_FIELDS
-    num_shards: int = files.SHARDS
-    max_rows: int = -1
-    rows_per_group: int = 2000
-    dataset: str = field(default=files.DATASET, metadata={"affects_output": False})
+    model_identity: str = field(
+        default="You are a helpful large language model.",
+        metadata={"help": "First line of the system message: what the model is."},
+    )
+    reasoning_effort: str = field(
+        default="high",
+        metadata={
+            "help": "Reasoning effort in the system message: low, medium or high.",
+            "choices": EFFORTS,
+        },
+    )
+    conversation_start_date: str = field(
+        default="2026-01-01",
+        metadata={"help": "Current date in the system message, as YYYY-MM-DD."},
+    )
+    knowledge_cutoff: str = field(
+        default="2024-06",
+        metadata={"help": "Knowledge cutoff in the system message, as YYYY-MM."},
+    )
+    developer: str | None = field(
+        default=_DEVELOPER,
+        metadata={
+            "help": "Text of the developer message; an empty text in the launchpad or in "
+            "gristmill.toml means no such message."
+        },
+    )
+    metadata_fields: tuple[str, ...] = field(
+        default=METADATA_FIELDS,
+        metadata={
+            "help": "Columns of the raw files to keep, in this order; synth_id must be among them.",
+            "choices": files.COLUMNS,
+        },
+    )
+    num_shards: int = field(
+        default=files.SHARDS,
+        metadata={"help": "Number of shards that the raw files are divided into, at least 1."},
+    )
+    max_rows: int = field(
+        default=-1,
+        metadata={"help": "Raw rows to read for one shard, the skipped ones included; -1 for all."},
+    )
+    rows_per_group: int = field(
+        default=2000,
+        metadata={"help": "Rows in one row group of the Parquet file, at least 1."},
+    )
+    dataset: str = field(
+        default=files.DATASET,
+        metadata={
+            "affects_output": False,
+            "help": "Name of the raw dataset; only the manifest names it.",
+        },
+    )
 
     def __post_init__(self) -> None:
         if self.reasoning_effort not in EFFORTS:
-            raise ValueError(f"reasoning_effort {self.reasoning_effort!r}: one of {EFFORTS}")
+            raise ValueError(
+                f"reasoning_effort {self.reasoning_effort!r}: must be one of {EFFORTS}"
+            )
         if self.num_shards < 1 or self.rows_per_group < 1:
             raise ValueError("num_shards and rows_per_group must be positive")
         if unknown := set(self.metadata_fields) - set(files.COLUMNS):
             raise ValueError(f"metadata_fields: SYNTH has no column {sorted(unknown)}")
         if len(set(self.metadata_fields)) < len(self.metadata_fields):
-            raise ValueError("metadata_fields: a column stands there twice")
+            raise ValueError("metadata_fields: a column is named twice")
         if "synth_id" not in self.metadata_fields:
-            raise ValueError("metadata_fields: synth_id must be among them, the split needs it")
+            raise ValueError("metadata_fields: synth_id is missing, the split needs it")
 
 
 @dataclass(frozen=True)
 class KDConfig:
-    """How a Harmony shard becomes Megatron datasets.
+    """How a Harmony shard becomes Megatron datasets. Each field has its help text in its metadata.
 
-    vocabulary: the o200k_base.tiktoken file; its sha256 is pinned, its place is free.
-    valid_fraction: share of synth_ids held out, 0 to 1.
-    max_rows, max_tokens: caps on this shard, over both splits, tested before each
-        row; -1 for none. A capped build runs in one process.
-    bad_rows: rows that may be set aside into `quarantine/`; 0: the first one fails.
-    workers: processes; 0 or 1 for this one alone.
+    Raises ValueError for values that a field does not allow.
+    Source: `docs/formats/synth.md#hash-rule`, `docs/formats/synth.md#caps` and
+    `docs/formats/synth.md#quarantine`.
     """
 
     CODE_VERSION: ClassVar = "1"
 
-    vocabulary: Path = field(metadata={"affects_output": False})
-    valid_fraction: float = 0.001
-    max_rows: int = -1
-    max_tokens: int = -1
-    bad_rows: int = 0
-    workers: int = field(default=1, metadata={"affects_output": False})
+    vocabulary: Path = field(
+        metadata={
+            "affects_output": False,
+            "help": "File of the o200k_base ranks, under any name; its sha256 is checked.",
+        }
+    )
+    valid_fraction: float = field(
+        default=0.001,
+        metadata={"help": "Fraction of the conversations in the valid split, from 0 to 1."},
+    )
+    max_rows: int = field(
+        default=-1,
+        metadata={
+            "help": "Documents of one shard, over both splits, at most; a negative value for "
+            "no cap. A capped shard is built in one process."
+        },
+    )
+    max_tokens: int = field(
+        default=-1,
+        metadata={
+            "help": "Tokens of one shard, over both splits; a negative value for no cap. "
+            "The last document may pass the cap."
+        },
+    )
+    bad_rows: int = field(
+        default=0,
+        metadata={
+            "help": "Refused rows of one shard to set aside in quarantine/, at most; one more "
+            "fails the build."
+        },
+    )
+    workers: int = field(
+        default=1,
+        metadata={
+            "affects_output": False,
+            "help": "Processes that build one shard; 0 or 1 for no further process.",
+        },
+    )
 
     def __post_init__(self) -> None:
         if not 0 <= self.valid_fraction <= 1:
@@ -94,4 +171,5 @@ class KDConfig:
 
     @property
     def capped(self) -> bool:
+        """Whether there is a cap on rows or tokens: `docs/formats/synth.md#caps`."""
         return self.max_rows >= 0 or self.max_tokens >= 0

@@ -19,7 +19,8 @@ from gristmill.run.parts import PartStore
 from gristmill.synth.build import kd_part_file
 from gristmill.synth.format import holdout, parquet, trace
 from gristmill.synth.render import documents
-from gristmill.synth.render.templates import BadRow, Conversation, Renderer
+from gristmill.synth.render.shapes import Conversation
+from gristmill.synth.render.templates import BadRow, Renderer
 
 if TYPE_CHECKING:
     import pyarrow as pa

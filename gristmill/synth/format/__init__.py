@@ -1,1 +1,1 @@
-"""What SYNTH artifacts are on disk. Modules here import core packages and each other, nothing else."""
+"""What SYNTH artifacts are on disk. These modules import core packages and each other only."""

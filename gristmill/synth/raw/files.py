@@ -1,4 +1,4 @@
-"""Raw SYNTH files: their columns, whether a drop is whole, and which shard takes which file.
+"""Raw SYNTH files: their columns, the files of a complete drop, and the files of each shard.
 
 Source: `docs/formats/synth.md#raw-files`.
 """
@@ -12,13 +12,18 @@ from typing import Final
 from gristmill.contract import BadInput, GristmillError
 
 DATASET: Final = "PleIAs/SYNTH"
+"""The repository on the hub."""
 REVISION: Final = "6ebe6a97043747aa5f2232ea1182841c4a6afcb0"
+"""The commit of that repository that is fetched by default."""
 FILES: Final = 500
+"""Number of Parquet files in that repository."""
 SHARDS: Final = 4
+"""Number of Harmony shards, and of Megatron shards."""
 DONE: Final = ".done"
+"""Name of the file that marks a drop as complete."""
 
 TEXTS: Final = ("query", "synthetic_reasoning", "synthetic_answer")
-"""The columns that become messages; a row without one of them is skipped."""
+"""The columns that become messages. A row is skipped if one of them is null or empty."""
 
 COLUMNS: Final = (
     "synth_id",
@@ -36,37 +41,59 @@ COLUMNS: Final = (
     "synthetic_answer",
     "words",
 )
-"""All columns of a raw file: nullable strings, but for `words`, int64."""
+"""All columns of a raw file: nullable strings, except `words`, which is int64."""
 
 
 def files(folder: Path) -> list[Path]:
-    """The raw Parquet files of a drop in the order that counts: by name."""
+    """Return the raw Parquet files of a drop, sorted by name.
+
+    folder: the drop. Its subfolders are not read.
+
+    Source: `docs/formats/synth.md#complete-drop`.
+    """
     return sorted(path for path in folder.glob("*.parquet") if path.is_file())
 
 
 def is_complete(folder: Path, expected: int = FILES) -> bool:
-    """Whether the drop has all its files or a `.done` file beside them.
+    """Return whether a drop has all its files.
 
-    The shards' runs depend on the whole list, so nothing is built before.
+    folder: the drop.
+    expected: number of Parquet files, default 500. With a file `.done` any number
+        above 0 is complete.
+
+    Which files a shard takes depends on the whole list, so nothing is built from
+    an incomplete drop. Source: `docs/formats/synth.md#complete-drop`.
     """
     return len(files(folder)) == expected or ((folder / DONE).exists() and bool(files(folder)))
 
 
 def complete_files(folder: Path, expected: int = FILES) -> list[Path]:
-    """The files of a complete drop. GristmillError says what is missing."""
-    found = files(folder)
+    """Return the raw files of a complete drop, sorted by name.
+
+    folder: the drop.
+    expected: number of Parquet files, default 500.
+
+    Raises GristmillError if the drop is not complete.
+    Source: `docs/formats/synth.md#complete-drop`.
+    """
+    paths = files(folder)
     if not is_complete(folder, expected):
         raise GristmillError(
-            f"{folder}: {len(found)} Parquet files of {expected}: add the others, or a file "
+            f"{folder}: {len(paths)} Parquet files of {expected}: add the others, or add a file "
             f"{DONE} if these are all"
         )
-    return found
+    return paths
 
 
 def contiguous_run(paths: Sequence[Path], shard_index: int, shards: int = SHARDS) -> list[Path]:
-    """The files of one shard: consecutive, the first shards one longer if they do not divide.
+    """Return the files of one shard: consecutive ones, one more in each of the first shards.
 
-    With 500 files and 4 shards: 001-125, 126-250, 251-375, 376-500.
+    paths: all files of the drop in order.
+    shard_index: number of the shard, from 0.
+    shards: number of shards, default 4.
+
+    500 files and 4 shards give 001-125, 126-250, 251-375 and 376-500. Raises
+    ValueError for another shard_index. Source: `docs/formats/synth.md#contiguous-runs`.
     """
     if not 0 <= shard_index < shards:
         raise ValueError(f"shard_index {shard_index}: must be from 0 to {shards - 1}")
@@ -76,6 +103,13 @@ def contiguous_run(paths: Sequence[Path], shard_index: int, shards: int = SHARDS
 
 
 def check_columns(path: Path, names: Sequence[str], needed: Sequence[str]) -> None:
-    """BadInput names the columns that a raw file lacks."""
+    """Check that a raw file has the columns that are needed.
+
+    path: the file, for the error message.
+    names: names of its columns.
+    needed: names of the columns that it must have.
+
+    Raises BadInput if one is missing. Source: `docs/formats/synth.md#raw-columns`.
+    """
     if missing := [name for name in needed if name not in names]:
         raise BadInput(path, f"has no column {', '.join(missing)}: is it a raw SYNTH file?")

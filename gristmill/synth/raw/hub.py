@@ -1,6 +1,7 @@
-"""Raw SYNTH files from a dataset hub: pinned revision, resumed downloads, checked contents.
+"""Downloads raw SYNTH files from a dataset hub: pinned commit, resumed downloads, checked bytes.
 
-Everything goes through huggingface_hub; what a file is for belongs to `raw.py`.
+All requests go through huggingface_hub. See also `files.py`: what the files are for.
+Source: `docs/formats/synth.md#pinned-download`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from gristmill.contract import GristmillError
 from gristmill.hashing import sha256_file
-from gristmill.synth.raw import files as raw
+from gristmill.synth.raw.files import DATASET, DONE, REVISION
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -23,31 +24,41 @@ _PARTIAL: Final = ".partial"
 
 
 class HubError(GristmillError):
-    """The hub gave something else than it promised, or nothing; what was fetched stays."""
+    """The hub did not answer, or sent other bytes than it listed. Fetched files stay."""
 
 
 @dataclass(frozen=True)
 class Source:
     """A dataset repository at one commit.
 
-    revision: the 40 hex digits of a commit, never a branch, which may move.
-    endpoint: address of the hub; None for huggingface_hub's own default.
-    token: for repositories that ask for one; False sends none.
+    repo_id: owner and name, default "PleIAs/SYNTH".
+    revision: 40 hex digits of a commit, default `REVISION`. A branch is refused,
+        because its commit may change.
+    endpoint: address of the hub; None (default) for the one of huggingface_hub.
+    token: for repositories that need one; False (default) sends none.
+
+    Raises ValueError for another revision.
+    Source: `docs/formats/synth.md#pinned-download`.
     """
 
-    repo_id: str = raw.DATASET
-    revision: str = raw.REVISION
+    repo_id: str = DATASET
+    revision: str = REVISION
     endpoint: str | None = None
     token: str | bool = False
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[0-9a-f]{40}", self.revision):
-            raise ValueError(f"revision {self.revision!r}: must be a commit's 40 hex digits")
+            raise ValueError(f"revision {self.revision!r}: must be the 40 hex digits of a commit")
 
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """One file as the hub lists it: path in the repository, bytes, sha256 of the contents."""
+    """One file as the hub lists it.
+
+    path: in the repository.
+    bytes: size of the file.
+    sha256: of its contents, in hex.
+    """
 
     path: str
     bytes: int
@@ -55,12 +66,18 @@ class RemoteFile:
 
     @property
     def name(self) -> str:
+        """File name without its folder."""
         return self.path.rpartition("/")[2]
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """What a fetch did: the drop's files in order, how many of them came now, how many bytes."""
+    """What a fetch did.
+
+    files: of the drop, in order.
+    downloaded: number of files that this fetch downloaded.
+    bytes: sum of their sizes.
+    """
 
     files: list[Path]
     downloaded: int
@@ -68,17 +85,22 @@ class Fetched:
 
 
 def remote_files(source: Source) -> list[RemoteFile]:
-    """The Parquet files of the repository at that commit, by name.
+    """Return the Parquet files of a repository, sorted by name.
 
-    Raises HubError where the hub cannot be asked, or lists a file without a sha256
-    or two of one name.
+    source: the repository at one commit.
+
+    Raises HubError if the hub does not answer, lists a file without a sha256, or
+    lists two files of one name. Source: `docs/formats/synth.md#pinned-download`.
     """
-    with _told(f"{source.repo_id} at {source.revision}"):
-        found = sorted(_listed(_api(source), source), key=lambda file: (file.name, file.path))
-    for one, other in pairwise(found):
+    with _HubErrors(f"{source.repo_id} at {source.revision}"):
+        listed = sorted(_parquet_files(source), key=lambda file: (file.name, file.path))
+    for one, other in pairwise(listed):
         if one.name == other.name:
-            raise HubError(f"{one.path} and {other.path}: one folder cannot hold both")
-    return found
+            raise HubError(
+                f"{one.path} and {other.path}: one folder cannot hold both, rename one in the "
+                "repository"
+            )
+    return listed
 
 
 def _api(source: Source) -> HfApi:
@@ -87,51 +109,55 @@ def _api(source: Source) -> HfApi:
     return HfApi(endpoint=source.endpoint, token=source.token)
 
 
-def _listed(api: HfApi, source: Source) -> Iterator[RemoteFile]:
+def _parquet_files(source: Source) -> Iterator[RemoteFile]:
     from huggingface_hub import RepoFile
 
-    entries = api.list_repo_tree(
+    entries = _api(source).list_repo_tree(
         source.repo_id, recursive=True, revision=source.revision, repo_type="dataset"
     )
     for entry in entries:
         if not isinstance(entry, RepoFile) or not entry.path.endswith(".parquet"):
             continue
         if entry.lfs is None:
-            raise HubError(f"{entry.path}: the hub tells no sha256, so it cannot be checked")
+            raise HubError(f"{entry.path}: the hub lists no sha256, so the file cannot be checked")
         yield RemoteFile(entry.path, entry.size, entry.lfs.sha256)
 
 
 def fetch(folder: Path, source: Source, files: int | None = None) -> Fetched:
-    """Bring the first `files` Parquet files of `source` (None: all) into `folder`.
+    """Download the first Parquet files of a repository, by name, into a drop.
 
-    A file that is there with the right sha256 is kept. A download that broke
-    off, even by a kill, goes on where it stopped: its bytes stay in a
-    `.partial` file that is renamed once size and sha256 are right. When all
-    are there, `.done` says that the drop is whole; it goes as soon as one file
-    is missing or another.
+    folder: the drop. It is made if it is missing.
+    source: the repository at one commit.
+    files: number of files; None (default) for all.
 
-    Raises HubError where the hub does not answer, breaks off for good, or sends
-    other bytes than it listed.
+    A file with the right sha256 is kept. An unfinished download, even of a killed
+    process, is a `.partial` file; the next fetch continues it. `.done` is written
+    after the last file. It is removed as soon as one file is missing or different.
+
+    Raises HubError if the hub does not answer, closes the connection for good, or
+    sends other bytes than it listed. Source: `docs/formats/synth.md#pinned-download`.
     """
     wanted = remote_files(source)
     if files is not None:
         wanted = wanted[: max(files, 0)]
     if not wanted:
-        raise HubError(f"{source.repo_id} at {source.revision}: no Parquet files")
+        raise HubError(
+            f"{source.repo_id} at {source.revision}: no Parquet files to fetch (files = {files})"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     downloaded = size = 0
     for file in wanted:
         target = folder / file.name
-        with _told(str(target)):
+        with _HubErrors(str(target)):
             if target.exists() and sha256_file(target) == file.sha256:
                 continue
-        # Of an earlier fetch of fewer files or another commit: until all are
-        # there again nobody may take the drop for whole.
-        (folder / raw.DONE).unlink(missing_ok=True)
-        with _told(f"{source.repo_id}: {file.path}"):
+        # `.done` may be from an earlier fetch of fewer files or of another commit. The
+        # drop is not complete before all files of this fetch are there.
+        (folder / DONE).unlink(missing_ok=True)
+        with _HubErrors(f"{source.repo_id}: {file.path}"):
             _download(source, file, target)
         downloaded, size = downloaded + 1, size + file.bytes
-    (folder / raw.DONE).touch()
+    (folder / DONE).touch()
     return Fetched([folder / file.name for file in wanted], downloaded, size)
 
 
@@ -151,7 +177,7 @@ def _download(source: Source, file: RemoteFile, target: Path) -> None:
         revision=source.revision,
         endpoint=source.endpoint,
     )
-    # Named by its contents: what is left of another revision is not taken up.
+    # The name has the sha256, so a partial file of another revision is not continued.
     partial = target.with_name(f".{file.name}.{file.sha256[:16]}{_PARTIAL}")
     with partial.open("ab") as out:
         if out.tell() > file.bytes:
@@ -163,20 +189,27 @@ def _download(source: Source, file: RemoteFile, target: Path) -> None:
             expected_size=file.bytes,
             headers=build_hf_headers(token=source.token),
         )
-    if (found := partial.stat().st_size) != file.bytes:
-        partial.unlink()
-        raise HubError(f"{file.path}: {found:,} bytes came, {file.bytes:,} were listed")
-    if (digest := sha256_file(partial)) != file.sha256:
-        partial.unlink()
-        raise HubError(f"{file.path}: sha256 {digest}, the hub lists {file.sha256}: fetch again")
+    _check_download(file, partial)
     partial.replace(target)
 
 
-class _told:
-    """Turns what the client library raises into a HubError that names what was asked for."""
+def _check_download(file: RemoteFile, partial: Path) -> None:
+    """Compare a downloaded file with the listing; remove it if it differs."""
+    if (size := partial.stat().st_size) != file.bytes:
+        partial.unlink()
+        raise HubError(
+            f"{file.path}: received {size:,} bytes, the hub lists {file.bytes:,}: fetch again"
+        )
+    if (digest := sha256_file(partial)) != file.sha256:
+        partial.unlink()
+        raise HubError(f"{file.path}: sha256 {digest}, the hub lists {file.sha256}: fetch again")
 
-    def __init__(self, asked: str) -> None:
-        self._asked = asked
+
+class _HubErrors:
+    """Turns errors of the client library into a HubError that names the request."""
+
+    def __init__(self, request: str) -> None:
+        self._request = request
 
     def __enter__(self) -> None: ...
 
@@ -184,7 +217,10 @@ class _told:
         import httpx2
 
         if isinstance(error, OSError | ValueError | httpx2.HTTPError):
-            raise HubError(f"{self._asked}: {error}") from error
+            raise HubError(f"{self._request}: {error}") from error
         if isinstance(error, LookupError | TypeError | AttributeError):
-            # The client takes a hub's answer apart without a look at its form.
-            raise HubError(f"{self._asked}: answers unlike a hub ({error!r})") from error
+            # The client library does not check the form of an answer before it reads it.
+            raise HubError(
+                f"{self._request}: the answer is not that of a dataset hub ({error!r}): check "
+                "the endpoint"
+            ) from error

@@ -1,6 +1,6 @@
-"""What training imports: Megatron's GPTDataset with an aligned loss mask and span id.
+"""The training reader: Megatron's GPTDataset with an aligned loss mask and span codes.
 
-Imports torch and Megatron-Core, so it is imported only where training happens.
+This module imports torch and Megatron-Core, so only training jobs and tests import it.
 Source: `docs/formats/synth.md#training-reader`.
 """
 
@@ -25,26 +25,33 @@ from megatron.core.datasets.utils import Split
 
 from gristmill.synth.format import aligned
 
-_SIDECAR_CODE = 1
+_UINT8_CODE = 1
+"""Megatron's dtype code of uint8."""
 _PAD = 0
 
 
 class SynthKDDataset(GPTDataset):  # type: ignore[misc]
-    """GPTDataset over `.._tokens` whose samples also hold `loss_mask` and `span_id` of labels.
+    """A GPTDataset over `.._tokens` whose samples also have `loss_mask` and `span_id` of labels.
 
-    Sampling and index caches are Megatron's own. A sample of sequence length S
-    is a dict of [S] tensors: tokens, labels, position_ids, span_id int64,
-    loss_mask float32, and attention_mask if the config asks for it. Mask and
-    span are stored for labels already, so they are not shifted again; where a
-    label is padding both are 0, and for index None everywhere.
-    `eod_mask_loss` has no effect.
+    indexed_dataset: what `build_low_level_dataset` returns.
+    dataset_path: prefix of the tokens dataset, which ends in `_tokens`.
+    indexed_indices: [D], numbers of the documents to sample from.
+    num_samples: number of samples; None or 0 for one epoch.
+    index_split: split of the documents.
+    config: Megatron's. `eod_mask_loss` has no effect.
 
-    The index cache's key holds the data's digest, so a rebuilt shard never
-    meets a stale cache; where the config names no cache folder, the cache lies
-    beside the published dataset, not in it.
+    A sample of sequence length S is a dict of [S] tensors: `tokens`, `labels`,
+    `position_ids` and `span_id` int64, `loss_mask` float32, and `attention_mask` if
+    the config asks for it. Mask and span are stored for labels, so they are not
+    shifted. Both are 0 where a label is padding, and everywhere for index None.
 
-    Raises ValueError for a path that is null or does not end in `_tokens`, and
-    RuntimeError for any misalignment of the three datasets.
+    Sampling is Megatron's own. The key of the index cache has the digest of the
+    data, so a rebuilt shard never reads an old cache. If the config names no cache
+    folder, the cache is outside of the published dataset.
+
+    Raises ValueError for another dataset_path, and RuntimeError if the three
+    datasets are not aligned. Source: `docs/formats/synth.md#sample-fields`,
+    `docs/formats/synth.md#alignment-check` and `docs/formats/synth.md#index-cache`.
     """
 
     def __init__(
@@ -73,18 +80,24 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
 
     @staticmethod
     def build_low_level_dataset(dataset_path: str, config: GPTDatasetConfig) -> IndexedDataset:
-        """Open the tokens dataset as GPTDataset does; ValueError for another prefix."""
+        """Open the tokens dataset as GPTDataset does.
+
+        dataset_path: prefix of the tokens dataset, which ends in `_tokens`.
+        config: Megatron's.
+
+        Raises ValueError for another dataset_path.
+        """
         return GPTDataset.build_low_level_dataset(_checked(dataset_path), config)
 
     def _view(self, sidecar: IndexedDataset) -> GPTDataset:
-        """This dataset, reading the same slices from a sidecar, padded with 0."""
+        """A copy of this dataset that reads the same slices of a sidecar, padded with 0."""
         view = copy.copy(self)
         view.dataset = sidecar
         view._pad_token_id = _PAD
         return view
 
     def _build_document_sample_shuffle_indices(self) -> Any:
-        """Build or load the indices under a key that includes the data's digest."""
+        """Build or load the indices, under a key that has the digest of the data."""
         self.unique_identifiers["data_digest"] = self._data_digest
         self.unique_description = json.dumps(
             self.unique_identifiers, indent=4, default=lambda obj: obj.unique_identifiers
@@ -92,30 +105,25 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
         self.unique_description_hash = hashlib.md5(
             self.unique_description.encode(), usedforsecurity=False
         ).hexdigest()
-        given = self.config  # type: ignore[has-type]
-        if given.path_to_cache is None and not is_object_storage_path(self.dataset_path):
-            # GPTDataset's default is a folder inside the published one.
-            self.config = copy.copy(given)
+        config = self.config  # type: ignore[has-type]
+        if config.path_to_cache is None and not is_object_storage_path(self.dataset_path):
+            # GPTDataset's default is a folder in the published dataset.
+            self.config = copy.copy(config)
             self.config.path_to_cache = str(aligned.cache_folder(Path(self.dataset_path)))
         try:
             return super()._build_document_sample_shuffle_indices()
         finally:
-            self.config = given
+            self.config = config
 
     def __getitem__(self, idx: int | None) -> dict[str, torch.Tensor]:
-        """One sample; index None gives sample 0 with nothing supervised."""
-        at = 0 if idx is None else idx
-        text = self._slices(self, at)
-        mask, span = self._slices(self._mask, at), self._slices(self._span, at)
-        if not torch.equal(mask != 0, span != 0):
-            raise RuntimeError(f"{self.dataset_path}: sample {at}: loss mask and span differ")
-        if self.config.add_extra_token_to_sequence:
-            tokens, labels = text[:-1].contiguous(), text[1:].contiguous()
-            mask, span = mask[:-1].contiguous(), span[:-1].contiguous()
-        else:
-            tokens, labels = text, torch.roll(text, shifts=-1, dims=0)
-            labels[-1] = self._pad_token_id
-            mask[-1] = span[-1] = 0
+        """Return one sample.
+
+        idx: number of the sample; None gives sample 0 with mask and span 0 everywhere.
+
+        Raises RuntimeError if mask and span of the sample differ.
+        Source: `docs/formats/synth.md#sample-fields`.
+        """
+        tokens, labels, mask, span = self._aligned_slices(0 if idx is None else idx)
         attention_mask, _, position_ids = _get_ltor_masks_and_position_ids(
             tokens,
             self.config.tokenizer.eod,
@@ -124,10 +132,10 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
             False,
             self.config.create_attention_mask,
         )
-        unsupervised = labels == self._pad_token_id
+        masked = labels == self._pad_token_id
         if idx is None:
-            unsupervised = torch.ones_like(unsupervised)
-        mask[unsupervised] = span[unsupervised] = 0
+            masked = torch.ones_like(masked)
+        mask[masked] = span[masked] = 0
         tokens[tokens == self._pad_token_id] = 0
         labels[labels == self._pad_token_id] = 0
         sample = {"tokens": tokens, "labels": labels}
@@ -139,20 +147,38 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
             "span_id": span,
         }
 
+    def _aligned_slices(
+        self, idx: int
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Tokens, labels, mask and span of one sample: int64 [S] each."""
+        text = self._slice(self, idx)
+        mask, span = self._slice(self._mask, idx), self._slice(self._span, idx)
+        if not torch.equal(mask != 0, span != 0):
+            raise RuntimeError(
+                f"{self.dataset_path}: sample {idx}: loss mask and span differ: build the shard "
+                "again"
+            )
+        if self.config.add_extra_token_to_sequence:
+            return tuple(values.contiguous() for values in (text[:-1], text[1:], mask[:-1], span[:-1]))  # type: ignore[return-value]
+        labels = torch.roll(text, shifts=-1, dims=0)
+        labels[-1] = self._pad_token_id
+        mask[-1] = span[-1] = 0
+        return text, labels, mask, span
+
     @staticmethod
-    def _slices(view: GPTDataset, idx: int) -> torch.Tensor:
+    def _slice(view: GPTDataset, idx: int) -> torch.Tensor:
         values, _ = GPTDataset._query_document_sample_shuffle_indices(view, idx)
         return torch.from_numpy(values).long()
 
 
 def _checked(dataset_path: str | None) -> str:
     if dataset_path is None or not dataset_path.endswith("_tokens"):
-        raise ValueError(f"{dataset_path}: a SYNTH dataset's prefix ends in `_tokens`")
+        raise ValueError(f"{dataset_path}: the prefix of a SYNTH dataset must end in `_tokens`")
     return dataset_path
 
 
 def _open_sidecar(path: str, name: str, config: GPTDatasetConfig) -> IndexedDataset:
-    """Open a sidecar exactly as GPTDataset opens the tokens."""
+    """Open the dataset `name` in the same way as GPTDataset opens the tokens."""
     prefix = f"{path.removesuffix('_tokens')}_{name}"
     if is_object_storage_path(path):
         return IndexedDataset(
@@ -170,12 +196,12 @@ def _open_sidecar(path: str, name: str, config: GPTDatasetConfig) -> IndexedData
         mmap=config.mmap_bin_files,
         fast_cache_load=config.fast_cache_load,
         sequences_per_dataset=counts[path] if counts else None,
-        dtype_code=_SIDECAR_CODE,
+        dtype_code=_UINT8_CODE,
     )
 
 
 def _compare_remote(path: str, tokens: IndexedDataset, sidecars: dict[str, IndexedDataset]) -> None:
-    """Compare what the indices of an object store tell; file sizes are not to be had."""
+    """Compare the indices of datasets in an object store, where file sizes are not known."""
     for name, sidecar in sidecars.items():
         for array in ("sequence_lengths", "document_indices"):
             if not np.array_equal(getattr(tokens.index, array), getattr(sidecar.index, array)):

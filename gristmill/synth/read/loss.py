@@ -1,4 +1,4 @@
-"""The span-normalised loss: reasoning and final answers weigh what they are given to weigh.
+"""The span-normalised loss: reasoning and final answer each have a weight of their own.
 
 Source: `docs/formats/synth.md#span-normalised-loss`.
 """
@@ -15,17 +15,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SpanLoss:
-    """A micro-batch's loss and what is logged of it. All values are 0-dim tensors.
+    """The loss of one micro-batch, and what is logged. All values are 0-dim tensors.
 
-    loss: combined * tokens, to be divided by the tokens summed over micro-batches,
-        as Megatron does; differentiable, as are combined, reasoning and final.
-    tokens: int64, supervised labels of both spans.
+    The losses are float32 and differentiable.
+
+    loss: combined * tokens. Megatron divides its sum over micro-batches by the
+        sum of tokens.
+    tokens: int64, number of supervised labels of both spans.
     combined: w_r * reasoning + w_f * final.
-    reasoning, final: mean loss of each span, 0 where it has no label.
-    reasoning_sum, final_sum: the sums that the means were made from.
-    reasoning_tokens, final_tokens: int64, labels of each span.
-    reasoning_weight, final_weight: what one label of the span weighs in
-        `combined`: w / max(count, 1).
+    reasoning, final: mean loss of each span, 0 if it has no labels.
+    reasoning_sum, final_sum: sum of the losses of each span.
+    reasoning_tokens, final_tokens: int64, number of labels of each span.
+    reasoning_weight, final_weight: float32, weight of one label of the span in
+        `combined`: w / max(labels, 1).
+
+    Source: `docs/formats/synth.md#span-normalised-loss`.
     """
 
     loss: torch.Tensor
@@ -41,7 +45,10 @@ class SpanLoss:
     final_weight: torch.Tensor
 
     def report(self) -> dict[str, tuple[torch.Tensor, torch.Tensor | int]]:
-        """Pairs (numerator, denominator) for a logger that sums both and divides."""
+        """Return pairs of numerator and denominator for a logger that sums both and divides.
+
+        Source: `docs/formats/synth.md#loss-report`.
+        """
         return {
             "lm loss": (self.loss.detach(), self.tokens),
             "reasoning loss": (self.reasoning_sum.detach(), self.reasoning_tokens),
@@ -60,34 +67,32 @@ def span_normalized_loss(
     w_r: float = 1.0,
     w_f: float = 1.0,
 ) -> SpanLoss:
-    """L = w_r * mean(losses | span 1) + w_f * mean(losses | span 2) over one micro-batch.
+    """Return w_r * mean(losses of span 1) + w_f * mean(losses of span 2) over one micro-batch.
 
-    losses: float, of every label. loss_mask: 0 or 1. span_id: 0, 1 or 2. All of
-    one shape, whatever it is. A span without a label contributes 0.
+    losses: float of any shape, loss of each label.
+    loss_mask: of the same shape, 0 or 1.
+    span_id: of the same shape, span code 0, 1 or 2.
+    w_r: weight of the reasoning span, default 1.0.
+    w_f: weight of the final span, default 1.0.
 
-    Raises RuntimeError where span_id is missing, ValueError for shapes that
-    differ, weights that are negative or not finite, or losses that are not floating point.
+    A span without labels contributes 0.
+
+    Raises RuntimeError if span_id is None. Raises ValueError if the shapes differ, if
+    a weight is negative or not finite, or if losses is not floating point.
+    Source: `docs/formats/synth.md#span-normalised-loss`.
     """
     import torch
 
     if span_id is None:
-        raise RuntimeError("span_id is missing: the batch does not come from SynthKDDataset")
-    if not losses.shape == loss_mask.shape == span_id.shape:
-        raise ValueError(
-            f"shapes differ: losses {tuple(losses.shape)}, loss_mask {tuple(loss_mask.shape)}, "
-            f"span_id {tuple(span_id.shape)}"
-        )
-    if not (0 <= w_r < math.inf and 0 <= w_f < math.inf):
-        raise ValueError(f"weights must be finite and not negative: {w_r}, {w_f}")
-    if not losses.is_floating_point():
-        raise ValueError(f"losses are {losses.dtype}, not floating point")
+        raise RuntimeError("span_id is missing: take the batches from SynthKDDataset")
+    _check_arguments(losses, loss_mask, span_id, w_r, w_f)
     flat, kept = losses.reshape(-1).float(), loss_mask.reshape(-1) != 0
     spans = span_id.reshape(-1)
     zero = flat.new_zeros(())
     sums, counts = [], []
     for span in (1, 2):
         chosen = kept & (spans == span)
-        # Not `flat * chosen`: a masked label may have an infinite loss.
+        # `flat * chosen` would be NaN if a masked label has an infinite loss.
         sums.append(torch.where(chosen, flat, zero).sum())
         counts.append(chosen.sum())
     means = [total / count.clamp(min=1) for total, count in zip(sums, counts, strict=True)]
@@ -106,3 +111,17 @@ def span_normalized_loss(
         reasoning_weight=w_r / counts[0].clamp(min=1),
         final_weight=w_f / counts[1].clamp(min=1),
     )
+
+
+def _check_arguments(
+    losses: torch.Tensor, loss_mask: torch.Tensor, span_id: torch.Tensor, w_r: float, w_f: float
+) -> None:
+    if not losses.shape == loss_mask.shape == span_id.shape:
+        raise ValueError(
+            f"shapes differ: losses {tuple(losses.shape)}, loss_mask {tuple(loss_mask.shape)}, "
+            f"span_id {tuple(span_id.shape)}"
+        )
+    if not (0 <= w_r < math.inf and 0 <= w_f < math.inf):
+        raise ValueError(f"weights must be finite and not negative: {w_r}, {w_f}")
+    if not losses.is_floating_point():
+        raise ValueError(f"losses are {losses.dtype}, not floating point")

@@ -1,7 +1,7 @@
-"""Conversations assembled into the arrays of one split: tokens, labels' spans, boundaries.
+"""Assembles conversations into the arrays of one split: tokens, spans of labels, lengths.
 
-How a conversation is read belongs to `plain.py`, how arrays lie in files to
-`indexed.py`. Source: `docs/formats/synth.md#label-alignment`.
+See also `templates.py`, which reads conversations, and `format/indexed.py`, which writes arrays.
+Source: `docs/formats/synth.md#label-alignment`.
 """
 
 from __future__ import annotations
@@ -13,18 +13,23 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.synth.render.templates import Conversation
+from gristmill.synth.render.shapes import Conversation, Shape
 from gristmill.vocabularies import encode
 
 
 @dataclass(frozen=True)
 class Documents:
-    """N tokens of D documents, back to back, with R message runs in all.
+    """D documents back to back, with N tokens in R runs.
 
-    tokens: int32 [N]. span: uint8 [N], of the label: position t speaks of t+1.
-    lengths: int32 [D], tokens of each document.
-    runs: int32 [R], tokens of each message, the EOD being the last run of its document.
-    run_counts: int32 [D], runs of each document.
+    A run is one message; the EOD is the last run of its document.
+
+    tokens: int32 [N], token ids.
+    span: uint8 [N], span codes of labels: position t describes the token t + 1.
+    lengths: int32 [D], number of tokens of each document.
+    runs: int32 [R], number of tokens of each run.
+    run_counts: int32 [D], number of runs of each document.
+
+    Source: `docs/formats/synth.md#label-alignment`.
     """
 
     tokens: encode.Tokens
@@ -35,38 +40,58 @@ class Documents:
 
 
 def assemble(conversations: Sequence[Conversation], vocabulary: Path) -> Documents:
-    """Encode the bodies of the conversations and put everything in its place."""
+    """Encode the bodies of conversations and place them between their templates.
+
+    conversations: D conversations in order; none gives empty arrays.
+    vocabulary: file of the o200k_base ranks.
+
+    Raises ValueError if a body cannot be encoded, without naming the conversation.
+    Source: `docs/formats/synth.md#templates` and `docs/formats/synth.md#ordinary-bpe`.
+    """
     if not conversations:
-        none = np.zeros(0, dtype=np.int32)
-        return Documents(none, np.zeros(0, dtype=np.uint8), none, none, none)
+        empty = np.zeros(0, dtype=np.int32)
+        return Documents(empty, np.zeros(0, dtype=np.uint8), empty, empty, empty)
     texts = [body for conversation in conversations for body in conversation.bodies]
     bodies = encode.encode(texts, encode.encoding(vocabulary))
-    pieces: list[memoryview] = []
-    position = 0
-    for shape, own, _ in conversations:
-        templates = shape.templates
-        for template, body in zip(templates, bodies[position : position + len(own)], strict=False):
-            pieces.append(template)
-            pieces.append(body)
-        pieces.append(templates[-1])
-        position += len(own)
     shapes = [conversation.shape for conversation in conversations]
+    runs, run_counts = _runs(shapes, bodies)
+    firsts = np.cumsum(run_counts, dtype=np.int64) - run_counts
+    lengths = np.add.reduceat(runs, firsts, dtype=np.int32)
+    span = np.repeat(np.concatenate([shape.spans for shape in shapes]), runs)
+    tokens = _tokens(conversations, bodies)
+    return Documents(tokens, _label_span(span, lengths), lengths, runs, run_counts)
+
+
+def _runs(
+    shapes: Sequence[Shape], bodies: Sequence[memoryview]
+) -> tuple[encode.Tokens, encode.Tokens]:
+    """Tokens of each run, and runs of each document."""
     runs = np.concatenate([shape.fixed for shape in shapes])
     has_body = np.concatenate([shape.has_body for shape in shapes])
     runs[has_body] += np.fromiter((body.nbytes >> 2 for body in bodies), np.int32, len(bodies))
     run_counts = np.fromiter((len(s.fixed) for s in shapes), dtype=np.int32, count=len(shapes))
-    firsts = np.cumsum(run_counts, dtype=np.int64) - run_counts
-    lengths = np.add.reduceat(runs, firsts, dtype=np.int32)
-    span = np.repeat(np.concatenate([shape.spans for shape in shapes]), runs)
-    # Both kinds of pieces are 32 bits wide, and bytes are joined ten times faster than arrays.
-    tokens = np.frombuffer(b"".join(pieces), dtype=np.int32)
-    return Documents(tokens, _of_labels(span, lengths), lengths, runs, run_counts)
+    return runs, run_counts
 
 
-def _of_labels(span: npt.NDArray[np.uint8], lengths: encode.Tokens) -> npt.NDArray[np.uint8]:
-    """Shift each document's span by one: what stands at t speaks of the label t+1.
+def _tokens(conversations: Sequence[Conversation], bodies: Sequence[memoryview]) -> encode.Tokens:
+    """All templates and bodies in order."""
+    buffers: list[memoryview] = []
+    position = 0
+    for shape, own, _ in conversations:
+        templates = shape.templates
+        for template, body in zip(templates, bodies[position : position + len(own)], strict=False):
+            buffers.append(template)
+            buffers.append(body)
+        buffers.append(templates[-1])
+        position += len(own)
+    # All buffers hold int32. Joining bytes is ten times as fast as joining arrays.
+    return np.frombuffer(b"".join(buffers), dtype=np.int32)
 
-    The last position of a document has no label and gets 0, not the first span
+
+def _label_span(span: npt.NDArray[np.uint8], lengths: encode.Tokens) -> npt.NDArray[np.uint8]:
+    """Shift the span of each document by one, so that position t describes the token t + 1.
+
+    The last position of a document has no label. Its span is 0, not the first span
     of the next document.
     """
     shifted = np.empty_like(span)

@@ -1,7 +1,8 @@
-"""A conversation as openai-harmony renders it: the whole contract, one conversation at a time.
+"""The complete renderer: openai-harmony renders one conversation at a time.
 
-Everything that `plain.py` does not take comes here, and every error is raised
-here, in the order of `docs/formats/synth.md#refusals`. No speed is sought.
+It takes every conversation that `templates.py` does not take, and it raises every
+error. It is not made to be fast.
+Source: `docs/formats/synth.md#rendering` and `docs/formats/synth.md#refusals`.
 """
 
 from __future__ import annotations
@@ -11,22 +12,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.synth.format import harmony_tokens
 
 if TYPE_CHECKING:
     from openai_harmony import HarmonyEncoding
 
+CONVERSATION_ERRORS: Final = (ValueError, KeyError, AttributeError, TypeError, RuntimeError)
+"""What `parse` and `render` raise for a conversation that is refused."""
+
 
 @dataclass(frozen=True)
 class Rendered:
     """One conversation as tokens, its EOD included.
 
-    tokens: token ids, the last one 199999.
-    lengths: tokens of each message in order, the EOD not counted.
-    spans: span id of each message: 1 assistant analysis, 2 assistant final, else 0.
-    control_texts: control-token texts found in its contents, where they are plain text.
+    tokens: token ids; the last one is 199999.
+    lengths: number of tokens of each message in order, without the EOD.
+    spans: span code of each message in order.
+    control_texts: number of control-token texts in its contents.
+
+    Source: `docs/formats/synth.md#span-codes`.
     """
 
     tokens: Sequence[int]
@@ -37,14 +43,23 @@ class Rendered:
 
 @lru_cache(maxsize=4)
 def encoding(vocabulary: Path) -> HarmonyEncoding:
-    """openai-harmony's encoding for the verified vocabulary file, loaded once a process."""
+    """Return openai-harmony's encoding, loaded once in a process.
+
+    vocabulary: file of the o200k_base ranks; its sha256 is checked.
+    """
     from gristmill.vocabularies.load import load_harmony_file
 
     return load_harmony_file(vocabulary)
 
 
 def parse(messages_json: str) -> list[Any]:
-    """The `messages` of a Harmony row. ValueError where there is no such list."""
+    """Return the list `messages` of a Harmony row.
+
+    messages_json: value of that column.
+
+    Raises ValueError if it is not JSON with such a list.
+    Source: `docs/formats/synth.md#refusals`.
+    """
     messages = json.loads(messages_json)
     messages = messages.get("messages") if isinstance(messages, dict) else None
     if not isinstance(messages, list):
@@ -53,26 +68,22 @@ def parse(messages_json: str) -> list[Any]:
 
 
 def render(messages: Sequence[Any], harmony: HarmonyEncoding) -> Rendered:
-    """Render a conversation for training, without dropping analysis messages.
+    """Render a conversation for training; analysis messages are kept.
 
-    The last token of a last message that is assistant and `final` becomes
-    <|return|>. Raises what the reference raises, in its order: ValueError for
-    roles, channels, empty conversations and unknown contents, KeyError for a
-    message without content, AttributeError for one that is no object, and
-    openai-harmony's own errors. Nothing is repaired.
+    messages: of one conversation.
+    harmony: what `encoding` returns.
+
+    If the last message is from the assistant on the channel `final`, its last
+    token becomes <|return|>. Raises one of `CONVERSATION_ERRORS` for a
+    conversation that is refused: the rules are tested in the order of their list.
+    Nothing is repaired. Source: `docs/formats/synth.md#refusals` and
+    `docs/formats/synth.md#final-terminator`.
     """
     from openai_harmony import Conversation, Message, RenderConversationConfig
 
-    for message in messages:
-        role = message.get("role")
-        if role not in harmony_tokens.ROLES:
-            raise ValueError(f"Unsupported role: {role}")
-    if not messages:
-        raise ValueError("No messages to render.")
-    if not any(message["role"] == "assistant" for message in messages):
-        raise ValueError("No assistant messages found in conversation.")
+    _check_roles(messages)
     parsed = [Message.from_dict(message) for message in messages]
-    whole = harmony.render_conversation_for_training(
+    training_tokens = harmony.render_conversation_for_training(
         Conversation.from_messages(parsed), RenderConversationConfig(auto_drop_analysis=False)
     )
     tokens: list[int] = []
@@ -85,14 +96,31 @@ def render(messages: Sequence[Any], harmony: HarmonyEncoding) -> Rendered:
         tokens += rendered
     if messages[-1]["role"] == "assistant" and messages[-1].get("channel") == "final":
         tokens[-1] = harmony_tokens.RETURN
-    if tokens != whole:
+    if tokens != training_tokens:
         raise ValueError("Message render does not match conversation render.")
     tokens.append(harmony_tokens.ENDOFTEXT)
     return Rendered(tokens, lengths, spans, control_texts(messages))
 
 
+def _check_roles(messages: Sequence[Any]) -> None:
+    for message in messages:
+        role = message.get("role")
+        if role not in harmony_tokens.ROLES:
+            raise ValueError(f"Unsupported role: {role}")
+    if not messages:
+        raise ValueError("No messages to render.")
+    if not any(message["role"] == "assistant" for message in messages):
+        raise ValueError("No assistant messages found in conversation.")
+
+
 def span_of(message: Mapping[str, Any]) -> int:
-    """Span id of a message. ValueError for an assistant channel that has none."""
+    """Return the span code of a message.
+
+    message: has a role that is allowed.
+
+    Raises ValueError for an assistant message without the channel `analysis` or
+    `final`. Source: `docs/formats/synth.md#span-codes`.
+    """
     if message["role"] != "assistant":
         return harmony_tokens.PROMPT
     channel = message.get("channel")
@@ -102,18 +130,21 @@ def span_of(message: Mapping[str, Any]) -> int:
 
 
 def control_texts(messages: Iterable[Any]) -> int:
-    """How many control-token texts stand in the contents of the messages, in any string of them.
+    """Return the number of control-token texts in the contents of messages.
 
-    Not in text alone: identities, instructions and what tools say are bodies too.
+    messages: of one conversation. All strings in their contents are searched:
+        texts, identities, instructions and tools.
+
+    Source: `docs/formats/synth.md#control-text-in-bodies`.
     """
-    found = 0
+    count = 0
     waiting = [message["content"] for message in messages]
     while waiting:
         value = waiting.pop()
         if isinstance(value, str):
-            found += len(harmony_tokens.TEXT.findall(value))
+            count += len(harmony_tokens.TEXT.findall(value))
         elif isinstance(value, Mapping):
             waiting += [*value.keys(), *value.values()]
         elif isinstance(value, list):
             waiting += value
-    return found
+    return count
