@@ -1,4 +1,4 @@
-"""What the SYNTH tests share: a vocabulary, the real data, a dataset of our own."""
+"""Fixtures of the SYNTH tests: a vocabulary, the real data, generated raw files and a shard."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +15,6 @@ from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import O200K
 from tests.paths import REAL_DATA
 
-_REAL = REAL_DATA
-
 
 @pytest.fixture(scope="session")
 def vocabulary(vocabulary_root: Path) -> Path:
@@ -25,7 +23,7 @@ def vocabulary(vocabulary_root: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def real() -> Path:
-    folder = _REAL / "synth"
+    folder = REAL_DATA / "synth"
     if not folder.is_dir():
         pytest.skip(f"no real SYNTH data at {folder} (GRISTMILL_REAL_DATA)")
     return folder
@@ -33,7 +31,7 @@ def real() -> Path:
 
 @pytest.fixture(scope="session")
 def raw_files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Ten raw files of 60 rows: with four shards the first two take three files."""
+    """Ten raw files of 60 rows. Of four shards the first two take three files."""
     return write_drop(tmp_path_factory.mktemp("drop"), files=10)
 
 
@@ -47,7 +45,7 @@ def harmony(tmp_path_factory: pytest.TempPathFactory, raw_files: list[Path]) -> 
 
 @pytest.fixture
 def write_rows(tmp_path: Path) -> Callable[..., Path]:
-    """Write a Harmony shard of given (synth_id, messages_json) rows."""
+    """Writes a Harmony shard with rows of (synth_id, messages_json)."""
 
     def write(rows: list[tuple[Any, Any]], row_group_size: int = 1000) -> Path:
         ids, messages = zip(*rows, strict=True) if rows else ((), ())

@@ -1,4 +1,4 @@
-"""Conversations for the tests, and the datasets' files as they stand on disk."""
+"""Conversations for the tests, and the hashes of files on disk."""
 
 import hashlib
 import json
@@ -7,10 +7,12 @@ from typing import Any
 
 
 def message(role: str, text: str, **more: Any) -> dict[str, Any]:
+    """A message whose content is one text; `more` adds keys."""
     return {"role": role, "content": [{"type": "text", "text": text}]} | more
 
 
-def plain(query: str, reasoning: str, answer: str) -> list[dict[str, Any]]:
+def conversation(query: str, reasoning: str, answer: str) -> list[dict[str, Any]]:
+    """The user message and both assistant messages of a row, without system message."""
     return [
         message("user", query),
         message("assistant", reasoning, channel="analysis"),
@@ -19,11 +21,12 @@ def plain(query: str, reasoning: str, answer: str) -> list[dict[str, Any]]:
 
 
 def as_json(messages: list[Any]) -> str:
+    """The `messages_json` of a row with these messages."""
     return json.dumps({"messages": messages})
 
 
 def hashes(root: Path) -> dict[str, str]:
-    """sha256 of every file below `root` by relative path."""
+    """sha256 of every file below `root`, by relative path."""
     return {
         path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(root.rglob("*"))

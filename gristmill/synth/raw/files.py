@@ -79,7 +79,7 @@ def complete_files(folder: Path, expected: int = FILES) -> list[Path]:
     paths = files(folder)
     if not is_complete(folder, expected):
         raise GristmillError(
-            f"{folder}: {len(paths)} Parquet files of {expected}: add the others, or add a file "
+            f"{folder}: {len(paths)} Parquet files of {expected}: add the others, or a file "
             f"{DONE} if these are all"
         )
     return paths

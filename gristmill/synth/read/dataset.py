@@ -159,7 +159,9 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
                 "again"
             )
         if self.config.add_extra_token_to_sequence:
-            return tuple(values.contiguous() for values in (text[:-1], text[1:], mask[:-1], span[:-1]))  # type: ignore[return-value]
+            return tuple(
+                values.contiguous() for values in (text[:-1], text[1:], mask[:-1], span[:-1])
+            )  # type: ignore[return-value]
         labels = torch.roll(text, shifts=-1, dims=0)
         labels[-1] = self._pad_token_id
         mask[-1] = span[-1] = 0

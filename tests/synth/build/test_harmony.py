@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gristmill.contract import BadInput, GristmillError
+from gristmill.contract import BadInput
 from gristmill.samples.synth import write_drop
 from gristmill.synth.build.harmony import (
     HarmonyConfig,
@@ -131,30 +131,6 @@ def test_whitespace_alone_is_kept(tmp_path: Path) -> None:
     assert (summary.rows, summary.skipped) == (2, 2)
 
 
-def test_runs_of_files_are_contiguous() -> None:
-    files = [Path(f"synth_{n:03d}.parquet") for n in range(1, 501)]
-    runs = [raw.contiguous_run(files, shard) for shard in range(4)]
-    assert [(run[0].stem, run[-1].stem) for run in runs] == [
-        ("synth_001", "synth_125"),
-        ("synth_126", "synth_250"),
-        ("synth_251", "synth_375"),
-        ("synth_376", "synth_500"),
-    ]
-    assert [len(raw.contiguous_run(files[:10], shard)) for shard in range(4)] == [3, 3, 2, 2]
-    with pytest.raises(ValueError, match="from 0 to 3"):
-        raw.contiguous_run(files, 4)
-
-
-def test_a_drop_is_complete_at_its_count_or_with_done(tmp_path: Path) -> None:
-    files = write_drop(tmp_path, files=3, rows=1, done=False)
-    assert not raw.is_complete(tmp_path)
-    with pytest.raises(GristmillError, match="3 Parquet files of 500"):
-        raw.complete_files(tmp_path)
-    assert raw.complete_files(tmp_path, 3) == files
-    (tmp_path / raw.DONE).touch()
-    assert raw.complete_files(tmp_path) == files
-
-
 def test_wrong_files_are_named(tmp_path: Path) -> None:
     path = tmp_path / "synth_001.parquet"
     path.write_bytes(b"nothing")
@@ -163,32 +139,3 @@ def test_wrong_files_are_named(tmp_path: Path) -> None:
     pq.write_table(pa.table({"query": ["q"], "synth_id": ["s"]}), path)
     with pytest.raises(BadInput, match="no column synthetic_reasoning, synthetic_answer"):
         to_harmony([path], tmp_path / "b", 0, HarmonyConfig(num_shards=1))
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"reasoning_effort": "High"},
-        {"num_shards": 0},
-        {"metadata_fields": ("nothing", "synth_id")},
-        {"metadata_fields": ("language",)},
-        {"metadata_fields": ("synth_id", "synth_id")},
-    ],
-)
-def test_configs_are_checked(wrong: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        HarmonyConfig(**wrong)  # type: ignore[arg-type]
-
-
-def test_samples_are_deterministic_and_odd_enough(tmp_path: Path) -> None:
-    first, second = (write_drop(tmp_path / name, files=2) for name in "ab")
-    assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second]
-    other = write_drop(tmp_path / "c", files=2, seed=2)
-    assert other[0].read_bytes() != first[0].read_bytes()
-    table = pq.read_table(first[0])
-    assert tuple(table.schema.names) == raw.COLUMNS
-    texts = " ".join(
-        t or "" for name in raw.TEXTS for p in first for t in pq.read_table(p)[name].to_pylist()
-    )
-    assert "<|end|>" in texts
-    assert (tmp_path / "a" / raw.DONE).exists()

@@ -25,10 +25,10 @@ from gristmill.synth.laws import shards
 from gristmill.synth.read.trace import trace as trace_document
 from gristmill.synth.show import terminal
 from tests.paths import CHECKOUT
-from tests.synth.conversations import as_json, hashes, message, plain
+from tests.synth.conversations import as_json, conversation, hashes, message
 
 Write = Callable[..., Path]
-GOOD = as_json(plain("a question", "some thought", "an answer"))
+GOOD = as_json(conversation("a question", "some thought", "an answer"))
 
 
 @pytest.fixture
@@ -289,36 +289,14 @@ def test_a_file_that_is_no_shard_is_named(vocabulary: Path, tmp_path: Path) -> N
         build_kd_shard(path, tmp_path / "out", KDConfig(vocabulary))
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"valid_fraction": 1.5}, {"valid_fraction": -0.1}, {"bad_rows": -1}, {"workers": -1}]
-)
-def test_configs_are_checked(wrong: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        KDConfig(Path("v"), **wrong)  # type: ignore[arg-type]
-
-
-def test_the_split_rule() -> None:
-    """Values of `docs/formats/synth.md#hash-rule`."""
-    assert holdout.threshold(0.1) == 1844674407370955161
-    assert holdout.threshold(0.001) == 18446744073709551
-    assert (holdout.threshold(0), holdout.threshold(1)) == (0, 1 << 64)
-    for synth_id, share in (
-        ("memorization_german_10_150696", 0.356852),
-        ("memorization_94_6343", 0.523066),
-        ("memorization_82_52457", 0.297650),
-        ("synth_math_29_2664", 0.466051),
-    ):
-        assert holdout.value(synth_id) / 2**64 == pytest.approx(share, abs=1e-6)
-
-
 def test_a_text_that_cannot_be_encoded_is_a_bad_row(
     write_rows: Write, vocabulary: Path, tmp_path: Path
 ) -> None:
     """A million spaces: tiktoken refuses them, openai-harmony panics, neither names the row."""
     spaces = " " * 1_000_000 + "x"
-    by_harmony = [message("user", spaces, name="bob"), *plain("q", "a", "f")]
+    by_harmony = [message("user", spaces, name="bob"), *conversation("q", "a", "f")]
     rows = [(name, GOOD) for name in "abcdef"]
-    rows[1] = ("b", as_json(plain("<|end|>" + spaces, "a", "f")))
+    rows[1] = ("b", as_json(conversation("<|end|>" + spaces, "a", "f")))
     rows[3] = ("d", as_json(by_harmony))
     rows[4] = ("e", "{")
     shard = write_rows(rows)

@@ -12,24 +12,24 @@ from gristmill.synth.format import indexed
 from tests.paths import CHECKOUT
 
 
-def write(prefix: Path, lengths: list[int], dtype: str, pieces: int = 1) -> np.ndarray:
+def write(prefix: Path, lengths: list[int], dtype: str, batches: int = 1) -> np.ndarray:
     values = np.arange(sum(lengths)).astype(dtype)
     with indexed.IndexedWriter(prefix, dtype) as writer:
         at = 0
-        for part in np.array_split(np.array(lengths, dtype=np.int32), pieces):
-            size = int(part.sum())
-            writer.add(values[at : at + size], part)
+        for batch in np.array_split(np.array(lengths, dtype=np.int32), batches):
+            size = int(batch.sum())
+            writer.add(values[at : at + size], batch)
             at += size
     return values
 
 
 @pytest.mark.parametrize("dtype", ["<i4", "u1"])
 @pytest.mark.parametrize("lengths", [[5], [3, 1, 4, 1, 5, 9, 2, 6]])
-def test_the_bytes_are_those_of_megatrons_builder(
+def test_the_files_have_the_bytes_of_megatrons_builder(
     tmp_path: Path, dtype: str, lengths: list[int]
 ) -> None:
     megatron = pytest.importorskip("megatron.core.datasets.indexed_dataset")
-    values = write(tmp_path / "ours", lengths, dtype, pieces=3)
+    values = write(tmp_path / "ours", lengths, dtype, batches=3)
     builder = megatron.IndexedDatasetBuilder(
         str(tmp_path / "theirs.bin"), dtype=np.dtype(dtype).type
     )
@@ -44,28 +44,30 @@ def test_the_bytes_are_those_of_megatrons_builder(
         ).read_bytes()
 
 
-def test_an_index_of_many_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_of_many_batches_has_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lengths = [1 + n % 7 for n in range(100)]
     write(tmp_path / "whole", lengths, "<i4")
-    monkeypatch.setattr(indexed, "_CHUNK", 9)
-    values = write(tmp_path / "chunks", lengths, "<i4", pieces=10)
-    assert (tmp_path / "whole.idx").read_bytes() == (tmp_path / "chunks.idx").read_bytes()
+    monkeypatch.setattr(indexed, "_BATCH", 9)
+    values = write(tmp_path / "batches", lengths, "<i4", batches=10)
+    assert (tmp_path / "whole.idx").read_bytes() == (tmp_path / "batches.idx").read_bytes()
     assert (tmp_path / "whole.idx").stat().st_size == 42 + 20 * 100
-    opened = indexed.read(tmp_path / "chunks")
-    assert len(opened) == 100
-    assert np.array_equal(opened.values, values)
-    assert opened[3].tolist() == values[6:10].tolist()
-    assert np.concatenate([*opened.chunks()]).tolist() == lengths
+    dataset = indexed.read(tmp_path / "batches")
+    assert len(dataset) == 100
+    assert np.array_equal(dataset.values, values)
+    assert dataset[3].tolist() == values[6:10].tolist()
+    assert np.concatenate([*dataset.length_batches()]).tolist() == lengths
     edges = [0, *np.cumsum(lengths).tolist()]
     for first, last in ((0, 100), (0, 0), (3, 20), (98, 100), (100, 100)):
-        assert opened.bounds(first, last).tolist() == edges[first : last + 1]
+        assert dataset.bounds(first, last).tolist() == edges[first : last + 1]
     with pytest.raises(IndexError, match="documents 99 to 101 of 100"):
-        opened.bounds(99, 101)
-    assert indexed.same_boundaries(opened, indexed.read(tmp_path / "whole"))
+        dataset.bounds(99, 101)
+    assert indexed.same_boundaries(dataset, indexed.read(tmp_path / "whole"))
     write(tmp_path / "other", [*lengths[:-1], lengths[-1] + 1], "u1")
     write(tmp_path / "fewer", lengths[:-1], "u1")
     for name in ("other", "fewer"):
-        assert not indexed.same_boundaries(opened, indexed.read(tmp_path / name))
+        assert not indexed.same_boundaries(dataset, indexed.read(tmp_path / name))
 
 
 @pytest.mark.parametrize(
@@ -75,18 +77,18 @@ def test_an_index_of_many_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         (9, b"\x02", "version 1 index"),
         (17, b"\x07", "dtype code 7"),
         (18, b"\x09", "document indices"),
-        (34, b"\x09", "offsets do not fit"),
-        (34 + 4 * 3 + 8, b"\x09", "offsets do not fit"),
-        (34 + 12 * 3, b"\x09", "not 0, 1"),
-        (34 + 12 * 3 + 8 * 3, b"\x09", "not 0, 1"),
-        (34 + 4 * 3 + 8 * 2, b"\x09", "offsets do not fit"),
+        (34, b"\x09", "offsets are not the sums"),
+        (34 + 4 * 3 + 8, b"\x09", "offsets are not the sums"),
+        (34 + 12 * 3, b"\x09", "indices are not 0, 1"),
+        (34 + 12 * 3 + 8 * 3, b"\x09", "indices are not 0, 1"),
+        (34 + 4 * 3 + 8 * 2, b"\x09", "offsets are not the sums"),
     ],
 )
-@pytest.mark.parametrize("chunk", [2, 1 << 16])
+@pytest.mark.parametrize("batch", [2, 1 << 16])
 def test_a_damaged_index_is_refused(
-    tmp_path: Path, place: int, value: bytes, rule: str, chunk: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, place: int, value: bytes, rule: str, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexed, "_CHUNK", chunk)
+    monkeypatch.setattr(indexed, "_BATCH", batch)
     write(tmp_path / "d", [2, 3, 4], "<i4")
     data = bytearray((tmp_path / "d.idx").read_bytes())
     data[place : place + 1] = value
@@ -95,7 +97,7 @@ def test_a_damaged_index_is_refused(
         indexed.read(tmp_path / "d")
 
 
-def test_a_cut_file_is_refused(tmp_path: Path) -> None:
+def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "d", [2, 3, 4], "<i4")
     with (tmp_path / "d.bin").open("r+b") as file:
         file.truncate(35)
@@ -103,7 +105,7 @@ def test_a_cut_file_is_refused(tmp_path: Path) -> None:
         indexed.read(tmp_path / "d")
     with (tmp_path / "d.idx").open("r+b") as file:
         file.truncate(20)
-    with pytest.raises(BadInput, match="20 bytes are no index"):
+    with pytest.raises(BadInput, match="20 bytes are too few for an index"):
         indexed.read(tmp_path / "d")
 
 
@@ -119,7 +121,7 @@ def peak():
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 for root in map(Path, sys.argv[1:]):
-    # A trace is all that these datasets lack.
+    # These datasets lack only a trace.
     assert [v.law for v in shards.kd_laws(root, "00")] == ["trace"]
     aligned.digest(root / "train/shard_00_tokens")
     preview.document_lengths(root, "00")
@@ -129,7 +131,7 @@ for root in map(Path, sys.argv[1:]):
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no peak memory in /proc")
 def test_memory_does_not_grow_with_the_documents(tmp_path: Path) -> None:
-    """Two million of them: one int64 of each would be 16 MB."""
+    """Two million documents: one int64 for each would be 16 MB."""
     document = np.array([200006, 200008, 200007, 199999], dtype="<i4")
     rows = 1 << 18
     values = {"tokens": np.tile(document, rows), "lossmask": np.zeros(4 * rows, dtype="u1")}
@@ -140,7 +142,7 @@ def test_memory_does_not_grow_with_the_documents(tmp_path: Path) -> None:
             with indexed.IndexedWriter(prefix, array.dtype) as writer:
                 for _ in range(times):
                     writer.add(array, np.full(rows, 4, dtype=np.int32))
-    # The first two, so that what the allocator keeps is there before it is measured.
+    # The first two runs are equal, so that the second one measures a warm allocator.
     roots = [str(tmp_path / name) for name in ("some", "some", "many")]
     ran = subprocess.run(
         [sys.executable, "-c", _CHILD, *roots],
@@ -153,9 +155,58 @@ def test_memory_does_not_grow_with_the_documents(tmp_path: Path) -> None:
     assert many - some < 6_000_000
 
 
-def test_values_must_fit(tmp_path: Path) -> None:
+def test_values_of_another_dtype_or_length_are_refused(tmp_path: Path) -> None:
     with indexed.IndexedWriter(tmp_path / "d", "u1") as writer:
         with pytest.raises(ValueError, match="does not fit"):
             writer.add(np.zeros(3, dtype=np.uint8), np.array([2], dtype=np.int32))
         with pytest.raises(ValueError, match="does not fit"):
             writer.add(np.zeros(2, dtype=np.int32), np.array([2], dtype=np.int32))
+
+
+def test_a_dataset_without_documents_is_readable(tmp_path: Path) -> None:
+    write(tmp_path / "d", [], "<i4", batches=1)
+    dataset = indexed.read(tmp_path / "d")
+    assert (len(dataset), dataset.size) == (0, 0)
+    assert (dataset.values.tolist(), dataset.lengths.tolist()) == ([], [])
+    assert dataset.bounds(0, 0).tolist() == [0]
+    assert (tmp_path / "d.idx").stat().st_size == 42
+
+
+def test_an_empty_document_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "d", [2, 0, 3], "<i4")
+    with pytest.raises(BadInput, match="a document is empty"):
+        indexed.read(tmp_path / "d")
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    write(tmp_path / "d", [1], "u1")
+    (tmp_path / "d.bin").unlink()
+    with pytest.raises(BadInput, match=r"d\.bin: the file is missing"):
+        indexed.read(tmp_path / "d")
+
+
+@pytest.mark.parametrize(("first", "last"), [(-1, 1), (2, 1), (0, 4)])
+def test_bounds_of_missing_documents_are_refused(tmp_path: Path, first: int, last: int) -> None:
+    write(tmp_path / "d", [2, 3, 4], "<i4")
+    with pytest.raises(IndexError, match=f"documents {first} to {last} of 3"):
+        indexed.read(tmp_path / "d").bounds(first, last)
+
+
+def test_a_copy_of_values_has_its_begin_and_not_its_stop(tmp_path: Path) -> None:
+    values = write(tmp_path / "d", [2, 3, 4], "<i4")
+    dataset = indexed.read(tmp_path / "d")
+    assert dataset.load(2, 5).tolist() == values[2:5].tolist() == dataset[1].tolist()
+
+
+def test_an_error_leaves_no_index(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), indexed.IndexedWriter(tmp_path / "d", "u1") as writer:
+        writer.add(np.zeros(2, dtype=np.uint8), np.array([2], dtype=np.int32))
+        raise RuntimeError
+    with pytest.raises(BadInput, match="version 1 index"):
+        indexed.read(tmp_path / "d")
+
+
+def test_an_existing_file_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "d.bin").touch()
+    with pytest.raises(FileExistsError):
+        indexed.IndexedWriter(tmp_path / "d", "u1")

@@ -224,7 +224,7 @@ def test_a_damaged_trace_is_noticed_and_named(broken: Path, damage: str) -> None
 def test_a_file_that_is_gone_is_named(broken: Path, vocabulary: Path, kind: str) -> None:
     (broken / f"train/shard_00_span.{kind}").unlink()
     assert "readable" in names(broken)
-    with pytest.raises(BadInput, match=rf"shard_00_span\.{kind}: there is no such file"):
+    with pytest.raises(BadInput, match=rf"shard_00_span\.{kind}: the file is missing"):
         terminal.document_text(broken, "00", "train", 0, vocabulary)
 
 

@@ -1,4 +1,4 @@
-"""Fetching against a local server that speaks the hub's protocol, and misbehaves on demand."""
+"""Fetching from a local server that answers as a dataset hub does; tests make it fail."""
 
 import hashlib
 import json
@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.synth.raw import files as raw
-from gristmill.synth.raw import hub
+from gristmill.synth.raw import files, hub
 from gristmill.synth.raw.hub import HubError, Source
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -21,9 +20,10 @@ REPO = "example/SYNTH"
 class Hub(ThreadingHTTPServer):
     """The files of one repository at one commit.
 
-    requests: (path, Range header) of every GET of a file. drop_after: bytes after
-    which the next answers end, one answer an entry. sizes: lengths to lie about
-    in the listing. redirects: send the client elsewhere first, as the hub does.
+    requests: path and Range header of every GET of a file.
+    drop_after: number of bytes after which the next answers end, one entry for each.
+    sizes: wrong sizes in the listing, by path.
+    ranges: whether the server answers a Range header.
     """
 
     def __init__(self, files: dict[str, bytes]) -> None:
@@ -72,9 +72,9 @@ class _Handler(BaseHTTPRequestHandler):
         ]
 
     def _file(self, path: str) -> None:
-        data, asked = self.server.files[path], self.headers.get("Range")
-        self.server.requests.append((path, asked))
-        begin = int(asked.removeprefix("bytes=").rstrip("-")) if asked else 0
+        data, requested = self.server.files[path], self.headers.get("Range")
+        self.server.requests.append((path, requested))
+        begin = int(requested.removeprefix("bytes=").rstrip("-")) if requested else 0
         if not self.server.ranges:
             begin = 0
         headers = {"ETag": f'"{hashlib.sha256(data).hexdigest()}"'}
@@ -104,8 +104,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server() -> Iterator[Hub]:
-    files = {f"synth_{n:03d}.parquet": bytes([n]) * (1000 * n) for n in (2, 1, 3)}
-    with Hub(files) as serving:
+    contents = {f"synth_{n:03d}.parquet": bytes([n]) * (1000 * n) for n in (2, 1, 3)}
+    with Hub(contents) as serving:
         thread = threading.Thread(target=serving.serve_forever, args=(0.05,))
         thread.start()
         yield serving
@@ -119,37 +119,37 @@ def source(server: Hub) -> Source:
 
 
 @pytest.fixture(autouse=True)
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_waiting_between_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda _: None)
-    # What came of an unfinished chunk is lost, so let chunks be small.
+    # The client loses an unfinished read, so its reads are small here.
     monkeypatch.setattr("huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", 100)
 
 
-def test_all_files_come_once(server: Hub, source: Source, tmp_path: Path) -> None:
+def test_every_file_is_downloaded_once(server: Hub, source: Source, tmp_path: Path) -> None:
     fetched = hub.fetch(tmp_path / "drop", source)
     assert [path.name for path in fetched.files] == sorted(server.files)
     assert (fetched.downloaded, fetched.bytes) == (3, 6000)
     assert {p.name: p.read_bytes() for p in fetched.files} == server.files
-    assert raw.complete_files(tmp_path / "drop") == fetched.files
+    assert files.complete_files(tmp_path / "drop") == fetched.files
     again = hub.fetch(tmp_path / "drop", source)
     assert (again.downloaded, len(server.requests)) == (0, 3)
 
 
-def test_the_first_files_only(source: Source, tmp_path: Path) -> None:
+def test_only_the_first_files_are_downloaded(source: Source, tmp_path: Path) -> None:
     fetched = hub.fetch(tmp_path, source, files=1)
     assert [path.name for path in fetched.files] == ["synth_001.parquet"]
 
 
-def test_a_dropped_connection_goes_on_where_it_broke(
+def test_a_download_continues_after_a_closed_connection(
     server: Hub, source: Source, tmp_path: Path
 ) -> None:
     server.drop_after = [400, 100]
     fetched = hub.fetch(tmp_path, source, files=1)
     assert fetched.files[0].read_bytes() == server.files["synth_001.parquet"]
-    assert [asked for _, asked in server.requests] == [None, "bytes=400-", "bytes=500-"]
+    assert [requested for _, requested in server.requests] == [None, "bytes=400-", "bytes=500-"]
 
 
-def test_a_killed_fetch_goes_on_from_its_partial_file(
+def test_a_fetch_continues_the_partial_file_of_a_killed_one(
     server: Hub, source: Source, tmp_path: Path
 ) -> None:
     digest = hashlib.sha256(server.files["synth_001.parquet"]).hexdigest()
@@ -157,11 +157,11 @@ def test_a_killed_fetch_goes_on_from_its_partial_file(
     partial.write_bytes(server.files["synth_001.parquet"][:700])
     fetched = hub.fetch(tmp_path, source, files=1)
     assert fetched.files[0].read_bytes() == server.files["synth_001.parquet"]
-    assert [asked for _, asked in server.requests] == ["bytes=700-"]
+    assert [requested for _, requested in server.requests] == ["bytes=700-"]
     assert not partial.exists()
 
 
-def test_a_server_without_ranges_sends_all_again(
+def test_a_server_without_ranges_sends_the_file_from_its_beginning(
     server: Hub, source: Source, tmp_path: Path
 ) -> None:
     server.ranges, server.drop_after = False, [400]
@@ -169,7 +169,7 @@ def test_a_server_without_ranges_sends_all_again(
     assert fetched.files[0].read_bytes() == server.files["synth_001.parquet"]
 
 
-def test_a_connection_that_always_breaks_is_told_and_kept(
+def test_a_connection_that_always_closes_is_an_error_and_leaves_the_partial_file(
     server: Hub, source: Source, tmp_path: Path
 ) -> None:
     server.drop_after = [300] + [0] * 20
@@ -177,24 +177,24 @@ def test_a_connection_that_always_breaks_is_told_and_kept(
         hub.fetch(tmp_path, source, files=1)
     (partial,) = tmp_path.glob(".*.partial")
     assert partial.stat().st_size == 300
-    assert not raw.is_complete(tmp_path)
+    assert not files.is_complete(tmp_path)
 
 
-def test_a_whole_drop_is_not_whole_while_more_comes(
+def test_a_complete_drop_is_incomplete_while_more_files_are_fetched(
     server: Hub, source: Source, tmp_path: Path
 ) -> None:
     hub.fetch(tmp_path, source, files=1)
-    assert raw.is_complete(tmp_path)
+    assert files.is_complete(tmp_path)
     server.drop_after = [300] + [0] * 20
     with pytest.raises(HubError, match=r"synth_002\.parquet"):
         hub.fetch(tmp_path, source, files=3)
-    assert not raw.is_complete(tmp_path)
+    assert not files.is_complete(tmp_path)
     server.drop_after = []
     assert len(hub.fetch(tmp_path, source, files=3).files) == 3
-    assert raw.is_complete(tmp_path)
+    assert files.is_complete(tmp_path)
 
 
-def test_a_file_that_was_changed_is_fetched_again_and_the_drop_waits_for_it(
+def test_a_changed_file_is_fetched_again_and_the_drop_is_incomplete_until_then(
     server: Hub, source: Source, tmp_path: Path
 ) -> None:
     changed = hub.fetch(tmp_path, source).files[1]
@@ -202,15 +202,17 @@ def test_a_file_that_was_changed_is_fetched_again_and_the_drop_waits_for_it(
     server.drop_after = [0] * 20
     with pytest.raises(HubError, match=r"synth_002\.parquet"):
         hub.fetch(tmp_path, source)
-    assert not raw.is_complete(tmp_path)
+    assert not files.is_complete(tmp_path)
 
 
 @pytest.mark.parametrize("size", [900, 1100])
-def test_a_wrong_size_is_refused(server: Hub, source: Source, tmp_path: Path, size: int) -> None:
+def test_another_size_than_listed_is_refused(
+    server: Hub, source: Source, tmp_path: Path, size: int
+) -> None:
     server.sizes["synth_001.parquet"] = size
     with pytest.raises(HubError, match=r"synth_001\.parquet.*1,?000|size"):
         hub.fetch(tmp_path, source, files=1)
-    assert raw.files(tmp_path) == []
+    assert files.files(tmp_path) == []
 
 
 def test_other_bytes_than_listed_are_refused(server: Hub, source: Source, tmp_path: Path) -> None:
@@ -223,7 +225,7 @@ def test_other_bytes_than_listed_are_refused(server: Hub, source: Source, tmp_pa
     hub.fetch(tmp_path, source, files=1)
 
 
-def test_what_is_not_there_is_told(server: Hub, tmp_path: Path) -> None:
+def test_a_missing_repository_and_a_missing_server_are_named(server: Hub, tmp_path: Path) -> None:
     with pytest.raises(HubError, match="example/OTHER"):
         hub.fetch(tmp_path, Source("example/OTHER", COMMIT, server.address))
     gone = server.address.replace(str(server.server_port), "9")
@@ -231,13 +233,14 @@ def test_what_is_not_there_is_told(server: Hub, tmp_path: Path) -> None:
         hub.fetch(tmp_path, Source(REPO, COMMIT, gone))
 
 
-def test_a_branch_is_no_pinned_revision() -> None:
-    with pytest.raises(ValueError, match="40 hex digits"):
-        Source(REPO, "main")
+def test_a_revision_that_is_no_commit_is_refused() -> None:
+    for revision in ("main", COMMIT[1:], COMMIT + "0", COMMIT.upper()):
+        with pytest.raises(ValueError, match="40 hex digits"):
+            Source(REPO, revision)
 
 
 def test_two_files_of_one_name_are_refused(server: Hub, source: Source, tmp_path: Path) -> None:
-    """Each would take the other's place in the drop, and be fetched again and again."""
+    """In the drop each of them would replace the other."""
     server.files["other/synth_001.parquet"] = b"other"
     with pytest.raises(HubError, match=r"other/synth_001\.parquet and synth_001\.parquet: one"):
         hub.fetch(tmp_path, source)
@@ -245,25 +248,25 @@ def test_two_files_of_one_name_are_refused(server: Hub, source: Source, tmp_path
 
 
 @pytest.mark.parametrize("answer", [b"null", b"[1]", b'[{"type": "file"}]', b"<html>", b"\xff"])
-def test_an_answer_that_is_no_listing_is_told(
+def test_an_answer_that_is_no_listing_is_a_hub_error(
     source: Source, monkeypatch: pytest.MonkeyPatch, answer: bytes
 ) -> None:
-    def answered(handler: _Handler) -> None:
+    def answer_all(handler: _Handler) -> None:
         handler._send(200, answer, {"Content-Type": "application/json"})
 
-    monkeypatch.setattr(_Handler, "do_GET", answered)
+    monkeypatch.setattr(_Handler, "do_GET", answer_all)
     with pytest.raises(HubError, match=f"{REPO} at {COMMIT}"):
         hub.remote_files(source)
 
 
-def test_a_folder_in_the_place_of_a_file_is_told(source: Source, tmp_path: Path) -> None:
+def test_a_folder_with_the_name_of_a_file_is_an_error(source: Source, tmp_path: Path) -> None:
     (tmp_path / "synth_001.parquet").mkdir()
     with pytest.raises(HubError, match=r"synth_001\.parquet.*directory"):
         hub.fetch(tmp_path, source)
 
 
-@pytest.mark.parametrize("files", [0, -1])
-def test_no_files_are_no_drop(source: Source, tmp_path: Path, files: int) -> None:
+@pytest.mark.parametrize("count", [0, -1])
+def test_a_fetch_of_no_files_is_refused(source: Source, tmp_path: Path, count: int) -> None:
     with pytest.raises(HubError, match="no Parquet files"):
-        hub.fetch(tmp_path, source, files)
+        hub.fetch(tmp_path, source, count)
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""SynthKDDataset: Megatron's sampling, aligned sidecars, and what it refuses."""
+"""SynthKDDataset: Megatron's sampling, aligned mask and span, index caches, refusals."""
 
 import pickle
 import shutil
@@ -32,7 +32,7 @@ from gristmill.synth.read import dataset as reader  # noqa: E402
 from gristmill.synth.read.dataset import SynthKDDataset  # noqa: E402
 
 LENGTH = 128
-# Megatron warns of a pad token that is none; its numpy use is a matter of its own.
+# Megatron warns about the pad token -1, and numpy warns about Megatron.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
@@ -107,10 +107,10 @@ def test_samples_are_megatrons_with_aligned_sidecars(
     assert len(made) == len(theirs) > 100
     flat = streams(prefix, made)
     for index in range(len(made)):
-        sample, plain = made[index], theirs[index]
-        assert torch.equal(sample["tokens"], plain["tokens"])
-        assert torch.equal(sample["labels"], plain["labels"])
-        assert torch.equal(sample["position_ids"], plain["position_ids"])
+        sample, megatron_sample = made[index], theirs[index]
+        assert torch.equal(sample["tokens"], megatron_sample["tokens"])
+        assert torch.equal(sample["labels"], megatron_sample["labels"])
+        assert torch.equal(sample["position_ids"], megatron_sample["position_ids"])
         at = slice(int(made.shuffle_index[index]) * LENGTH, None)
         for key, name in (("tokens", "tokens"), ("loss_mask", "lossmask"), ("span_id", "span")):
             assert sample[key].tolist() == flat[name][at][:LENGTH].tolist()
@@ -118,10 +118,10 @@ def test_samples_are_megatrons_with_aligned_sidecars(
         assert {k: v.dtype for k, v in sample.items()} == {
             k: torch.float32 if k == "loss_mask" else torch.int64 for k in sample
         }
-    nothing = made[None]
-    assert torch.equal(nothing["tokens"], made[0]["tokens"])
-    assert not nothing["loss_mask"].any()
-    assert not nothing["span_id"].any()
+    masked = made[None]
+    assert torch.equal(masked["tokens"], made[0]["tokens"])
+    assert not masked["loss_mask"].any()
+    assert not masked["span_id"].any()
 
 
 def test_short_samples_are_padded_and_masked(root: Path, tmp_path: Path) -> None:
@@ -153,17 +153,17 @@ def test_without_the_extra_token_the_last_label_is_padding(root: Path, tmp_path:
 
 def test_flags_of_the_config(root: Path, tmp_path: Path) -> None:
     prefix = root / "train/shard_00_tokens"
-    plain = dataset(prefix, config(tmp_path))
+    default = dataset(prefix, config(tmp_path))
     masked = dataset(prefix, config(tmp_path, eod_mask_loss=True, create_attention_mask=True))
-    assert torch.equal(plain[3]["loss_mask"], masked[3]["loss_mask"])
+    assert torch.equal(default[3]["loss_mask"], masked[3]["loss_mask"])
     assert masked[3]["attention_mask"].shape == (1, LENGTH, LENGTH)
     reset = dataset(prefix, config(tmp_path, reset_position_ids=True))
     ends = [int(i) for i in torch.nonzero(reset[3]["tokens"] == 199_999)]
     assert all(int(reset[3]["position_ids"][end + 1]) == 0 for end in ends if end + 1 < LENGTH)
     ambiguous = dataset(prefix, config(tmp_path, tokenizer=tokenizer(pad=199_999)))
-    assert torch.equal(ambiguous[3]["loss_mask"], plain[3]["loss_mask"])
+    assert torch.equal(ambiguous[3]["loss_mask"], default[3]["loss_mask"])
     unmapped = dataset(prefix, config(tmp_path, mmap_bin_files=False))
-    assert torch.equal(unmapped[3]["span_id"], plain[3]["span_id"])
+    assert torch.equal(unmapped[3]["span_id"], default[3]["span_id"])
 
 
 @pytest.fixture
@@ -177,7 +177,9 @@ def process_group(tmp_path: Path) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("process_group")
-def test_it_blends(root: Path, harmony: Path, vocabulary: Path, tmp_path: Path) -> None:
+def test_two_datasets_are_blended(
+    root: Path, harmony: Path, vocabulary: Path, tmp_path: Path
+) -> None:
     other = tmp_path / "other"
     build_kd_shard(harmony, other, KDConfig(vocabulary, 0.1))
     prefixes = [str(r / "train/shard_00_tokens") for r in (root, other)]
@@ -192,7 +194,7 @@ def test_it_blends(root: Path, harmony: Path, vocabulary: Path, tmp_path: Path) 
     assert chosen == {0, 1}
 
 
-def test_a_path_that_is_no_tokens_prefix_is_refused(root: Path, tmp_path: Path) -> None:
+def test_a_prefix_that_does_not_end_in_tokens_is_refused(root: Path, tmp_path: Path) -> None:
     for path in (str(root / "train/shard_00_span"), None):
         with pytest.raises(ValueError, match="_tokens"):
             SynthKDDataset.build_low_level_dataset(path, config(tmp_path))
@@ -207,9 +209,9 @@ def rewrite(prefix: Path, lengths: np.ndarray, dtype: str = "u1") -> None:
 
 
 @pytest.mark.parametrize("name", ["lossmask", "span"])
-@pytest.mark.parametrize("change", ["lengths", "count", "dtype", "cut", "gone"])
+@pytest.mark.parametrize("change", ["lengths", "count", "dtype", "truncated", "missing"])
 def test_any_misalignment_is_refused(copied: Path, tmp_path: Path, name: str, change: str) -> None:
-    """Also where counts and last document index agree, which the reference overlooks."""
+    """Also if counts and last document index agree, which is all that the reference compares."""
     prefix = copied / "train/shard_00_tokens"
     sidecar = aligned.sibling(prefix, name)
     lengths = indexed.read(prefix).lengths.copy()
@@ -224,13 +226,13 @@ def test_any_misalignment_is_refused(copied: Path, tmp_path: Path, name: str, ch
         path = sidecar.with_name(sidecar.name + ".bin")
         data = path.read_bytes()
         path.unlink()
-        if change == "cut":
+        if change == "truncated":
             path.write_bytes(data[:-1])
     with pytest.raises(RuntimeError, match="shard_00_tokens"):
         dataset(prefix, config(tmp_path))
 
 
-def test_a_mask_that_is_not_the_span_is_refused(copied: Path, tmp_path: Path) -> None:
+def test_a_mask_that_differs_from_the_span_is_refused(copied: Path, tmp_path: Path) -> None:
     prefix = copied / "train/shard_00_tokens"
     path = prefix.with_name("shard_00_span.bin")
     path.write_bytes(bytes(path.stat().st_size))
@@ -239,10 +241,10 @@ def test_a_mask_that_is_not_the_span_is_refused(copied: Path, tmp_path: Path) ->
         [made[index] for index in range(len(made))]
 
 
-def test_a_rebuilt_shard_never_meets_a_stale_cache(
+def test_a_rebuilt_shard_does_not_read_an_old_cache(
     root: Path, harmony: Path, vocabulary: Path, tmp_path: Path
 ) -> None:
-    """The trap of `docs/formats/synth.md#index-cache`: same path, seed and length, other data."""
+    """Same path, seed and length, other data: see `docs/formats/synth.md#index-cache`."""
     place, cache = tmp_path / "data/kd", tmp_path / "cache"
     shutil.copytree(root, place)
     prefix = place / "train/shard_00_tokens"
@@ -259,7 +261,7 @@ def test_a_rebuilt_shard_never_meets_a_stale_cache(
     assert len(second) != len(first)
 
 
-def test_the_cache_stays_out_of_the_published_folder(copied: Path) -> None:
+def test_the_cache_is_outside_of_the_published_folder(copied: Path) -> None:
     listed = sorted(copied.rglob("*"))
     made = dataset(copied / "train/shard_00_tokens", config())
     assert sorted(copied.rglob("*")) == listed
@@ -268,7 +270,7 @@ def test_the_cache_stays_out_of_the_published_folder(copied: Path) -> None:
     assert made.config.path_to_cache is None
 
 
-def test_a_published_shard_is_held_to_its_record(
+def test_a_published_shard_is_compared_with_its_record(
     harmony: Path, vocabulary: Path, tmp_path: Path
 ) -> None:
     settings = KDConfig(vocabulary, 0.3)
@@ -294,7 +296,7 @@ def test_a_published_shard_is_held_to_its_record(
     lengths[[0, 1]] += [1, -1]
     for name, dtype in (("tokens", "<i4"), ("lossmask", "u1"), ("span", "u1")):
         rewrite(aligned.sibling(prefix, name), lengths, dtype)
-    with pytest.raises(RuntimeError, match="not the file that its record speaks of"):
+    with pytest.raises(RuntimeError, match="not the file in its provenance record"):
         dataset(prefix, config())
 
 
@@ -322,8 +324,8 @@ def test_importing_the_library_imports_neither_torch_nor_megatron(module: str) -
     assert found.stdout.strip() == "[]"
 
 
-def test_it_survives_pickling(root: Path, tmp_path: Path) -> None:
-    """As a data loader's workers get it."""
+def test_a_pickled_dataset_gives_the_same_samples(root: Path, tmp_path: Path) -> None:
+    """A data loader pickles the dataset for its workers."""
     made = dataset(root / "train/shard_00_tokens", config(tmp_path))
     again = pickle.loads(pickle.dumps(made))
     for key, value in made[5].items():
@@ -347,7 +349,7 @@ def test_a_remote_dataset_is_compared_by_its_indices(copied: Path) -> None:
 
 
 def test_training_steps_from_the_dataset(root: Path, tmp_path: Path) -> None:
-    """A plain torch model, batches of a data loader, the span-normalised loss."""
+    """A torch model, batches of a data loader, the span-normalised loss."""
     made = dataset(root / "train/shard_00_tokens", config(tmp_path))
     batches = [b for _, b in zip(range(6), torch.utils.data.DataLoader(made, 4), strict=False)]
     known = torch.unique(torch.cat([torch.cat([b["tokens"], b["labels"]]) for b in batches]))
@@ -364,12 +366,12 @@ def test_training_steps_from_the_dataset(root: Path, tmp_path: Path) -> None:
             losses = torch.nn.functional.cross_entropy(
                 logits.transpose(1, 2), labels, reduction="none"
             )
-            found = span_normalized_loss(losses, batch["loss_mask"], batch["span_id"], 1.0, 2.0)
+            loss = span_normalized_loss(losses, batch["loss_mask"], batch["span_id"], 1.0, 2.0)
             optimizer.zero_grad()
-            (found.loss / found.tokens).backward()
+            (loss.loss / loss.tokens).backward()
             optimizer.step()
-            assert int(found.tokens) == int(batch["loss_mask"].sum())
-            total += found.combined.item()
+            assert int(loss.tokens) == int(batch["loss_mask"].sum())
+            total += loss.combined.item()
         combined.append(total)
     assert combined == sorted(combined, reverse=True)
     assert combined[-1] < 0.8 * combined[0]

@@ -16,14 +16,14 @@ torch = pytest.importorskip("torch")
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("weights", [(1.0, 1.0), (0.3, 2.0), (0.0, 1.0)])
-def test_it_is_the_formula(seed: int, weights: tuple[float, float]) -> None:
+def test_the_loss_is_that_of_the_formula(seed: int, weights: tuple[float, float]) -> None:
     chance = np.random.default_rng(seed)
     losses = chance.random((3, 17))
     span = chance.integers(0, 3, (3, 17))
     mask = (span != 0) & (chance.random((3, 17)) < 0.9)
     w_r, w_f = weights
     reasoning, final = losses[mask & (span == 1)], losses[mask & (span == 2)]
-    found = span_normalized_loss(
+    loss = span_normalized_loss(
         torch.tensor(losses), torch.tensor(mask, dtype=torch.float32), torch.tensor(span), w_r, w_f
     )
     combined = w_r * reasoning.mean() + w_f * final.mean()
@@ -42,8 +42,8 @@ def test_it_is_the_formula(seed: int, weights: tuple[float, float]) -> None:
         "final_weight": w_f / len(final),
     }
     for name, value in expected.items():
-        assert getattr(found, name).item() == pytest.approx(float(value), rel=1e-5), name
-    report = {k: (float(a), float(b)) for k, (a, b) in found.report().items()}
+        assert getattr(loss, name).item() == pytest.approx(float(value), rel=1e-5), name
+    report = {k: (float(a), float(b)) for k, (a, b) in loss.report().items()}
     assert report["lm loss"] == (pytest.approx(combined * tokens, rel=1e-5), tokens)
     assert report["reasoning loss"][1] == report["reasoning tokens"][0] == len(reasoning)
 
@@ -51,32 +51,32 @@ def test_it_is_the_formula(seed: int, weights: tuple[float, float]) -> None:
 def test_the_gradient_is_the_effective_weight() -> None:
     losses = torch.rand(2, 6, requires_grad=True)
     span = torch.tensor([[0, 1, 1, 2, 0, 0], [1, 2, 2, 2, 0, 1]])
-    found = span_normalized_loss(losses, (span != 0).float(), span, 0.5, 3.0)
-    found.combined.backward()
+    loss = span_normalized_loss(losses, (span != 0).float(), span, 0.5, 3.0)
+    loss.combined.backward()
     expected = torch.tensor([0.0, 0.5 / 4, 3.0 / 4])[span]
     assert torch.allclose(losses.grad, expected)
-    assert found.reasoning_weight.item() == 0.5 / 4
+    assert loss.reasoning_weight.item() == 0.5 / 4
 
 
 def test_a_span_without_labels_contributes_nothing() -> None:
     losses = torch.tensor([[1.0, 2.0, 3.0]], requires_grad=True)
     final = span_normalized_loss(losses, torch.ones(1, 3), torch.full((1, 3), 2))
     assert (final.combined.item(), final.reasoning.item()) == (2.0, 0.0)
-    nothing = span_normalized_loss(losses, torch.zeros(1, 3), torch.zeros(1, 3))
-    nothing.loss.backward()
-    assert (nothing.loss.item(), nothing.tokens.item()) == (0.0, 0)
+    empty = span_normalized_loss(losses, torch.zeros(1, 3), torch.zeros(1, 3))
+    empty.loss.backward()
+    assert (empty.loss.item(), empty.tokens.item()) == (0.0, 0)
     assert torch.equal(losses.grad, torch.zeros(1, 3))
 
 
-def test_a_masked_infinite_loss_does_not_matter() -> None:
+def test_an_infinite_loss_of_a_masked_label_has_no_effect() -> None:
     losses = torch.tensor([math.inf, 2.0, math.nan], requires_grad=True)
-    found = span_normalized_loss(losses, torch.tensor([0, 1, 0]), torch.tensor([1, 1, 2]))
-    found.loss.backward()
-    assert found.loss.item() == 2.0
+    loss = span_normalized_loss(losses, torch.tensor([0, 1, 0]), torch.tensor([1, 1, 2]))
+    loss.loss.backward()
+    assert loss.loss.item() == 2.0
     assert losses.grad.tolist() == [0.0, 1.0, 0.0]
 
 
-def test_wrong_arguments_are_refused() -> None:
+def test_a_wrong_argument_is_refused() -> None:
     ones = torch.ones(2, 3)
     with pytest.raises(RuntimeError, match="span_id is missing"):
         span_normalized_loss(ones, ones, None)
@@ -92,7 +92,7 @@ def test_wrong_arguments_are_refused() -> None:
 
 
 def test_a_tiny_model_learns_both_spans(harmony: Path, vocabulary: Path, tmp_path: Path) -> None:
-    """Steps of plain torch on a sample shard: both means fall, and only supervised labels pull."""
+    """Steps of a torch model on a generated shard: the mean loss of each span falls."""
     build_kd_shard(harmony, tmp_path / "kd", KDConfig(vocabulary, 0.0, max_rows=4))
     prefix = tmp_path / "kd/train/shard_00_tokens"
     document = {
@@ -103,15 +103,15 @@ def test_a_tiny_model_learns_both_spans(harmony: Path, vocabulary: Path, tmp_pat
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Embedding(len(kept), 32), torch.nn.Linear(32, len(kept)))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
-    seen = []
+    means = []
     for _ in range(30):
         losses = torch.nn.functional.cross_entropy(model(ids[:-1]), ids[1:], reduction="none")
-        found = span_normalized_loss(
+        loss = span_normalized_loss(
             losses, document["lossmask"][:-1], document["span"][:-1], 1.0, 1.0
         )
         optimizer.zero_grad()
-        (found.loss / found.tokens).backward()
+        (loss.loss / loss.tokens).backward()
         optimizer.step()
-        seen.append((found.reasoning.item(), found.final.item()))
-    assert seen[-1][0] < 0.5 * seen[0][0]
-    assert seen[-1][1] < 0.5 * seen[0][1]
+        means.append((loss.reasoning.item(), loss.final.item()))
+    assert means[-1][0] < 0.5 * means[0][0]
+    assert means[-1][1] < 0.5 * means[0][1]

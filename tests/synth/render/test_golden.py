@@ -1,4 +1,4 @@
-"""The reference's own bytes: shards 00 and 01, the manifest and the edge cases."""
+"""The reference: bytes of shards 00 and 01, sizes of all shards, totals and edge cases."""
 
 import json
 from pathlib import Path
@@ -9,8 +9,7 @@ import pytest
 from gristmill.synth.build.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.laws import shards
-from gristmill.synth.render import documents
-from gristmill.synth.render import harmony as rendering
+from gristmill.synth.render import documents, harmony
 from gristmill.synth.render.templates import BadRow, Renderer
 from tests.synth.conversations import hashes
 
@@ -39,14 +38,16 @@ def built(real: Path, vocabulary: Path, tmp_path_factory: pytest.TempPathFactory
     return root
 
 
-def test_the_bytes_are_the_references(real: Path, built: Path) -> None:
-    found = hashes(built / "00") | hashes(built / "01")
+def test_shards_00_and_01_have_the_bytes_of_the_reference(real: Path, built: Path) -> None:
+    built_hashes = hashes(built / "00") | hashes(built / "01")
     golden = [line.split() for line in (real / "golden_sha256.txt").read_text().splitlines()]
     assert len(golden) == 24
-    assert {path: found[path] for _, path in golden} == {path: value for value, path in golden}
+    assert {path: built_hashes[path] for _, path in golden} == {
+        path: value for value, path in golden
+    }
 
 
-def test_the_sizes_are_those_of_the_reference_manifest(real: Path, built: Path) -> None:
+def test_every_file_has_the_size_in_the_reference_manifest(real: Path, built: Path) -> None:
     manifest = json.loads((real / "reference_manifest_vf0.1.json").read_text())
     for split, inventory in manifest["splits"].items():
         for shard in inventory["shards"]:
@@ -57,7 +58,7 @@ def test_the_sizes_are_those_of_the_reference_manifest(real: Path, built: Path) 
 
 
 @pytest.mark.parametrize("number", TOTALS)
-def test_the_laws_hold(built: Path, number: str) -> None:
+def test_the_laws_hold_for_every_shard(built: Path, number: str) -> None:
     assert list(shards.kd_laws(built / number, number, 0.1)) == []
 
 
@@ -76,23 +77,25 @@ def test_megatron_reads_every_shard(built: Path, number: str) -> None:
             )
 
 
-def test_edge_cases(real: Path, vocabulary: Path) -> None:
-    """Tokens, mask and span of the reference renderer, or its error, of both of our ways."""
-    harmony, renderer = rendering.encoding(vocabulary), Renderer(vocabulary)
+def test_both_renderers_give_the_tokens_or_the_error_of_every_edge_case(
+    real: Path, vocabulary: Path
+) -> None:
+    """Compare tokens, mask and span, or the type and text of the error."""
+    encoding, renderer = harmony.encoding(vocabulary), Renderer(vocabulary)
     cases = json.loads((real / "edge_cases.json").read_text())
     assert len(cases) == 17
     for case in cases:
         text = json.dumps({"messages": case["messages"]})
         if "error" in case:
-            with pytest.raises(Exception) as caught:  # noqa: B017, PT011: the type is in the data
-                rendering.render(rendering.parse(text), harmony)
+            with pytest.raises(Exception) as caught:  # noqa: B017, PT011: the case names the type
+                harmony.render(harmony.parse(text), encoding)
             mro = [kind.__name__ for kind in type(caught.value).__mro__]
             assert case["error_type"] in mro, case["name"]
             assert str(caught.value) == case["error"], case["name"]
             with pytest.raises(BadRow):
                 renderer.read(text)
             continue
-        rendered = rendering.render(rendering.parse(text), harmony)
+        rendered = harmony.render(harmony.parse(text), encoding)
         assert list(rendered.tokens) == case["tokens"], case["name"]
         token_span = np.repeat([*rendered.spans, 0], [*rendered.lengths, 1])
         assert token_span.tolist() == case["token_span"], case["name"]

@@ -16,7 +16,7 @@ from gristmill.synth.format import indexed
 from gristmill.synth.show import preview
 from gristmill.synth.show import tokens as chips
 from gristmill.vocabularies import encode
-from tests.synth.conversations import as_json, plain
+from tests.synth.conversations import as_json, conversation
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -36,7 +36,7 @@ def drawings(markdown: str) -> list[ET.Element]:
 def test_chips_say_what_the_datasets_hold(
     write_rows: Callable[..., Path], vocabulary: Path, tmp_path: Path
 ) -> None:
-    shard = write_rows([("a", as_json(plain("hi you\n", "<|end|> \x00", "ok 😀")))])
+    shard = write_rows([("a", as_json(conversation("hi you\n", "<|end|> \x00", "ok 😀")))])
     build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary, 0.0))
     title, lines = chips.conversation(tmp_path / "out", "07", "train", 0, vocabulary)
     assert "train document 0 · a · " in title
@@ -65,7 +65,7 @@ def test_chips_say_what_the_datasets_hold(
 def test_long_messages_are_shortened(
     write_rows: Callable[..., Path], vocabulary: Path, tmp_path: Path
 ) -> None:
-    shard = write_rows([("a", as_json(plain("q", "word " * 200, "f")))])
+    shard = write_rows([("a", as_json(conversation("q", "word " * 200, "f")))])
     build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary, 0.0))
     _, lines = chips.conversation(tmp_path / "out", "07", "train", 0, vocabulary)
     shown = lines[1].chips

@@ -1,0 +1,27 @@
+"""The generated raw files of SYNTH."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from gristmill.samples.synth import write_drop
+from gristmill.synth.raw.files import COLUMNS, DONE, TEXTS
+
+
+def test_equal_arguments_give_equal_files_and_the_unusual_texts_are_there(tmp_path: Path) -> None:
+    first, second = (write_drop(tmp_path / name, files=2) for name in "ab")
+    assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second]
+    other = write_drop(tmp_path / "c", files=2, seed=2)
+    assert other[0].read_bytes() != first[0].read_bytes()
+    table = pq.read_table(first[0])
+    assert tuple(table.schema.names) == COLUMNS
+    texts = " ".join(
+        t or "" for name in TEXTS for p in first for t in pq.read_table(p)[name].to_pylist()
+    )
+    assert "<|end|>" in texts
+    assert (tmp_path / "a" / DONE).exists()
+
+
+def test_without_done_the_drop_is_not_marked_as_complete(tmp_path: Path) -> None:
+    write_drop(tmp_path, files=1, rows=1, done=False)
+    assert not (tmp_path / DONE).exists()

@@ -1,0 +1,77 @@
+"""The files of a drop, and which shard takes which of them."""
+
+from pathlib import Path
+
+import pytest
+
+from gristmill.contract import BadInput, GristmillError
+from gristmill.samples.synth import write_drop
+from gristmill.synth.raw.files import (
+    DONE,
+    check_columns,
+    complete_files,
+    contiguous_run,
+    files,
+    is_complete,
+)
+
+
+def test_runs_of_files_are_contiguous() -> None:
+    paths = [Path(f"synth_{n:03d}.parquet") for n in range(1, 501)]
+    runs = [contiguous_run(paths, shard) for shard in range(4)]
+    assert [(run[0].stem, run[-1].stem) for run in runs] == [
+        ("synth_001", "synth_125"),
+        ("synth_126", "synth_250"),
+        ("synth_251", "synth_375"),
+        ("synth_376", "synth_500"),
+    ]
+    assert [len(contiguous_run(paths[:10], shard)) for shard in range(4)] == [3, 3, 2, 2]
+    for shard_index in (-1, 4):
+        with pytest.raises(ValueError, match="from 0 to 3"):
+            contiguous_run(paths, shard_index)
+
+
+@pytest.mark.parametrize("count", range(4, 13))
+@pytest.mark.parametrize("shards", [1, 3, 4])
+def test_the_runs_of_all_shards_are_the_drop_in_order(count: int, shards: int) -> None:
+    paths = [Path(f"synth_{n:03d}.parquet") for n in range(count)]
+    runs = [contiguous_run(paths, shard, shards) for shard in range(shards)]
+    assert [path for run in runs for path in run] == paths
+    sizes = [len(run) for run in runs]
+    assert sizes == sorted(sizes, reverse=True)
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_a_drop_is_complete_at_its_count_or_with_done(tmp_path: Path) -> None:
+    paths = write_drop(tmp_path, files=3, rows=1, done=False)
+    assert not is_complete(tmp_path)
+    with pytest.raises(GristmillError, match="3 Parquet files of 500"):
+        complete_files(tmp_path)
+    assert complete_files(tmp_path, 3) == paths
+    (tmp_path / DONE).touch()
+    assert complete_files(tmp_path) == paths
+
+
+def test_done_alone_is_no_complete_drop(tmp_path: Path) -> None:
+    (tmp_path / DONE).touch()
+    assert not is_complete(tmp_path)
+    with pytest.raises(GristmillError, match="0 Parquet files of 500"):
+        complete_files(tmp_path)
+
+
+def test_more_files_than_expected_are_no_complete_drop(tmp_path: Path) -> None:
+    write_drop(tmp_path, files=3, rows=1, done=False)
+    assert [is_complete(tmp_path, expected) for expected in (2, 3, 4)] == [False, True, False]
+
+
+def test_folders_and_other_files_are_no_raw_files(tmp_path: Path) -> None:
+    (path,) = write_drop(tmp_path, files=1, rows=1)
+    (tmp_path / "a.parquet").mkdir()
+    (tmp_path / "notes.txt").touch()
+    assert files(tmp_path) == [path]
+
+
+def test_missing_columns_are_named(tmp_path: Path) -> None:
+    check_columns(tmp_path, ["query", "words"], ["query"])
+    with pytest.raises(BadInput, match="has no column model, script"):
+        check_columns(tmp_path, ["query"], ["query", "model", "script"])

@@ -1,0 +1,56 @@
+"""The configs: values that they refuse, and the help text of each field."""
+
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gristmill.synth.config import HarmonyConfig, KDConfig
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"reasoning_effort": "High"},
+        {"num_shards": 0},
+        {"rows_per_group": 0},
+        {"metadata_fields": ("nothing", "synth_id")},
+        {"metadata_fields": ("language",)},
+        {"metadata_fields": ("synth_id", "synth_id")},
+    ],
+)
+def test_a_wrong_harmony_config_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        HarmonyConfig(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"valid_fraction": 1.5}, {"valid_fraction": -0.1}, {"bad_rows": -1}, {"workers": -1}]
+)
+def test_a_wrong_kd_config_is_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        KDConfig(Path("v"), **wrong)  # type: ignore[arg-type]
+
+
+def test_the_bounds_of_the_configs_are_allowed() -> None:
+    HarmonyConfig(num_shards=1, rows_per_group=1, metadata_fields=("synth_id",))
+    for fraction in (0, 1):
+        KDConfig(Path("v"), fraction, bad_rows=0, workers=0)
+
+
+@pytest.mark.parametrize(
+    ("caps", "capped"),
+    [({}, False), ({"max_rows": 0}, True), ({"max_tokens": 0}, True), ({"max_rows": -2}, False)],
+)
+def test_a_cap_of_0_is_a_cap_and_a_negative_one_is_none(caps: dict[str, int], capped: bool) -> None:
+    assert KDConfig(Path("v"), **caps).capped is capped  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("config", [HarmonyConfig, KDConfig])
+def test_every_field_has_a_help_text_and_a_default_among_its_choices(config: Any) -> None:
+    for field in fields(config):
+        assert field.metadata["help"].endswith(".")
+        if "choices" in field.metadata and field.default is not MISSING:
+            default = field.default if isinstance(field.default, tuple) else (field.default,)
+            assert set(default) <= set(field.metadata["choices"])
