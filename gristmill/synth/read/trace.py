@@ -11,12 +11,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from gristmill.contract import BadInput, Trace
+from gristmill import contract
+from gristmill.contract import BadInput
 from gristmill.synth.format.trace import opened, path
 
 
 @dataclass(frozen=True)
-class Origin(Trace):
+class Trace(contract.Trace):
     """Where a document comes from.
 
     input: file name of the Harmony shard.
@@ -41,7 +42,7 @@ class Origin(Trace):
         return list(pairwise(self.offsets))
 
 
-def trace(folder: Path, shard: str, split: str, document: int) -> Origin:
+def trace(folder: Path, shard: str, split: str, document: int) -> Trace:
     """Trace one document of a Megatron dataset back to its row.
 
     folder: root of the dataset, which holds `trace/`.
@@ -68,7 +69,7 @@ def trace(folder: Path, shard: str, split: str, document: int) -> Origin:
                 if pc.any(matches).as_py():
                     table = parquet.read_row_group(group).filter(matches)
                     row: dict[str, Any] = table.drop_columns(["split", "document"]).to_pylist()[0]
-                    return Origin(**row)
+                    return Trace(**row)
         except (pa.ArrowException, OSError) as error:
             raise BadInput(file, f"is damaged ({error}): build the shard again") from error
     raise BadInput(file, f"no document {document} in {split} of shard {shard}")

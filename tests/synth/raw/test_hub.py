@@ -24,6 +24,7 @@ class Hub(ThreadingHTTPServer):
     drop_after: number of bytes after which the next answers end, one entry for each.
     sizes: wrong sizes in the listing, by path.
     ranges: whether the server answers a Range header.
+    unhashed: paths that the listing names without sha256.
     """
 
     def __init__(self, files: dict[str, bytes]) -> None:
@@ -33,6 +34,7 @@ class Hub(ThreadingHTTPServer):
         self.drop_after: list[int] = []
         self.sizes: dict[str, int] = {}
         self.ranges = True
+        self.unhashed: set[str] = set()
 
     @property
     def address(self) -> str:
@@ -62,7 +64,9 @@ class _Handler(BaseHTTPRequestHandler):
                 "path": path,
                 "oid": "0" * 40,
                 "size": (size := self.server.sizes.get(path, len(data))),
-                "lfs": {
+                "lfs": None
+                if path in self.server.unhashed
+                else {
                     "oid": hashlib.sha256(data).hexdigest(),
                     "size": size,
                     "pointerSize": 133,
@@ -159,6 +163,32 @@ def test_a_fetch_continues_the_partial_file_of_a_killed_one(
     assert fetched.files[0].read_bytes() == server.files["synth_001.parquet"]
     assert [requested for _, requested in server.requests] == ["bytes=700-"]
     assert not partial.exists()
+
+
+def test_a_partial_file_that_is_too_long_is_fetched_from_its_beginning(
+    server: Hub, source: Source, tmp_path: Path
+) -> None:
+    digest = hashlib.sha256(server.files["synth_001.parquet"]).hexdigest()
+    (tmp_path / f".synth_001.parquet.{digest[:16]}.partial").write_bytes(b"x" * 1001)
+    fetched = hub.fetch(tmp_path, source, files=1)
+    assert fetched.files[0].read_bytes() == server.files["synth_001.parquet"]
+    assert [requested for _, requested in server.requests] == [None]
+
+
+def test_a_file_without_listed_sha256_is_refused(
+    server: Hub, source: Source, tmp_path: Path
+) -> None:
+    server.unhashed.add("synth_002.parquet")
+    with pytest.raises(HubError, match=r"synth_002\.parquet: the hub lists no sha256"):
+        hub.fetch(tmp_path, source)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_that_are_not_parquet_are_not_listed(server: Hub, source: Source) -> None:
+    server.files["README.md"] = b"read me"
+    assert [file.name for file in hub.remote_files(source)] == [
+        f"synth_00{n}.parquet" for n in (1, 2, 3)
+    ]
 
 
 def test_a_server_without_ranges_sends_the_file_from_its_beginning(

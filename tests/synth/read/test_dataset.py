@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gristmill.provenance import Input
+from gristmill.provenance import Input, record_path
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
 from gristmill.synth import span_normalized_loss
@@ -292,6 +292,11 @@ def test_a_published_shard_is_compared_with_its_record(
     assert aligned.cache_folder(prefix).is_relative_to(tmp_path / "cache")
     made = dataset(prefix, config())
     assert made.unique_identifiers["data_digest"] == done.record.data_version
+    path = record_path(prefix.parent.parent, "00", shared=True)
+    path.write_bytes(done.record.model_copy(update={"asset": "synth/other"}).to_bytes())
+    with pytest.raises(RuntimeError, match="record was changed after it was written"):
+        dataset(prefix, config())
+    path.write_bytes(done.record.to_bytes())
     lengths = indexed.read(prefix).lengths.copy()
     lengths[[0, 1]] += [1, -1]
     for name, dtype in (("tokens", "<i4"), ("lossmask", "u1"), ("span", "u1")):
