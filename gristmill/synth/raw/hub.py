@@ -181,7 +181,8 @@ def _download(source: Source, file: RemoteFile, target: Path) -> None:
     partial = target.with_name(f".{file.name}.{file.sha256[:16]}{_PARTIAL}")
     with partial.open("ab") as out:
         if out.tell() > file.bytes:
-            out.truncate(0)
+            # `truncate` leaves the position, and `tell` below is where the download continues.
+            out.seek(out.truncate(0))
         http_get(
             url,
             out,

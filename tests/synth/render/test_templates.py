@@ -177,6 +177,8 @@ def test_the_beginning_of_one_conversation_does_not_change_the_next(vocabulary: 
         [*one, message("user", "x", name="bob"), *turns],
         [message("system", "text"), *turns],
         [message("system", "text"), *turns],
+        [{"role": "system", "content": "text"}, *turns],
+        [{"role": "system", "content": "text"}, *turns],
         [*one, *turns],
     ]
     for messages in batch:
