@@ -1,6 +1,6 @@
-"""2048 self-play logs to packs, value sidecars and pools.
+"""The macroxue family: logs of 2048 games to packs, value sidecars and pools.
 
-The public names are imported when they are first used. See `docs/macroxue.md`.
+A public name is imported when it is first used. User's page: docs/macroxue.md.
 """
 
 from __future__ import annotations

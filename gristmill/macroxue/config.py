@@ -1,91 +1,148 @@
-"""What can be chosen in the 2048 family: one config for each builder.
+"""The settings of the 2048 family: one config for each builder.
 
-CODE_VERSION of a config is raised when its builder makes other bytes of the same
-input and config. It stands here, apart from the builders, so that whoever only
-asks for it loads no NumPy.
+Raise the CODE_VERSION of a config when its builder makes other bytes from the same
+input and config. This module is apart from the builders, so that asking for a
+version or a field loads no NumPy.
+
+The metadata of each field has `help`: its text for the launchpad and the docs.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, get_args
 
 Layout = Literal["aligned48", "packed46"]
 EnumForm = Literal["list", "object"]
+GameLaws = Literal["refuse", "warn"]
+OnError = Literal["strict", "quarantine"]
+Compat = Literal["none", "reference"]
 LAYOUTS = get_args(Layout)
+
+_LAYOUT_HELP = (
+    "Row layout of the steps files. aligned48: 48 bytes a row, as np.save writes the dtype of the"
+    " original document. packed46: 46 bytes a row, byte for byte as the Rust packer writes it."
+)
+_SHARD_ROWS_HELP = (
+    "Rows in each steps file; only the last file may have fewer. 0: one file, steps.npy."
+)
+_ENUM_FORM_HELP = (
+    "Form of valuation_types.json. list: names in the order of their ids; the Python readers of"
+    " the original take it. object: name to id; the merge of the Rust packer needs it."
+)
+_GAME_LAWS_HELP = (
+    "What happens where a game breaks the rules of 2048. refuse: nothing is published. warn: the"
+    " games are not judged, neither in the build nor by `gristmill verify`."
+)
+
+
+def _require(name: str, value: str, allowed: Collection[str]) -> None:
+    """Raise ValueError where a setting is none of its choices."""
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {allowed}, not {value!r}")
 
 
 @dataclass(frozen=True)
 class PackConfig:
-    """How to pack.
+    """Settings of `pack`: raw drops to a pack.
 
-    layout: "aligned48" is the original document's dtype as `np.save` writes it,
-        "packed46" the Rust packer's files byte for byte (docs/formats/macroxue.md#row-layouts).
-    shard_rows: 0 for one steps.npy, else exact rows a shard.
-    on_error: "strict" refuses the drop at the first bad line; "quarantine" sets
-        the whole run aside with its reason and packs the others.
-    quarantine_share: most runs that may be set aside, as a share of those found.
-    enum_form: "list" (index -> name) or "object" (the Rust packer's name -> id).
-    game_laws: whether a game that was not played by the rules of 2048 keeps the
-        pack from being published, or is let through ("warn"), also by `verify`.
-        `pack` itself does not judge games.
-    workers: processes; 0 decides by the drop's size and the machine's processors.
+    layout: row layout (docs/formats/macroxue.md#row-layouts); default "aligned48".
+    shard_rows: rows in each steps file (docs/formats/macroxue.md#shards); default 0, one file.
+    on_error: "strict" (default) refuses the drop at its first bad line; "quarantine" sets
+        the run aside and packs the others (docs/formats/macroxue.md#quarantine).
+    quarantine_share: largest fraction of the runs that may be set aside, 0 to 1; default 0.05.
+    enum_form: form of valuation_types.json (docs/formats/macroxue.md#valuation-types);
+        default "list".
+    game_laws: "refuse" (default) or "warn" (docs/formats/macroxue.md#game-laws). `pack` does
+        not judge games itself; the publisher and `verify` do.
+    workers: number of processes; default 0, which decides by the size of the drop and the
+        processors of the machine. It never changes a byte of the pack.
+
+    Raises ValueError for a value that is not allowed.
     """
 
     CODE_VERSION: ClassVar = "2"
 
-    layout: Layout = "aligned48"
-    shard_rows: int = 0
-    on_error: Literal["strict", "quarantine"] = "strict"
-    quarantine_share: float = 0.05
-    enum_form: EnumForm = "list"
-    game_laws: Literal["refuse", "warn"] = "refuse"
-    workers: int = field(default=0, metadata={"affects_output": False})
+    layout: Layout = field(default="aligned48", metadata={"help": _LAYOUT_HELP})
+    shard_rows: int = field(default=0, metadata={"help": _SHARD_ROWS_HELP})
+    on_error: OnError = field(
+        default="strict",
+        metadata={
+            "help": "What happens at a bad line. strict: the drop is refused. quarantine: its run"
+            " is set aside in quarantine.jsonl and the others are packed."
+        },
+    )
+    quarantine_share: float = field(
+        default=0.05,
+        metadata={
+            "help": "Largest fraction of the runs, 0 to 1, that may be set aside with"
+            " on_error = quarantine; with more the build fails."
+        },
+    )
+    enum_form: EnumForm = field(default="list", metadata={"help": _ENUM_FORM_HELP})
+    game_laws: GameLaws = field(default="refuse", metadata={"help": _GAME_LAWS_HELP})
+    workers: int = field(
+        default=0,
+        metadata={
+            "affects_output": False,
+            "help": "Number of processes; 0 decides by the size of the drop and the processors"
+            " of the machine. The pack is the same for any number.",
+        },
+    )
 
     def __post_init__(self) -> None:
-        for name, allowed in (
-            ("layout", LAYOUTS),
-            ("on_error", ("strict", "quarantine")),
-            ("enum_form", ("list", "object")),
-            ("game_laws", ("refuse", "warn")),
-        ):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {allowed}, not {getattr(self, name)!r}")
+        _require("layout", self.layout, LAYOUTS)
+        _require("on_error", self.on_error, get_args(OnError))
+        _require("enum_form", self.enum_form, get_args(EnumForm))
+        _require("game_laws", self.game_laws, get_args(GameLaws))
         if self.shard_rows < 0 or self.workers < 0:
             raise ValueError("shard_rows and workers must be 0 or more")
         if not 0 <= self.quarantine_share <= 1:
-            raise ValueError("quarantine_share must lie between 0 and 1")
+            raise ValueError("quarantine_share must be between 0 and 1")
 
 
 @dataclass(frozen=True)
 class MergeConfig:
-    """How to merge.
+    """Settings of `merge`: packs to a pool.
 
-    layout, shard_rows, enum_form: form of the output, as in PackConfig; the
-        inputs may have any, each its own.
-    game_laws: as in PackConfig, for pools of packs that were let through.
-    names: what to call the packs in trace.jsonl and `session`, in order; empty
-        for the names of their folders.
-    workers: threads that read and renumber; 0 and 1 do it in the caller's.
+    layout, shard_rows, enum_form: form of the pool, as in PackConfig. Members may have any
+        form, each its own.
+    game_laws: as in PackConfig; a member that was published with "warn" needs it here too.
+    names: names of the members in trace.jsonl and `session`, in their order; default empty,
+        which takes the names of their folders.
+    workers: threads that read and renumber rows; default 0. 0 and 1 use the caller's thread.
+
+    Raises ValueError for a value that is not allowed.
     """
 
     CODE_VERSION: ClassVar = "1"
 
-    layout: Layout = "aligned48"
-    shard_rows: int = 0
-    enum_form: EnumForm = "list"
-    game_laws: Literal["refuse", "warn"] = "refuse"
-    names: tuple[str, ...] = ()
-    workers: int = field(default=0, metadata={"affects_output": False})
+    layout: Layout = field(default="aligned48", metadata={"help": _LAYOUT_HELP})
+    shard_rows: int = field(default=0, metadata={"help": _SHARD_ROWS_HELP})
+    enum_form: EnumForm = field(default="list", metadata={"help": _ENUM_FORM_HELP})
+    game_laws: GameLaws = field(default="refuse", metadata={"help": _GAME_LAWS_HELP})
+    names: tuple[str, ...] = field(
+        default=(),
+        metadata={
+            "help": "Names of the members in the trace and in the session keys of the pool, in"
+            " their order; empty for the names of their folders."
+        },
+    )
+    workers: int = field(
+        default=0,
+        metadata={
+            "affects_output": False,
+            "help": "Threads that read and renumber rows; 0 and 1 use the caller's thread. The"
+            " pool is the same for any number.",
+        },
+    )
 
     def __post_init__(self) -> None:
-        if self.layout not in LAYOUTS:
-            raise ValueError(f"layout must be one of {LAYOUTS}, not {self.layout!r}")
-        if self.game_laws not in ("refuse", "warn"):
-            raise ValueError(f"game_laws must be 'refuse' or 'warn', not {self.game_laws!r}")
-        if self.enum_form not in ("list", "object"):
-            raise ValueError(f"enum_form must be 'list' or 'object', not {self.enum_form!r}")
+        _require("layout", self.layout, LAYOUTS)
+        _require("game_laws", self.game_laws, get_args(GameLaws))
+        _require("enum_form", self.enum_form, get_args(EnumForm))
         if self.shard_rows < 0 or self.workers < 0:
             raise ValueError("shard_rows and workers must be 0 or more")
         if len(set(self.names)) != len(self.names) or not all(self.names):
@@ -96,21 +153,38 @@ class MergeConfig:
 
 @dataclass(frozen=True)
 class ValueConfig:
-    """How values are computed (docs/formats/macroxue.md#value-sidecar).
+    """Settings of `value_sidecar`: a pack to its value sidecar.
 
-    gamma: discount a step, 0 or more. reward_scale: above 0, for `reward_scaled`
-        alone. epsilon: the linear part of h, 0 or more.
-    compat: "none" plays with true ranks; "reference" with decoded boards, where
-        every tile above 32768 has rank 16, as the original does: the same numbers
-        bit for bit, merges between a 65536 and a 131072 included.
+    gamma: discount of each step, 0 or more; default 0.997.
+    reward_scale: factor of `reward_scaled`, above 0; default 1.0. No other column depends on it.
+    epsilon: factor of the linear term of h, 0 or more; default 0.001.
+    compat: "none" (default) plays with the true ranks; "reference" gives the numbers of the
+        original bit for bit: every tile above 32768 has rank 16, so a 65536 and a 131072 merge.
+
+    Raises ValueError for a value that is not allowed. Source:
+    docs/formats/macroxue.md#value-sidecar.
     """
 
     CODE_VERSION: ClassVar = "1"
 
-    gamma: float = 0.997
-    reward_scale: float = 1.0
-    epsilon: float = 0.001
-    compat: Literal["none", "reference"] = "none"
+    gamma: float = field(
+        default=0.997, metadata={"help": "Discount of each step in the returns; 0 or more."}
+    )
+    reward_scale: float = field(
+        default=1.0,
+        metadata={"help": "Factor of the column reward_scaled; above 0. No other column uses it."},
+    )
+    epsilon: float = field(
+        default=0.001,
+        metadata={"help": "Factor of the linear term of h in return_scaled; 0 or more."},
+    )
+    compat: Compat = field(
+        default="none",
+        metadata={
+            "help": "Ranks that rewards are computed from. none: the true ranks. reference: 16 for"
+            " every tile above 32768, which gives the numbers of the original bit for bit."
+        },
+    )
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.gamma) and self.gamma >= 0):
@@ -119,5 +193,4 @@ class ValueConfig:
             raise ValueError(f"reward_scale must be above 0, not {self.reward_scale}")
         if not (math.isfinite(self.epsilon) and self.epsilon >= 0):
             raise ValueError(f"epsilon must be 0 or more, not {self.epsilon}")
-        if self.compat not in ("none", "reference"):
-            raise ValueError(f"compat must be 'none' or 'reference', not {self.compat!r}")
+        _require("compat", self.compat, get_args(Compat))

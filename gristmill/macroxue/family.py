@@ -58,9 +58,10 @@ def _trace(request: Request) -> Iterable[Trace]:
 
 
 def _asset_of(folder: Path) -> str | None:
-    """Packs and pools look the same; what is asked about them is the same, too."""
-    tables = ("metadata.db", "valuation_types.json")
-    return "macroxue/pack" if all((folder / name).is_file() for name in tables) else None
+    from gristmill.macroxue.format.kind_of import kind_of
+
+    assets = {"pack": "macroxue/pack", "pool": "macroxue/pool", "values": "macroxue/values"}
+    return assets.get(kind_of(folder) or "")
 
 
 def _write_d6(path: Path) -> None:

@@ -1,7 +1,7 @@
-"""Sample drops of 2048 games in the raw form that Macroxue's capture script leaves behind.
+"""Sample drops of 2048 games in the raw form that the capture script of the engine writes.
 
-The games are played here (`player.py`), so nobody's data is copied. The form
-is that of docs/formats/macroxue.md#raw-drop; `legacy` adds what older logs hold.
+`player.py` plays the games, so no data of others is copied. Source of the form:
+docs/formats/macroxue.md#raw-drop.
 """
 
 from __future__ import annotations
@@ -27,7 +27,11 @@ _UNLIMITED = 1 << 62
 
 @dataclass(frozen=True)
 class DropCounts:
-    """What a drop holds: games, steps, files; steps by valuation type and in games without one."""
+    """Counts of a sample drop.
+
+    games, steps, files: how many it holds.
+    valuation_types: steps by valuation type; a row without a type counts as search.
+    """
 
     games: int
     steps: int
@@ -44,20 +48,37 @@ def write_drop(
     *,
     legacy: bool = False,
 ) -> DropCounts:
-    """Play `games` and write their `.meta.json` and `.jsonl.gz` pairs into `folder`.
+    """Play games and write their `.meta.json` and `.jsonl.gz` pairs.
 
-    folder: is made; must not exist. seed: of the first game, the others count
-    on from it. max_moves: games are cut short somewhere in the upper two thirds
-    of it, as real ones are when their worker's time is up; None plays to the
-    end (about 2,000 moves). depth: only a label in names and meta files; the
-    player looks two moves ahead.
-    legacy: also the keys of older logs and a nested one that readers must skip,
-    every third meta gzipped, every fifth game without valuation_type on search
-    rows, and every fifth game from a board with a 65536 on it.
-    The bytes depend on the arguments alone, and on zlib for the compression.
+    folder: of the drop; it must not exist.
+    seed: of the first game; the seeds of the others count on from it.
+    games: number of games, 1 or more.
+    max_moves: each game is cut at a random move in the last two thirds of this number, as real
+        games are cut when the time of their worker is over. None: games are played to the end,
+        about 2,000 moves.
+    depth: a label in names and meta files; the player always looks two moves ahead.
+    legacy: also write what older logs have: their further keys, a nested key that readers skip,
+        each third meta file gzipped, search rows without valuation_type in each fifth game, and
+        a board with a 65536 at the start of each fifth game. Default False.
+
+    Returns the counts of the drop. Its bytes depend only on the arguments, and on zlib for the
+    compression. Raises ValueError for fewer than one game or move.
     """
     if games < 1 or (max_moves is not None and max_moves < 1):
         raise ValueError("a drop needs at least one game of at least one move")
+    played = _play_games(seed, games, max_moves, legacy)
+    folder.mkdir(parents=True)
+    types: dict[str, int] = {}
+    for game, steps in enumerate(played):
+        for step in steps:
+            kind = _valuation_type(step.board)
+            types[kind] = types.get(kind, 0) + 1
+        _write_game(folder, seed, game, steps, depth, legacy)
+    return DropCounts(games, sum(map(len, played)), 2 * games, types)
+
+
+def _play_games(seed: int, games: int, max_moves: int | None, legacy: bool) -> list[list[Step]]:
+    """The steps of each game."""
     dice = [Dice(seed + game) for game in range(games)]
     starts = np.stack([_start(dice[game], high=legacy and game % 5 == 3) for game in range(games)])
     limits = [
@@ -68,33 +89,34 @@ def write_drop(
     for steps in play(starts, dice, limits):
         for game, step in steps:
             played[game].append(step)
+    return played
 
-    folder.mkdir(parents=True)
-    types: dict[str, int] = {}
-    for game, steps_of_game in enumerate(played):
-        worker, index = divmod(game, _GAMES_A_WORKER)
-        first = seed + worker * _GAMES_A_WORKER
-        stem = f"depth{depth:02d}_worker{worker:02d}_seed{first:010d}_game{index:06d}"
-        lines = []
-        for number, step in enumerate(steps_of_game):
-            kind = _valuation_type(step.board)
-            types[kind] = types.get(kind, 0) + 1
-            head = f'{{"seed":{seed + game},'
-            if legacy:
-                head += f'"depth":{depth},"game_index":{index},'
-            untyped = legacy and game % 5 == 0
-            lines.append(head + _step_json(step, number, kind, legacy, untyped))
-        (folder / f"{stem}.jsonl.gz").write_bytes(_gzip("".join(lines)))
-        meta = _meta_json(f"{folder.name}/{stem}", seed + game, depth, index, steps_of_game)
-        if legacy and game % 3 == 2:
-            (folder / f"{stem}.meta.json.gz").write_bytes(_gzip(meta))
-        else:
-            (folder / f"{stem}.meta.json").write_text(meta, encoding="ascii")
-    return DropCounts(games, sum(map(len, played)), 2 * games, types)
+
+def _write_game(
+    folder: Path, seed: int, game: int, steps: list[Step], depth: int, legacy: bool
+) -> None:
+    """Write both files of one game."""
+    worker, index = divmod(game, _GAMES_A_WORKER)
+    first = seed + worker * _GAMES_A_WORKER
+    stem = f"depth{depth:02d}_worker{worker:02d}_seed{first:010d}_game{index:06d}"
+    head = f'{{"seed":{seed + game},'
+    if legacy:
+        head += f'"depth":{depth},"game_index":{index},'
+    untyped = legacy and game % 5 == 0
+    lines = [
+        head + _step_json(step, number, _valuation_type(step.board), legacy, untyped)
+        for number, step in enumerate(steps)
+    ]
+    (folder / f"{stem}.jsonl.gz").write_bytes(_gzip("".join(lines)))
+    meta = _meta_json(f"{folder.name}/{stem}", seed + game, depth, index, steps)
+    if legacy and game % 3 == 2:
+        (folder / f"{stem}.meta.json.gz").write_bytes(_gzip(meta))
+    else:
+        (folder / f"{stem}.meta.json").write_text(meta, encoding="ascii")
 
 
 def _start(dice: Dice, high: bool) -> Ranks:
-    """An empty board with two new tiles; `high`: a 65536 and a few large ones before them."""
+    """A board uint8 [16] with two new tiles; high: also with a 65536 and four large tiles."""
     board = np.zeros(16, np.uint8)
     if high:
         board[:5] = (16, 14, 11, 9, 13)
@@ -104,9 +126,9 @@ def _start(dice: Dice, high: bool) -> Ranks:
 
 
 def _valuation_type(board: tuple[int, ...]) -> str:
-    """Which kind of valuation a row claims; as in real logs the tuple kinds come with large tiles.
+    """The valuation type of a row: as in real logs, tuple types come with large tiles.
 
-    Any rule of the board alone will do here: what matters is that all three occur.
+    Any rule that gives all three types would do; this one depends only on the board.
     """
     if max(board) < 8 or board[0] != max(board):
         return "search"
@@ -117,17 +139,20 @@ def _valuation_type(board: tuple[int, ...]) -> str:
 
 
 def _chance(value: float, board: tuple[int, ...]) -> float:
-    """A value of 0..1 that rises with `value`, as tuple rows carry; no libm, so exact anywhere."""
+    """A number of 0..1 that grows with `value`, as tuple rows have it.
+
+    It uses no function of libm, so each machine gives the same number.
+    """
     gain = (value - board_score(board)) / 4000.0
     return 0.5 + 0.5 * gain / (1.0 + abs(gain))
 
 
 def _step_json(step: Step, number: int, kind: str, legacy: bool, untyped: bool) -> str:
-    """The row from step_index on: floats with 6 decimals, no spaces, a newline at the end."""
+    """The text of a step line from step_index on, with 6 decimals and without spaces."""
     numbers = []
     for value in step.values:
         if math.isnan(value):
-            # Searches know what is illegal; the tuple networks' logs say 0.
+            # A search logs null for an illegal move, a tuple network logs 0.
             numbers.append("null" if kind == "search" else "0.000000")
         else:
             scaled = value / 1000.0 if kind == "search" else _chance(value, step.board)
@@ -136,19 +161,21 @@ def _step_json(step: Step, number: int, kind: str, legacy: bool, untyped: bool) 
     branches = ",".join(f'"{DIRECTIONS[k]}":{numbers[k]}' for k in _BRANCH_ORDER)
     old = f'"move_index":{_OLD_INDEX[move]},' if legacy else ""
     typed = "" if untyped and kind == "search" else f'"valuation_type":"{kind}",'
-    junk = ""
+    skipped = ""
     if legacy:
-        junk = f',"trace":{{"n":{number},"note":"\\"}},{{\\u00e9\\\\","path":[[{number % 4}],[]]}}'
+        skipped = (
+            f',"trace":{{"n":{number},"note":"\\"}},{{\\u00e9\\\\","path":[[{number % 4}],[]]}}'
+        )
     cells = ",".join(map(str, step.board))
     return (
         f'"step_index":{number},"max_rank":{max(step.board)},"move":"{move}",{old}{typed}'
         f'"valuation":{numbers[step.move]},"board":[{cells}],'
-        f'"branch_evs":{{{branches}}}{junk}}}\n'
+        f'"branch_evs":{{{branches}}}{skipped}}}\n'
     )
 
 
 def _meta_json(stem: str, seed: int, depth: int, index: int, steps: list[Step]) -> str:
-    """The sidecar of one game; `seconds` is derived from the moves, so that it is reproducible."""
+    """The meta object of one game; `seconds` is computed from the moves, to be reproducible."""
     last = steps[-1].after
     score = sum(step.reward for step in steps)
     tiles = sum(1 << rank for rank in last if rank)
@@ -161,7 +188,7 @@ def _meta_json(stem: str, seed: int, depth: int, index: int, steps: list[Step]) 
 
 
 def _gzip(text: str) -> bytes:
-    """One gzip member without a name and a time, so that its bytes are reproducible."""
+    """One gzip member without name and time, so that its bytes are reproducible."""
     buffer = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, compresslevel=6, mtime=0) as member:
         member.write(text.encode("ascii"))

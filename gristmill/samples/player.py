@@ -1,9 +1,9 @@
-"""A player of 2048 that is good enough for its games to look like real ones.
+"""A player of 2048 whose games look like real ones.
 
-It judges each move by every tile that may appear after it and the best reply
-to each (expectimax over two moves), with Macroxue's board_eval as the measure.
-Files do not belong here. All arithmetic up to the last division is in
-integers, so games are the same on every machine.
+It values a move by the tiles that may appear after it and the best reply to each of them
+(expectimax over two moves), in units of board_eval. All arithmetic up to the last division is
+done in integers, so games are the same on each machine. Files do not belong here
+(`macroxue.py`). Source of the rules: docs/formats/macroxue.md#moves.
 """
 
 from __future__ import annotations
@@ -17,18 +17,23 @@ from numpy.typing import NDArray
 from gristmill.macroxue.rules.board_eval import board_eval
 from gristmill.macroxue.rules.moves import Ranks, move_towards
 
-# How much worse than its board_eval a board is on which the game is over.
+# This is subtracted from the board_eval of a board without a legal move.
 _LOSS = 2_000_000
-# A new tile is a 2 nine times in ten, else a 4.
+# A new tile has rank 1 nine times in ten, else rank 2.
 _WEIGHTS = {1: 9, 2: 1}
 _WORD = (1 << 64) - 1
 
 
 @dataclass(frozen=True)
 class Step:
-    """One move of a game: the ranks before it (16), the move (0..3, up down left right),
-    the expected board_eval after each move (float64, NaN where it is illegal), the points,
-    and the board with the new tile on it."""
+    """One move of a game.
+
+    board: 16 ranks before the move, row by row.
+    move: 0 up, 1 down, 2 left, 3 right.
+    values: expected board_eval after each of the four moves; NaN for an illegal move.
+    reward: points of the move.
+    after: 16 ranks after the move, with the new tile.
+    """
 
     board: tuple[int, ...]
     move: int
@@ -38,13 +43,16 @@ class Step:
 
 
 class Dice:
-    """SplitMix64: the same numbers for a seed on every machine and with every library."""
+    """The random numbers of SplitMix64: the same for a seed on each machine, with any library.
+
+    seed: any integer; its low 64 bits count.
+    """
 
     def __init__(self, seed: int) -> None:
         self._state = seed & _WORD
 
     def below(self, bound: int) -> int:
-        """A number of 0..bound-1; the bias of the remainder is under 2^-50 for small bounds."""
+        """A number of 0..bound-1; for a bound below 2^14 the bias is under 2^-50."""
         self._state = (self._state + 0x9E3779B97F4A7C15) & _WORD
         word = self._state
         word = ((word ^ word >> 30) * 0xBF58476D1CE4E5B9) & _WORD
@@ -53,14 +61,18 @@ class Dice:
 
 
 def spawn(board: Ranks, dice: Dice) -> None:
-    """Put a new tile (rank 1, or 2 once in ten) on an empty cell of `board` [16]."""
+    """Put a new tile on an empty cell: rank 1, or rank 2 once in ten.
+
+    board: uint8 [16] with an empty cell; changed in place.
+    dice: gives the cell and the rank.
+    """
     empty = np.flatnonzero(board == 0)
     cell = empty[dice.below(len(empty))]
     board[cell] = 2 if dice.below(10) == 0 else 1
 
 
 def _best_reply(boards: Ranks) -> NDArray[np.int64]:
-    """The board_eval after the best move on each board [N, 16]; a loss where there is none."""
+    """The board_eval int64 [N] after the best move on each board; less _LOSS if none is legal."""
     moved = [move_towards(boards, direction) for direction in range(4)]
     changed = np.stack([change for _, _, change in moved])
     scores = np.full(changed.shape, np.iinfo(np.int64).min)
@@ -72,10 +84,12 @@ def _best_reply(boards: Ranks) -> NDArray[np.int64]:
 
 
 def judge(boards: Ranks) -> tuple[NDArray[np.float64], list[Ranks], list[NDArray[np.int64]]]:
-    """Expected board_eval after each move and the best reply to the tile that follows.
+    """Value each move: the expected board_eval after the move, a new tile and the best reply.
 
-    boards: uint8 [N, 16]. Returns values float64 [N, 4] with NaN for illegal
-    moves, and for each direction the boards after it and the points.
+    boards: uint8 [N, 16], ranks.
+
+    Returns values float64 [N, 4] with NaN for illegal moves; the four arrays uint8 [N, 16] of
+    the boards after each move; and the four arrays int64 [N] of its points.
     """
     values = np.full((len(boards), 4), np.nan)
     afters, rewards, legal = [], [], []
@@ -87,7 +101,7 @@ def judge(boards: Ranks) -> tuple[NDArray[np.float64], list[Ranks], list[NDArray
     direction_of, row_of = np.nonzero(np.stack(legal))
     moved = np.stack(afters)[direction_of, row_of]
 
-    # Every tile on every empty cell, for all boards and moves in one go.
+    # Each new tile on each empty cell, for all boards and moves together.
     which, cell = np.nonzero(moved == 0)
     total = np.zeros(len(moved), np.int64)
     tiles = np.repeat(moved[which][None], len(_WEIGHTS), axis=0)
@@ -102,10 +116,14 @@ def judge(boards: Ranks) -> tuple[NDArray[np.float64], list[Ranks], list[NDArray
 
 
 def play(starts: Ranks, dice: list[Dice], limits: list[int]) -> Iterator[list[tuple[int, Step]]]:
-    """Play games side by side; yields, move after move, (game, step) of those that go on.
+    """Play several games together.
 
-    starts: uint8 [G, 16]; dice and limits: one a game. A game ends without a
-    legal move, or after its limit of moves.
+    starts: uint8 [G, 16], the board of each game.
+    dice: of each game.
+    limits: largest number of moves of each game.
+
+    Yields one list for each move: (game, step) of the games that are not over. A game is over
+    without a legal move, or after its limit.
     """
     boards = starts.copy()
     going = np.flatnonzero(np.array(limits) > 0)

@@ -97,7 +97,10 @@ def open_members(packs: Sequence[Path], names: Sequence[str]) -> list[Member]:
 
 
 def joined_names(members: Sequence[Member]) -> tuple[str, ...]:
-    """The first pack's names in id order, then the unseen ones of the next (docs/formats/macroxue.md#joined-names)."""
+    """The names of the first member by id, then the new names of the next, and so on.
+
+    Source: docs/formats/macroxue.md#joined-names.
+    """
     names: dict[str, None] = {}
     for member in members:
         names |= dict.fromkeys(member.names)

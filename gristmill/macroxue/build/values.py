@@ -58,7 +58,9 @@ class _Tally:
 
 
 def value_sidecar(pack: Path, out: Path, config: ValueConfig) -> ValueSummary:
-    """Write the value sidecar of a pack into the new folder `out` (docs/formats/macroxue.md#value-sidecar).
+    """Write the value sidecar of a pack into the new folder `out`.
+
+    Source: docs/formats/macroxue.md#value-sidecar.
 
     Writes values.npy beside a steps.npy, else values-00000.npy, ... with the row
     counts of the steps shards: rows of VALUE_ROW_DTYPE, 24 bytes, in the order of

@@ -1,39 +1,59 @@
-"""The pools that are not Macroxue packs but look like them, and what to read them with.
+"""Steps files that are no packs of this family but look like them, and who reads them.
 
-Facts: docs/formats/macroxue.md#self-play-v1 and #legacy-packs.
+Source: docs/formats/macroxue.md#self-play-v1 and docs/formats/macroxue.md#legacy-packs.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from gristmill.contract import BadInput
 from gristmill.macroxue.format.rows import read_header
 
-_SELF_PLAY = (
-    "self-play v1 rows (exps, no packed board, no move, no EVs): read them with the self-play"
-    " reader and its collate (make_collate_steps), not with the Macroxue one, and do not stitch"
-    " the two before board and exps are one representation; run_id is 64 bits wide there and is"
-    " not grouped"
-)
-_LEGACY = (
-    "legacy expectimax rows (a packed board without tile_65536_mask): 65536 and above cannot be"
-    " told from 32768, and there is no legality; read them with the legacy loader and its collate"
-    " (make_collate_steps), or pack the raw logs anew for a Macroxue pack"
-)
+ForeignForm = Literal["self_play", "legacy"]
+
+_REASONS: dict[ForeignForm, str] = {
+    "self_play": (
+        "self-play v1 rows (exps, no packed board, no move, no expected values): read them with"
+        " the self-play reader and its collate (make_collate_steps), not with the Macroxue one;"
+        " their run_id has 64 bits and their runs are not contiguous, so do not merge them with"
+        " a pack"
+    ),
+    "legacy": (
+        "legacy expectimax rows (a packed board without tile_65536_mask): a 65536 cannot be"
+        " distinguished from a 32768, and legality is missing; read them with the legacy loader"
+        " and its collate (make_collate_steps), or pack the raw logs again"
+    ),
+}
 
 
-def refuse_other_forms(path: Path) -> None:
-    """Raise BadInput, naming the right reader, where a steps file is of another kind of pool.
+def foreign_form(path: Path) -> ForeignForm | None:
+    """Which foreign form the rows of a steps file have, by the field names in its header.
 
-    Files that are no npy files at all, or of unknown rows, pass: opening them says so.
+    path: a steps file.
+
+    Returns None for rows of a pack, for unknown rows, and for a file that is no npy file
+    (`open_steps` refuses the last two). Raises OSError where the file cannot be opened.
+    Source: docs/formats/macroxue.md#foreign-packs.
     """
     try:
         with path.open("rb") as file:
             names = set(read_header(file)[2].names or ())
     except ValueError:
-        return
+        return None
     if "exps" in names:
-        raise BadInput(path, _SELF_PLAY)
+        return "self_play"
     if "board" in names and "tile_65536_mask" not in names:
-        raise BadInput(path, _LEGACY)
+        return "legacy"
+    return None
+
+
+def refuse_foreign_rows(path: Path) -> None:
+    """Raise BadInput, naming the right reader, where a steps file has a foreign form.
+
+    path: a steps file; others than those of `foreign_form` pass.
+    """
+    form = foreign_form(path)
+    if form is not None:
+        raise BadInput(path, _REASONS[form])

@@ -1,54 +1,68 @@
-"""The .jsonl files beside a pack's rows: one JSON object a line.
+"""The .jsonl files of a pack: one JSON object a line, written and read.
 
-What their objects say is the business of the modules that write them.
+See docs/formats/macroxue.md#files for the files, and the modules that write them for the keys.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from gristmill.contract import BadInput
 
-# Made once: json.dumps would make one for every line.
+# json.dumps would make an encoder for each line.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def json_text(value: Any) -> str:
-    """JSON without spaces, text as it is."""
+    """A value as JSON without spaces; characters beyond ASCII are not escaped."""
     return _ENCODER.encode(value)
 
 
 def write_lines(path: Path, lines: Iterable[dict[str, Any]]) -> None:
-    """Write a new file, one object a line."""
+    """Write a new .jsonl file.
+
+    path: the file; FileExistsError if it exists.
+    lines: the objects, one a line.
+    """
     with path.open("x", encoding="utf-8", newline="\n") as file:
         file.writelines(json_text(line) + "\n" for line in lines)
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The objects of a .jsonl file.
+def iter_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a .jsonl file with their line numbers from 1, in bounded memory.
 
-    Raises BadInput where it cannot be read, and naming the line that is no JSON object.
+    path: the file.
+
+    Raises BadInput where the file cannot be read, and, with the number of the line, where a
+    line is no JSON object.
     """
-    lines = []
     try:
-        octets = path.read_bytes()
+        with path.open("rb") as file:
+            for number, text in enumerate(file, 1):
+                yield number, _parse_line(path, number, text)
     except OSError as error:
         raise BadInput(path, f"cannot be read: {error.strerror}") from error
-    for number, text in enumerate(octets.splitlines(), 1):
-        try:
-            line = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise BadInput(path, f"not JSON: {error}", number) from error
-        if not isinstance(line, dict):
-            raise BadInput(path, "not a JSON object", number)
-        lines.append(line)
-    return lines
+
+
+def _parse_line(path: Path, number: int, text: bytes) -> dict[str, Any]:
+    try:
+        line = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(path, f"not JSON: {error}", number) from error
+    if not isinstance(line, dict):
+        raise BadInput(path, "not a JSON object", number)
+    return line
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """All objects of a .jsonl file; errors as in `iter_lines`."""
+    return [line for _, line in iter_lines(path)]
 
 
 def run_of(line: Mapping[str, Any]) -> int | None:
-    """The id of the run that a line of trace.jsonl or warnings.jsonl names; None for none."""
+    """The `run_id` of a line of trace.jsonl or warnings.jsonl; None if it is no integer."""
     run_id = line.get("run_id")
     return run_id if type(run_id) is int else None

@@ -1,6 +1,6 @@
 """metadata.db of a pack: its runs and its session keys, written and read.
 
-The other table of a pack, valuation_types.json, is in `valuation_types.py`.
+See also `valuation_types.py`: the names of the ids in the rows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from pathlib import Path
 
 from gristmill.contract import BadInput
 
-# docs/formats/macroxue.md#runs-table: column names, types and constraints as every reader of packs expects them.
+# Every reader of packs expects these names, types and constraints
+# (docs/formats/macroxue.md#runs-table).
 _SCHEMA = (
     "CREATE TABLE runs (id INTEGER PRIMARY KEY, seed BIGINT NOT NULL, steps INT NOT NULL,"
     " max_score INT NOT NULL, highest_tile INT NOT NULL)",
@@ -30,7 +31,13 @@ def signed64(value: int) -> int:
 
 @dataclass(frozen=True)
 class Run:
-    """One row of `runs`: id = run_id, seed and max_score as signed 64-bit, steps = rows."""
+    """One row of `runs` (docs/formats/macroxue.md#runs-table).
+
+    id: run_id of its rows.
+    seed, max_score: signed 64-bit numbers.
+    steps: number of its rows.
+    highest_tile: a tile, not a rank.
+    """
 
     id: int
     seed: int
@@ -40,17 +47,20 @@ class Run:
 
 
 def write_metadata(path: Path, runs: Iterable[Run], session: Mapping[str, str]) -> None:
-    """Write a new metadata.db in one transaction; session keys in sorted order.
+    """Write a new metadata.db, in journal mode DELETE and without side files.
 
-    See docs/formats/macroxue.md#journal-mode. The original document asks for WAL; a database left in that mode cannot be opened on a
-    read-only mount, so this one is in journal mode DELETE and has no side files.
+    path: the file; FileExistsError if it exists.
+    runs: rows of the table `runs`.
+    session: key to value; written in sorted order.
+
+    Source: docs/formats/macroxue.md#journal-mode.
     """
     if path.exists():
         raise FileExistsError(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("PRAGMA page_size=4096")
         db.execute("PRAGMA journal_mode=DELETE")
-        # Whoever publishes the folder makes it durable as a whole.
+        # The publisher flushes the whole folder later.
         db.execute("PRAGMA synchronous=OFF")
         db.execute("BEGIN")
         for statement in _SCHEMA:
@@ -67,18 +77,18 @@ def write_metadata(path: Path, runs: Iterable[Run], session: Mapping[str, str]) 
 
 @contextmanager
 def _reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open without creating locks, journals or the file itself; sqlite errors name the file."""
+    """Open a database without creating any file; BadInput names it where SQLite fails."""
     if not path.is_file():
         raise BadInput(path, "there is no such file: a pack needs its metadata.db")
     wal = path.with_name(path.name + "-wal")
     if wal.exists() and wal.stat().st_size:
         raise BadInput(
             wal,
-            "rows are still in the write-ahead log: open the database once with sqlite3 and run"
+            "the write-ahead log still holds rows: open the database once with sqlite3 and run"
             " PRAGMA wal_checkpoint(TRUNCATE)",
         )
     try:
-        # immutable=1 lets a database in WAL mode (the peer's) be read on a read-only mount.
+        # With immutable=1 SQLite reads a database in WAL mode from a read-only mount.
         uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
         with closing(sqlite3.connect(uri, uri=True)) as db:
             yield db
@@ -87,21 +97,28 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def read_runs(path: Path) -> list[Run]:
-    """Every row of `runs` by ascending id. Raises BadInput naming file and row."""
+    """All rows of `runs`, by ascending id.
+
+    path: metadata.db, of any program.
+
+    Raises BadInput where SQLite cannot read it, or a row holds something other than integers.
+    """
     with _reading(path) as db:
         rows = db.execute(
             "SELECT id, seed, steps, max_score, highest_tile FROM runs ORDER BY id"
         ).fetchall()
     for row in rows:
         if not all(isinstance(value, int) for value in row) or row[2] < 0:
-            raise BadInput(path, f"run {row[0]!r} holds something else than integers: {row!r}")
+            raise BadInput(path, f"run {row[0]!r} holds something other than integers: {row!r}")
     return [Run(*row) for row in rows]
 
 
 def read_session(path: Path) -> dict[str, str]:
-    """Every key of `session`; empty where old packs have no such table.
+    """All keys of `session` with their values; empty where the table is missing.
 
-    Raises BadInput for a key or value that is not text.
+    path: metadata.db, of any program.
+
+    Raises BadInput where SQLite cannot read it, or a key or value is not text.
     """
     with _reading(path) as db:
         if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'session'").fetchone():
@@ -114,13 +131,16 @@ def read_session(path: Path) -> dict[str, str]:
 
 
 def content_sha256(path: Path) -> str:
-    """Digest of the contents of both tables, the same under any SQLite version.
+    """The sha256 of the contents of both tables, in hex; any SQLite version gives the same.
 
-    Hashes one JSON line a row: runs by id, then session by key.
+    path: metadata.db.
+
+    Raises BadInput as `read_runs` and `read_session`.
+    Source: docs/formats/macroxue.md#content-digest.
     """
     digest = hashlib.sha256()
     for run in read_runs(path):
-        # As json.dumps writes a list of integers, without its cost for each run.
+        # The text that json.dumps gives, at a fraction of its time.
         numbers = f"{run.id}, {run.seed}, {run.steps}, {run.max_score}, {run.highest_tile}"
         digest.update(f'["runs", {numbers}]\n'.encode())
     for key, value in sorted(read_session(path).items()):

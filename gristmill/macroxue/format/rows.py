@@ -1,7 +1,6 @@
-"""Row layouts of steps and values: dtypes, npy headers, layout conversion, board packing.
+"""Rows of steps and values: dtypes, npy headers, conversion of layouts, board packing.
 
-Here stands what the bytes of one row and of one header are. Which files make
-up a pack and how rows get into them is the business of `shards.py`.
+See also `shards.py`: which files a pack has, and how rows are written to them.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ STEP_ROW_DTYPE = np.dtype(_STEP_FIELDS, align=True)
 """One step, 48 bytes with two pad bytes at 26 (docs/formats/macroxue.md#row-layouts)."""
 
 PACKED46 = np.dtype(_STEP_FIELDS)
-"""The same fields without padding, 46 bytes: what the Rust packer writes (docs/formats/macroxue.md#row-layouts)."""
+"""The same fields without padding, 46 bytes (docs/formats/macroxue.md#row-layouts)."""
 
 VALUE_ROW_DTYPE = np.dtype(
     [
@@ -50,7 +49,7 @@ VALUE_ROW_DTYPE = np.dtype(
 )
 """One row of the value sidecar, 24 bytes, no padding (docs/formats/macroxue.md#value-sidecar)."""
 
-# Both step layouts agree up to here; the aligned one pads 2 bytes and goes on.
+# Both layouts have the same bytes up to here; the aligned one continues with two pad bytes.
 _COMMON_BYTES = 26
 
 PADDING = slice(_COMMON_BYTES, _COMMON_BYTES + 2)
@@ -59,7 +58,8 @@ PADDING = slice(_COMMON_BYTES, _COMMON_BYTES + 2)
 MOVES = ("up", "down", "left", "right")
 """Names of `move_dir` 0..3; also the order of `branch_evs` and of the bits of `ev_legal`."""
 
-# The Rust npy writer reserves this many characters for the row count (docs/formats/macroxue.md#npy-header).
+# The Rust npy writer reserves this many characters for the row count
+# (docs/formats/macroxue.md#npy-header).
 _PEER_COUNT_WIDTH = 19
 
 
@@ -90,10 +90,13 @@ def _numpy_header(dtype: np.dtype[Any], rows: int) -> bytes:
 
 
 def read_header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, Fortran order and dtype that an npy file says; leaves it where its rows begin.
+    """Shape, Fortran order and dtype from the header of an npy file.
 
-    The header is parsed as a literal, objects are never unpickled. ValueError for
-    a file of another format than 1.0 and 2.0, and for any that is broken.
+    file: an open file at its first byte; afterwards at its first row.
+
+    The header is parsed as a literal; objects are never unpickled. Raises ValueError for a
+    broken header, and for a format other than 1.0 and 2.0.
+    Source: docs/formats/macroxue.md#foreign-packs.
     """
     try:
         version = np.lib.format.read_magic(file)
@@ -101,7 +104,7 @@ def read_header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
             return np.lib.format.read_array_header_1_0(file)
         if version == (2, 0):
             return np.lib.format.read_array_header_2_0(file)
-    # NumPy tokenizes what is no literal, and lets all that this can raise through.
+    # NumPy also tokenizes a header that is no literal, which can raise all of these.
     except (TypeError, SyntaxError, TokenError, RecursionError, MemoryError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from error
     raise ValueError(f"npy format version {version} is not 1.0 or 2.0")
@@ -109,18 +112,20 @@ def read_header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 @dataclass(frozen=True)
 class RowFormat:
-    """A row dtype with the way its npy header is spelled.
+    """A row dtype with the spelling of its npy header (docs/formats/macroxue.md#npy-header).
 
-    spelling: "numpy" is what `np.save` writes, "peer" the Rust packer's form
-        byte for byte (docs/formats/macroxue.md#npy-header). The header's length does not depend on the
-        row count in either, so a writer can patch the count in at the end.
+    dtype: of the rows.
+    spelling: "numpy" as `np.save` writes it; "peer" as the Rust programs write it.
+
+    The length of the header does not depend on the number of rows, so a writer can fill in
+    the number at the end.
     """
 
     dtype: np.dtype[Any]
     spelling: Literal["numpy", "peer"]
 
     def header(self, rows: int) -> bytes:
-        """The whole npy header, magic to newline, of a one-dimensional file of `rows`."""
+        """The npy header of a file of this number of rows, from the magic to the newline."""
         if self.spelling == "peer":
             return _peer_header(self.dtype, rows)
         return _numpy_header(self.dtype, rows)
@@ -134,12 +139,12 @@ VALUE_FORMAT = RowFormat(VALUE_ROW_DTYPE, "peer")
 
 
 def as_bytes(rows: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    """uint8 view [N, itemsize] of contiguous rows [N]; no copy, pad bytes included."""
+    """Contiguous rows [N] as uint8 [N, itemsize] with their pad bytes; a view, no copy."""
     return rows.view(np.uint8).reshape(len(rows), rows.dtype.itemsize)
 
 
 def to_packed(rows: Rows) -> Rows:
-    """Step rows [N] of either layout as PACKED46 rows [N]; a copy unless already packed."""
+    """Step rows [N] of either layout as PACKED46 rows [N]; packed rows are not copied."""
     if rows.dtype.itemsize == PACKED46.itemsize:
         return rows
     packed = np.empty(len(rows), PACKED46)
@@ -150,7 +155,10 @@ def to_packed(rows: Rows) -> Rows:
 
 
 def to_aligned(rows: Rows) -> Rows:
-    """Step rows [N] of either layout as STEP_ROW_DTYPE rows [N] with zeroed padding."""
+    """Step rows [N] of either layout as STEP_ROW_DTYPE rows [N]; aligned rows are not copied.
+
+    The padding of converted rows is 0; aligned rows keep theirs.
+    """
     if rows.dtype.itemsize == STEP_ROW_DTYPE.itemsize:
         return rows
     aligned = np.empty(len(rows), STEP_ROW_DTYPE)
@@ -162,17 +170,20 @@ def to_aligned(rows: Rows) -> Rows:
 
 
 def to_layout(rows: Rows, layout: Layout) -> Rows:
-    """Step rows [N] in the layout named, copied only where it differs."""
+    """Step rows [N] of either layout in the named one; copied only where the layout differs."""
     return to_packed(rows) if layout == "packed46" else to_aligned(rows)
 
 
 def pack_boards(
     ranks: npt.NDArray[np.integer[Any]],
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]:
-    """Ranks [N, 16] -> (board u64 [N], tile_65536_mask u16 [N]) (docs/formats/macroxue.md#board-packing).
+    """Ranks to the columns (board uint64 [N], tile_65536_mask uint16 [N]).
 
-    Cell 0 is the most significant nibble but bit 0 of the mask. A rank of 16
-    or more is stored as nibble 15 with its mask bit set.
+    ranks: integers [N, 16], each 0..31, row by row.
+
+    Cell 0 is the most significant nibble of the board, but bit 0 of the mask. A rank of 16 or
+    more is stored as nibble 15 with its mask bit set.
+    Source: docs/formats/macroxue.md#board-packing.
     """
     nibbles = np.minimum(ranks, 15).astype(np.uint8)
     pairs = np.ascontiguousarray((nibbles[:, 0::2] << 4) | nibbles[:, 1::2])
@@ -184,9 +195,13 @@ def pack_boards(
 def decode_boards(
     board: npt.NDArray[np.uint64], mask: npt.NDArray[np.uint16]
 ) -> npt.NDArray[np.uint8]:
-    """(board [N], tile_65536_mask [N]) -> ranks u8 [N, 16], row-major, each 0..16.
+    """The columns of a board to its ranks uint8 [N, 16], row by row, each 0..16.
 
-    Masked cells come back as 16: ranks above it are not kept (docs/formats/macroxue.md#board-packing).
+    board: uint64 [N], 16 nibbles.
+    mask: uint16 [N], the column tile_65536_mask.
+
+    A masked cell becomes 16; these columns do not keep higher ranks.
+    Source: docs/formats/macroxue.md#board-packing.
     """
     octets = np.ascontiguousarray(board).astype(">u8").view(np.uint8).reshape(-1, 8)
     ranks = np.empty((len(octets), 16), np.uint8)

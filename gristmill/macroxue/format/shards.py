@@ -1,6 +1,6 @@
-"""The npy files of a pack: which they are, opening them safely, writing them shard by shard.
+"""The npy files of a pack: finding them, opening them safely, writing them shard by shard.
 
-What a row or a header is made of stands in `rows.py`.
+See also `rows.py`: the bytes of a row and of a header.
 """
 
 from __future__ import annotations
@@ -28,22 +28,25 @@ _MAX_SHARDS = 100_000
 
 
 def npy_files(folder: Path, stem: str) -> list[Path]:
-    """`<stem>.npy` alone, or every `<stem>-*.npy` in name order.
+    """`<stem>.npy` alone, or all `<stem>-*.npy` in the order of their names.
 
-    Raises BadInput where both forms stand side by side (readers disagree on
-    which to take, docs/formats/macroxue.md#shards) or there is none.
+    folder: a pack, pool or value sidecar.
+    stem: "steps" or "values".
+
+    Raises BadInput where the folder has both forms or neither, or where one of the names is no
+    file. Source: docs/formats/macroxue.md#shards.
     """
     single = folder / f"{stem}.npy"
     numbered = sorted(folder.glob(f"{stem}-*.npy"))
     if single.exists() and numbered:
         raise BadInput(
             folder,
-            f"holds both {stem}.npy and {numbered[0].name}: readers disagree on which counts;"
+            f"holds both {stem}.npy and {numbered[0].name}: readers disagree on which one to use;"
             " remove the one that is stale",
         )
     for path in [single, *numbered]:
         if path.exists() and not path.is_file():
-            raise BadInput(path, "is no file")
+            raise BadInput(path, "is no file: remove it, and build or copy the pack again")
     if single.exists():
         return [single]
     if not numbered:
@@ -52,12 +55,12 @@ def npy_files(folder: Path, stem: str) -> list[Path]:
 
 
 def step_files(folder: Path) -> list[Path]:
-    """The step files of a pack in row order: steps.npy, or steps-*.npy sorted."""
+    """The steps files of a pack or pool, in the order of their rows; as `npy_files`."""
     return npy_files(folder, "steps")
 
 
 def value_files(folder: Path) -> list[Path]:
-    """The value files of a sidecar in row order: values.npy, or values-*.npy sorted."""
+    """The value files of a sidecar, in the order of their rows; as `npy_files`."""
     return npy_files(folder, "values")
 
 
@@ -71,15 +74,15 @@ def _open_rows(path: Path, known: Sequence[np.dtype[Any]]) -> Rows:
         size = path.stat().st_size
     if fortran or len(shape) != 1:
         raise BadInput(path, f"shape {shape} is not one column of rows")
-    match = next((dtype_ for dtype_ in known if dtype_ == dtype), None)
+    match = next((layout for layout in known if layout == dtype), None)
     if match is None:
-        raise BadInput(path, f"dtype {dtype} is none of the row layouts known here")
+        raise BadInput(path, f"dtype {dtype} is none of the known row layouts")
     rows = int(shape[0])
     if size != offset + rows * match.itemsize:
         raise BadInput(
             path,
-            f"header says {rows} rows of {match.itemsize} bytes after {offset},"
-            f" but the file has {size} bytes: it is cut short or has a tail",
+            f"the header says {rows} rows of {match.itemsize} bytes behind byte {offset},"
+            f" but the file has {size} bytes: it is cut short or too long; copy it again",
         )
     if rows == 0:
         return np.empty(0, match)
@@ -87,28 +90,38 @@ def _open_rows(path: Path, known: Sequence[np.dtype[Any]]) -> Rows:
 
 
 def open_steps(path: Path) -> Rows:
-    """Map one steps file read-only as rows [N] of STEP_ROW_DTYPE or PACKED46.
+    """Map one steps file read-only.
 
-    The header is parsed as a literal and checked against the two layouts and
-    the file's size before anything is mapped; objects are never unpickled.
-    Raises BadInput naming the file.
+    path: a steps file of either layout.
+
+    Returns rows [N] of STEP_ROW_DTYPE or PACKED46. The header is parsed as a literal, and
+    checked against both layouts and the size of the file, before anything is mapped. Raises
+    BadInput, naming the file, where a check fails.
+    Source: docs/formats/macroxue.md#foreign-packs.
     """
     return _open_rows(path, (STEP_ROW_DTYPE, PACKED46))
 
 
 def open_values(path: Path) -> Rows:
-    """Map one value sidecar file read-only as rows [N] of VALUE_ROW_DTYPE; as `open_steps`."""
+    """Map one file of a value sidecar read-only: rows [N] of VALUE_ROW_DTYPE; as `open_steps`."""
     return _open_rows(path, (VALUE_ROW_DTYPE,))
 
 
 class ShardWriter:
-    """Pours rows into `<stem>.npy` or `<stem>-00000.npy`, ...; use as a context manager.
+    """Writes rows to `<stem>.npy` or to `<stem>-00000.npy`, ...; a context manager.
 
-    shard_rows: 0 for one unnumbered file; N > 0 for numbered shards of exactly
-        N rows of which only the last may be short (docs/formats/macroxue.md#shards: a run may straddle
-        shards, an exact multiple makes no empty shard); a sequence for numbered
-        shards of exactly these counts (a sidecar that follows its steps).
-    written: (file name, rows) of each finished file, complete after leaving.
+    out: folder that exists and has none of these files.
+    format: dtype and header of the rows.
+    shard_rows: 0 for one file without number. N for numbered files of exactly N rows, of which
+        only the last may have fewer. A sequence for numbered files of exactly these numbers of
+        rows, as a value sidecar follows its steps.
+    stem: of the file names; default "steps".
+
+    written: (file name, rows) of each finished file; complete after the context is left.
+
+    Raises FileExistsError for a file that exists, and ValueError where there are more than
+    100,000 shards, or other shards than the sequence says.
+    Source: docs/formats/macroxue.md#shards.
     """
 
     def __init__(
@@ -146,7 +159,7 @@ class ShardWriter:
             raise ValueError(f"{len(self.written)} shards written, {len(self._cuts)} were planned")
 
     def write(self, rows: npt.NDArray[Any]) -> None:
-        """Append contiguous rows [N] of the format's dtype, cutting shards on the way."""
+        """Append contiguous rows [N]; TypeError if they have another dtype than the format."""
         if rows.dtype != self._format.dtype:
             raise TypeError(f"rows of {rows.dtype} given to a writer of {self._format.dtype}")
         octets = rows.view(np.uint8).data
@@ -155,14 +168,15 @@ class ShardWriter:
         while at < len(rows):
             if self._file is None:
                 self._open()
-            take = min(self._room(), len(rows) - at)
+            take = min(self._left(), len(rows) - at)
             self._put(octets[at * item : (at + take) * item])
             self._rows += take
             at += take
-            if self._room() == 0:
+            if self._left() == 0:
                 self._close()
 
-    def _room(self) -> int:
+    def _left(self) -> int:
+        """How many rows the open file may still take."""
         if isinstance(self._cuts, int):
             return self._cuts - self._rows if self._cuts else 1 << 62
         return self._cuts[len(self.written)] - self._rows
@@ -171,7 +185,7 @@ class ShardWriter:
         index = len(self.written)
         if index >= _MAX_SHARDS:
             raise ValueError(
-                f"more than {_MAX_SHARDS} shards do not sort by name: raise shard_rows"
+                f"more than {_MAX_SHARDS} shards do not sort by name: use a larger shard_rows"
             )
         self._name = f"{self._stem}.npy" if self._cuts == 0 else f"{self._stem}-{index:05d}.npy"
         self._file = (self._out / self._name).open("xb", buffering=0)

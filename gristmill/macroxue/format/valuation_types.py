@@ -1,4 +1,4 @@
-"""valuation_types.json: which name each `valuation_type` id of a pack stands for."""
+"""valuation_types.json: the name of each `valuation_type` id of a pack."""
 
 from __future__ import annotations
 
@@ -14,15 +14,19 @@ STANDARD_NAMES = ("search", "tuple11", "tuple10")
 """Ids 0, 1, 2 of every pack (docs/formats/macroxue.md#valuation-types)."""
 
 MAX_NAMES = 255
-"""A pack with more names is refused, as the Rust packer refuses it (docs/formats/macroxue.md#valuation-types)."""
+"""The largest number of names in a pack (docs/formats/macroxue.md#valuation-types)."""
 
 
 def write_valuation_types(path: Path, names: Sequence[str], form: EnumForm = "list") -> None:
-    """Write the names by id.
+    """Write the names of the ids.
 
-    form: "list" is index -> name as the prose of the original document says, right for both Python
-        readers of packs; "object" is the Rust packer's name -> id, keys in id
-        order, which its merge needs but the training collate misreads (docs/formats/macroxue.md#valuation-types).
+    path: the file; it is replaced if it exists.
+    names: by id.
+    form: "list" (default): the names as a list, which the Python readers of the original take.
+        "object": name to id in the order of ids, which the merge of the Rust packer needs; the
+        training collate misreads it.
+
+    Source: docs/formats/macroxue.md#valuation-types.
     """
     value: Any = list(names) if form == "list" else {name: i for i, name in enumerate(names)}
     path.write_bytes(json.dumps(value, indent=2, ensure_ascii=False).encode() + b"\n")
@@ -31,43 +35,28 @@ def write_valuation_types(path: Path, names: Sequence[str], form: EnumForm = "li
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     keys = [key for key, _ in pairs]
     if len(set(keys)) != len(keys):
-        raise ValueError("a key stands twice")
+        raise ValueError("a key occurs twice")
     return dict(pairs)
 
 
-def _by_id(path: Path, ids: dict[int, str]) -> list[str]:
-    if sorted(ids) != list(range(len(ids))):
-        raise BadInput(path, f"ids {sorted(ids)} are not 0, 1, 2, ... without gaps")
-    return [ids[i] for i in range(len(ids))]
-
-
 def read_valuation_types(path: Path) -> tuple[str, ...]:
-    """Names by id, from any form in use: list, object name -> id, object id -> name.
+    """The names by id, from any of the three forms: list, name to id, id to name.
 
-    Raises BadInput naming the file where ids have gaps or repeat, names repeat,
-    or there are more than 255.
+    path: valuation_types.json, of any program.
+
+    Raises BadInput, naming the file, where it has none of these forms, where ids have gaps or
+    repeat, where names repeat, or where there are more than 255 of them.
+    Source: docs/formats/macroxue.md#valuation-types.
     """
     if not path.is_file():
-        raise BadInput(path, "there is no such file: valuation_type ids are per pack, keep it")
+        raise BadInput(
+            path, "there is no such file: ids of valuation_type belong to one pack; copy its file"
+        )
     try:
         value = json.loads(path.read_bytes(), object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
-        raise BadInput(path, f"not the JSON of an enum: {error}") from error
-    if isinstance(value, list) and all(isinstance(name, str) for name in value):
-        names = value
-    elif isinstance(value, dict) and all(type(i) is int for i in value.values()):
-        if len(set(value.values())) != len(value):
-            raise BadInput(path, "two names share an id")
-        names = _by_id(path, {i: name for name, i in value.items()})
-    elif isinstance(value, dict) and all(
-        isinstance(name, str) and key.isdecimal() and key.isascii() and len(key) < 10
-        for key, name in value.items()
-    ):
-        if len({int(key) for key in value}) != len(value):
-            raise BadInput(path, "two names share an id")
-        names = _by_id(path, {int(key): name for key, name in value.items()})
-    else:
-        raise BadInput(path, "neither a list of names nor an object name -> id or id -> name")
+        raise BadInput(path, f"not JSON: {error}") from error
+    names = _names(path, value)
     if not names or len(set(names)) != len(names) or len(names) > MAX_NAMES:
         raise BadInput(path, f"needs 1 to {MAX_NAMES} names, each once")
     for name in names:
@@ -76,3 +65,26 @@ def read_valuation_types(path: Path) -> tuple[str, ...]:
         except UnicodeEncodeError as error:
             raise BadInput(path, f"{name!r} holds half of a surrogate pair") from error
     return tuple(names)
+
+
+def _names(path: Path, value: Any) -> list[str]:
+    """The names by id that the JSON value of one of the three forms gives."""
+    if isinstance(value, list) and all(isinstance(name, str) for name in value):
+        return value
+    if isinstance(value, dict) and all(type(i) is int for i in value.values()):
+        return _by_id(path, [(i, name) for name, i in value.items()])
+    if isinstance(value, dict) and all(
+        isinstance(name, str) and key.isdecimal() and key.isascii() and len(key) < 10
+        for key, name in value.items()
+    ):
+        return _by_id(path, [(int(key), name) for key, name in value.items()])
+    raise BadInput(path, "no list of names, and no object name to id or id to name")
+
+
+def _by_id(path: Path, pairs: Sequence[tuple[int, str]]) -> list[str]:
+    ids = dict(pairs)
+    if len(ids) != len(pairs):
+        raise BadInput(path, "two names share an id")
+    if sorted(ids) != list(range(len(ids))):
+        raise BadInput(path, f"ids {sorted(ids)} are not 0, 1, 2, ... without gaps")
+    return [ids[i] for i in range(len(ids))]

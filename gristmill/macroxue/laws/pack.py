@@ -24,7 +24,7 @@ _PIECE = 1 << 18
 
 
 def pack_laws(path: Path) -> Iterator[Violation]:
-    """Every law of a pack of ours: its files, runs, rows, enum and trace (docs/formats/macroxue.md#pack-laws)."""
+    """All laws of a pack that Gristmill built (docs/formats/macroxue.md#pack-laws)."""
     try:
         files = step_files(path)
         shards = [open_steps(file) for file in files]

@@ -1,6 +1,6 @@
-"""Raw drops: finding the runs in a folder, their order, and reading their gzip files whole.
+"""Raw drops: finding runs in a folder, their order, and reading their gzip files.
 
-What the text inside must be stands in `strict.py`.
+See also `strict_parser.py`: which texts are accepted.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ _HEADER_BYTES = 1 << 17
 
 @dataclass(frozen=True)
 class RunFiles:
-    """One game: its meta sidecar and its steps file.
+    """The two raw files of one run (docs/formats/macroxue.md#run-files).
 
-    drop: name of the root folder it was found under.
-    meta_name, steps_name: POSIX paths relative to that root.
-    steps_size: compressed bytes, as the folder says (for cutting work).
+    drop: name of the drop folder.
+    meta, steps: paths of the meta file and the steps file.
+    meta_name, steps_name: their POSIX paths relative to the drop.
+    steps_size: bytes of the zipped steps file.
     """
 
     drop: str
@@ -41,7 +42,12 @@ class RunFiles:
 
 @dataclass(frozen=True)
 class Drop:
-    """What was found: runs in run order, and notes on what was left out, in path order."""
+    """The runs of one drop or several.
+
+    names: of the drop folders, in the given order.
+    runs: in run order (docs/formats/macroxue.md#run-order).
+    notes: what was left out and why, by path; lines of warnings.jsonl.
+    """
 
     names: tuple[str, ...]
     runs: tuple[RunFiles, ...]
@@ -63,10 +69,10 @@ def _shown(parts: tuple[bytes, ...]) -> str:
 def _walk(
     folder: bytes, parts: tuple[bytes, ...], notes: list[dict[str, str]]
 ) -> Iterator[tuple[bytes, ...]]:
-    """Components of every candidate meta file; links are not followed; errors of the OS pass."""
+    """The path components of each candidate meta file; OSError where a folder cannot be read."""
     with os.scandir(folder) as entries:
-        found = list(entries)
-    for entry in found:
+        listed = list(entries)
+    for entry in listed:
         here = (*parts, entry.name)
         if entry.is_dir(follow_symlinks=False):
             if _utf8(entry.name):
@@ -89,14 +95,14 @@ def _find(root: Path) -> Drop:
     notes: list[dict[str, str]] = []
     runs = []
     games: set[tuple[bytes, ...]] = set()
-    # Tuples of bytes compare as the order of runs is defined: component by
-    # component, each as raw bytes (docs/formats/macroxue.md#run-order).
+    # Tuples of bytes compare component by component, each as raw bytes
+    # (docs/formats/macroxue.md#run-order).
     for parts in sorted(_walk(os.fsencode(root), (), notes)):
         meta = root.joinpath(*map(os.fsdecode, parts))
         game = (*parts[:-1], _stem(parts[-1]))
         if game in games:
             raise BadInput(
-                meta, "this game also has a .meta.json: one of the two is stale, remove it"
+                meta, "this game also has a .meta.json: one of the two is stale; remove that one"
             )
         games.add(game)
         steps = meta.with_name(os.fsdecode(game[-1] + _STEPS))
@@ -110,118 +116,147 @@ def _find(root: Path) -> Drop:
 
 
 def find_runs(drops: Path | Sequence[Path]) -> Drop:
-    """The runs of one drop folder, or of several in the order given.
+    """Find the runs of one drop folder, or of several in the given order.
 
-    Rules of docs/formats/macroxue.md#discovery: every regular `*.meta.json` or `*.meta.json.gz` below a
-    root, sorted by path component as raw bytes, whose `.jsonl.gz` stands beside
-    it (that one may be a link). Metas without partner and names that are not
-    UTF-8 are left out and noted. Raises BadInput where a game has both
-    spellings or one root holds another; OSError where a folder cannot be read.
+    drops: folder or folders, walked recursively without following links.
+
+    A run is a regular file `*.meta.json` or `*.meta.json.gz` with a `.jsonl.gz` of the same stem
+    next to it. Meta files without partner, and names that are not UTF-8, are left out and noted.
+
+    Raises BadInput where a folder is missing, equals or contains another one, or has a game with
+    both spellings of a meta file. Raises OSError where a folder cannot be read.
+    Source: docs/formats/macroxue.md#discovery and docs/formats/macroxue.md#both-meta-spellings.
     """
     roots = [Path(drops)] if isinstance(drops, str | Path) else list(map(Path, drops))
-    places = [root.resolve() for root in roots]
-    for i, place in enumerate(places):
-        if not place.is_dir():
+    resolved = [root.resolve() for root in roots]
+    for i, folder in enumerate(resolved):
+        if not folder.is_dir():
             raise BadInput(roots[i], "no such folder of raw drops")
-        for other in (*places[:i], *places[i + 1 :]):
-            if place == other or other in place.parents:
+        for other in (*resolved[:i], *resolved[i + 1 :]):
+            if folder == other or other in folder.parents:
                 raise BadInput(
-                    roots[i], f"lies in {other.name}, which is given too: its games would be twice"
+                    roots[i],
+                    f"equals {other.name} or lies in it: its games would be packed twice; name"
+                    " each folder once",
                 )
-    found = [_find(root) for root in roots]
+    each = [_find(root) for root in roots]
     return Drop(
-        tuple(drop.names[0] for drop in found),
-        tuple(run for drop in found for run in drop.runs),
-        tuple(note for drop in found for note in drop.notes),
+        tuple(drop.names[0] for drop in each),
+        tuple(run for drop in each for run in drop.runs),
+        tuple(note for drop in each for note in drop.notes),
     )
 
 
 def raw_files(drop: Path) -> list[Path]:
-    """Every file of a drop that can change its pack: both of each run, and metas left alone."""
-    found = find_runs(drop)
-    paired = [file for run in found.runs for file in (run.meta, run.steps)]
-    alone = [drop / note["path"] for note in found.notes if note["kind"] == "unpaired_meta"]
-    return [*paired, *alone]
+    """The files of a drop that can change its pack.
+
+    drop: one drop folder.
+
+    Returns both files of each run, then the meta files without partner. Raises as `find_runs`.
+    """
+    content = find_runs(drop)
+    paired = [file for run in content.runs for file in (run.meta, run.steps)]
+    unpaired = [drop / note["path"] for note in content.notes if note["kind"] == "unpaired_meta"]
+    return [*paired, *unpaired]
 
 
 def refusal(folder: Path) -> str | None:
-    """Why a folder that has settled cannot be packed, told from its names alone."""
+    """Why a drop that has settled cannot be packed, by its file names alone; None if it can.
+
+    folder: one drop folder. Raises OSError where it cannot be read.
+    """
     try:
         if find_runs(folder).runs:
             return None
     except BadInput as error:
         return str(error)
-    return "no game in it: a `.meta.json` or `.meta.json.gz` with its `.jsonl.gz` beside it"
+    return "no game in it: it needs a `.meta.json` or `.meta.json.gz` with a `.jsonl.gz` next to it"
 
 
 @dataclass
 class RawDigest:
-    """Bytes and sha256 of a raw file, taken from what was really read."""
+    """Size and sha256 of a raw file, of the bytes that were read.
+
+    size: bytes.
+    sha256: the running hash.
+    """
 
     size: int = 0
     sha256: hashlib._Hash = field(default_factory=hashlib.sha256)
 
-    def update(self, piece: bytes) -> None:
-        """Count one more piece of the file."""
-        self.size += len(piece)
-        self.sha256.update(piece)
+    def update(self, octets: bytes) -> None:
+        """Count the next bytes of the file."""
+        self.size += len(octets)
+        self.sha256.update(octets)
 
 
-def _pieces(path: Path, digest: RawDigest) -> Iterator[bytes]:
+def _read(path: Path, digest: RawDigest) -> Iterator[bytes]:
     with path.open("rb", buffering=0) as file:
-        while piece := file.read(_READ_BYTES):
-            digest.update(piece)
-            yield piece
+        while octets := file.read(_READ_BYTES):
+            digest.update(octets)
+            yield octets
 
 
 def gunzip(path: Path, digest: RawDigest, most: int) -> Iterator[bytes]:
-    """The text of a gzip file in pieces of at most `most` bytes, every member of it.
+    """The text of all members of a gzip file, in order.
 
-    Raises BadInput for 0 bytes, a file cut short, a wrong checksum or length,
-    and anything behind the last member that is not a further member.
+    path: the file.
+    digest: counts the bytes that are read.
+    most: largest number of bytes of text in each item.
+
+    Raises BadInput for a file of 0 bytes, a file that is cut short, a wrong checksum or length,
+    and bytes behind the last member that are no further member.
+    Source: docs/formats/macroxue.md#gzip.
     """
     decoder = None
     members = 0
     held = b""
-    for read in chain(_pieces(path, digest), [b""]):
-        piece, held = held + read, b""
-        while piece or (decoder is not None and not decoder.eof and not decoder.needs_input):
+    for read in chain(_read(path, digest), [b""]):
+        octets, held = held + read, b""
+        while octets or (decoder is not None and not decoder.eof and not decoder.needs_input):
             if decoder is None:
-                if read and len(piece) < _HEADER_BYTES:
-                    # ISA-L misreads a header with several fields that comes in two
-                    # pieces. Fields take 64 KiB and two texts.
-                    held = piece
+                if read and len(octets) < _HEADER_BYTES:
+                    # ISA-L misreads a header with several fields if two calls share it. The
+                    # fields take 64 KiB and two texts.
+                    held = octets
                     break
                 decoder = IgzipDecompressor(flag=DECOMP_GZIP)
             try:
-                text = decoder.decompress(piece, most)
+                text = decoder.decompress(octets, most)
             except IsalError as error:  # type: ignore[misc]  # the stub calls it an instance
                 where = f"behind gzip member {members}" if members else "gzip"
-                raise BadInput(path, f"{where}: {error}: fetch the file anew") from error
-            piece = b""
+                raise BadInput(path, f"{where}: {error}: copy the file again") from error
+            octets = b""
             if text:
                 yield text
             if decoder.eof:
-                piece = decoder.unused_data
+                octets = decoder.unused_data
                 members += 1
                 decoder = None
     if decoder is not None:
-        behind = f"what stands behind gzip member {members}" if members else "the gzip stream"
-        raise BadInput(path, f"{behind} is cut short: fetch the file anew")
+        where = f"the text behind gzip member {members}" if members else "the gzip file"
+        raise BadInput(path, f"{where} is cut short: copy the file again")
     if members == 0:
-        raise BadInput(path, "0 bytes: not even an empty gzip file")
+        raise BadInput(path, "has 0 bytes, so it is no gzip file: copy the file again")
 
 
-def _capped(path: Path, pieces: Iterable[bytes]) -> bytes:
+def _capped(path: Path, texts: Iterable[bytes]) -> bytes:
     text = bytearray()
-    for piece in pieces:
-        text += piece
+    for octets in texts:
+        text += octets
         if len(text) > _MAX_META_BYTES:
-            raise BadInput(path, f"a meta sidecar of more than {_MAX_META_BYTES} bytes")
+            raise BadInput(path, f"a meta object of more than {_MAX_META_BYTES} bytes")
     return bytes(text)
 
 
 def read_meta(path: Path, digest: RawDigest) -> bytes:
-    """The text of a meta sidecar, unzipped where its name ends in .gz; at most 1 MiB."""
+    """The text of a meta file, unzipped if its name ends in .gz.
+
+    path: the file.
+    digest: counts the bytes that are read.
+
+    Raises BadInput for a text of more than 1 MiB, and as `gunzip`.
+    Source: docs/formats/macroxue.md#gzip.
+    """
     zipped = path.name.endswith(".gz")
-    return _capped(path, gunzip(path, digest, _READ_BYTES) if zipped else _pieces(path, digest))
+    return _capped(path, gunzip(path, digest, _READ_BYTES) if zipped else _read(path, digest))

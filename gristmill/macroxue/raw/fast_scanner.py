@@ -1,22 +1,22 @@
 """The fast scanner: a buffer of step lines to rows in one compiled pass.
 
-It takes a line only when sure that `strict.parse_step` accepts it with the same
-row: compact JSON, known strings without escapes, decimals that a float64
-division gives exactly. At any other line it stops and says where; the caller
-asks the strict parser. Importing this module loads numba: import it late.
+It takes a line only if it is sure that `strict_parser.parse_step` accepts the line with the same
+row: compact JSON, known strings without escapes, decimals that one float64 division gives
+exactly. It stops at any other line and returns its position; the caller then uses the strict
+parser. Importing this module loads numba, so import it inside the function that needs it.
 
-Every read is bounded: text ends with a newline, no token reaches over one, and
-words are loaded at most PAD bytes behind it, which the caller provides.
+All reads are bounded: the text ends with a newline, no token crosses a newline, and words are
+loaded at most PAD bytes behind the text, which the caller provides.
 
-One module, though long: numba's cache on disk looks at the file of the function
-that is called and would go on with old machine code of another's.
+The module is long because numba's cache on disk compares only the file of the called function;
+if a helper in another file changed, numba would use its old machine code.
 """
 
-# Types here are numba's to infer, and it tells a fixed-width integer from another only by value.
+# numba infers the types here, and mypy cannot follow it.
 # mypy: disable-error-code="assignment, no-any-return, return-value, untyped-decorator"
 
-# Words and positions are kept apart by type: numba turns a mix of int64 and
-# uint64 into float64.
+# Words are uint64 and positions int64. They never mix in one operation, because numba would make
+# a float64 of it.
 
 from __future__ import annotations
 
@@ -31,21 +31,23 @@ from numba.extending import intrinsic
 from gristmill.macroxue.rules.board_eval import line_table
 
 PAD = 128
-"""Bytes that must stand readable behind the text."""
+"""Number of bytes behind the text that must be readable."""
 
 END, UNSURE, FULL = 0, 1, 2
-"""Why a scan stopped: all lines taken, a line for the strict parser, no room for a row."""
+"""Why a scan stopped: no line is left, a line is for the strict parser, all rows are filled."""
 
 _intrinsic: Any = intrinsic
 _njit: Any = njit
 
 
 def _compiled(function: Any) -> Any:
-    """Compile a function, keeping the machine code on disk where there is a place for it."""
+    """Compile a function, and keep its machine code on disk if a cache folder can be written."""
     options = {"nogil": True, "error_model": "numpy"}
     try:
         return _njit(cache=True, **options)(function)
-    except RuntimeError:  # neither the package's folder nor the user's cache can be written
+    except (
+        RuntimeError
+    ):  # neither the folder of the package nor the cache of the user can be written
         return _njit(**options)(function)
 
 
@@ -73,7 +75,7 @@ def _byte(_context: Any, _address: Any) -> Any:
 
 @_intrinsic
 def _zeros_below(_context: Any, _word: Any) -> Any:
-    """How many zero bits stand below the lowest one; 64 for a word of zeros."""
+    """The number of zero bits below the lowest bit that is set; 64 for a word of zeros."""
 
     def count(_cgctx: Any, builder: Any, _signature: Any, args: Any) -> Any:
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
@@ -119,10 +121,10 @@ _MAX_EXACT = 1 << 53
 
 @_compiled
 def _digits(at: int) -> tuple[int, int]:
-    """(value, how many) of the decimal digits at an address, 8 at most."""
+    """(value, number) of the decimal digits at an address; at most 8 of them."""
     word = _word(at) ^ _ZEROS
-    # A byte above 9 sets its bit 7; what it carries into the bytes above it
-    # does not matter, only the first such byte counts.
+    # A byte above 9 sets its bit 7. Its carry into the bytes above does not matter, because
+    # only the first such byte counts.
     count = _zeros_below(((word + _TO_BIT7) | word) & _BIT7) >> 3
     word = word << _W(((8 - count) * 8) & 63)
     word = word * _TEN + (word >> _EIGHT)
@@ -133,7 +135,7 @@ def _digits(at: int) -> tuple[int, int]:
 
 @_compiled
 def _integer(at: int) -> tuple[int, int]:
-    """(value, address behind) of an unsigned integer of 1..16 digits; address 0 where unsure."""
+    """(value, address behind) of an unsigned integer of 1..16 digits; address 0 if unsure."""
     value, count = _digits(at)
     if count == 0 or (count > 1 and _byte(at) == 48):
         return 0, 0
@@ -150,8 +152,9 @@ def _integer(at: int) -> tuple[int, int]:
 def _decimal(at: int) -> tuple[float, int]:
     """(value, address behind) of a number without exponent, 8 digits on either side of the dot.
 
-    Exact: mantissa and power of ten are both float64 without rounding, so
-    their quotient is the nearest float64 (docs/formats/macroxue.md#number-rules). Address 0 where unsure.
+    The value is exact: float64 holds the mantissa and the power of ten without rounding, so the
+    quotient is the nearest float64. Address 0 if unsure.
+    Source: docs/formats/macroxue.md#number-rules.
     """
     negative = _byte(at) == 45
     at += 1 if negative else 0
@@ -176,7 +179,7 @@ def _decimal(at: int) -> tuple[float, int]:
 
 @_compiled
 def _string(at: int) -> int:
-    """Address behind a skipped string, given the one behind its opening quote; 0 where unsure."""
+    """Address behind a skipped string; 0 if unsure. at: address behind its opening quote."""
     while True:
         mark = _byte(at)
         if mark == 34:
@@ -201,7 +204,7 @@ def _string(at: int) -> int:
 
 @_compiled
 def _scalar(at: int) -> int:
-    """Address behind a skipped string, number or literal; 0 where unsure."""
+    """Address behind a skipped string, number or literal; 0 if unsure."""
     mark = _byte(at)
     if mark == 34:
         return _string(at + 1)
@@ -216,7 +219,7 @@ def _scalar(at: int) -> int:
 
 @_compiled
 def _value(at: int) -> int:
-    """Address behind a skipped value of up to 60 levels; 0 where unsure."""
+    """Address behind a skipped value of up to 60 levels; 0 if unsure."""
     mark = _byte(at)
     if mark != 91 and mark != 123:
         return _scalar(at)
@@ -264,7 +267,7 @@ def _value(at: int) -> int:
 
 @_compiled
 def _key(at: int) -> int:
-    """Address behind the colon of a skipped key inside a skipped object; 0 where unsure."""
+    """Address behind the colon of a skipped key inside a skipped object; 0 if unsure."""
     if _byte(at) != 34:
         return 0
     at = _string(at + 1)
@@ -274,12 +277,11 @@ def _key(at: int) -> int:
 
 
 @_compiled
-def _plain_key(at: int) -> int:
-    """Address behind the colon of an unknown key at top level; 0 where unsure.
+def _unknown_key(at: int) -> int:
+    """Address behind the colon of an unknown key at top level; 0 if unsure.
 
-    An escape could spell a known key, so there must be none; and since every
-    known key was compared up to its colon and no further, what gets here is
-    unknown.
+    The caller has compared the key with all known keys. It must have no escape, which could
+    spell a known key.
     """
     while True:
         mark = _byte(at)
@@ -302,7 +304,7 @@ def _weigh(board: np.uint64, table: Any) -> Any:
 
 @_compiled
 def _transpose(board: np.uint64) -> np.uint64:
-    """Swap rows and columns of 4x4 nibbles: first inside 2x2 blocks, then the blocks."""
+    """Swap rows and columns of 4x4 nibbles: first inside each quarter, then the quarters."""
     swap = ((board >> _W(12)) ^ board) & _W(0x0000F0F00000F0F0)
     board = board ^ swap ^ (swap << _W(12))
     swap = ((board >> _W(24)) ^ board) & _W(0x00000000FF00FF00)
@@ -311,7 +313,7 @@ def _transpose(board: np.uint64) -> np.uint64:
 
 @_compiled
 def _weigh_high(ranks: Any) -> Any:
-    """board_eval of 16 ranks 0..31, for boards that the table of nibbles does not hold."""
+    """board_eval of 16 ranks 0..31, for boards with ranks that the table does not have."""
     total = np.int64(0)
     for line in range(8):
         first, step = (line * 4, 1) if line < 4 else (line - 4, 4)
@@ -402,7 +404,7 @@ def _scan(
                 ok = p != 0
             elif word & _KEEP7 == _BOARD:
                 q = p + 9
-                odd = (seen & 32) | (_byte(p + 8) ^ 91)
+                wrong = (seen & 32) | (_byte(p + 8) ^ 91)
                 seen |= 32
                 for i in range(16):
                     first = _byte(q) - 48
@@ -410,16 +412,16 @@ def _scan(
                     two = np.int64(_W(second) < _TEN)
                     value = first + two * (9 * first + second)
                     separator = _byte(q + 1 + two)
-                    odd |= separator ^ (44 if i < 15 else 93)
-                    odd |= (first >> 63) | np.int64(first > 9) | (two & np.int64(first == 0))
-                    # 32 and more, or what a wrong digit made of it.
-                    odd |= value & ~31
+                    wrong |= separator ^ (44 if i < 15 else 93)
+                    wrong |= (first >> 63) | np.int64(first > 9) | (two & np.int64(first == 0))
+                    # 32 and more, or a value that a wrong digit made.
+                    wrong |= value & ~31
                     ranks[i] = value
                     board = (board << _W(4)) | _W(min(value, 15) & 15)
                     mask |= ((value >> 4) & 1) << i
                     q += 2 + two
                 p = q
-                ok = odd == 0
+                ok = wrong == 0
             elif word == _BRANCH_A and _word(p + 6) & _KEEP7 == _BRANCH_B:
                 ok = not seen & 64 and _byte(p + 13) == 123
                 seen |= 64
@@ -457,7 +459,7 @@ def _scan(
                         break
                     ok = mark == 44
             else:
-                p = _plain_key(p + 1)
+                p = _unknown_key(p + 1)
                 if p != 0:
                     p = _value(p)
                 ok = p != 0
@@ -501,13 +503,19 @@ def scan(
     row: int,
     state: npt.NDArray[np.int64],
 ) -> tuple[int, int, int]:
-    """Scan the lines of text[at:end] into STEP_ROW_DTYPE rows from `row` on.
+    """Scan the lines of text[at:end] to rows.
 
-    text: bytes, of which text[end - 1] is a newline and PAD more lie behind `end`.
-    state: int64 [4]: run_id, the step_index that a line without one gets, low 32
-        bits of the meta seed, meta max_rank (0 if none); [1] is kept up to date.
-    Returns (position of the first line not taken, rows filled, END | UNSURE | FULL).
-    Releases the GIL while it runs.
+    text: uint8 [T], contiguous; text[end - 1] is a newline, and PAD bytes are behind `end`.
+    at: first byte of the first line.
+    end: byte behind the last line.
+    rows: STEP_ROW_DTYPE [N], contiguous.
+    row: index of the first row to fill.
+    state: int64 [4]: run_id, the step_index of a line without one, the low 32 bits of the seed
+        in the meta, its max_rank (0 if none). The second number is updated.
+
+    Returns (position of the first line that was not taken, number of rows that are filled, END
+    or UNSURE or FULL). Releases the GIL while it runs. Raises ValueError for arrays and
+    positions that are not as described. Source: docs/formats/macroxue.md#row-rules.
     """
     if not 0 <= at <= end <= len(text) - PAD or (end and text[end - 1] != 10):
         raise ValueError("text must end with a newline and have PAD bytes behind it")

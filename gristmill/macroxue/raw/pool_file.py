@@ -1,10 +1,12 @@
-"""The file that says which packs make a pool: `drops/pools/<pool>.toml`.
+"""The pool file, which says which packs a pool is merged from: `drops/pools/<pool>.toml`.
 
 members = ["d6_v1", "d7_v1"]
 delete_members = false
 
 [macroxue.pool]
 shard_rows = 10_000_000
+
+Source: docs/formats/macroxue.md#pool-file.
 """
 
 from __future__ import annotations
@@ -23,11 +25,11 @@ _KNOWN = {"members", "delete_members", "macroxue"}
 
 @dataclass(frozen=True)
 class PoolFile:
-    """What a pool is made of.
+    """The contents of a pool file.
 
-    members: names of packs, in the order in which they are merged.
-    delete_members: delete the packs once the pool is published and verified.
-    settings: fields of MergeConfig.
+    members: names of published packs, in the order of the pool.
+    delete_members: whether the packs are deleted after the pool was published and verified.
+    settings: fields of MergeConfig without `names`.
     """
 
     members: tuple[str, ...]
@@ -36,13 +38,19 @@ class PoolFile:
 
 
 def read_pool_file(path: Path) -> PoolFile:
-    """Read and check one. Raises BadInput naming the file and the rule, OSError passes."""
+    """Read and check a pool file.
+
+    path: the file.
+
+    Raises BadInput, naming file and rule, for a file that is no TOML or breaks a rule. Raises
+    OSError where it cannot be read. Source: docs/formats/macroxue.md#pool-file.
+    """
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadInput(path, f"not TOML: {error}") from error
     if unknown := sorted(set(raw) - _KNOWN):
-        raise BadInput(path, f"unknown key {unknown[0]!r}, known are {sorted(_KNOWN)}")
+        raise BadInput(path, f"unknown key {unknown[0]!r}; the known keys are {sorted(_KNOWN)}")
     members = raw.get("members")
     if not isinstance(members, list) or not all(isinstance(name, str) for name in members):
         raise BadInput(path, "`members` must be a list of names of packs")
@@ -57,5 +65,7 @@ def read_pool_file(path: Path) -> PoolFile:
     if not isinstance(delete, bool) or not isinstance(settings, dict):
         raise BadInput(path, "`delete_members` must be true or false, [macroxue.pool] a table")
     if "names" in settings:
-        raise BadInput(path, "[macroxue.pool]: `names` are the members")
+        raise BadInput(
+            path, "[macroxue.pool]: `names` is not allowed, the names are those in `members`"
+        )
     return PoolFile(tuple(members), delete, settings)

@@ -1,6 +1,6 @@
-"""One run from its raw pair to rows: chunks of lines through the scanner or the strict parser.
+"""One run from its two raw files to rows, by the fast scanner or the strict parser.
 
-Cutting a drop into parts and putting them together is the business of `packer.py`.
+See also `../build/pack_parts.py`: the parts of a drop.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from gristmill.macroxue.raw.drops import RawDigest, RunFiles, gunzip, read_meta
 from gristmill.macroxue.raw.strict_parser import Meta, RuleBroken, Step, parse_meta, parse_step
 
 PAD = 128
-"""Readable bytes behind the text; `scan.PAD`, which importing numba would tell."""
+"""Readable bytes behind the text: `fast_scanner.PAD`, again because that module loads numba."""
 
-CHUNK_BYTES = 1 << 19
-CHUNK_ROWS = 1 << 13
+BATCH_BYTES = 1 << 19
+BATCH_ROWS = 1 << 13
 MAX_LINE_BYTES = 1 << 24
 _MAX_NOTED_BRANCHES = 20
 _U32 = (1 << 32) - 1
@@ -32,26 +32,29 @@ _U32 = (1 << 32) - 1
 Scanner = Callable[
     [npt.NDArray[np.uint8], int, int, Rows, int, npt.NDArray[np.int64]], tuple[int, int, int]
 ]
-"""The signature of `scan.scan`."""
+"""The signature of `fast_scanner.scan`."""
 
 
 class TooManyNames(GristmillError):
-    """A name more than `valuation_type` may tell apart; no run is to blame, so it ends a pack."""
+    """More names than ids of `valuation_type`: an error of the drop, not of one run."""
 
 
 @dataclass
 class Names:
-    """Valuation names met so far, by id: search, tuple11, tuple10, then in order of meeting."""
+    """The valuation names by id: the three standard names, then others as they occur.
+
+    Source: docs/formats/macroxue.md#valuation-types.
+    """
 
     known: list[str] = field(default_factory=lambda: list(STANDARD_NAMES))
 
     def id_of(self, name: str) -> int:
-        """The id of a name, a new one where it is met first."""
+        """The id of a name; a new name gets the next id. Raises TooManyNames."""
         if name not in self.known:
             if len(self.known) == MAX_NAMES:
                 raise TooManyNames(
-                    f"valuation_type {name[:40]!r} would be name {MAX_NAMES + 1}: a pack can tell"
-                    f" {MAX_NAMES} apart; pack fewer drops together"
+                    f"valuation_type {name[:40]!r} would be name {MAX_NAMES + 1}, but a pack has at"
+                    f" most {MAX_NAMES}: pack fewer drops together"
                 )
             self.known.append(name)
         return self.known.index(name)
@@ -59,7 +62,14 @@ class Names:
 
 @dataclass
 class RunFacts:
-    """What is known of a run after reading it."""
+    """Facts of a run that was read.
+
+    meta: its meta object.
+    meta_file, steps_file: sizes and hashes of the two files.
+    rows, legal_rows: number of rows, and of rows with a legal bit.
+    kinds, ranks: rows by value of valuation_type and of max_rank.
+    unknown_branches: rows by branch name that is no direction; at most 20 names.
+    """
 
     meta: Meta
     meta_file: RawDigest
@@ -71,22 +81,26 @@ class RunFacts:
     unknown_branches: Counter[str] = field(default_factory=Counter)
 
 
-def chunks_of_lines(files: RunFiles, digest: RawDigest) -> Iterator[tuple[bytearray, int]]:
-    """(buffer, end): whole lines, each with its newline, and PAD bytes behind `end`.
+def batches_of_lines(files: RunFiles, digest: RawDigest) -> Iterator[tuple[bytearray, int]]:
+    """The lines of a steps file in batches: (buffer, end of the text in it).
 
-    The buffer is used again for the next chunk. Raises BadInput for a line of
-    more than MAX_LINE_BYTES.
+    files: the run.
+    digest: counts the bytes that are read.
+
+    The text has whole lines, each with its newline, and PAD bytes behind it. The next batch
+    overwrites the buffer. Raises BadInput for a line of more than MAX_LINE_BYTES, and as
+    `gunzip`. Source: docs/formats/macroxue.md#gzip.
     """
-    buffer = bytearray(2 * CHUNK_BYTES + PAD)
+    buffer = bytearray(2 * BATCH_BYTES + PAD)
     kept = 0
-    for piece in gunzip(files.steps, digest, CHUNK_BYTES):
-        if kept + len(piece) + 1 + PAD > len(buffer):
+    for text in gunzip(files.steps, digest, BATCH_BYTES):
+        if kept + len(text) + 1 + PAD > len(buffer):
             if kept > MAX_LINE_BYTES:
                 raise BadInput(files.steps, f"a line of more than {MAX_LINE_BYTES} bytes")
             buffer = buffer + bytearray(len(buffer))
-        buffer[kept : kept + len(piece)] = piece
-        end = buffer.rfind(b"\n", kept, kept + len(piece)) + 1
-        kept += len(piece)
+        buffer[kept : kept + len(text)] = text
+        end = buffer.rfind(b"\n", kept, kept + len(text)) + 1
+        kept += len(text)
         if end:
             yield buffer, end
             buffer[: kept - end] = buffer[end:kept]
@@ -97,7 +111,16 @@ def chunks_of_lines(files: RunFiles, digest: RawDigest) -> Iterator[tuple[bytear
 
 
 def put_step(rows: Rows, row: int, step: Step, state: npt.NDArray[np.int64], names: Names) -> None:
-    """Write a parsed step as rows[row]; `state` as in `scan.scan` (docs/formats/macroxue.md#row-rules)."""
+    """Write a parsed step as rows[row].
+
+    rows: STEP_ROW_DTYPE [N].
+    row: index of the row to write.
+    step: the parsed line.
+    state: int64 [4], as in `fast_scanner.scan`; the next step_index is updated.
+    names: gives the id of the valuation name.
+
+    Source: docs/formats/macroxue.md#row-rules.
+    """
     index = int(state[1]) if step.step_index is None else step.step_index
     state[1] = min(index + 1, _U32)
     board = mask = legal = 0
@@ -117,7 +140,7 @@ def put_step(rows: Rows, row: int, step: Step, state: npt.NDArray[np.int64], nam
         legal,
         state[3] if step.max_rank is None else step.max_rank,
         state[2] if step.seed is None else step.seed & _U32,
-        # As C casts: to the nearest, and 1e39 to infinity without complaint.
+        # A cast in C rounds to nearest, and gives infinity for 1e39 without an error.
         tuple(0.0 if ev is None else c_float(ev).value for ev in step.evs),
     )
 
@@ -135,7 +158,7 @@ class _Reading:
     lines: int = 0
 
     def flush(self) -> None:
-        """Hand the rows filled so far to the sink and count what is in them."""
+        """Give the filled rows to the sink, and count their types and ranks."""
         rows = self.rows[: self.filled]
         if self.filled:
             self.facts.rows += self.filled
@@ -151,7 +174,7 @@ class _Reading:
         self.filled = 0
 
     def take(self, buffer: bytearray, end: int) -> None:
-        """Turn the lines of a chunk into rows."""
+        """Turn a batch of lines into rows: text is buffer[:end]."""
         text = np.frombuffer(buffer, np.uint8)
         at = 0
         while at < end:
@@ -168,7 +191,7 @@ class _Reading:
             at = stop
 
     def take_strictly(self, line: bytes) -> None:
-        """Turn one line into a row by the strict rules, or raise BadInput naming it."""
+        """Turn one line into a row by the strict rules; BadInput names a line that breaks one."""
         self.lines += 1
         try:
             step = parse_step(line)
@@ -193,10 +216,16 @@ def read_run(
     sink: Callable[[Rows], None],
     scanner: Scanner | None,
 ) -> RunFacts:
-    """Read a run and give its rows (STEP_ROW_DTYPE, reused after the call) to `sink`.
+    """Read a run from its raw files.
 
-    scanner: `scan.scan`, or None to take every line by the strict rules; the
-        rows are the same. Raises BadInput naming file, line and rule.
+    files: the run.
+    run_id: of its rows.
+    names: valuation names so far; new ones are added.
+    sink: gets the rows as STEP_ROW_DTYPE [N], which are overwritten after it returns.
+    scanner: `fast_scanner.scan`, or None to parse each line strictly; the rows are the same.
+
+    Raises BadInput, naming file, line and rule, and TooManyNames.
+    Source: docs/formats/macroxue.md#raw-drop.
     """
     meta_file, steps_file = RawDigest(), RawDigest()
     try:
@@ -206,16 +235,21 @@ def read_run(
     state = np.array([run_id, 0, meta.seed & _U32, meta.max_rank or 0], np.int64)
     facts = RunFacts(meta, meta_file, steps_file)
     reading = _Reading(
-        files, names, sink, scanner, facts, state, np.zeros(CHUNK_ROWS, STEP_ROW_DTYPE)
+        files, names, sink, scanner, facts, state, np.zeros(BATCH_ROWS, STEP_ROW_DTYPE)
     )
-    for buffer, end in chunks_of_lines(files, steps_file):
+    for buffer, end in batches_of_lines(files, steps_file):
         reading.take(buffer, end)
     reading.flush()
     return facts
 
 
 def notes_of(facts: RunFacts) -> list[dict[str, Any]]:
-    """What deserves a warning in a run that is packed all the same (docs/formats/macroxue.md#warnings)."""
+    """The warnings about a run that is packed: `kind` and further keys of warnings.jsonl.
+
+    facts: of the run.
+
+    Source: docs/formats/macroxue.md#warnings.
+    """
     notes: list[dict[str, Any]] = []
     if facts.rows == 0:
         notes.append({"kind": "empty_run"})

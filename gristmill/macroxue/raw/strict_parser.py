@@ -1,7 +1,7 @@
-"""What a meta object and a step line must be: the accept and reject rules, in plain Python.
+"""The rules for a meta object and a step line, in pure Python.
 
-This is the law of the raw format (docs/formats/macroxue.md#raw-drop) and the oracle of the fast
-scanner, which hands every line it is not sure of to `parse_step`.
+Tests compare the fast scanner with this module, and the scanner leaves each line that it is not
+sure of to `parse_step`. Source: docs/formats/macroxue.md#json-rules and the headings behind it.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from gristmill.macroxue.rules.board_eval import INT32_MAX, INT32_MIN, MAX_RANK, 
 _U8, _U32, _U64 = (1 << 8) - 1, (1 << 32) - 1, (1 << 64) - 1
 
 _MAX_DEPTH = 256
-"""Deeper nesting is refused: what the interpreter's own stack allows is not a rule."""
+"""Levels of nesting; without a limit the rule would depend on the stack of the interpreter."""
 
 _BLANK = b" \t\r\n\x0b\x0c"
 
 
 class RuleBroken(ValueError):
-    """A line or meta object breaks a rule; the text is the rule. The caller knows the place."""
+    """A line or meta object breaks a rule; the text is the rule. The caller adds file and line."""
 
 
 class _Number(str):
-    """The text of a JSON number: whether it was an integer decides what it may be used for."""
+    """The text of a JSON number; the text shows whether it is an integer."""
 
     __slots__ = ()
 
@@ -64,7 +64,7 @@ def _depth(text: str) -> int:
 
 
 def _object(octets: bytes) -> _Pairs:
-    """The pairs of a JSON object, in order and with repeats; nested objects are tuples too."""
+    """The pairs of a JSON object, in order and with repeats; a nested object is a tuple too."""
     try:
         text = octets.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -78,23 +78,23 @@ def _object(octets: bytes) -> _Pairs:
         raise RuleBroken(f"not JSON: {error.msg} at character {error.pos}") from error
     if end != len(text):
         raise RuleBroken(f"text after the JSON value at character {end}")
-    # A list would come as list, a scalar as str, bool or None.
+    # The decoder makes a tuple of an object, a list of an array, and neither of a scalar.
     if not isinstance(value, tuple):
         raise RuleBroken("not a JSON object")
     return value
 
 
 def _known(pairs: _Pairs, keys: frozenset[str]) -> dict[str, Any]:
-    """The known keys of an object; others are skipped whatever they hold, also repeated."""
-    found: dict[str, Any] = {}
+    """The values of the known keys; other keys are skipped, whatever they hold."""
+    values: dict[str, Any] = {}
     for key, value in pairs:
         if key in keys:
-            if key in found:
-                raise RuleBroken(f"key {key!r} stands twice")
-            found[key] = value
+            if key in values:
+                raise RuleBroken(f"key {key!r} occurs twice")
+            values[key] = value
         elif not key.isascii():
             _text("a key", key)
-    return found
+    return values
 
 
 def _text(what: str, value: Any) -> str:
@@ -108,8 +108,8 @@ def _text(what: str, value: Any) -> str:
 
 
 def _unsigned(what: str, value: Any, most: int) -> int:
-    # isdigit() of a JSON number: no sign, no fraction, no exponent. The length
-    # comes first since int() refuses thousands of digits in its own words.
+    # A JSON number of digits has no sign, no fraction and no exponent. The length is limited
+    # because int() raises an error of its own for thousands of digits.
     if not (isinstance(value, _Number) and value.isdigit() and len(value) <= 20):
         raise RuleBroken(f"{what} must be an integer 0..{most}")
     number = int(value)
@@ -118,17 +118,22 @@ def _unsigned(what: str, value: Any, most: int) -> int:
     return number
 
 
-def _optional(found: dict[str, Any], key: str, most: int) -> int | None:
-    value = found.get(key)
+def _optional(values: dict[str, Any], key: str, most: int) -> int | None:
+    value = values.get(key)
     return None if value is None else _unsigned(key, value, most)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step line: None where the key is absent or null.
+    """One step line (docs/formats/macroxue.md#step-object).
 
-    board: 16 ranks 0..31, row-major. move: 0..3 in the order of `rows.MOVES`.
-    evs: expected values as float64 in that order, None where not a number.
+    board: 16 ranks, each 0..31, row by row.
+    board_eval: its score; fits int32.
+    move: 0 up, 1 down, 2 left, 3 right.
+    seed, step_index, max_rank: None if the key is absent or null.
+    valuation_type: name; "search" if the key is absent or null.
+    evs: four expected values in the order of the moves; None if it is no number.
+    unknown_branches: branch names that are no direction.
     """
 
     board: tuple[int, ...]
@@ -144,7 +149,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """One meta object. depth and seconds are not part of the rules: None unless plain numbers."""
+    """One meta object (docs/formats/macroxue.md#meta-object).
+
+    seed, num_moves, score, max_tile: integers, as in the text.
+    max_rank: None if the key is absent or null.
+    depth: None unless an integer of at most 9 digits.
+    seconds: None unless a finite number.
+    """
 
     seed: int
     num_moves: int
@@ -167,7 +178,7 @@ def _board(value: Any) -> tuple[int, ...]:
         raise RuleBroken("board must be an array of exactly 16 ranks")
     ranks = tuple(_unsigned(f"board[{i}]", rank, _U8) for i, rank in enumerate(value))
     if max(ranks) > MAX_RANK:
-        raise RuleBroken(f"board holds rank {max(ranks)}: board_eval knows ranks up to {MAX_RANK}")
+        raise RuleBroken(f"board holds rank {max(ranks)}: the highest rank is {MAX_RANK}")
     return ranks
 
 
@@ -192,52 +203,63 @@ def _branches(value: Any) -> tuple[tuple[float | None, ...], tuple[str, ...]]:
 
 
 def parse_step(line: bytes) -> Step | None:
-    """A step line, with or without its line end; None for a blank one. Raises RuleBroken."""
+    """Parse one step line.
+
+    line: its bytes, with or without line end.
+
+    Returns None for a blank line. Raises RuleBroken.
+    Source: docs/formats/macroxue.md#step-object.
+    """
     if not line.strip(_BLANK):
         return None
-    found = _known(_object(line), _STEP_KEYS)
-    board = _board(found.get("board"))
-    move = found.get("move")
+    values = _known(_object(line), _STEP_KEYS)
+    board = _board(values.get("board"))
+    move = values.get("move")
     if not isinstance(move, str) or move not in _MOVE_DIR:
         raise RuleBroken('move must be "up", "down", "left" or "right"')
     evs: tuple[float | None, ...] = (None,) * 4
     unknown: tuple[str, ...] = ()
-    if "branch_evs" in found:
-        evs, unknown = _branches(found["branch_evs"])
-    name = found.get("valuation_type")
+    if "branch_evs" in values:
+        evs, unknown = _branches(values["branch_evs"])
+    name = values.get("valuation_type")
     step = Step(
         board=board,
         board_eval=board_score(board),
         move=_MOVE_DIR[move],
-        seed=_optional(found, "seed", _U64),
-        step_index=_optional(found, "step_index", _U32),
-        max_rank=_optional(found, "max_rank", _U8),
+        seed=_optional(values, "seed", _U64),
+        step_index=_optional(values, "step_index", _U32),
+        max_rank=_optional(values, "max_rank", _U8),
         valuation_type="search" if name is None else _text("valuation_type", name),
         evs=evs,
         unknown_branches=unknown,
     )
     if not INT32_MIN <= step.board_eval <= INT32_MAX:
-        raise RuleBroken(f"board_eval {step.board_eval} overflows int32")
+        raise RuleBroken(f"board_eval {step.board_eval} does not fit int32")
     return step
 
 
 def parse_meta(octets: bytes) -> Meta:
-    """A meta sidecar's text. Raises RuleBroken."""
+    """Parse the text of a meta file.
+
+    octets: its bytes.
+
+    Raises RuleBroken. Source: docs/formats/macroxue.md#meta-object.
+    """
     pairs = _object(octets)
-    found = _known(pairs, _META_KEYS)
+    values = _known(pairs, _META_KEYS)
     for key in ("seed", "num_moves", "score", "max_tile"):
-        if key not in found:
+        if key not in values:
             raise RuleBroken(f"key {key!r} is missing")
     extras = dict(pairs)
     depth, seconds = extras.get("depth", ""), extras.get("seconds")
-    plain = isinstance(depth, _Number) and depth.isdigit() and len(depth) < 10
+    has_depth = isinstance(depth, _Number) and depth.isdigit() and len(depth) < 10
     elapsed = float(seconds) if isinstance(seconds, _Number) else math.inf
     return Meta(
-        seed=_unsigned("seed", found["seed"], _U64),
-        num_moves=_unsigned("num_moves", found["num_moves"], _U64),
-        score=_unsigned("score", found["score"], _U64),
-        max_tile=_unsigned("max_tile", found["max_tile"], _U32),
-        max_rank=_optional(found, "max_rank", _U8),
-        depth=int(depth) if plain else None,
+        seed=_unsigned("seed", values["seed"], _U64),
+        num_moves=_unsigned("num_moves", values["num_moves"], _U64),
+        score=_unsigned("score", values["score"], _U64),
+        max_tile=_unsigned("max_tile", values["max_tile"], _U32),
+        max_rank=_optional(values, "max_rank", _U8),
+        depth=int(depth) if has_depth else None,
         seconds=elapsed if math.isfinite(elapsed) else None,
     )

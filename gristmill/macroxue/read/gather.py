@@ -1,6 +1,6 @@
-"""Rows of several mapped npy files as one column that is indexed at random.
+"""Random access to the rows of several mapped npy files.
 
-What the rows mean is the business of `reader.py`.
+See also `dataset.py`: what the rows mean.
 """
 
 from __future__ import annotations
@@ -17,23 +17,34 @@ Indices = npt.NDArray[np.integer[Any]]
 
 
 def row_numbers(numbers: Indices) -> npt.NDArray[np.int64]:
-    """Row numbers [N] as int64. TypeError for what is none, such as a mask of booleans."""
-    given = np.asarray(numbers)
-    if given.size and given.dtype.kind not in "iu":
-        raise TypeError(f"row numbers are integers, not {given.dtype}: np.flatnonzero of a mask")
-    return given.astype(np.int64, copy=False)
+    """Row numbers [N] as int64 [N].
+
+    numbers: integers [N] of any dtype.
+
+    Raises TypeError for another dtype, such as a mask of booleans.
+    """
+    array = np.asarray(numbers)
+    if array.size and array.dtype.kind not in "iu":
+        raise TypeError(
+            f"row numbers are integers, not {array.dtype}: for a mask use np.flatnonzero(mask)"
+        )
+    return array.astype(np.int64, copy=False)
 
 
 class Gather:
-    """Copies rows out of maps by global number. maps: rows of one dtype, in order.
+    """Copies rows by their number over all files.
 
-    np.take of opaque items copies each row in one piece, where indexing a
-    structured array goes field by field (bench/macroxue_pools.py).
+    maps: rows of each file in order, all of one dtype; at least one file.
+
+    dtype: of the rows.
+    counts: rows of each file.
     """
 
     def __init__(self, maps: Sequence[Rows]) -> None:
         self.dtype = maps[0].dtype
         self.counts = tuple(len(rows) for rows in maps)
+        # np.take copies an opaque row at once, and a structured row field by field
+        # (bench/macroxue_pools.py).
         self._opaque = np.dtype((np.void, self.dtype.itemsize))
         self._maps = [rows.view(self._opaque) for rows in maps]
         self._firsts = np.cumsum([0, *self.counts])
@@ -45,29 +56,38 @@ class Gather:
         return int(self._firsts[-1])
 
     def rows(self, indices: Indices) -> Rows:
-        """Rows [N] as a new array, in the order of `indices` [N]; IndexError outside 0..len-1."""
-        places = row_numbers(indices)
-        out = np.empty(len(places), self._opaque)
-        if len(places) == 0:
+        """Rows [N] as a new array.
+
+        indices: row numbers [N] in any order.
+
+        Raises IndexError for a number outside the files, TypeError for anything but integers.
+        """
+        numbers = row_numbers(indices)
+        out = np.empty(len(numbers), self._opaque)
+        if len(numbers) == 0:
             return out.view(self.dtype)
-        if int(places.min()) < 0 or int(places.max()) >= len(self):
-            wrong = places[(places < 0) | (places >= len(self))][0]
+        if int(numbers.min()) < 0 or int(numbers.max()) >= len(self):
+            wrong = numbers[(numbers < 0) | (numbers >= len(self))][0]
             raise IndexError(f"row {wrong} of a pack with {len(self)} rows")
         if len(self._maps) == 1:
-            np.take(self._maps[0], places, out=out, mode="clip")
-            return out.view(self.dtype)
-        if self._even:
-            files = places // self._even
+            np.take(self._maps[0], numbers, out=out, mode="clip")
         else:
-            files = np.searchsorted(self._firsts, places, "right") - 1
+            self._take_from_files(numbers, out)
+        return out.view(self.dtype)
+
+    def _take_from_files(self, numbers: npt.NDArray[np.int64], out: npt.NDArray[np.void]) -> None:
+        """Copy rows of several files to `out`, file by file."""
+        if self._even:
+            files = numbers // self._even
+        else:
+            files = np.searchsorted(self._firsts, numbers, "right") - 1
         # A stable sort of 16-bit numbers is a radix sort.
         small = files.astype(np.uint16) if len(self._maps) <= 1 << 16 else files
         order = np.argsort(small, kind="stable")
         cuts = np.searchsorted(files[order], np.arange(len(self._maps) + 1))
-        sorted_places, together = places[order], np.empty_like(out)
+        ordered, copied = numbers[order], np.empty_like(out)
         for file in np.flatnonzero(np.diff(cuts)).tolist():
-            part = slice(cuts[file], cuts[file + 1])
-            within = sorted_places[part] - self._firsts[file]
-            np.take(self._maps[file], within, out=together[part], mode="clip")
-        out[order] = together
-        return out.view(self.dtype)
+            rows = slice(cuts[file], cuts[file + 1])
+            within = ordered[rows] - self._firsts[file]
+            np.take(self._maps[file], within, out=copied[rows], mode="clip")
+        out[order] = copied

@@ -1,6 +1,6 @@
-"""Single steps of a pack, by row or by run and step, with what is known of them.
+"""Single steps of a pack, by row or by run and step, for views and the command line.
 
-For looking at samples; training reads rows in bulk elsewhere.
+See also `dataset.py`: many rows at a time, for training.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput, GristmillError
+from gristmill.macroxue.format.foreign_packs import refuse_foreign_rows
 from gristmill.macroxue.format.metadata_db import Run, read_runs
 from gristmill.macroxue.format.rows import Rows, decode_boards
 from gristmill.macroxue.format.shards import open_steps, step_files
@@ -25,12 +26,20 @@ from gristmill.macroxue.rules.true_ranks import TrueRanks, true_ranks
 
 @dataclass(frozen=True)
 class PackedStep:
-    """One row of a pack in plain numbers.
+    """One row of a pack in Python numbers.
 
-    row: its place in the pack. ranks: 16, row-major. move: 0..3 (up, down, left,
-    right), as the order of evs. ev_legal: the bits as stored. legal: the bits of
-    the moves that change the board and have an EV (tuple rows store all four).
-    valuation: name of its type.
+    row: its number in the pack.
+    run: of the row, as metadata.db has it.
+    step_index: as stored.
+    ranks: 16 ranks, row by row; true ranks where they are known, else at most 16.
+    move: 0 up, 1 down, 2 left, 3 right.
+    evs: the four branch_evs in that order.
+    ev_legal: the bits as stored.
+    legal: the bits of ev_legal whose moves change the board; tuple rows store all four bits.
+    valuation: name of its valuation type.
+    board_eval: as stored.
+
+    Source: docs/formats/macroxue.md#columns.
     """
 
     row: int
@@ -46,11 +55,21 @@ class PackedStep:
 
 
 class Pack:
-    """A pack opened for looking up: files mapped, tables read. BadInput where it is not whole."""
+    """A pack or pool whose steps are read one by one.
+
+    path: folder with steps files, metadata.db and valuation_types.json.
+
+    runs: rows of the table `runs`, by ascending id.
+
+    Raises BadInput where one of these files is missing or damaged, where their counts differ,
+    and for foreign rows, naming their reader.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._files = step_files(path)
+        for file in self._files:
+            refuse_foreign_rows(file)
         self._shards = [open_steps(file) for file in self._files]
         self._starts = [0, *accumulate(len(shard) for shard in self._shards)]
         self.runs = read_runs(path / "metadata.db")
@@ -58,12 +77,13 @@ class Pack:
         self._first = dict(
             zip(self._by_id, [0, *accumulate(run.steps for run in self.runs)], strict=False)
         )
-        self._told: dict[int, TrueRanks] = {}
+        self._ranks_of_runs: dict[int, TrueRanks] = {}
         self._names = read_valuation_types(path / "valuation_types.json")
         steps = sum(run.steps for run in self.runs)
         if steps != len(self):
             raise BadInput(
-                path / "metadata.db", f"runs have {steps} steps, but the files {len(self)} rows"
+                path / "metadata.db",
+                f"runs have {steps} steps, but the files have {len(self)} rows",
             )
 
     def __len__(self) -> int:
@@ -73,21 +93,24 @@ class Pack:
         if not 0 <= row < len(self):
             raise GristmillError(f"{self.path} has rows 0 to {len(self) - 1}, not {row}")
         shard = bisect_right(self._starts, row) - 1
-        at = row - self._starts[shard]
-        return self._files[shard], self._shards[shard][at : at + 1]
+        within = row - self._starts[shard]
+        return self._files[shard], self._shards[shard][within : within + 1]
 
     def run(self, run: int) -> Run:
-        """What metadata.db has of a run. GristmillError if there is no such run."""
+        """The row of `runs` with this id; GristmillError if there is no such run."""
         if run not in self._by_id:
             raise GristmillError(f"{self.path} has no run {run}; it has {len(self.runs)} runs")
         return self._by_id[run]
 
     def first_row(self, run: int) -> int:
-        """Where the rows of a run begin. GristmillError if there is no such run."""
+        """The number of the first row of a run; GristmillError if there is no such run."""
         return self._first[self.run(run).id]
 
     def find(self, run: int, step_index: int) -> PackedStep:
-        """The first row of `run` with this step_index. GristmillError if there is none."""
+        """The first step of a run that has this step_index.
+
+        Raises GristmillError if there is no such run or step, and as `step`.
+        """
         first = self.first_row(run)
         column = self._rows_of(run)["step_index"]
         places = np.flatnonzero(column == step_index)
@@ -96,17 +119,23 @@ class Pack:
         return self.step(first + int(places[0]))
 
     def _rows_of(self, run: int) -> Rows:
-        """All rows of a run, copied."""
+        """All rows of a run, as a copy."""
         first, stop = self._first[run], self._first[run] + self._by_id[run].steps
-        pieces = [
+        parts = [
             shard[max(0, first - start) : max(0, stop - start)]
             for start, shard in zip(self._starts, self._shards, strict=False)
             if start < stop and first < start + len(shard)
         ]
-        return np.concatenate(pieces) if pieces else self._shards[0][:0]
+        return np.concatenate(parts) if parts else self._shards[0][:0]
 
     def step(self, row: int) -> PackedStep:
-        """The step at a row of the pack, counted from 0."""
+        """The step in a row of the pack.
+
+        row: from 0.
+
+        Raises GristmillError for a row outside the pack, and BadInput where its run or
+        valuation type has no name in the tables.
+        """
         file, rows = self._row(row)
         run, kind = int(rows["run_id"][0]), int(rows["valuation_type"][0])
         if run not in self._by_id:
@@ -129,22 +158,26 @@ class Pack:
         )
 
     def _ranks(self, run: int, row: int, rows: Rows) -> npt.NDArray[np.uint8]:
-        """Ranks [1, 16] of a row; above 65536 the game so far tells which (`true_ranks.py`)."""
+        """Ranks uint8 [1, 16] of a row: true ranks where they are known, else capped at 16."""
         capped: npt.NDArray[np.uint8] = decode_boards(rows["board"], rows["tile_65536_mask"])
         if not rows["tile_65536_mask"][0]:
             return capped
-        if run not in self._told:
-            self._told[run] = true_ranks(self._rows_of(run), np.zeros(1, np.int64))
-        told, at = self._told[run], row - self._first[run]
-        return capped if told.unknown[at] else told.ranks[at : at + 1]
+        if run not in self._ranks_of_runs:
+            self._ranks_of_runs[run] = true_ranks(self._rows_of(run), np.zeros(1, np.int64))
+        known, within = self._ranks_of_runs[run], row - self._first[run]
+        return capped if known.unknown[within] else known.ranks[within : within + 1]
 
     def run_steps(self, run: int, count: int) -> list[PackedStep]:
-        """At most `count` steps of a run at even distances, the first and the last among them."""
+        """Steps of a run at even distances, from its first to its last.
+
+        run: its id; GristmillError if there is no such run.
+        count: the largest number of steps, 1 or more; 1 gives the first step.
+        """
         first = self.first_row(run)
         last = self._by_id[run].steps - 1
         places = {round(last * k / max(1, count - 1)) for k in range(count if last >= 0 else 0)}
         return self.steps(first + place for place in sorted(places))
 
     def steps(self, rows: Iterable[int]) -> list[PackedStep]:
-        """`step` for several rows."""
+        """The steps in several rows, in their order; raises as `step`."""
         return [self.step(row) for row in rows]

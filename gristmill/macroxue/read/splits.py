@@ -1,6 +1,6 @@
-"""Sets of runs for training and holding out, which never share a game.
+"""Splits of runs into training and held out runs, which never share a game.
 
-Reading the rows of a set is the business of `reader.py`.
+See also `dataset.py`, which reads the rows of a split. Source: docs/formats/macroxue.md#splits.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ RunIds = npt.NDArray[np.uint32]
 
 
 class RowSet:
-    """The rows of some runs, numbered 0..len-1; takes memory for runs, not for rows.
+    """The rows of some runs, numbered from 0; its memory grows with runs, not with rows.
 
-    run_ids: uint32 [R], ascending. firsts, counts: where each run stands in the pack.
+    run_ids: uint32 [R], ascending.
+    firsts: first row of each run in the pack.
+    counts: number of rows of each run.
     """
 
     def __init__(self, run_ids: RunIds, firsts: Sequence[int], counts: Sequence[int]) -> None:
@@ -36,55 +38,78 @@ class RowSet:
         return int(self._ends[-1]) if len(self._ends) else 0
 
     def rows(self, numbers: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
-        """Global row numbers [N] of the rows that have these numbers [N] in the set."""
-        places = row_numbers(numbers)
-        if len(places) and (int(places.min()) < 0 or int(places.max()) >= len(self)):
-            wrong = places[(places < 0) | (places >= len(self))][0]
+        """Row numbers in the pack as int64 [N].
+
+        numbers: row numbers [N] in this set, in any order.
+
+        Raises IndexError for a number outside the set, TypeError for anything but integers.
+        """
+        within = row_numbers(numbers)
+        if len(within) and (int(within.min()) < 0 or int(within.max()) >= len(self)):
+            wrong = within[(within < 0) | (within >= len(self))][0]
             raise IndexError(f"row {wrong} of a set of {len(self)} rows")
-        if len(places) == 0:
-            return places
-        found: npt.NDArray[np.int64] = (
-            places + self._shift[np.searchsorted(self._ends, places, "right")]
-        )
-        return found
+        if len(within) == 0:
+            return within
+        runs = np.searchsorted(self._ends, within, "right")
+        in_pack: npt.NDArray[np.int64] = within + self._shift[runs]
+        return in_pack
 
     def all_rows(self) -> npt.NDArray[np.int64]:
-        """Every global row number of the set, ascending: 8 bytes a row."""
+        """All row numbers of the set in the pack as int64 [N], ascending."""
         return self.rows(np.arange(len(self)))
 
 
 def identity(run: Run) -> tuple[int, int, int, int]:
-    """What makes a run the same game in any pack: seed, steps, score, highest tile."""
+    """The facts by which two runs are the same game: seed, steps, score, highest tile."""
     return run.seed, run.steps, run.max_score, run.highest_tile
 
 
-def _share(run: Run, seed: int) -> float:
-    """A number in [0, 1) that depends on the game and the seed alone."""
+def _fraction(run: Run, seed: int) -> float:
+    """A number in [0, 1) that depends only on the game and the seed of the split."""
     text = json.dumps([seed, *identity(run)]).encode()
     return int.from_bytes(hashlib.sha256(text).digest()[:7], "big") / (1 << 56)
 
 
 def held_by_hash(runs: Sequence[Run], held_out: float, seed: int) -> RunIds:
-    """Ids of about `held_out` of the runs, each by its own hash: a game that is held out
-    in one pack is held out in every pool that it goes into."""
-    return np.array([run.id for run in runs if _share(run, seed) < held_out], np.uint32)
+    """Ids of held out runs as uint32 [R]: each run by a hash of its own facts.
+
+    runs: to split.
+    held_out: fraction of the runs, 0 to 1; the result has about so many.
+    seed: of the split.
+
+    A game that is held out in one pack is held out in each pool of that pack.
+    Source: docs/formats/macroxue.md#splits.
+    """
+    return np.array([run.id for run in runs if _fraction(run, seed) < held_out], np.uint32)
 
 
 def held_by_permutation(runs: Sequence[Run], held_out: float, seed: int) -> RunIds:
-    """Ids of exactly ceil(held_out * runs): the first of a PCG64 permutation (docs/formats/macroxue.md#splits), and
-    any further run that is the same game as one of them."""
+    """Ids of held out runs as uint32 [R]: the first ceil(held_out * runs) of a permutation.
+
+    runs: to split, in order of id.
+    held_out: fraction of the runs, 0 to 1.
+    seed: of the PCG64 permutation.
+
+    A run that is the same game as one of them is held out too.
+    Source: docs/formats/macroxue.md#splits.
+    """
     order = np.random.Generator(np.random.PCG64(seed)).permutation(len(runs))
-    chosen = {identity(runs[place]) for place in order[: math.ceil(held_out * len(runs))]}
+    chosen = {identity(runs[i]) for i in order[: math.ceil(held_out * len(runs))]}
     return np.array([run.id for run in runs if identity(run) in chosen], np.uint32)
 
 
-def refuse_sharing(runs: Sequence[Run], one: RunIds, other: RunIds) -> None:
-    """Raise ValueError naming the first run that is, or is the same game as one, on both sides."""
-    sides = [{int(run_id) for run_id in ids} for ids in (one, other)]
-    games = {identity(run): run.id for run in runs if run.id in sides[0]}
+def refuse_sharing(runs: Sequence[Run], train: RunIds, held_out: RunIds) -> None:
+    """Raise ValueError, naming the first such run, where a run or game is on both sides.
+
+    runs: of the pack.
+    train, held_out: run ids uint32 of both sides.
+    """
+    training = {int(run_id) for run_id in train}
+    held = {int(run_id) for run_id in held_out}
+    games = {identity(run): run.id for run in runs if run.id in training}
     for run in runs:
-        if run.id in sides[1] and identity(run) in games:
+        if run.id in held and identity(run) in games:
             raise ValueError(
                 f"run {run.id} is held out, but run {games[identity(run)]} of the training runs is"
-                " the same game: make the two queries exclude each other"
+                " the same game: change the queries so that they exclude each other"
             )

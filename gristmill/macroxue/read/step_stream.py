@@ -1,7 +1,6 @@
-"""The rows of a pack from first to last, in bounded memory, held against its metadata.db.
+"""The rows of a pack from the first to the last, in bounded memory, compared with metadata.db.
 
-What every builder and law that walks through a whole pack has in common.
-Random access for training is the business of `reader.py`.
+Builders and laws that read a whole pack use this module. See also `dataset.py`: random access.
 """
 
 from __future__ import annotations
@@ -16,18 +15,25 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput
-from gristmill.macroxue.format.foreign_packs import refuse_other_forms
+from gristmill.macroxue.format.foreign_packs import refuse_foreign_rows
 from gristmill.macroxue.format.metadata_db import Run, read_runs
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, Rows, as_bytes, to_aligned
 from gristmill.macroxue.format.shards import open_steps, step_files
 
 BLOCK_ROWS = 1 << 17
-"""Rows read at a time: 6 MB, enough to drown the cost of a read."""
+"""Rows that are read together: 6 MB, so that the cost of a system call does not count."""
 
 
 @dataclass(frozen=True)
 class StepFile:
-    """One steps file: rows [first, first + rows) of the pack start at byte `offset` of it."""
+    """One steps file, with the rows [first, first + rows) of the pack.
+
+    path: the file.
+    first: number of its first row in the pack.
+    rows: number of its rows.
+    dtype: of its rows.
+    offset: byte of its first row.
+    """
 
     path: Path
     first: int
@@ -38,10 +44,12 @@ class StepFile:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Consecutive rows of a pack. start: number of the first one in the pack.
+    """Consecutive rows of a pack.
 
-    first_run, counts: the run (by place in `runs`) that the stretch starts in,
-    and how many of its rows belong to that run, to the next, and so on.
+    start: number of the first row in the pack.
+    rows: step rows [N].
+    first_run: index in `StepStream.runs` of the run of the first row.
+    counts: int64 [R], number of rows of that run, of the next one, and so on.
     """
 
     start: int
@@ -50,17 +58,22 @@ class Stretch:
     counts: npt.NDArray[np.int64]
 
     def run_starts(self) -> npt.NDArray[np.int64]:
-        """Where each run begins in `rows`; meaningful for stretches of whole runs."""
+        """The first row of each run in `rows` as int64 [R], for a stretch of whole runs."""
         return np.cumsum(self.counts) - self.counts
 
 
 class StepStream:
-    """A pack opened for walking through. Needs steps files and metadata.db, nothing else.
+    """A pack or pool that is read from the first row to the last.
 
-    runs: the rows of `runs` by ascending id. rows: how many steps the files have.
-    Raises BadInput where a file is not a steps file, is empty, or the database
-    has no runs. That rows stand run by run in the order of `runs`, as many as it
-    says (docs/formats/macroxue.md#value-inputs), is checked on the way; BadInput then names pack and run.
+    folder: with steps files and metadata.db; other files are not read.
+
+    files: the steps files in order.
+    runs: rows of the table `runs`, by ascending id.
+    rows: number of rows in all files.
+
+    Raises BadInput where a file is no steps file or is empty, and where the database has no
+    runs. Reading checks that the rows stand run by run in the order of `runs`, as many as it
+    says; BadInput then names pack and run. Source: docs/formats/macroxue.md#value-inputs.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -68,18 +81,18 @@ class StepStream:
         self.files: list[StepFile] = []
         self.rows = 0
         for path in step_files(folder):
-            refuse_other_forms(path)
+            refuse_foreign_rows(path)
             rows = open_steps(path)
             if len(rows) == 0:
                 raise BadInput(
-                    path, "holds no rows: an empty pack or shard is of no use, leave it out"
+                    path, "holds no rows: leave an empty pack out, or remove an empty shard"
                 )
             offset = path.stat().st_size - len(rows) * rows.itemsize
             self.files.append(StepFile(path, self.rows, len(rows), rows.dtype, offset))
             self.rows += len(rows)
         self.runs: list[Run] = read_runs(folder / "metadata.db")
         if not self.runs:
-            raise BadInput(folder / "metadata.db", "has no runs: nothing can be made of this pack")
+            raise BadInput(folder / "metadata.db", "has no runs: pack the drop again")
         if self.runs[0].id < 0 or self.runs[-1].id > 0xFFFFFFFF:
             raise BadInput(folder / "metadata.db", "run ids must fit the column run_id (uint32)")
         self._ids = np.array([run.id for run in self.runs], np.uint32)
@@ -88,17 +101,19 @@ class StepStream:
             raise self._mismatch()
 
     def read(self, start: int, stop: int) -> Rows:
-        """Rows [start, stop) as a new array that may be changed, in the layout of their files.
+        """Rows [start, stop) as a new array that may be changed.
 
-        Plain reads, not maps, so that memory is what the array takes. Rows from
-        files of both layouts come as STEP_ROW_DTYPE.
+        start, stop: row numbers in the pack.
+
+        The rows have the layout of their files; rows from files of both layouts have
+        STEP_ROW_DTYPE. Files are read, not mapped, so the memory is that of the array.
         """
         touched = [f for f in self.files if f.first < stop and start < f.first + f.rows]
         if len({file.dtype.itemsize for file in touched}) > 1:
             whole = np.empty(stop - start, STEP_ROW_DTYPE)
             for file in touched:
                 a, b = max(start, file.first), min(stop, file.first + file.rows)
-                # As bytes: assigning rows would leave their padding as it was.
+                # Copied as bytes, because assigning rows would not copy their padding.
                 as_bytes(whole)[a - start : b - start] = as_bytes(to_aligned(self.read(a, b)))
             return whole
         rows = np.empty(stop - start, touched[0].dtype if touched else STEP_ROW_DTYPE)
@@ -111,16 +126,17 @@ class StepStream:
         return rows
 
     def stretches(self, *, whole_runs: bool, most: int = BLOCK_ROWS) -> Iterator[Stretch]:
-        """The pack in stretches of about `most` rows, each checked against `runs`.
+        """The pack in stretches, each compared with `runs`.
 
-        whole_runs: cut between runs only, so that a longer run makes a longer
-        stretch; otherwise every `most` rows.
+        whole_runs: whether to cut only between runs; a run of more than `most` rows then makes
+            a longer stretch. Otherwise each stretch but the last has `most` rows.
+        most: number of rows; default BLOCK_ROWS.
         """
         start = 0
         while start < self.rows:
             stop = min(start + most, self.rows)
             if whole_runs:
-                # The last end within reach, or the end of the run that is too long.
+                # The last end of a run up to `stop`, or the end of a run that is longer.
                 at = int(np.searchsorted(self._ends, stop, "right"))
                 within = int(self._ends[at - 1]) if at else 0
                 stop = within if within > start else int(self._ends[at])
@@ -128,7 +144,7 @@ class StepStream:
             start = stop
 
     def stretch(self, start: int, stop: int) -> Stretch:
-        """Rows [start, stop), checked against `runs`."""
+        """Rows [start, stop), compared with `runs`; BadInput where they do not agree."""
         rows = self.read(start, stop)
         first = int(np.searchsorted(self._ends, start, "right"))
         last = int(np.searchsorted(self._ends, stop, "left"))
@@ -139,13 +155,13 @@ class StepStream:
         return Stretch(start, rows, first, counts)
 
     def run_bounds(self, place: int) -> tuple[int, int]:
-        """First row of the run at this place in `runs`, and the row behind its last."""
+        """The first row of the run with this index in `runs`, and the row behind its last."""
         end = int(self._ends[place])
         return end - self.runs[place].steps, end
 
     def _mismatch(self) -> BadInput:
-        """What is wrong, found by counting every run's rows."""
-        met = np.zeros(len(self.runs), np.int64)
+        """The error to raise, after counting the rows of each run."""
+        counts = np.zeros(len(self.runs), np.int64)
         for start in range(0, self.rows, BLOCK_ROWS):
             ids = self.read(start, min(start + BLOCK_ROWS, self.rows))["run_id"]
             places = np.searchsorted(self._ids, ids)
@@ -155,10 +171,10 @@ class StepStream:
                 return BadInput(
                     self.folder,
                     f"row {start + at} belongs to run {int(ids[at])}, which metadata.db does not"
-                    " know: steps and database are of different builds",
+                    " have: steps and database are of different builds",
                 )
-            met += np.bincount(places, minlength=len(met))
-        for run, count in zip(self.runs, met.tolist(), strict=True):
+            counts += np.bincount(places, minlength=len(counts))
+        for run, count in zip(self.runs, counts.tolist(), strict=True):
             if run.steps != count:
                 return BadInput(
                     self.folder,
@@ -172,12 +188,13 @@ class StepStream:
 
 
 def _fill(path: Path, offset: int, into: memoryview) -> None:
+    """Read bytes of a file from an offset until the buffer is full."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         while into:
-            got = os.preadv(descriptor, [into], offset)
-            if got == 0:
-                raise BadInput(path, f"ends at byte {offset}, though it was longer when opened")
-            into, offset = into[got:], offset + got
+            count = os.preadv(descriptor, [into], offset)
+            if count == 0:
+                raise BadInput(path, f"ends at byte {offset}, but was longer when it was opened")
+            into, offset = into[count:], offset + count
     finally:
         os.close(descriptor)

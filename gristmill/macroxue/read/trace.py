@@ -1,35 +1,139 @@
-"""From a run of a pack or pool back to the raw files that it was made from."""
+"""From a run of a pack or pool to its raw files, by trace.jsonl.
+
+See also `../format/jsonl.py`, and `../build/pack_sidefiles.py`, which writes the file.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from gristmill import contract
-from gristmill.contract import GristmillError
-from gristmill.macroxue.format.jsonl import read_lines
+from gristmill.contract import BadInput, GristmillError
+from gristmill.macroxue.format.jsonl import iter_lines, run_of
+from gristmill.macroxue.format.kind_of import kind_of
 
 
 @dataclass(frozen=True)
-class Trace(contract.Trace):
-    """Where a run came from: the line of `trace.jsonl` with its run_id."""
+class MemberRun:
+    """The run of a pool in one of the packs that it went through.
 
-    line: dict[str, Any]
+    pack: name of the pack.
+    run_id: of the run in that pack.
+    """
+
+    pack: str
+    run_id: int
+
+
+@dataclass(frozen=True)
+class RunTrace(contract.Trace):
+    """Where a run comes from: its line of trace.jsonl.
+
+    run_id: of the run in this pack or pool.
+    rows: number of its rows.
+    first_row: number of its first row in this pack or pool.
+    drop: name of the drop folder.
+    meta, steps: POSIX paths of both raw files, relative to the drop.
+    meta_bytes, meta_sha256, steps_bytes, steps_sha256: sizes and hashes of both raw files.
+    members: for a pool, the packs that the run went through, the last one first; else empty.
+
+    The fields of the drop are None in a pool whose member had no trace.
+    Source: docs/formats/macroxue.md#trace and docs/formats/macroxue.md#trace-of-a-pool.
+    """
+
+    run_id: int
+    rows: int
+    first_row: int
+    drop: str | None = None
+    meta: str | None = None
+    meta_bytes: int | None = None
+    meta_sha256: str | None = None
+    steps: str | None = None
+    steps_bytes: int | None = None
+    steps_sha256: str | None = None
+    members: tuple[MemberRun, ...] = ()
 
     def facts(self) -> dict[str, object]:
-        return dict(self.line)
+        """The keys and values of the line of trace.jsonl, for a person."""
+        origin = {
+            key: value
+            for key in ("drop", "meta", "steps", *_HASHED)
+            if (value := getattr(self, key)) is not None
+        }
+        place = {"run_id": self.run_id, **origin, "rows": self.rows, "first_row": self.first_row}
+        return place | ({"from": list(map(asdict, self.members))} if self.members else {})
 
 
-def trace(folder: Path, run: int) -> Trace:
-    """Trace a run of a pack or pool.
+_TEXTS = ("drop", "meta", "meta_sha256", "steps", "steps_sha256")
+_SIZES = ("meta_bytes", "steps_bytes")
+_HASHED = ("meta_bytes", "meta_sha256", "steps_bytes", "steps_sha256")
 
-    Raises GristmillError where the folder has no trace or no such run.
+
+def trace(folder: Path, run: int) -> RunTrace:
+    """Find the raw files of a run.
+
+    folder: a pack or pool.
+    run: run id, from 0.
+
+    Reads trace.jsonl line by line up to the line of the run. Raises GristmillError where the
+    folder has no trace.jsonl or no such run. Raises BadInput, naming file and line, where a line
+    is no JSON object, names no run, or is that of the run and lacks a value.
     """
-    table = folder / "trace.jsonl"
-    if not table.is_file():
-        raise GristmillError(f"{folder} has no trace.jsonl")
-    for line in read_lines(table):
-        if line.get("run_id") == run:
-            return Trace(line)
-    raise GristmillError(f"{folder} has no run {run}")
+    path = folder / "trace.jsonl"
+    if not path.is_file():
+        raise GristmillError(_no_trace(folder))
+    runs = 0
+    for number, line in iter_lines(path):
+        run_id = run_of(line)
+        if run_id is None:
+            raise BadInput(path, "`run_id` is no integer: build the pack again", number)
+        if run_id == run:
+            return _run_trace(path, number, line)
+        runs += 1
+    raise GristmillError(f"{path} has no run {run}: it traces {runs:,} runs, counted from 0")
+
+
+def _no_trace(folder: Path) -> str:
+    kind = kind_of(folder)
+    if kind is None:
+        return f"{folder} is no pack and no pool of 2048 games: it has no trace.jsonl"
+    if kind == "values":
+        return f"{folder} is a value sidecar and has no trace.jsonl: trace the run in its pack"
+    return (
+        f"{folder} has no trace.jsonl, as packs of other programs have none: pack the raw drop"
+        " again to trace its runs"
+    )
+
+
+def _run_trace(path: Path, number: int, line: Mapping[str, Any]) -> RunTrace:
+    """The line of the run as a RunTrace; BadInput where a value has another type."""
+    counts = {key: line.get(key) for key in ("run_id", "rows", "first_row")}
+    # A member without a trace gives lines without these keys, all or none of them.
+    keys = (*_TEXTS, *_SIZES)
+    origin = {key: line.get(key) for key in keys} if any(key in line for key in keys) else {}
+    for key, value in (counts | origin).items():
+        if key in _TEXTS and not isinstance(value, str):
+            raise BadInput(path, f"`{key}` is no text: build the pack again", number)
+        if key not in _TEXTS and (type(value) is not int or value < 0):
+            raise BadInput(path, f"`{key}` is no count: build the pack again", number)
+    members = _members(path, number, line.get("from", []))
+    if not origin and not members:
+        raise BadInput(path, "names neither raw files nor a member: build the pack again", number)
+    return RunTrace(**counts, **origin, members=members)  # type: ignore[arg-type]
+
+
+def _members(path: Path, number: int, value: Any) -> tuple[MemberRun, ...]:
+    members = []
+    for member in value if isinstance(value, list) else [None]:
+        pack, run_id = (
+            (member.get("pack"), member.get("run_id")) if isinstance(member, dict) else (None, None)
+        )
+        if not isinstance(pack, str) or type(run_id) is not int:
+            raise BadInput(
+                path, "`from` is no list of packs and run ids: merge the pool again", number
+            )
+        members.append(MemberRun(pack, run_id))
+    return tuple(members)

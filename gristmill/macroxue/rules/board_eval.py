@@ -1,9 +1,11 @@
-"""board_eval: Macroxue's heuristic score of a board, from its formula (docs/formats/macroxue.md#board-evaluation).
+"""board_eval: the engine's heuristic score of a board, for one board and for many.
 
-A tile of rank r weighs T(r) = r * 2**r. A line starts with T of its first cell;
-each adjacent pair (a, b) of weights adds a + b if a >= b, else 12 * (a - b), and
-a once more if a == b. A board is the sum of its 4 rows read left to right and
-its 4 columns read top to bottom. The compiled form for scanning is in `scan.py`.
+A tile of rank r weighs T(r) = r * 2**r. The score of a line starts with T of its first cell;
+each adjacent pair (a, b) of weights adds a + b if a >= b, else 12 * (a - b), and a once more if
+a == b. The score of a board is the sum over its 4 rows, read left to right, and its 4 columns,
+read top to bottom. Source: docs/formats/macroxue.md#board-evaluation.
+
+See also `../raw/fast_scanner.py` and `rank_search.py`, which hold compiled forms.
 """
 
 from __future__ import annotations
@@ -17,14 +19,19 @@ import numpy as np
 import numpy.typing as npt
 
 MAX_RANK = 31
-"""Ranks above have no weight in the original's tables (docs/formats/macroxue.md#step-object)."""
+"""The highest rank that has a score (docs/formats/macroxue.md#step-object)."""
 
 INT32_MIN, INT32_MAX = -(1 << 31), (1 << 31) - 1
 
 
 @lru_cache(maxsize=1 << 16)
 def line_score(line: tuple[int, int, int, int]) -> int:
-    """Score of one line of ranks, read towards the wall where tiles should shrink."""
+    """Score of one line.
+
+    line: four ranks, each 0..31, from the end where the largest tile should be.
+
+    Source: docs/formats/macroxue.md#board-evaluation.
+    """
     weights = [rank << rank for rank in line]
     score = weights[0]
     for a, b in pairwise(weights):
@@ -35,7 +42,12 @@ def line_score(line: tuple[int, int, int, int]) -> int:
 
 
 def board_score(ranks: Sequence[int]) -> int:
-    """Score of one board of 16 ranks 0..31, row-major; may exceed int32 from rank 20 on."""
+    """Score of one board; from rank 20 on it may not fit int32.
+
+    ranks: 16 ranks, each 0..31, row by row.
+
+    Source: docs/formats/macroxue.md#board-evaluation.
+    """
     a, b, c, d, e, f, g, h, i, j, k, m, n, o, p, q = ranks
     return (
         line_score((a, b, c, d))
@@ -57,21 +69,29 @@ def _line_scores(weights: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def board_eval(ranks: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int32]:
-    """Scores int32 [N] of boards of ranks [N, 16], each 0..31, row-major.
+    """Scores of many boards as int32 [N].
 
-    Raises OverflowError naming the first board whose score does not fit int32
-    (possible from rank 20 on), ValueError for a rank out of range.
+    ranks: integers [N, 16], each 0..31, row by row.
+
+    Raises OverflowError, naming the first board, where a score does not fit int32, which is
+    possible from rank 20 on. Raises ValueError for a rank out of range.
+    Source: docs/formats/macroxue.md#board-evaluation.
     """
     scores = board_scores(ranks)
-    outside = np.flatnonzero((scores < INT32_MIN) | (scores > INT32_MAX))
-    if len(outside):
-        at = int(outside[0])
-        raise OverflowError(f"board {at}: board_eval {int(scores[at])} does not fit int32")
+    too_large = np.flatnonzero((scores < INT32_MIN) | (scores > INT32_MAX))
+    if len(too_large):
+        first = int(too_large[0])
+        raise OverflowError(f"board {first}: board_eval {int(scores[first])} does not fit int32")
     return scores.astype(np.int32)
 
 
 def board_scores(ranks: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
-    """As `board_eval`, but int64 [N] whether or not the scores fit int32."""
+    """Scores of many boards as int64 [N], also where they do not fit int32.
+
+    ranks: integers [N, 16], each 0..31, row by row.
+
+    Raises ValueError for a rank out of range.
+    """
     cells = np.asarray(ranks, np.int64).reshape(-1, 4, 4)
     if cells.size and not 0 <= cells.min() <= cells.max() <= MAX_RANK:
         raise ValueError(f"ranks must be 0..{MAX_RANK}")
@@ -82,7 +102,10 @@ def board_scores(ranks: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
 
 
 def line_table() -> npt.NDArray[np.int32]:
-    """Scores int32 [65536] of every line of ranks 0..15, keyed by its nibbles, first highest."""
+    """Scores int32 [65536] of all lines of ranks 0..15.
+
+    The index of a line is its four ranks as nibbles, the first rank in the highest nibble.
+    """
     keys = np.arange(1 << 16, dtype=np.int64)
     cells: npt.NDArray[np.int64] = np.stack([keys >> k & 15 for k in (12, 8, 4, 0)], axis=1)
     return _line_scores(cells << cells).astype(np.int32)
@@ -92,8 +115,8 @@ def _nibbles_at(*cells: int) -> np.uint64:
     return np.uint64(sum(15 << (60 - 4 * cell) for cell in cells))
 
 
-# A transposition swaps cells across the diagonal of each 2 x 2 block (3 cells, 12
-# bits apart), then the blocks themselves (6 cells, 24 bits): (shift, lower cells).
+# A transposition swaps the two cells off the diagonal in each quarter of the board (3 cells,
+# 12 bits apart), then the two quarters off the diagonal (6 cells, 24 bits): (shift, lower cells).
 _SWAPS = (
     (np.uint64(12), _nibbles_at(4, 6, 12, 14)),
     (np.uint64(24), _nibbles_at(8, 9, 12, 13)),
@@ -101,17 +124,21 @@ _SWAPS = (
 
 
 def transposed(boards: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Packed boards [N] with rows and columns exchanged."""
+    """Packed boards uint64 [N] with rows and columns exchanged."""
     for shift, lower in _SWAPS:
-        apart = (boards ^ (boards >> shift)) & lower
-        boards = boards ^ apart ^ (apart << shift)
+        difference = (boards ^ (boards >> shift)) & lower
+        boards = boards ^ difference ^ (difference << shift)
     return boards
 
 
 def packed_scores(
     boards: npt.NDArray[np.uint64], table: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.int32]:
-    """Scores int32 [N] of packed boards [N] without ranks above 15. table: `line_table()`."""
+    """Scores int32 [N] of packed boards without ranks above 15.
+
+    boards: uint64 [N], 16 nibbles, cell 0 the most significant.
+    table: what `line_table` returns.
+    """
     total = np.zeros(len(boards), np.int32)
     for lines in (np.ascontiguousarray(boards), transposed(boards)):
         keys = lines.view(np.uint16).reshape(-1, 4)

@@ -1,6 +1,6 @@
-"""Discounted returns of whole runs, compiled; what they are for stands in `values.py`.
+"""Discounted returns of whole runs, compiled.
 
-Importing this module loads numba: import it late.
+Importing this module loads numba, so import it inside the function that needs it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,16 @@ import numpy.typing as npt
 from numba import njit
 
 
-# Without fastmath no operation is fused or reordered, so every bit is settled.
+# Without fastmath no operation is fused or reordered, so every machine gives the same bits.
 @njit("float64[::1](float32[::1], int64[::1], float64)", nogil=True, cache=True, fastmath=False)
 def discounted(rewards: Any, lengths: Any, gamma: float) -> npt.NDArray[np.float64]:
-    """Returns float64 [N] of runs of these lengths, one after another, rewards float32 [N].
+    """Returns G[t] = rewards[t] + gamma * G[t + 1] as float64 [N]; G behind a run is 0.
 
-    G[t] = rewards[t] + gamma * G[t + 1], with G behind a run's end = 0.
+    rewards: float32 [N], runs one after another.
+    lengths: int64 [R], the number of rows of each run, with the sum N.
+    gamma: discount of each step.
+
+    Source: docs/formats/macroxue.md#returns.
     """
     returns = np.empty(len(rewards), np.float64)
     stop = len(rewards)

@@ -1,16 +1,15 @@
-"""The rules of 2048 for many boards at once: how they slide, what that earns, what is legal.
+"""The moves of 2048 for many boards at once: boards after them, points, legality.
 
-How boards are stored (nibbles, masks) and how good they are (board_eval) do
-not belong here. A board is 16 ranks, row-major from the top left: 0 is empty,
-r is the tile 2^r.
+A board is 16 ranks, row by row from the top left: 0 is empty, r is the tile 2^r. How boards are
+stored and scored does not belong here (`../format/rows.py`, `board_eval.py`).
 
-The rule (docs/formats/macroxue.md#moves): a move pushes each of the four lines
-towards a wall; each tile merges at most once, nearest the wall first; two
-tiles of rank r become one of rank r+1 and earn 2^(r+1) points.
+A move pushes each of the four lines towards a wall. Each tile merges at most once, nearest the
+wall first. Two tiles of rank r become one of rank r+1 and earn 2^(r+1) points. Source:
+docs/formats/macroxue.md#moves.
 
-There is no table of lines. Ranks above 15 would need one of 32^4 entries,
-larger than the processor's fast cache, while the rule on four arrays of bytes
-is some fifty operations on bytes, of which it does 32 or more at a time.
+There is no table of lines. Ranks up to 31 would need 32^4 entries, more than the fast cache of a
+processor holds. The rule on four arrays of bytes takes some fifty operations, and a processor
+does each of them on 32 or more bytes at a time.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ DOWN: Final = 1
 LEFT: Final = 2
 RIGHT: Final = 3
 DIRECTIONS: Final = ("up", "down", "left", "right")
-"""Names by `move_dir`; bit k of `ev_legal` and element k of `branch_evs` mean the same move."""
+"""Names of `move_dir` 0..3; bit k of `ev_legal` and element k of `branch_evs` are of move k."""
 
 MAX_RANK: Final = 31
-"""The highest rank that a board may hold, in five bits as in the line tables of the original."""
+"""The highest rank that a board may hold (docs/formats/macroxue.md#step-object)."""
 
 # _LINES[direction] is [4 positions counted from the wall, 4 lines] of cell numbers.
 _ROWS = np.arange(16).reshape(4, 4)
@@ -41,15 +40,17 @@ _LINES: Final = {
     RIGHT: _ROWS.T[::-1],
 }
 
-# Rows worked on at a time, so that the few hundred kB of arrays stay in the cache.
-_BLOCK: Final = 8192
+# Boards moved together, so that their arrays of a few hundred kB stay in the cache.
+_BATCH: Final = 8192
 
 
 def _slide(cells: list[Ranks]) -> tuple[list[Ranks], Ranks, Ranks]:
-    """Slide lines whose cells, from the wall outwards, are four arrays of one shape.
+    """Slide lines.
 
-    Returns the new cells and the ranks made by the first and the second merge
-    of each line (0: none). A line of four has at most two.
+    cells: four arrays uint8 of one shape, the cells of all lines from the wall outwards.
+
+    Returns the new cells, and the ranks that the first and the second merge of each line made
+    (0: no merge). A line of four cells has at most two merges.
     """
     a, b, c, d = cells
 
@@ -65,8 +66,8 @@ def _slide(cells: list[Ranks]) -> tuple[list[Ranks], Ranks, Ranks]:
     b, c = close_gap(b, c)
     a, b = close_gap(a, b)
 
-    # No gaps are left, so a tile's neighbour is the next cell. A merge in one
-    # place lets everything behind it move up by one.
+    # No gaps are left, so the neighbour of a tile is the next cell. After a merge all tiles
+    # behind it move up by one cell.
     merge = ((a == b) & (a != 0)).view(np.uint8)
     a = a + merge
     first = a * merge
@@ -79,7 +80,7 @@ def _slide(cells: list[Ranks]) -> tuple[list[Ranks], Ranks, Ranks]:
     stay = merge ^ 1
     c, d = c * stay + d * merge, d * stay
 
-    # After a merge at b the cell d is empty, so this excludes the one above.
+    # After a merge at b the cell d is empty, so at most one of the two happens.
     merge = ((c == d) & (c != 0)).view(np.uint8)
     c = c + merge
     second = second + c * merge
@@ -88,14 +89,14 @@ def _slide(cells: list[Ranks]) -> tuple[list[Ranks], Ranks, Ranks]:
 
 
 def _points(made: Ranks) -> NDArray[np.int64]:
-    """2^r for each rank made, 0 where none was (rank 0); merges make 2 or more."""
+    """2^r for each rank that a merge made, which is at least 2; 0 for rank 0, no merge."""
     return (np.int64(1) << made.astype(np.int64)) & np.int64(-2)
 
 
-def _slide_block(
+def _slide_batch(
     columns: Ranks, direction: int
 ) -> tuple[Ranks, NDArray[np.int64], NDArray[np.bool_]]:
-    """`move_towards` on boards laid out as [16 cells, N]."""
+    """`move_towards` for boards as [16 cells, N]."""
     lines = _LINES[direction]
     cells = [columns[lines[position]] for position in range(4)]
     slid, first, second = _slide(cells)
@@ -121,19 +122,22 @@ def move_towards(
 ) -> tuple[Ranks, NDArray[np.int64], NDArray[np.bool_]]:
     """Make the same move on every board.
 
-    boards: uint8 [N, 16] ranks of 0..31. direction: UP, DOWN, LEFT or RIGHT.
-    Returns the boards after the move (uint8 [N, 16], no new tile yet), the
-    points earned (int64 [N]) and whether anything moved (bool [N]); a move is
-    legal where something does. ValueError for another dtype, shape or rank.
+    boards: uint8 [N, 16], ranks 0..31, row by row.
+    direction: UP, DOWN, LEFT or RIGHT.
+
+    Returns the boards after the move without the new tile (uint8 [N, 16]), the points (int64
+    [N]), and whether the board changed (bool [N]), which is whether the move is legal. Raises
+    ValueError for another dtype or shape, and for a rank above 31.
+    Source: docs/formats/macroxue.md#moves.
     """
     _check(boards)
     after = np.empty(boards.shape, dtype=np.uint8)
     reward = np.empty(len(boards), dtype=np.int64)
     changed = np.empty(len(boards), dtype=np.bool_)
-    for start in range(0, len(boards), _BLOCK):
-        rows = slice(start, start + _BLOCK)
+    for start in range(0, len(boards), _BATCH):
+        rows = slice(start, start + _BATCH)
         columns = np.ascontiguousarray(boards[rows].T)
-        slid, reward[rows], changed[rows] = _slide_block(columns, direction)
+        slid, reward[rows], changed[rows] = _slide_batch(columns, direction)
         after[rows] = slid.T
     return after, reward, changed
 
@@ -141,13 +145,17 @@ def move_towards(
 def move(
     boards: Ranks, moves: NDArray[np.uint8]
 ) -> tuple[Ranks, NDArray[np.int64], NDArray[np.bool_]]:
-    """Make each board's own move: `moves` is uint8 [N] of 0 up, 1 down, 2 left, 3 right.
+    """Make on each board a move of its own.
 
-    Otherwise as `move_towards`. ValueError also for moves above 3.
+    boards: uint8 [N, 16], ranks 0..31, row by row.
+    moves: uint8 [N]: 0 up, 1 down, 2 left, 3 right.
+
+    Returns and raises as `move_towards`; also ValueError for a move above 3, or for another
+    number of moves than boards.
     """
     _check(boards)
     if moves.shape != (len(boards),) or (moves.size and int(moves.max()) > RIGHT):
-        raise ValueError("moves must be one number of 0..3 for each board")
+        raise ValueError("moves must be one number 0..3 for each board")
     after = np.empty(boards.shape, dtype=np.uint8)
     reward = np.empty(len(boards), dtype=np.int64)
     changed = np.empty(len(boards), dtype=np.bool_)
@@ -158,7 +166,12 @@ def move(
 
 
 def legal_moves(boards: Ranks) -> NDArray[np.uint8]:
-    """Bit k set where move k changes the board: uint8 [N], in the order of `ev_legal`."""
+    """The legal moves of each board as uint8 [N]: bit k is set where move k changes the board.
+
+    boards: uint8 [N, 16], ranks 0..31, row by row.
+
+    Raises ValueError as `move_towards`. Source: docs/formats/macroxue.md#moves.
+    """
     _check(boards)
     legal = np.zeros(len(boards), dtype=np.uint8)
     for direction in range(4):

@@ -1,6 +1,7 @@
-"""The compiled search for true ranks of masked tiles; `true_ranks.py` says what it does.
+"""The compiled search for the true ranks of masked tiles.
 
-Importing this module loads numba: import it late.
+See `true_ranks.py` for the rules. Importing this module loads numba, so import it inside the
+function that needs it.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-PLAIN, FOLLOWED, SOLVED, TRACED_BACK, UNKNOWN, UNFIT = 0, 1, 2, 3, 4, 5
-"""How the ranks of a row became known; UNFIT: unknown, since no ranks have its board_eval."""
+UNMASKED, FOLLOWED, SOLVED, TRACED_BACK, UNKNOWN, UNFIT = 0, 1, 2, 3, 4, 5
+"""How the ranks of a row became known. UNFIT: unknown, because no ranks give its board_eval."""
 
 _JIT: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy"}
 
 _TOP = 31
-_MOST_TRIES = 1 << 14
+_MOST_CHOICES = 1 << 14
 
 # _LINES[direction, line, position from the wall] is a cell; _EIGHT: rows, then columns.
 _CELLS = np.arange(16).reshape(4, 4)
@@ -48,9 +49,9 @@ def _slide(board: Any, direction: int, after: Any) -> None:
 
 @njit(**_JIT)  # type: ignore[untyped-decorator]
 def _follows(board: Any, direction: int, seen: Any, after: Any) -> bool:
-    """Whether `seen`, capped at 16, can be what comes after `board`; then `after` is its truth.
+    """Whether the board `seen`, capped at 16, can follow `board`; then write its ranks to `after`.
 
-    It is, if it differs from the slid board in one empty cell that got rank 1 or 2.
+    It can if it differs from the moved board in one empty cell, which holds rank 1 or 2.
     """
     if direction > 3:
         return False
@@ -71,7 +72,7 @@ def _follows(board: Any, direction: int, seen: Any, after: Any) -> bool:
 
 @njit(**_JIT)  # type: ignore[untyped-decorator]
 def _score(board: Any) -> int:
-    """board_eval of one board, as in `board_eval.py`."""
+    """board_eval of one board (docs/formats/macroxue.md#board-evaluation)."""
     total = np.int64(0)
     for line in range(8):
         a = np.int64(board[_EIGHT[line, 0]])
@@ -88,19 +89,19 @@ def _score(board: Any) -> int:
 
 
 @njit(**_JIT)  # type: ignore[untyped-decorator]
-def _tries(cells: Any, top: int) -> int:
-    """How many ways there are to give these cells ranks of 16..top; 0 where too many."""
+def _choices(cells: Any, top: int) -> int:
+    """The number of choices of ranks 16..top for so many cells; 0 if more than 16,384."""
     ways = 1
     for _ in range(cells):
         ways *= top - 15
-        if ways > _MOST_TRIES:
+        if ways > _MOST_CHOICES:
             return 0
     return ways
 
 
 @njit(**_JIT)  # type: ignore[untyped-decorator]
 def _set(board: Any, cells: Any, count: int, top: int, which: int) -> int:
-    """Give the masked cells their ranks of try number `which`; returns the highest."""
+    """Give the masked cells the ranks of choice number `which`; returns the highest rank."""
     highest = 0
     for i in range(count):
         rank = 16 + which % (top - 15)
@@ -112,10 +113,10 @@ def _set(board: Any, cells: Any, count: int, top: int, which: int) -> int:
 
 @njit(**_JIT)  # type: ignore[untyped-decorator]
 def _solve(board: Any, cells: Any, count: int, top: int, score: int) -> int:
-    """Find the only ranks of the masked cells that have this board_eval: SOLVED if it can."""
+    """Find the only choice of ranks with this board_eval. Returns SOLVED, UNKNOWN or UNFIT."""
     found = best = -1
     several = several_best = False
-    for which in range(_tries(count, top)):
+    for which in range(_choices(count, top)):
         highest = _set(board, cells, count, top, which)
         if _score(board) != score:
             continue
@@ -124,10 +125,10 @@ def _solve(board: Any, cells: Any, count: int, top: int, score: int) -> int:
         if highest == top:
             several_best |= best >= 0
             best = which
-    # The column max_rank, where it tells one apart.
+    # Several fit: the column max_rank may decide.
     if several and best >= 0 and not several_best:
         found, several = best, False
-    if several or _tries(count, top) == 0:
+    if several or _choices(count, top) == 0:
         return UNKNOWN
     if found < 0:
         return UNFIT
@@ -139,9 +140,9 @@ def _solve(board: Any, cells: Any, count: int, top: int, score: int) -> int:
 def _solve_back(
     board: Any, cells: Any, count: int, top: int, score: int, move: int, then: Any, after: Any
 ) -> bool:
-    """Find the only ranks with this board_eval whose move leads to the known board `then`."""
+    """Find the only choice with this board_eval whose move leads to the known board `then`."""
     found = -1
-    for which in range(_tries(count, top)):
+    for which in range(_choices(count, top)):
         _set(board, cells, count, top, which)
         if _score(board) != score or not _follows(board, move, then, after):
             continue
@@ -160,6 +161,7 @@ def _solve_back(
 
 @njit(**_JIT)  # type: ignore[untyped-decorator]
 def _masked(mask: int, cells: Any) -> int:
+    """Write the masked cells to `cells`; returns their number."""
     count = 0
     for cell in range(16):
         if mask >> cell & 1:
@@ -172,10 +174,18 @@ def _masked(mask: int, cells: Any) -> int:
 def search(
     ranks: Any, masks: Any, moves: Any, scores: Any, tops: Any, starts: Any
 ) -> npt.NDArray[np.uint8]:
-    """Replace the 16s of masked cells in `ranks` [N, 16]; returns how each row became known [N].
+    """Replace the rank 16 of masked cells by their true ranks, in place.
 
-    masks, moves, scores (board_eval), tops (max_rank): columns of the rows [N].
-    starts: bool [N], where a run begins.
+    ranks: uint8 [N, 16], decoded boards of rows in order.
+    masks: uint16 [N], the column tile_65536_mask.
+    moves: uint8 [N], the column move_dir.
+    scores: int32 [N], the column board_eval.
+    tops: uint8 [N], the column max_rank.
+    starts: bool [N], whether a run begins in this row.
+
+    Returns how the ranks of each row became known as uint8 [N]: UNMASKED for a row without masked
+    cell, else FOLLOWED to UNFIT.
+    Source: docs/formats/macroxue.md#true-ranks.
     """
     rows = len(ranks)
     how = np.zeros(rows, np.uint8)
@@ -205,7 +215,7 @@ def search(
             how[row] = TRACED_BACK
     for row in range(rows):
         if how[row] >= UNKNOWN:
-            # All different, so that none of them can merge with another.
+            # All different, so that none of them merges with another.
             count = _masked(masks[row], cells)
             for i in range(count):
                 ranks[row, cells[i]] = 16 + i

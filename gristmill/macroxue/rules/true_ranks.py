@@ -1,20 +1,19 @@
-"""True ranks of tiles above 65536, which a pack keeps only as a mask bit.
+"""True ranks of tiles above 65536, of which a pack keeps only a mask bit.
 
-Decoding a row gives 16 for every masked cell, so a 65536 and a 131072 side by
-side look like a pair that merges: the value sidecar of the original earned
-millions of points by that (docs/formats/macroxue.md#true-ranks). The truth can nearly always be told:
+Decoding gives 16 for each masked cell, so a 65536 next to a 131072 looks like a pair that merges.
+These rules find the truth for nearly every row:
 
-1. Follow the game. Where the row before is known and this board is what its
-   move makes of it, with one new tile of rank 1 or 2, the slid board tells the
-   ranks. So a game played from the start is known throughout.
-2. Solve. Where a run starts with masked tiles, or does not follow, `board_eval`
-   tells, for packers compute it from the true ranks: the only ranks of 16 up to
-   the column `max_rank` (31 where that holds less than 16) that give it are the
-   truth. Of several, the only ones whose highest is `max_rank`.
-3. Trace back. Of what is still open, the only ranks that also lead to the known
-   board of the row after.
-4. What then remains is unknown and counted. Its masked tiles are taken as all
-   different: they slide, but never merge with one another.
+1. Follow the game. If the row before is known, and this board is what its move makes of it plus
+   one new tile of rank 1 or 2, then the ranks are those of the moved board.
+2. Solve. Packers compute `board_eval` from the true ranks. Try all ranks from 16 to the column
+   `max_rank` (to 31 if it is below 16 or above 31). If one choice gives `board_eval`, it is the
+   truth. If several do, take the only one whose highest rank is `max_rank`.
+3. Trace back. For a row that is still open, take the only choice that gives `board_eval` and
+   whose move leads to the known board of the next row.
+4. Otherwise the row is unknown and counted. Its masked tiles count as all different, so they
+   slide but never merge with one another.
+
+Source: docs/formats/macroxue.md#true-ranks.
 """
 
 from __future__ import annotations
@@ -29,12 +28,13 @@ from gristmill.macroxue.format.rows import Rows, decode_boards
 
 @dataclass(frozen=True)
 class TrueRanks:
-    """Ranks of rows, and how far they are sure.
+    """The ranks of rows, and how they became known.
 
-    ranks: uint8 [N, 16], row-major. unknown: bool [N], rows of rule 4. unfit: bool
-    [N], those of them whose board_eval no ranks have, which a packer never writes.
-    masked, followed, solved, unknown_rows: counts of rows with a masked tile, and of
-    these by rule (solved: rules 2 and 3).
+    ranks: uint8 [N, 16], row by row.
+    unknown: bool [N], rows of rule 4.
+    unfit: bool [N], unknown rows whose board_eval no ranks give; no packer writes them.
+    masked: number of rows with a masked tile.
+    followed, solved, unknown_rows: how many of them by rule 1, by rules 2 and 3, by rule 4.
     """
 
     ranks: npt.NDArray[np.uint8]
@@ -47,17 +47,25 @@ class TrueRanks:
 
 
 def capped_ranks(rows: Rows) -> TrueRanks:
-    """Step rows [N] decoded as they are: a masked cell is 16, whatever its tile."""
+    """The ranks as decoding gives them: 16 in each masked cell, whatever its tile is.
+
+    rows: step rows [N] of either layout.
+
+    Source: docs/formats/macroxue.md#board-packing.
+    """
     ranks = decode_boards(rows["board"], rows["tile_65536_mask"])
     none = np.zeros(len(rows), np.bool_)
     return TrueRanks(ranks, none, none, int(np.count_nonzero(rows["tile_65536_mask"])))
 
 
 def true_ranks(rows: Rows, run_starts: npt.NDArray[np.int64]) -> TrueRanks:
-    """The true ranks of whole runs: step rows [N] of either layout, runs one after another.
+    """The true ranks of whole runs.
 
-    run_starts: where each run begins in `rows`, the first at 0. Values of columns
-    are taken as they are; a `move_dir` above 3 is a move that nothing follows from.
+    rows: step rows [N] of either layout, runs one after another.
+    run_starts: int64 [R], the first row of each run; the first one is 0.
+
+    Columns may hold any values: no board follows from a `move_dir` above 3.
+    Source: docs/formats/macroxue.md#true-ranks.
     """
     masks = rows["tile_65536_mask"]
     ranks = decode_boards(rows["board"], masks)

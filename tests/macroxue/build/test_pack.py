@@ -317,7 +317,7 @@ def test_at_most_255_names(tmp_path: Path) -> None:
 def test_long_lines_are_taken_up_to_the_cap(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read_run, "CHUNK_BYTES", 300)
+    monkeypatch.setattr(read_run, "BATCH_BYTES", 300)
     monkeypatch.setattr(read_run, "MAX_LINE_BYTES", 4000)
     drop = tmp_path / "drop"
     lines = [step(step_index=i, note="x" * (i * 37 % 1500)) for i in range(200)]

@@ -228,7 +228,7 @@ def pack_with(tmp_path: Path, change: str) -> Path:
         ("row too many", "run 2 has 62 steps by metadata.db, but 63 rows"),
         ("moved", "run 0 has 60 steps by metadata.db, but 61 rows"),
         ("disorder", "rows do not stand run by run"),
-        ("stranger", "row 182 belongs to run 8, which metadata.db does not know"),
+        ("stranger", "row 182 belongs to run 8, which metadata.db does not have"),
         ("enum", r"row 100 has valuation_type 3, but valuation_types.json names 3"),
     ],
 )

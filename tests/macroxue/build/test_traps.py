@@ -58,7 +58,7 @@ def write_game(folder: Path, stem: str, one: Game) -> None:
 
 
 def test_trap_1_row_size(tmp_path: Path) -> None:
-    """48 bytes by the original document, 46 by the Rust packer: both are written, read and merged."""
+    """48 bytes by the original document, 46 by the Rust packer: both can be used."""
     for one in GAMES[:2]:
         write_game(tmp_path / "drop", f"g{one.seed}", one)
     packs = []

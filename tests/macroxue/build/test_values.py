@@ -236,7 +236,8 @@ def test_laws_of_files(tmp_path: Path) -> None:
 
 @pytest.mark.real
 def test_real_games_earn_their_score(tmp_path: Path, real_packs: dict[str, Path]) -> None:
-    # docs/formats/macroxue.md#true-ranks: the reference invents merges on two games, 12.2 and 9.7 million points.
+    # The original invents merges in two games, worth 12.2 and 9.7 million points
+    # (docs/formats/macroxue.md#true-ranks).
     for name, above, invented in (("d6_v1", 0, 0), ("d7_v1", 642, 21_889_024)):
         true = value_sidecar(real_packs[name], tmp_path / f"{name}t", ValueConfig())
         reference = value_sidecar(

@@ -76,7 +76,7 @@ def test_old_and_broken_databases(tmp_path: Path) -> None:
         db.execute("INSERT INTO runs VALUES (0, 1, 'many', 3, 4)")
         db.commit()
     assert metadata_db.read_session(path) == {}
-    with pytest.raises(BadInput, match="run 0 holds something else"):
+    with pytest.raises(BadInput, match="run 0 holds something other"):
         metadata_db.read_runs(path)
     (tmp_path / "metadata.db-wal").write_bytes(b"x")
     with pytest.raises(BadInput, match="write-ahead log"):

@@ -9,7 +9,7 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.macroxue.format import rows, shards
-from gristmill.macroxue.format.foreign_packs import refuse_other_forms
+from gristmill.macroxue.format.foreign_packs import refuse_foreign_rows
 
 
 def some_rows(count: int, layout: rows.Layout) -> rows.Rows:
@@ -78,14 +78,14 @@ def test_files_are_checked_before_they_are_mapped(tmp_path: Path) -> None:
         (good[:-1], "cut short"),
         (good + b"x", "cut short"),
         (b"not npy", "no npy header"),
-        (rows.VALUE_FORMAT.header(1) + bytes(24), "none of the row layouts"),
+        (rows.VALUE_FORMAT.header(1) + bytes(24), "none of the known row layouts"),
         (good.replace(b"(2,)", b"(__import__('os'),)"), "no npy header"),
     ]:
         path.write_bytes(bad)
         with pytest.raises(BadInput, match=rule):
             shards.open_steps(path)
     np.save(path, np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    with pytest.raises(BadInput, match="none of the row layouts"):
+    with pytest.raises(BadInput, match="none of the known row layouts"):
         shards.open_steps(path)
     path.write_bytes(good)
     assert len(shards.open_steps(path)) == 2
@@ -109,7 +109,7 @@ def test_a_broken_header_is_named(tmp_path: Path, damage) -> None:  # type: igno
     assert broken != head
     path = tmp_path / "steps.npy"
     path.write_bytes(broken + bytes(3 * 48))
-    refuse_other_forms(path)
+    refuse_foreign_rows(path)
     with pytest.raises(BadInput, match="no npy header that can be read") as caught:
         shards.open_steps(path)
     assert caught.value.file == str(path)

@@ -184,14 +184,15 @@ def test_splits_share_no_run_and_cover_all(pack: Path, by: str) -> None:
     assert again == other
     assert data.split(0.0)[1].run_ids.tolist() == []
     assert len(data.split(1.0)[0]) == 0
-    with pytest.raises(ValueError, match="share of 0 to 1"):
+    with pytest.raises(ValueError, match="fraction of 0 to 1"):
         data.split(1.5)
     some, few = data.split(0.5, by=by, among=np.array([2, 3, 4]))  # type: ignore[arg-type]
     assert sorted([*some.run_ids, *few.run_ids]) == [2, 3, 4]
 
 
 def test_permutation_is_the_one_of_the_training_loader(tmp_path: Path) -> None:
-    # docs/formats/macroxue.md#splits: PCG64, seed 42, the first ceil(share * runs) of the permutation.
+    # The first ceil(fraction * runs) of a PCG64 permutation with seed 42
+    # (docs/formats/macroxue.md#splits).
     data = StepDataset(write_pack(tmp_path / "p", GAMES))
     order = np.random.Generator(np.random.PCG64(42)).permutation(13)
     assert data.split(0.1, by="permutation")[1].run_ids.tolist() == sorted(order[:2].tolist())

@@ -1,4 +1,4 @@
-"""board_eval: every vector of docs/formats/macroxue.md#board-evaluation, in all three forms of the formula."""
+"""board_eval: the values of docs/formats/macroxue.md#board-evaluation, in each implementation."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_overflow_and_ranks_out_of_range_are_errors() -> None:
     assert be.board_score(high) < be.INT32_MIN
     with pytest.raises(OverflowError, match="board 1"):
         be.board_eval(np.array([[0] * 16, high]))
-    with pytest.raises(RuleBroken, match="overflows int32"):
+    with pytest.raises(RuleBroken, match="does not fit int32"):
         parse_step(step(board=high))
     with pytest.raises(ValueError, match=r"0\.\.31"):
         be.board_eval(np.array([[32] * 16]))

@@ -180,7 +180,7 @@ def test_a_pack_whose_parts_disagree_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(path / "metadata.db") as db:
         db.execute("UPDATE runs SET steps = 4 WHERE id = 1")
     db.close()
-    with pytest.raises(BadInput, match=r"10 steps, but the files 9 rows"):
+    with pytest.raises(BadInput, match=r"10 steps, but the files have 9 rows"):
         Pack(path)
 
 

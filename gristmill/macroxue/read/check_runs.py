@@ -1,0 +1,76 @@
+"""Quick checks that steps files, metadata.db and value sidecar are of the same build.
+
+They read two rows of each run. See also `step_stream.py`, which checks all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.contract import BadInput
+from gristmill.macroxue.format.metadata_db import Run
+from gristmill.macroxue.read.gather import Gather
+
+
+def check_row_count(pack: Path, runs: Sequence[Run], rows: int) -> None:
+    """Raise BadInput where the runs do not have as many steps as the files have rows.
+
+    pack: named in the error.
+    runs: rows of the table `runs`.
+    rows: number of rows in the steps files.
+    """
+    total = sum(run.steps for run in runs)
+    if total != rows:
+        raise BadInput(
+            pack,
+            f"metadata.db counts {total} steps, the files have {rows}: they are of different"
+            " builds",
+        )
+
+
+def check_run_edges(pack: Path, runs: Sequence[Run], steps: Gather) -> npt.NDArray[np.int64]:
+    """Raise BadInput where the first or last row of a run is not where metadata.db says.
+
+    pack: named in the error.
+    runs: rows of the table `runs`, by ascending id.
+    steps: rows of the steps files.
+
+    Returns the numbers of the rows that were compared as int64.
+    """
+    counts = np.array([run.steps for run in runs], np.int64)
+    ids = np.array([run.id for run in runs], np.int64)[counts > 0]
+    ends = np.cumsum(counts)[counts > 0]
+    edges = np.concatenate([ends - counts[counts > 0], ends - 1])
+    expected = np.concatenate([ids, ids])
+    recorded = steps.rows(edges)["run_id"]
+    wrong = np.flatnonzero(recorded != expected)
+    if len(wrong):
+        first = int(wrong[0])
+        raise BadInput(
+            pack,
+            f"row {int(edges[first])} is of run {int(recorded[first])}, where metadata.db puts run"
+            f" {int(expected[first])}",
+        )
+    return edges
+
+
+def check_values(sidecar: str, edges: npt.NDArray[np.int64], steps: Gather, values: Gather) -> None:
+    """Raise BadInput where a sidecar has another run or step than the pack in one of these rows.
+
+    sidecar: folder, named in the error.
+    edges: row numbers to compare.
+    steps, values: rows of the steps files and of the sidecar.
+    """
+    recorded, valued = steps.rows(edges), values.rows(edges)
+    for column in ("run_id", "step_index"):
+        wrong = np.flatnonzero(valued[column] != recorded[column])
+        if len(wrong):
+            row = int(edges[int(wrong[0])])
+            raise BadInput(
+                sidecar,
+                f"row {row} has another {column} than the pack: build the sidecar of this pack",
+            )
