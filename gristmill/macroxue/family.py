@@ -60,8 +60,11 @@ def _trace(request: Request) -> Iterable[Trace]:
 def _asset_of(folder: Path) -> str | None:
     from gristmill.macroxue.format.kind_of import kind_of
 
+    kind = kind_of(folder)
+    # The pack reader refuses foreign rows and names their reader.
+    foreign = kind in ("self_play", "legacy")
     assets = {"pack": "macroxue/pack", "pool": "macroxue/pool", "values": "macroxue/values"}
-    return assets.get(kind_of(folder) or "")
+    return "macroxue/pack" if foreign else assets.get(kind or "")
 
 
 def _write_d6(path: Path) -> None:

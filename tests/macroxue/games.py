@@ -1,4 +1,4 @@
-"""Played games and packs made of them, for tests that need more than arbitrary rows."""
+"""Games that are played by the rules, and packs of them, for tests."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 
 from gristmill.macroxue.format import metadata_db, rows, shards
 from gristmill.macroxue.format.valuation_types import EnumForm, write_valuation_types
-from gristmill.macroxue.rules import moves as game
 from gristmill.macroxue.rules.board_eval import board_eval
+from gristmill.macroxue.rules.moves import legal_moves, move_towards
 
 NAMES = ("search", "tuple11", "tuple10")
 
 
 @dataclass(frozen=True)
 class Game:
-    """boards uint8 [N, 16] of true ranks before each move [N], and what the engine would log."""
+    """A game: boards uint8 [N, 16] of true ranks, the moves made on them, and facts of the log."""
 
     seed: int
     boards: np.ndarray
@@ -28,7 +28,7 @@ class Game:
 
 
 def play(seed: int, most: int = 200, start: Sequence[int] | None = None) -> Game:
-    """Legal moves at random, a tile of rank 1 or 2 after each, until stuck or `most` moves."""
+    """Play random legal moves, until none is legal or `most` are made."""
     random = np.random.default_rng(seed)
     if start is None:
         board = np.zeros(16, np.uint8)
@@ -37,13 +37,13 @@ def play(seed: int, most: int = 200, start: Sequence[int] | None = None) -> Game
         board = np.array(start, np.uint8)
     boards, moves, score = [], [], 0
     while len(boards) < most:
-        legal = int(game.legal_moves(board[None])[0])
+        legal = int(legal_moves(board[None])[0])
         if not legal:
             break
         move = int(random.choice([k for k in range(4) if legal >> k & 1]))
         boards.append(board)
         moves.append(move)
-        after, reward, _ = game.move_towards(board[None], move)
+        after, reward, _ = move_towards(board[None], move)
         score += int(reward[0])
         board = after[0].copy()
         board[random.choice(np.flatnonzero(board == 0))] = 1 if random.random() < 0.9 else 2
@@ -53,21 +53,23 @@ def play(seed: int, most: int = 200, start: Sequence[int] | None = None) -> Game
 
 def step_rows(games: Sequence[Game], kinds: int = 3) -> rows.Rows:
     """Aligned rows of the games, run ids in order; every fourth row is a tuple row."""
-    pieces = []
+    games_rows = []
     for run_id, one in enumerate(games):
-        piece = np.zeros(len(one.boards), rows.STEP_ROW_DTYPE)
-        piece["run_id"], piece["step_index"] = run_id, np.arange(len(piece))
-        piece["board"], piece["tile_65536_mask"] = rows.pack_boards(one.boards)
-        piece["board_eval"] = board_eval(one.boards)
-        piece["move_dir"], piece["seed"] = one.moves, one.seed
-        piece["max_rank"] = one.boards.max(axis=1)
-        tuples = np.arange(len(piece)) % 4 == 3
-        piece["valuation_type"] = np.where(tuples, 1 + np.arange(len(piece)) % (kinds - 1), 0)
-        piece["ev_legal"] = np.where(tuples, 15, game.legal_moves(one.boards))
-        legal = (piece["ev_legal"][:, None] >> np.arange(4)) & 1
-        piece["branch_evs"] = legal * np.linspace(0.1, 0.9, 4, dtype=np.float32)
-        pieces.append(piece)
-    return joined(pieces) if pieces else np.zeros(0, rows.STEP_ROW_DTYPE)
+        rows_of_game = np.zeros(len(one.boards), rows.STEP_ROW_DTYPE)
+        rows_of_game["run_id"], rows_of_game["step_index"] = run_id, np.arange(len(rows_of_game))
+        rows_of_game["board"], rows_of_game["tile_65536_mask"] = rows.pack_boards(one.boards)
+        rows_of_game["board_eval"] = board_eval(one.boards)
+        rows_of_game["move_dir"], rows_of_game["seed"] = one.moves, one.seed
+        rows_of_game["max_rank"] = one.boards.max(axis=1)
+        tuples = np.arange(len(rows_of_game)) % 4 == 3
+        rows_of_game["valuation_type"] = np.where(
+            tuples, 1 + np.arange(len(rows_of_game)) % (kinds - 1), 0
+        )
+        rows_of_game["ev_legal"] = np.where(tuples, 15, legal_moves(one.boards))
+        legal = (rows_of_game["ev_legal"][:, None] >> np.arange(4)) & 1
+        rows_of_game["branch_evs"] = legal * np.linspace(0.1, 0.9, 4, dtype=np.float32)
+        games_rows.append(rows_of_game)
+    return joined(games_rows) if games_rows else np.zeros(0, rows.STEP_ROW_DTYPE)
 
 
 def run_table(games: Sequence[Game]) -> list[metadata_db.Run]:
@@ -89,7 +91,7 @@ def write_pack(
     steps: rows.Rows | None = None,
     runs: Sequence[metadata_db.Run] | None = None,
 ) -> Path:
-    """A pack of these games without a trace; `steps` and `runs` put others in their place."""
+    """Write a pack of these games without a trace; `steps` and `runs` replace its rows and runs."""
     folder.mkdir(parents=True)
     steps = step_rows(games) if steps is None else steps
     with shards.ShardWriter(folder, rows.STEP_FORMATS[layout], shard_rows) as writer:
@@ -100,9 +102,9 @@ def write_pack(
     return folder
 
 
-def joined(pieces: Sequence[rows.Rows]) -> rows.Rows:
-    """np.concatenate that keeps the padding: by bytes."""
-    return np.concatenate([rows.as_bytes(piece) for piece in pieces]).view(pieces[0].dtype)[:, 0]
+def joined(parts: Sequence[rows.Rows]) -> rows.Rows:
+    """np.concatenate by bytes, which also copies the padding."""
+    return np.concatenate([rows.as_bytes(part) for part in parts]).view(parts[0].dtype)[:, 0]
 
 
 def all_rows(folder: Path) -> rows.Rows:
@@ -111,5 +113,5 @@ def all_rows(folder: Path) -> rows.Rows:
 
 
 def cut(one: Game, moves: int) -> Game:
-    """The game without its last steps, as a log that was cut; score and tile as they were."""
+    """The first steps of a game, as a log that was cut; score and tile are those of the game."""
     return replace(one, boards=one.boards[:moves], moves=one.moves[:moves])

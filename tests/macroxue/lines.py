@@ -1,4 +1,4 @@
-"""Step lines and raw drops of our own making, for the tests of this family."""
+"""Step lines and raw drops that tests write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sample drops keep the rules of the game and the raw form, byte for byte by seed."""
+"""Sample drops: the rules of the game, the raw form, and equal bytes for equal seeds."""
 
 import gzip
 import json
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gristmill.macroxue.rules import moves as game
+from gristmill.macroxue.rules import moves
 from gristmill.samples import macroxue, write_samples
 from gristmill.samples.player import judge
 
@@ -57,8 +57,10 @@ def test_games_follow_the_rules_and_earn_their_score(drops: list[Path]) -> None:
             assert meta["num_moves"] == len(steps)
             assert [step["step_index"] for step in steps] == list(range(len(steps)))
             boards = np.array([step["board"] for step in steps], np.uint8)
-            moves = np.array([game.DIRECTIONS.index(step["move"]) for step in steps], np.uint8)
-            after, reward, changed = game.move(boards, moves)
+            directions = np.array(
+                [moves.DIRECTIONS.index(step["move"]) for step in steps], np.uint8
+            )
+            after, reward, changed = moves.move(boards, directions)
             assert changed.all()
             assert int(reward.sum()) == meta["score"]
             different = boards[1:] != after[:-1]
@@ -73,18 +75,18 @@ def test_games_follow_the_rules_and_earn_their_score(drops: list[Path]) -> None:
         assert 3000 <= total <= 6000
 
 
-def test_evs_tell_the_legal_moves_and_the_move_is_the_best(drops: list[Path]) -> None:
+def test_expected_values_mark_the_legal_moves_and_the_move_is_the_best(drops: list[Path]) -> None:
     seen: dict[str, int] = {}
     for drop in drops:
         for path in metas(drop):
             steps = [json.loads(line) for line in read(path)[1]]
-            legal = game.legal_moves(np.array([step["board"] for step in steps], np.uint8))
+            legal = moves.legal_moves(np.array([step["board"] for step in steps], np.uint8))
             for step, bits in zip(steps, legal.tolist(), strict=True):
                 kind = step.get("valuation_type", "search")
                 seen[kind] = seen.get(kind, 0) + 1
                 evs = step["branch_evs"]
                 assert list(evs) == ["up", "left", "right", "down"]
-                for bit, name in enumerate(game.DIRECTIONS):
+                for bit, name in enumerate(moves.DIRECTIONS):
                     if bits >> bit & 1:
                         assert evs[name] is not None
                         assert kind == "search" or 0 <= evs[name] <= 1
@@ -120,10 +122,10 @@ def test_the_raw_form(drops: list[Path]) -> None:
     assert not all(untyped)
 
 
-def test_the_player_beats_chance(drops: list[Path]) -> None:
+def test_the_player_scores_higher_than_random_moves(drops: list[Path]) -> None:
     scores = [(read(path)[0]["score"], read(path)[0]["num_moves"]) for path in metas(drops[0])]
     # Random play dies after some 120 moves with about 1,100 points.
-    assert min(moves for _, moves in scores) > 250
+    assert min(count for _, count in scores) > 250
     assert max(score for score, _ in scores) > 10_000
 
 
@@ -150,31 +152,31 @@ def test_without_a_limit_a_game_ends_where_no_move_is_left(tmp_path: Path) -> No
     # The last tile came after the last step, on the one cell that leaves no move.
     step = json.loads(lines[-1])
     board = np.array([step["board"]], np.uint8)
-    after = game.move_towards(board, game.DIRECTIONS.index(step["move"]))[0][0]
+    after = moves.move_towards(board, moves.DIRECTIONS.index(step["move"]))[0][0]
     tile = int(meta["sum_tile"] - sum(1 << rank for rank in after.tolist() if rank)) // 2
     ends = []
     for cell in np.flatnonzero(after == 0):
         final = after.copy()
         final[cell] = tile
-        ends.append(game.legal_moves(final[None])[0] == 0)
+        ends.append(moves.legal_moves(final[None])[0] == 0)
     assert any(ends)
 
 
 def test_judge_marks_illegal_moves_and_prefers_the_merge() -> None:
     boards = np.array([[9, 8, 7, 6, 2, 3, 4, 5, 1, 1, 0, 0, 0, 0, 0, 0]], np.uint8)
     values, _, _ = judge(boards)
-    assert np.isnan(values[0, game.UP])
-    assert int(np.nanargmax(values[0])) == game.LEFT
+    assert np.isnan(values[0, moves.UP])
+    assert int(np.nanargmax(values[0])) == moves.LEFT
 
 
-def test_a_drop_that_is_there_is_left_alone(tmp_path: Path, drops: list[Path]) -> None:
-    mine = tmp_path / "drops" / "macroxue" / "sample_d6"
-    mine.mkdir(parents=True)
-    (mine / "note").write_text("mine")
+def test_a_drop_that_exists_is_not_changed(tmp_path: Path, drops: list[Path]) -> None:
+    own = tmp_path / "drops" / "macroxue" / "sample_d6"
+    own.mkdir(parents=True)
+    (own / "note").write_text("own")
     write_samples(tmp_path)
-    assert [path.name for path in mine.iterdir()] == ["note"]
-    assert sorted(path.name for path in mine.parent.iterdir()) == ["sample_d6", "sample_d7"]
-    assert {path.name: path.read_bytes() for path in (mine.parent / "sample_d7").iterdir()} == {
+    assert [path.name for path in own.iterdir()] == ["note"]
+    assert sorted(path.name for path in own.parent.iterdir()) == ["sample_d6", "sample_d7"]
+    assert {path.name: path.read_bytes() for path in (own.parent / "sample_d7").iterdir()} == {
         path.name: path.read_bytes() for path in drops[1].iterdir()
     }
 

@@ -1,4 +1,4 @@
-"""Discovery, order and gzip: the rules of docs/formats/macroxue.md#raw-drop on files."""
+"""Finding runs, their order, and gzip files (docs/formats/macroxue.md#raw-drop)."""
 
 from __future__ import annotations
 

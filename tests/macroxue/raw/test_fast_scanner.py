@@ -1,4 +1,4 @@
-"""The scanner against its oracle: the same row or no row for every line, whatever its bytes."""
+"""The scanner compared with the strict parser: the same row, or no row, for any line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, Rows
 from gristmill.macroxue.raw.fast_scanner import END, FULL, PAD, UNSURE, scan
-from gristmill.macroxue.raw.read_run import PAD as DRIVER_PAD
+from gristmill.macroxue.raw.read_run import PAD as READ_RUN_PAD
 from gristmill.macroxue.raw.read_run import Names, put_step
 from gristmill.macroxue.raw.strict_parser import RuleBroken, parse_step
 from tests.macroxue.lines import STEP, compact, step
@@ -47,21 +47,21 @@ def strictly(line: bytes) -> tuple[Rows, list[int]] | None:
 
 
 def agree(line: bytes) -> int:
-    """Check one line; what the scanner takes must be what the oracle makes of it."""
+    """Check one line: a row of the scanner must equal that of the strict parser."""
     stop, rows, state = scanned(line)
     if stop == END:
         expected = strictly(line)
         assert expected is not None, line
         assert (rows.tobytes(), state) == (expected[0].tobytes(), expected[1]), line
-    # What stands behind the text must not matter.
+    # The bytes behind the text must not matter.
     for behind in (b"9", b'",}]', b"\n"):
         other, others, _ = scanned(line, behind)
         assert (other, others.tobytes()) == (stop, rows.tobytes())
     return stop
 
 
-def test_driver_knows_the_padding() -> None:
-    assert DRIVER_PAD == PAD
+def test_read_run_has_the_padding_of_the_scanner() -> None:
+    assert READ_RUN_PAD == PAD
 
 
 @pytest.mark.parametrize("line", [*ACCEPTED.values(), *REJECTED.values()])
@@ -147,7 +147,7 @@ def lines(draw: Any) -> bytes:
 @settings(max_examples=400, deadline=None)
 @given(lines())
 @example(step(branch_evs={"up": 1e39}))
-def test_scanner_equals_oracle_on_shaped_lines(line: bytes) -> None:
+def test_scanner_equals_strict_parser_on_shaped_lines(line: bytes) -> None:
     agree(line)
 
 
@@ -178,7 +178,7 @@ def edited(line: bytes, edits: list[tuple[int, int, bytes]]) -> bytes:
 
 @settings(max_examples=600, deadline=None)
 @given(BASES, EDITS)
-def test_scanner_equals_oracle_on_edited_lines(
+def test_scanner_equals_strict_parser_on_edited_lines(
     line: bytes, edits: list[tuple[int, int, bytes]]
 ) -> None:
     agree(edited(line, edits))
@@ -227,7 +227,7 @@ print(tried)
 
 
 def test_nothing_behind_the_padding_is_read() -> None:
-    """The text ends PAD bytes before a page that kills whoever touches it."""
+    """The text ends PAD bytes before a memory page whose reading kills the process."""
     command = [sys.executable, "-c", GUARDED]
     root = CHECKOUT
     done = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False)

@@ -1,4 +1,4 @@
-"""The accept and reject rules of docs/formats/macroxue.md#raw-drop, one case a rule."""
+"""Which lines and meta objects are accepted (docs/formats/macroxue.md#json-rules)."""
 
 from __future__ import annotations
 
@@ -108,22 +108,22 @@ REJECTED = {
 
 
 @pytest.mark.parametrize("line", ACCEPTED.values(), ids=ACCEPTED.keys())
-def test_accepted(line: bytes) -> None:
+def test_a_line_that_keeps_the_rules_is_accepted(line: bytes) -> None:
     assert parse_step(line) is not None
 
 
 @pytest.mark.parametrize("line", REJECTED.values(), ids=REJECTED.keys())
-def test_rejected(line: bytes) -> None:
+def test_a_line_that_breaks_a_rule_is_refused(line: bytes) -> None:
     with pytest.raises(RuleBroken):
         parse_step(line)
 
 
 @pytest.mark.parametrize("line", [b"", b"\n", b" \t\r\n", b"\x0b\x0c"])
-def test_blank(line: bytes) -> None:
+def test_a_blank_line_is_no_step(line: bytes) -> None:
     assert parse_step(line) is None
 
 
-def test_values() -> None:
+def test_values_of_a_step_line() -> None:
     parsed = parse_step(
         with_text("branch_evs", '{"up":1,"zz":2,"down":-0.5,"up":null,"left":1e39}')
     )
@@ -151,13 +151,13 @@ META_REJECTED = {
 
 
 @pytest.mark.parametrize("text", META_REJECTED.values(), ids=META_REJECTED.keys())
-def test_meta_rejected(text: bytes) -> None:
+def test_a_meta_object_that_breaks_a_rule_is_refused(text: bytes) -> None:
     with pytest.raises(RuleBroken):
         parse_meta(text)
 
 
-def test_meta_values() -> None:
+def test_values_of_a_meta_object() -> None:
     meta = parse_meta(b"\n" + compact(META | {"max_rank": None, "seed": 2**64 - 1}) + b"\r\n")
     assert (meta.seed, meta.max_rank, meta.depth, meta.seconds) == (2**64 - 1, None, 6, 35.25)
-    odd = parse_meta(compact(META | {"depth": "deep", "seconds": None}))
-    assert (odd.depth, odd.seconds) == (None, None)
+    without = parse_meta(compact(META | {"depth": "deep", "seconds": None}))
+    assert (without.depth, without.seconds) == (None, None)

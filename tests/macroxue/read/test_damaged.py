@@ -1,4 +1,4 @@
-"""What a pack or pool is damaged by is named with its file, whoever reads it."""
+"""Damaged packs and pools: each reader names the damaged file."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def pools(tmp_path: Path) -> Path:
     "text",
     ["[" * 5000 + "]" * 5000, json.dumps({"9" * 5000: "search"}), '["search", "\\ud800"]'],
 )
-def test_an_enum_that_is_none(pools: Path, text: str) -> None:
+def test_a_damaged_valuation_types_file_is_named(pools: Path, text: str) -> None:
     (pools / "a" / "valuation_types.json").write_text(text)
     with pytest.raises(BadInput, match=r"a/valuation_types\.json"):
         StepDataset(pools / "a")
@@ -56,7 +56,7 @@ def test_an_enum_that_is_none(pools: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("line", ["[]", "{}", "\udcff", "[" * 5000, '{"run_id":{}}'])
-def test_a_trace_of_other_things(pools: Path, line: str) -> None:
+def test_a_damaged_trace_is_named(pools: Path, line: str) -> None:
     for name in ("a", "pool"):
         trace = pools / name / "trace.jsonl"
         trace.write_bytes(line.encode("utf-8", "surrogateescape") + b"\n")
@@ -68,7 +68,7 @@ def test_a_trace_of_other_things(pools: Path, line: str) -> None:
     assert "a" in shown.output
 
 
-def test_tables_that_are_no_files(pools: Path) -> None:
+def test_side_files_that_are_no_files_are_named(pools: Path) -> None:
     (pools / "pool" / "trace.jsonl").unlink()
     with pytest.raises(BadInput, match=r"pool/trace\.jsonl: cannot be read: No such file"):
         origin_table(pools / "pool")
@@ -84,12 +84,12 @@ def test_tables_that_are_no_files(pools: Path) -> None:
 
 
 def test_a_warning_whose_run_is_no_number_names_no_run(pools: Path) -> None:
-    odd = {"kind": "count_mismatch", "run_id": [0]}
+    unusual = {"kind": "count_mismatch", "run_id": [0]}
     with (pools / "a" / "warnings.jsonl").open("a") as file:
-        file.write(json.dumps(odd) + "\n")
+        file.write(json.dumps(unusual) + "\n")
     list(game_laws(pools / "a"))
     merge([pools / "a", pools / "b"], pools / "out", MergeConfig())
-    assert {**odd, "pack": "a"} in read_lines(pools / "out" / "warnings.jsonl")
+    assert {**unusual, "pack": "a"} in read_lines(pools / "out" / "warnings.jsonl")
     assert [run_of({"run_id": value}) for value in (3, True, "3", None)] == [3, None, None, None]
 
 
@@ -112,7 +112,7 @@ def test_a_session_value_that_is_no_text(pools: Path, value: str) -> None:
 def test_a_run_to_trace_is_a_number(pools: Path, sample: str) -> None:
     shown = CliRunner().invoke(main, ["trace", str(pools / "a"), sample])
     assert shown.exit_code == 2
-    assert "is no number" in shown.output
+    assert "is no sample number" in shown.output
 
 
 def test_rows_are_asked_for_by_number_and_folders_by_any_path(pools: Path) -> None:
@@ -131,7 +131,7 @@ def test_rows_are_asked_for_by_number_and_folders_by_any_path(pools: Path) -> No
 
 
 @pytest.mark.parametrize("text", ["{", "7", "[{}]", '[{"name": 1}]'])
-def test_a_pool_whose_members_are_none(pools: Path, text: str) -> None:
+def test_a_pool_with_damaged_members_is_named(pools: Path, text: str) -> None:
     path = pools / "pool" / "metadata.db"
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE session SET meta_value = ? WHERE meta_key = 'packs'", (text,))

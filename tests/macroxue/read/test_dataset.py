@@ -1,4 +1,4 @@
-"""StepDataset: rows, runs, boards, values, SQL, splits; what it refuses."""
+"""StepDataset: rows, runs, boards, values, SQL, splits, and what it refuses."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_permutation_is_the_one_of_the_training_loader(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("by", ["hash", "permutation"])
-def test_a_game_that_is_there_twice_stays_on_one_side(tmp_path: Path, by: str) -> None:
+def test_a_game_that_occurs_twice_stays_on_one_side(tmp_path: Path, by: str) -> None:
     a = write_pack(tmp_path / "a", GAMES[:8])
     b = write_pack(tmp_path / "b", GAMES[4:])
     merge([a, b], tmp_path / "pool", MergeConfig())
@@ -240,7 +240,7 @@ def test_numbers_outside_a_set_are_refused(tmp_path: Path) -> None:
     assert len(some.rows(np.array([], np.int64))) == 0
 
 
-def test_pickles_small_and_maps_anew(pack: Path) -> None:
+def test_a_pickle_is_small_and_maps_the_files_again(pack: Path) -> None:
     data = StepDataset(pack)
     octets = pickle.dumps(data)
     assert len(octets) < 5_000

@@ -1,4 +1,4 @@
-"""Walking through a pack and gathering from it, for any cut into runs and shards."""
+"""Reading a pack from first to last row and at random, for any runs and shards."""
 
 from __future__ import annotations
 

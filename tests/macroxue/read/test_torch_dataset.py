@@ -1,4 +1,4 @@
-"""A training-shaped loop: torch's DataLoader with several workers over a pool and its values."""
+"""TorchSteps in a training loop: a DataLoader with workers over a pool and its values."""
 
 from __future__ import annotations
 

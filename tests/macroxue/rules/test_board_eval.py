@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE
 from gristmill.macroxue.raw.strict_parser import RuleBroken, parse_step
-from gristmill.macroxue.rules import board_eval as be
+from gristmill.macroxue.rules.board_eval import (
+    INT32_MIN,
+    board_eval,
+    board_score,
+    line_score,
+    line_table,
+)
 from tests.macroxue.lines import step
 
 LINES = {
@@ -66,17 +72,17 @@ BOARDS = [
 
 @pytest.mark.parametrize(("line", "score"), LINES.items())
 def test_line_vectors(line: tuple[int, int, int, int], score: int) -> None:
-    assert be.line_score(line) == score
+    assert line_score(line) == score
     if max(line) < 16:
-        assert be.line_table()[line[0] << 12 | line[1] << 8 | line[2] << 4 | line[3]] == score
+        assert line_table()[line[0] << 12 | line[1] << 8 | line[2] << 4 | line[3]] == score
 
 
 @pytest.mark.parametrize(("board", "score"), BOARDS)
 def test_board_vectors_in_every_form(board: list[int], score: int) -> None:
     from gristmill.macroxue.raw.fast_scanner import END, PAD, scan
 
-    assert be.board_score(board) == score
-    assert be.board_eval(np.array([board])).tolist() == [score]
+    assert board_score(board) == score
+    assert board_eval(np.array([board])).tolist() == [score]
     line = step(board=board) + b"\n"
     rows = np.zeros(1, STEP_ROW_DTYPE)
     text = np.frombuffer(line + bytes(PAD), np.uint8)
@@ -86,16 +92,16 @@ def test_board_vectors_in_every_form(board: list[int], score: int) -> None:
 
 @given(st.lists(st.lists(st.integers(0, 19), min_size=16, max_size=16), min_size=1, max_size=4))
 def test_forms_agree_and_ranks_up_to_19_fit(boards: list[list[int]]) -> None:
-    expected = [be.board_score(board) for board in boards]
-    assert be.board_eval(np.array(boards)).tolist() == expected
+    expected = [board_score(board) for board in boards]
+    assert board_eval(np.array(boards)).tolist() == expected
 
 
 def test_overflow_and_ranks_out_of_range_are_errors() -> None:
     high = checker(0, 21)
-    assert be.board_score(high) < be.INT32_MIN
+    assert board_score(high) < INT32_MIN
     with pytest.raises(OverflowError, match="board 1"):
-        be.board_eval(np.array([[0] * 16, high]))
+        board_eval(np.array([[0] * 16, high]))
     with pytest.raises(RuleBroken, match="does not fit int32"):
         parse_step(step(board=high))
     with pytest.raises(ValueError, match=r"0\.\.31"):
-        be.board_eval(np.array([[32] * 16]))
+        board_eval(np.array([[32] * 16]))

@@ -1,4 +1,4 @@
-"""The vectorised rules against a plain statement of them, and against the real logs."""
+"""The moves of many boards compared with a rule for one board, and with real logs."""
 
 import gzip
 import json
@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.macroxue.rules import moves as game
+from gristmill.macroxue.rules import moves
 from tests.paths import REAL_DATA
 
 REAL = REAL_DATA / "macroxue"
 
 
-def slide_plainly(line: list[int]) -> tuple[list[int], int]:
+def slide_one_line(line: list[int]) -> tuple[list[int], int]:
     """One line, wall at index 0, as a person would play it."""
     tiles = [rank for rank in line if rank]
     out: list[int] = []
@@ -30,17 +30,17 @@ def slide_plainly(line: list[int]) -> tuple[list[int], int]:
     return out + [0] * (4 - len(out)), points
 
 
-def play_plainly(board: list[int], direction: int) -> tuple[list[int], int]:
+def move_one_board(board: list[int], direction: int) -> tuple[list[int], int]:
     after = list(board)
     points = 0
     for line in range(4):
-        if direction in (game.LEFT, game.RIGHT):
+        if direction in (moves.LEFT, moves.RIGHT):
             cells = [4 * line + position for position in range(4)]
         else:
             cells = [4 * position + line for position in range(4)]
-        if direction in (game.RIGHT, game.DOWN):
+        if direction in (moves.RIGHT, moves.DOWN):
             cells.reverse()
-        slid, earned = slide_plainly([board[cell] for cell in cells])
+        slid, earned = slide_one_line([board[cell] for cell in cells])
         points += earned
         for cell, rank in zip(cells, slid, strict=True):
             after[cell] = rank
@@ -64,7 +64,7 @@ def play_plainly(board: list[int], direction: int) -> tuple[list[int], int]:
 def test_known_lines(line: list[int], slid: list[int], points: int) -> None:
     board = np.zeros((1, 16), np.uint8)
     board[0, :4] = line
-    after, reward, changed = game.move_towards(board, game.LEFT)
+    after, reward, changed = moves.move_towards(board, moves.LEFT)
     assert after[0, :4].tolist() == slid
     assert reward.tolist() == [points]
     assert changed.tolist() == [slid != line]
@@ -74,9 +74,9 @@ def test_every_line_of_small_ranks_in_every_direction() -> None:
     lines = list(product(range(6), repeat=4))
     boards = np.array(lines, np.uint8).reshape(-1, 16)
     for direction in range(4):
-        after, reward, changed = game.move_towards(boards, direction)
+        after, reward, changed = moves.move_towards(boards, direction)
         for row, board in enumerate(boards.tolist()):
-            expected, points = play_plainly(board, direction)
+            expected, points = move_one_board(board, direction)
             assert after[row].tolist() == expected
             assert reward[row] == points
             assert changed[row] == (expected != board)
@@ -86,23 +86,27 @@ def test_every_line_of_small_ranks_in_every_direction() -> None:
 @settings(max_examples=200, deadline=None)
 def test_any_board_follows_the_rule(boards: list[list[int]]) -> None:
     array = np.array(boards, np.uint8)
-    moves = (np.arange(len(boards)) % 4).astype(np.uint8)
-    after, reward, changed = game.move(array, moves)
-    legal = game.legal_moves(array)
+    directions = (np.arange(len(boards)) % 4).astype(np.uint8)
+    after, reward, changed = moves.move(array, directions)
+    legal = moves.legal_moves(array)
     for row, board in enumerate(boards):
-        expected, points = play_plainly(board, int(moves[row]))
+        expected, points = move_one_board(board, int(directions[row]))
         assert after[row].tolist() == expected
         assert reward[row] == points
         assert changed[row] == (expected != board)
         for direction in range(4):
-            assert bool(legal[row] >> direction & 1) == (play_plainly(board, direction)[0] != board)
+            assert bool(legal[row] >> direction & 1) == (
+                move_one_board(board, direction)[0] != board
+            )
 
 
-def test_blocks_join_without_a_seam() -> None:
+def test_any_number_of_boards_gives_the_same_moves() -> None:
     boards = np.random.default_rng(7).integers(0, 4, (20_001, 16), dtype=np.uint8)
-    moves = np.random.default_rng(8).integers(0, 4, 20_001, dtype=np.uint8)
-    whole = game.move(boards, moves)
-    pieces = [game.move(boards[i : i + 997], moves[i : i + 997]) for i in range(0, 20_001, 997)]
+    directions = np.random.default_rng(8).integers(0, 4, 20_001, dtype=np.uint8)
+    whole = moves.move(boards, directions)
+    pieces = [
+        moves.move(boards[i : i + 997], directions[i : i + 997]) for i in range(0, 20_001, 997)
+    ]
     for part in range(3):
         assert np.array_equal(whole[part], np.concatenate([piece[part] for piece in pieces]))
 
@@ -116,16 +120,16 @@ def test_blocks_join_without_a_seam() -> None:
         np.full((1, 16), 32, np.uint8),
     ],
 )
-def test_what_is_not_boards_is_refused(boards: np.ndarray) -> None:
+def test_arrays_that_are_no_boards_are_refused(boards: np.ndarray) -> None:
     with pytest.raises(ValueError, match=r"boards must be|above 31"):
-        game.legal_moves(boards)
+        moves.legal_moves(boards)
 
 
 def test_moves_must_fit_the_boards() -> None:
     boards = np.zeros((2, 16), np.uint8)
-    for moves in (np.zeros(3, np.uint8), np.array([0, 4], np.uint8)):
+    for directions in (np.zeros(3, np.uint8), np.array([0, 4], np.uint8)):
         with pytest.raises(ValueError, match=r"0\.\.3"):
-            game.move(boards, moves)
+            moves.move(boards, directions)
 
 
 @pytest.mark.real
@@ -137,8 +141,8 @@ def test_real_games_earn_their_score_and_follow_from_board_to_board() -> None:
         with gzip.open(str(meta_path).replace(".meta.json", ".jsonl.gz")) as lines:
             steps = [json.loads(line) for line in lines]
         boards = np.array([step["board"] for step in steps], np.uint8)
-        moves = np.array([game.DIRECTIONS.index(step["move"]) for step in steps], np.uint8)
-        after, reward, changed = game.move(boards, moves)
+        directions = np.array([moves.DIRECTIONS.index(step["move"]) for step in steps], np.uint8)
+        after, reward, changed = moves.move(boards, directions)
         assert changed.all()
         assert int(reward.sum()) == meta["score"]
         # The next board is the one after the move with one new tile on it.

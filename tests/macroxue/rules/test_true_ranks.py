@@ -1,4 +1,4 @@
-"""True ranks above 65536: what a pack keeps of them is enough to tell, or it is counted."""
+"""True ranks above 65536: found from what a pack keeps, or counted as unknown."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def starts_of(played: list[Game]) -> np.ndarray:
     return np.cumsum([0, *lengths[:-1]])
 
 
-def test_games_with_high_tiles_come_back_exactly() -> None:
+def test_ranks_of_games_with_high_tiles_are_found_exactly() -> None:
     played = games()
     steps = step_rows(played)
     truth = np.concatenate([one.boards for one in played])
@@ -50,7 +50,7 @@ def test_games_with_high_tiles_come_back_exactly() -> None:
     assert known.unknown_rows == 0
 
 
-def test_a_gap_in_the_game_is_solved_anew() -> None:
+def test_the_row_behind_a_gap_is_solved() -> None:
     one = play(50, 120, HIGH[0])
     keep = np.r_[0:30, 45 : len(one.boards)]
     steps = step_rows([one])[keep]
@@ -59,7 +59,7 @@ def test_a_gap_in_the_game_is_solved_anew() -> None:
     assert known.solved == 2
 
 
-def test_a_tie_is_settled_by_the_row_after() -> None:
+def test_the_row_behind_a_tie_decides_it() -> None:
     # Mirrored about the diagonal, so that board_eval is the same either way round.
     first = [0, 16, 0, 0, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
     other = [0, 17, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
@@ -73,7 +73,7 @@ def test_a_tie_is_settled_by_the_row_after() -> None:
     assert (known.solved, known.followed, known.unknown_rows) == (2, 0, 0)
 
 
-def test_what_cannot_be_told_is_counted_and_never_merges() -> None:
+def test_unknown_ranks_are_counted_and_never_merge() -> None:
     tie = [0, 16, 0, 0, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
     pair = [16, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
     one = Game(1, np.array([tie], np.uint8), np.array([2], np.uint8), 0, 1 << 17)
@@ -91,7 +91,7 @@ def test_what_cannot_be_told_is_counted_and_never_merges() -> None:
     assert moves.move(known.ranks, two.moves)[1].tolist() == [1 << 17]
 
 
-def test_max_rank_settles_what_board_eval_leaves_open() -> None:
+def test_max_rank_decides_where_board_eval_does_not() -> None:
     board = np.zeros((1, 16), np.uint8)
     board[0, [0, 5]] = [17, 16]
     steps = step_rows([Game(1, board, np.array([2], np.uint8), 0, 1 << 17)])
@@ -110,7 +110,7 @@ def test_max_rank_settles_what_board_eval_leaves_open() -> None:
         assert (ranks == board).all()
 
 
-def test_too_many_masked_tiles_are_unknown_at_once() -> None:
+def test_too_many_masked_tiles_are_unknown() -> None:
     one = Game(1, np.full((1, 16), 16, np.uint8), np.array([2], np.uint8), 0, 1 << 17)
     steps = step_rows([one])
     steps["max_rank"] = 0

@@ -1,0 +1,136 @@
+"""trace: from a run of a pack or pool to its raw files, and what it refuses."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gristmill.contract import BadInput, GristmillError
+from gristmill.macroxue import MergeConfig, PackConfig, ValueConfig, merge, pack, value_sidecar
+from gristmill.macroxue.read.trace import MemberRun, trace
+from tests.macroxue.games import play, write_pack
+from tests.macroxue.lines import step, write_run
+
+
+@pytest.fixture
+def packs(tmp_path: Path) -> Path:
+    """Packs `a` (runs of 2 and 3 rows) and `b` (a run of 1 row)."""
+    write_run(tmp_path / "drops" / "a" / "x", "g0", [step()] * 2)
+    write_run(tmp_path / "drops" / "a" / "x", "g1", [step()] * 3, zipped_meta=True)
+    write_run(tmp_path / "drops" / "b", "g0", [step()])
+    for name in "ab":
+        pack(tmp_path / "drops" / name, tmp_path / name, PackConfig())
+    return tmp_path
+
+
+def test_a_run_of_a_pack_leads_to_its_two_files(packs: Path) -> None:
+    origin = trace(packs / "a", 1)
+    assert (origin.run_id, origin.rows, origin.first_row, origin.drop) == (1, 3, 2, "a")
+    assert (origin.meta, origin.steps) == ("x/g1.meta.json.gz", "x/g1.jsonl.gz")
+    for name, size, digest in (
+        (origin.meta, origin.meta_bytes, origin.meta_sha256),
+        (origin.steps, origin.steps_bytes, origin.steps_sha256),
+    ):
+        octets = (packs / "drops" / "a" / str(name)).read_bytes()
+        assert (size, digest) == (len(octets), hashlib.sha256(octets).hexdigest())
+    assert origin.members == ()
+    lines = (packs / "a" / "trace.jsonl").read_text().splitlines()
+    assert origin.facts() == json.loads(lines[1])
+
+
+def test_a_run_of_a_pool_of_pools_names_each_pack_on_its_way(packs: Path) -> None:
+    merge([packs / "a", packs / "b"], packs / "inner", MergeConfig())
+    merge([packs / "b", packs / "inner"], packs / "outer", MergeConfig())
+    origin = trace(packs / "outer", 3)
+    assert origin.members == (MemberRun("inner", 2), MemberRun("b", 0))
+    assert (origin.drop, origin.meta, origin.first_row) == ("b", "g0.meta.json", 6)
+    lines = (packs / "outer" / "trace.jsonl").read_text().splitlines()
+    assert origin.facts() == json.loads(lines[3])
+
+
+def test_a_member_without_trace_gives_only_its_own_run(packs: Path) -> None:
+    write_pack(packs / "c", [play(1, 5)])
+    merge([packs / "a", packs / "c"], packs / "pool", MergeConfig())
+    origin = trace(packs / "pool", 2)
+    assert (origin.drop, origin.meta, origin.steps_bytes) == (None, None, None)
+    assert (origin.rows, origin.first_row, origin.members) == (5, 5, (MemberRun("c", 0),))
+    assert list(origin.facts()) == ["run_id", "rows", "first_row", "from"]
+
+
+@pytest.mark.parametrize("run", [2, -1])
+def test_a_run_that_is_not_there_is_refused(packs: Path, run: int) -> None:
+    with pytest.raises(GristmillError, match=rf"trace\.jsonl has no run {run}: it traces 2 runs"):
+        trace(packs / "a", run)
+
+
+def test_a_folder_without_trace_is_refused_by_its_kind(packs: Path) -> None:
+    value_sidecar(packs / "a", packs / "values", ValueConfig())
+    foreign = write_pack(packs / "c", [play(1, 5)])
+    np.save(foreign / "steps.npy", np.zeros(2, [("exps", "u1", (16,))]))
+    (packs / "b" / "trace.jsonl").unlink()
+    for name, reason in (
+        ("drops", "is no pack and no pool"),
+        ("values", "is a value sidecar"),
+        ("b", "as packs of other programs"),
+        ("c", "as packs of other programs"),
+    ):
+        with pytest.raises(GristmillError, match=reason):
+            trace(packs / name, 0)
+
+
+def change_line(folder: Path, number: int, **changes: Any) -> None:
+    """Change keys of one line of trace.jsonl; `...` removes a key."""
+    path = folder / "trace.jsonl"
+    lines = [json.loads(text) for text in path.read_text().splitlines()]
+    values = lines[number] | changes
+    lines[number] = {key: value for key, value in values.items() if value is not ...}
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"run_id": "1"}, "`run_id` is no integer"),
+        ({"run_id": True}, "`run_id` is no integer"),
+        ({"run_id": ...}, "`run_id` is no integer"),
+        ({"rows": None}, "`rows` is no count"),
+        ({"rows": -1}, "`rows` is no count"),
+        ({"first_row": 2.0}, "`first_row` is no count"),
+        ({"drop": 7}, "`drop` is no text"),
+        ({"steps": ...}, "`steps` is no text"),
+        ({"meta_bytes": "9"}, "`meta_bytes` is no count"),
+        ({"steps_sha256": None}, "`steps_sha256` is no text"),
+        ({"from": 7}, "`from` is no list"),
+        ({"from": [{"pack": "a"}]}, "`from` is no list"),
+        ({"from": [{"pack": 1, "run_id": 0}]}, "`from` is no list"),
+        ({"from": ["a"]}, "`from` is no list"),
+    ],
+)
+def test_a_bad_line_is_named_by_file_and_number(
+    packs: Path, changes: dict[str, Any], rule: str
+) -> None:
+    change_line(packs / "a", 1, **changes)
+    with pytest.raises(BadInput, match=rule) as caught:
+        trace(packs / "a", 1)
+    assert (caught.value.file, caught.value.row) == (str(packs / "a" / "trace.jsonl"), 2)
+    assert trace(packs / "a", 0).run_id == 0
+
+
+def test_a_line_without_origin_is_refused(packs: Path) -> None:
+    keys = ("drop", "meta", "steps", "meta_bytes", "meta_sha256", "steps_bytes", "steps_sha256")
+    change_line(packs / "a", 0, **dict.fromkeys(keys, ...))
+    with pytest.raises(BadInput, match="neither raw files nor a member"):
+        trace(packs / "a", 0)
+
+
+def test_lines_behind_the_run_are_not_read(packs: Path) -> None:
+    path = packs / "a" / "trace.jsonl"
+    path.write_text(path.read_text() + "{\n")
+    assert trace(packs / "a", 1).run_id == 1
+    with pytest.raises(BadInput, match=r"trace\.jsonl:3: not JSON"):
+        trace(packs / "a", 2)

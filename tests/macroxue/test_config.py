@@ -1,0 +1,65 @@
+"""The configs: help texts, choices and bounds."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import pytest
+
+from gristmill.macroxue import MergeConfig, PackConfig, ValueConfig
+
+CONFIGS = (PackConfig, MergeConfig, ValueConfig)
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_each_field_has_a_help_text_that_names_its_choices(config: type[Any]) -> None:
+    hints = get_type_hints(config)
+    for spec in fields(config):
+        text = spec.metadata["help"]
+        assert text.endswith(".")
+        if get_origin(hints[spec.name]) is Literal:
+            for choice in get_args(hints[spec.name]):
+                assert f"{choice}:" in text, f"{config.__name__}.{spec.name}: {choice}"
+
+
+def test_only_workers_leave_the_output_as_it_is() -> None:
+    unused = {
+        (config.__name__, spec.name)
+        for config in CONFIGS
+        for spec in fields(config)
+        if not spec.metadata.get("affects_output", True)
+    }
+    assert unused == {("PackConfig", "workers"), ("MergeConfig", "workers")}
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "allowed", "refused"),
+    [
+        (PackConfig, "layout", ["aligned48", "packed46"], ["packed48", ""]),
+        (PackConfig, "shard_rows", [0, 1], [-1]),
+        (PackConfig, "on_error", ["strict", "quarantine"], ["warn"]),
+        (PackConfig, "quarantine_share", [0, 1, 0.5], [-0.001, 1.001, float("nan")]),
+        (PackConfig, "enum_form", ["list", "object"], ["dict"]),
+        (PackConfig, "game_laws", ["refuse", "warn"], ["ignore"]),
+        (PackConfig, "workers", [0, 1], [-1]),
+        (MergeConfig, "layout", ["aligned48", "packed46"], ["packed48"]),
+        (MergeConfig, "shard_rows", [0, 1], [-1]),
+        (MergeConfig, "enum_form", ["list", "object"], ["dict"]),
+        (MergeConfig, "game_laws", ["refuse", "warn"], ["ignore"]),
+        (MergeConfig, "names", [(), ("a", "b")], [("a", "a"), ("a", ""), ("a/b", "c")]),
+        (MergeConfig, "workers", [0, 1], [-1]),
+        (ValueConfig, "gamma", [0, 1.5], [-0.001, float("nan"), float("inf")]),
+        (ValueConfig, "reward_scale", [0.001, 2], [0, -1, float("nan"), float("inf")]),
+        (ValueConfig, "epsilon", [0, 1], [-0.001, float("nan"), float("inf")]),
+        (ValueConfig, "compat", ["none", "reference"], ["original"]),
+    ],
+)
+def test_values_up_to_their_bounds_are_allowed(
+    config: type[Any], name: str, allowed: list[Any], refused: list[Any]
+) -> None:
+    for value in allowed:
+        assert getattr(config(**{name: value}), name) == value
+    for value in refused:
+        with pytest.raises(ValueError, match=name):
+            config(**{name: value})
