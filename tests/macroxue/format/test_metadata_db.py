@@ -99,3 +99,14 @@ def test_the_digest_is_that_of_one_json_line_a_row(tmp_path: Path) -> None:
         metadata_db.content_sha256(tmp_path / "metadata.db")
         == hashlib.sha256(text.encode()).hexdigest()
     )
+
+
+@pytest.mark.parametrize(("steps", "allowed"), [(0, True), (-1, False)])
+def test_a_run_has_no_negative_number_of_steps(tmp_path: Path, steps: int, allowed: bool) -> None:
+    path = tmp_path / "metadata.db"
+    metadata_db.write_metadata(path, [metadata_db.Run(0, 1, steps, 2, 4)], {})
+    if allowed:
+        assert metadata_db.read_runs(path)[0].steps == steps
+    else:
+        with pytest.raises(BadInput, match="run 0 holds"):
+            metadata_db.read_runs(path)

@@ -113,3 +113,13 @@ def test_a_broken_header_is_named(tmp_path: Path, damage) -> None:  # type: igno
     with pytest.raises(BadInput, match="no npy header that can be read") as caught:
         shards.open_steps(path)
     assert caught.value.file == str(path)
+
+
+def test_more_shards_than_sort_by_name_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shards, "_MAX_SHARDS", 2)
+    with shards.ShardWriter(tmp_path, rows.STEP_FORMATS["packed46"], 1) as writer:
+        writer.write(some_rows(2, "packed46"))
+        with pytest.raises(ValueError, match="more than 2 shards do not sort by name"):
+            writer.write(some_rows(1, "packed46"))

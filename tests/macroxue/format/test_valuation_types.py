@@ -49,6 +49,7 @@ def test_every_form_is_read(tmp_path: Path, text: str) -> None:
         '{"a": true, "b": 0}',
         '{"0": "a", "00": "b"}',
         '{"0": "a", "2": "b"}',
+        '{"0000000000": "a"}',
         '{"0": "a", "1": 1}',
         "[" + ",".join(f'"{i}"' for i in range(256)) + "]",
     ],

@@ -159,3 +159,12 @@ def test_meta_size_is_bounded(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b" " * (2 << 20)))
     with pytest.raises(BadInput, match="more than 1048576 bytes"):
         drops.read_meta(path, drops.RawDigest())
+
+
+def test_a_meta_object_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.meta.json"
+    path.write_bytes(b" " * (1 << 20))
+    assert len(drops.read_meta(path, drops.RawDigest())) == 1 << 20
+    path.write_bytes(b" " * ((1 << 20) + 1))
+    with pytest.raises(BadInput, match="more than 1048576 bytes"):
+        drops.read_meta(path, drops.RawDigest())

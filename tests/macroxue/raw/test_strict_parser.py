@@ -161,3 +161,19 @@ def test_values_of_a_meta_object() -> None:
     assert (meta.seed, meta.max_rank, meta.depth, meta.seconds) == (2**64 - 1, None, 6, 35.25)
     without = parse_meta(compact(META | {"depth": "deep", "seconds": None}))
     assert (without.depth, without.seconds) == (None, None)
+
+
+@pytest.mark.parametrize(("levels", "accepted"), [(256, True), (257, False)])
+def test_nesting_is_limited_to_256_levels(levels: int, accepted: bool) -> None:
+    inner = levels - 1
+    line = step().replace(b"{", b'{"x":' + b"[" * inner + b"]" * inner + b",", 1)
+    if accepted:
+        assert parse_step(line) is not None
+    else:
+        with pytest.raises(RuleBroken, match="nested deeper than 256 levels"):
+            parse_step(line)
+
+
+@pytest.mark.parametrize(("depth", "kept"), [(999_999_999, 999_999_999), (10**9, None)])
+def test_a_depth_has_at_most_9_digits(depth: int, kept: int | None) -> None:
+    assert parse_meta(compact(META | {"depth": depth})).depth == kept

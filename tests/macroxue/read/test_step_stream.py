@@ -6,9 +6,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gristmill.contract import BadInput
 from gristmill.macroxue.format.metadata_db import Run
 from gristmill.macroxue.format.rows import PACKED46, STEP_ROW_DTYPE, as_bytes, to_aligned
 from gristmill.macroxue.format.shards import open_steps, step_files
@@ -68,3 +70,15 @@ def test_any_runs_in_any_shards(
         wanted = np.random.default_rng(2).integers(0, total, 70)
         assert to_aligned(gather.rows(wanted)).tobytes() == as_bytes(steps)[wanted].tobytes()
         assert gather.dtype in (STEP_ROW_DTYPE, PACKED46)
+
+
+@pytest.mark.parametrize(("run_id", "fits"), [(0, True), ((1 << 32) - 1, True), (1 << 32, False)])
+def test_run_ids_fit_their_column(tmp_path: Path, run_id: int, fits: bool) -> None:
+    steps = np.zeros(3, STEP_ROW_DTYPE)
+    steps["run_id"] = run_id & 0xFFFFFFFF
+    pack = write_pack(tmp_path / "p", [], steps=steps, runs=[Run(run_id, 0, 3, 0, 0)])
+    if fits:
+        assert StepStream(pack).runs[0].id == run_id
+    else:
+        with pytest.raises(BadInput, match="run ids must fit"):
+            StepStream(pack)
