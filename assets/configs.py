@@ -42,11 +42,20 @@ def launchpad(
         if spec.name in leave_out:
             continue
         default = (defaults or {}).get(spec.name, spec.default)
-        described = Field(default=None, description=f"default: {default!r}")
+        described = Field(default=None, description=_described(spec, hints[spec.name], default))
         fields[spec.name] = (_plain(hints[spec.name]) | None, described)
     made: type[Any] = create_model(name or f"{config.__name__}Run", __base__=base, **fields)
     made.__doc__ = _TOLD  # shown beside the launchpad
     return made
+
+
+def _described(spec: dataclasses.Field[Any], hint: Any, default: object) -> str:
+    """What the launchpad says about a field: its help, its choices, its default."""
+    sentences = [str(spec.metadata["help"])] if "help" in spec.metadata else []
+    choices = get_args(hint) if get_origin(hint) is Literal else spec.metadata.get("choices", ())
+    if choices:
+        sentences.append(f"One of {', '.join(map(repr, choices))}.")
+    return " ".join([*sentences, f"default: {default!r}"])
 
 
 def resolve(config: type[Config], settings: Mapping[str, Any], run: BaseModel) -> Config:
