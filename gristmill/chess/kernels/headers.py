@@ -42,7 +42,7 @@ for _c in b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz":
 for _c in b"_+#=:-":
     _NAME[_c] = 2
 
-OK, ODD = 0, 1
+OK, UNUSUAL = 0, 1
 
 
 @njit
@@ -69,30 +69,30 @@ def read_tag(buf, p, end, tags, first, n, known):
     """Read the tag line buf[p:end] (line end cut off) into tags[n] and `known`.
 
     tags[n] becomes (name start, name end, value start, value end). Returns
-    OK or ODD, and 1 if the value goes beyond ASCII.
+    OK or UNUSUAL, and 1 if the value goes beyond ASCII.
     """
     start = p + 1
     q = start
     if not _NAME[buf[q]] & 1:
-        return ODD, 0
+        return UNUSUAL, 0
     while _NAME[buf[q]] & 2:
         q += 1
     if buf[q] != 32 or buf[q + 1] != 34 or end - q < 4:
-        return ODD, 0
+        return UNUSUAL, 0
     if buf[end - 1] != 93 or buf[end - 2] != 34:
-        return ODD, 0
+        return UNUSUAL, 0
     wide = 0
     for k in range(q + 2, end - 2):
         c = buf[k]
         if c < 32:
-            return ODD, 0
+            return UNUSUAL, 0
         if c > 127:
             wide = 1
     for i in range(_ODD_LEN.size):
         if _same(buf, start, q, _ODD, _ODD_LEN, i):
             standard = _same(buf, q + 2, end - 2, _STANDARD, _STANDARD_LEN, 0)
             if i != _VARIANT or not standard:
-                return ODD, 0
+                return UNUSUAL, 0
     for i in range(first, n):
         if tags[i, 1] - tags[i, 0] == q - start and buf[tags[i, 0]] == buf[start]:
             twin = True
@@ -101,7 +101,7 @@ def read_tag(buf, p, end, tags, first, n, known):
                     twin = False
                     break
             if twin:
-                return ODD, 0
+                return UNUSUAL, 0
     tags[n, 0], tags[n, 1], tags[n, 2], tags[n, 3] = start, q, q + 2, end - 2
     for i in range(_KNOWN_LEN.size):
         if _same(buf, start, q, _KNOWN, _KNOWN_LEN, i):

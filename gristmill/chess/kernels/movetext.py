@@ -11,10 +11,10 @@ from __future__ import annotations
 from numba import njit
 
 from gristmill.chess.kernels.board import full_key, make, phase, reset
-from gristmill.chess.kernels.headers import NO_RESULT, ODD, OK, UNKNOWN, result_code
+from gristmill.chess.kernels.headers import NO_RESULT, OK, UNKNOWN, UNUSUAL, result_code
 from gristmill.chess.kernels.san import KIND, read_san
 
-# Beside OK and ODD: the text ends in the middle of the game, or the arrays are full.
+# Beside OK and UNUSUAL: the text ends in the middle of the game, or the arrays are full.
 MORE, NO_ROOM = 2, 3
 MAX_PLIES = 2000
 
@@ -76,14 +76,14 @@ def read_movetext(buf, p, size, at_eof, board, keys, moves, phases, m, limit):
             after = blank(buf, p, size)
             if after >= 0:
                 if (after == size and not at_eof) or depth:
-                    return (MORE if not at_eof else ODD), p, n, terminator
+                    return (MORE if not at_eof else UNUSUAL), p, n, terminator
                 return OK, after, n, terminator
             line_start = False
             if buf[p] == 37:
-                return ODD, p, n, terminator
+                return UNUSUAL, p, n, terminator
         if p >= size:
             if not at_eof or depth:
-                return (MORE if not at_eof else ODD), p, n, terminator
+                return (MORE if not at_eof else UNUSUAL), p, n, terminator
             return OK, p, n, terminator
         c = buf[p]
         if c == 32 or c == 9 or c == 46:  # space, tab, the dots of a move number
@@ -93,26 +93,26 @@ def read_movetext(buf, p, size, at_eof, board, keys, moves, phases, m, limit):
             line_start = True
         elif c == 13:
             if buf[p + 1] != 10:
-                return (MORE if p + 1 >= size and not at_eof else ODD), p, n, terminator
+                return (MORE if p + 1 >= size and not at_eof else UNUSUAL), p, n, terminator
             p += 1
         elif c == 123:
             after = _skip_comment(buf, p, size)
             if after < 0:
-                return (MORE if after == -1 and not at_eof else ODD), p, n, terminator
+                return (MORE if after == -1 and not at_eof else UNUSUAL), p, n, terminator
             p = after
         elif c == 59:  # a comment to the end of the line
             while p < size and buf[p] != 10:
                 if buf[p] == 13 and buf[p + 1] != 10:
-                    return (MORE if p + 1 >= size and not at_eof else ODD), p, n, terminator
+                    return (MORE if p + 1 >= size and not at_eof else UNUSUAL), p, n, terminator
                 p += 1
         elif c == 40:
             if n == 0:  # there is no move to vary: what follows is the main line
-                return ODD, p, n, terminator
+                return UNUSUAL, p, n, terminator
             depth += 1
             p += 1
         elif c == 41:
             if depth == 0:
-                return ODD, p, n, terminator
+                return UNUSUAL, p, n, terminator
             depth -= 1
             p += 1
         elif depth:
@@ -120,7 +120,7 @@ def read_movetext(buf, p, size, at_eof, board, keys, moves, phases, m, limit):
         elif c == 36:
             p += 1
             if buf[p] < 48 or buf[p] > 57:
-                return (MORE if p >= size and not at_eof else ODD), p, n, terminator
+                return (MORE if p >= size and not at_eof else UNUSUAL), p, n, terminator
             while buf[p] >= 48 and buf[p] <= 57:
                 p += 1
         elif (c >= 48 and c <= 57) or c == 42:
@@ -132,7 +132,7 @@ def read_movetext(buf, p, size, at_eof, board, keys, moves, phases, m, limit):
             code = result_code(buf, p, q)
             if code <= UNKNOWN:
                 if terminator != NO_RESULT:
-                    return ODD, p, n, terminator
+                    return UNUSUAL, p, n, terminator
                 terminator = code
                 p = q
             else:
@@ -140,20 +140,20 @@ def read_movetext(buf, p, size, at_eof, board, keys, moves, phases, m, limit):
                 while buf[p] >= 48 and buf[p] <= 57:
                     zeros = zeros + 1 if buf[p] == 48 else 0
                     if zeros == 4:  # a null move, whatever digits it is stuck to
-                        return ODD, p, n, terminator
+                        return UNUSUAL, p, n, terminator
                     p += 1
                 if buf[p] != 46 and buf[p] != 32 and buf[p] != 10 and buf[p] != 13:
-                    return ODD, p, n, terminator
+                    return UNUSUAL, p, n, terminator
         elif KIND[c] > 0 or c == 79 or (c >= 97 and c <= 104):
             if terminator != NO_RESULT or n >= MAX_PLIES:
-                return ODD, p, n, terminator
+                return UNUSUAL, p, n, terminator
             if size - p < 16 and not at_eof:
                 return MORE, p, n, terminator
             if m + n >= limit:
                 return NO_ROOM, p, n, terminator
             move, after = read_san(buf, p, bb, kinds, st)
             if move < 0:
-                return ODD, p, n, terminator
+                return UNUSUAL, p, n, terminator
             p = after
             if p >= size and not at_eof:
                 return MORE, p, n, terminator
@@ -163,4 +163,4 @@ def read_movetext(buf, p, size, at_eof, board, keys, moves, phases, m, limit):
             n += 1
             keys[n] = full_key(bb, kinds, st, key)
         else:
-            return ODD, p, n, terminator
+            return UNUSUAL, p, n, terminator

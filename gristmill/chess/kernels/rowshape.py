@@ -17,7 +17,7 @@ from gristmill.chess.kernels.replay import NULL_MOVE
 # Columns of a row's record: byte places in the buffer, ends exclusive. SRC holds
 # its quotes, HEAD its braces, LIST its brackets; ID and RES lie inside quotes.
 (LINE0, LINE1, ID0, ID1, SRC0, SRC1, HEAD0, HEAD1, RES0, RES1) = range(10)
-(WINNER, PLIES, LIST0, LIST1, N, MOVE0, UCI0, UCI1, ODD) = range(10, 19)
+(WINNER, PLIES, LIST0, LIST1, N, MOVE0, UCI0, UCI1, UNUSUAL) = range(10, 19)
 COLUMNS = 19
 
 

@@ -25,7 +25,6 @@ from gristmill.chess.kernels.rowshape import (
     LIST1,
     MOVE0,
     MOVES_WORD,
-    ODD,
     PLIES,
     PLIES_WORD,
     RES0,
@@ -37,6 +36,7 @@ from gristmill.chess.kernels.rowshape import (
     SRC1,
     UCI0,
     UCI1,
+    UNUSUAL,
     WINNER,
     WINNER_WORD,
     N,
@@ -53,7 +53,7 @@ def _entries(stamp):
         """Find the rows in buf[:size] (whole lines, 64 zeros behind).
 
         records: int64 [R, COLUMNS]; moves: uint16, one a ply; uci: uint8, the
-        moves of each row joined by spaces. A row of another shape has ODD set
+        moves of each row joined by spaces. A row of another shape has UNUSUAL set
         and no moves. Returns how many rows there are.
         """
         buf, records, moves, uci = borrowed(buf), borrowed(records), borrowed(moves), borrowed(uci)
@@ -72,7 +72,7 @@ def _entries(stamp):
                 continue
             row = borrowed(records[n])
             good, after = read_line(buf, start, end, row, moves, m, uci, u)
-            row[ODD] = 0 if good else 1
+            row[UNUSUAL] = 0 if good else 1
             if not good:
                 row[N], row[MOVE0], row[UCI0], row[UCI1] = 0, m, u, u
             else:

@@ -17,9 +17,9 @@ from gristmill.chess.kernels.ending import verdict
 from gristmill.chess.kernels.headers import (
     DRAW,
     NO_RESULT,
-    ODD,
     OK,
     UNKNOWN,
+    UNUSUAL,
     read_tag,
     result_code,
     write_headers,
@@ -35,7 +35,7 @@ from gristmill.chess.kernels.movetext import (
 from gristmill.chess.kernels.stamp import KERNEL_STAMP
 
 # Why the scan stopped: all done, an odd game, text cut off, or arrays full.
-DONE, ODD_GAME, CUT, FULL = range(4)
+DONE, UNUSUAL_GAME, CUT, FULL = range(4)
 
 # Columns of a game's record.
 (START, END, PLIES, MOVE0, VERDICT, WIDE, RESULT, TERMINATOR) = range(8)
@@ -125,7 +125,7 @@ def _tags(buf, p, size, at_eof, tags, first, known):
             if after == size and not at_eof:
                 return MORE, p, n, wide
             # Movetext right behind the tags is rare enough for the oracle.
-            return (OK if after >= 0 else ODD), after, n, wide
+            return (OK if after >= 0 else UNUSUAL), after, n, wide
         if n >= tags.shape[0]:
             return NO_ROOM, p, n, wide
         end = p
@@ -134,7 +134,7 @@ def _tags(buf, p, size, at_eof, tags, first, known):
         if end >= size - 1 and not at_eof:
             return MORE, p, n, wide
         if buf[end] == 13 and buf[end + 1] != 10:
-            return ODD, p, n, wide
+            return UNUSUAL, p, n, wide
         code, beyond = read_tag(buf, p, end, tags, first, n, known)
         if code != OK:
             return code, p, n, wide
@@ -183,11 +183,11 @@ def _entry(stamp):
             if n >= games.shape[0]:
                 return n, pos, FULL
             if buf[pos] != 91:
-                return n, pos, ODD_GAME
+                return n, pos, UNUSUAL_GAME
             code, p, last, wide = _tags(buf, pos, size, at_eof, tags, t, known[n])
             plies, terminator = 0, NO_RESULT
             if code == OK and p < size and buf[p] == 91:
-                code = ODD
+                code = UNUSUAL
             if code == OK:
                 code, p, plies, terminator = read_movetext(
                     buf, p, size, at_eof, position, keys, moves, phases, m, moves.shape[0]
@@ -195,9 +195,9 @@ def _entry(stamp):
             if code == MORE:
                 return n, pos, CUT
             if code == NO_ROOM:
-                return n, pos, (FULL if n else ODD_GAME)
+                return n, pos, (FULL if n else UNUSUAL_GAME)
             if code != OK:
-                return n, pos, ODD_GAME
+                return n, pos, UNUSUAL_GAME
             game = games[n]
             given = NO_RESULT
             if known[n, 6, 0] >= 0:

@@ -30,7 +30,7 @@ MAX_GAME_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
-class Share:
+class ByteRange:
     """Bytes [start, stop) of PGN file `path`: the games that start there."""
 
     path: Path
@@ -57,15 +57,15 @@ class Batch:
 
 
 @dataclass
-class Odd:
+class PlacedGame:
     """One game that the oracle read: file offset, length in bytes, and what it is."""
 
     offset: int
     size: int
-    game: python_chess.OracleGame
+    game: python_chess.ParsedGame
 
 
-def plan(path: Path, share_bytes: int) -> list[Share]:
+def plan(path: Path, share_bytes: int) -> list[ByteRange]:
     """Cut a PGN file into shares of about `share_bytes` at lines that look like a game's start.
 
     The looks may deceive (a comment can hold anything): see `follow`.
@@ -87,7 +87,7 @@ def plan(path: Path, share_bytes: int) -> list[Share]:
                 if len(window) < _SLACK:
                     break
     stops = [*cuts[1:], size]
-    return [Share(path, a, b) for a, b in zip(cuts, stops, strict=True) if a < b or size == 0]
+    return [ByteRange(path, a, b) for a, b in zip(cuts, stops, strict=True) if a < b or size == 0]
 
 
 class _Arrays:
@@ -129,9 +129,9 @@ def _batch(arrays: _Arrays, data: bytes, base: int, n: int) -> Batch:
     )
 
 
-def _ask_oracle(
+def _ask_python_chess(
     path: Path, data: bytes, pos: int, offset: int
-) -> tuple[python_chess.OracleGame | None, bool]:
+) -> tuple[python_chess.ParsedGame | None, bool]:
     """What `oracle.read_game` says, with its failure to read as a BadInput that names the game."""
     try:
         return python_chess.read_game(data, pos)
@@ -141,7 +141,7 @@ def _ask_oracle(
         raise BadInput(path, rule) from error
 
 
-def read_share(share: Share) -> Iterator[Batch | Odd | int]:
+def read_range(share: ByteRange) -> Iterator[Batch | PlacedGame | int]:
     """Yield the share's games in order, and last the offset where the next share must begin.
 
     Raises BadInput for a game of more than MAX_GAME_BYTES, or that python-chess fails on.
@@ -182,14 +182,14 @@ def read_share(share: Share) -> Iterator[Batch | Odd | int]:
                     return
                 if why == scan.CUT:
                     cut = True
-                elif why == scan.ODD_GAME:
-                    game, touched = _ask_oracle(share.path, data, pos, start + pos)
+                elif why == scan.UNUSUAL_GAME:
+                    game, touched = _ask_python_chess(share.path, data, pos, start + pos)
                     if touched and not at_eof:
                         cut = True
                     elif game is None:
                         pos = len(data)
                     else:
-                        yield Odd(start + pos, game.end - pos, game)
+                        yield PlacedGame(start + pos, game.end - pos, game)
                         pos = game.end
             if pos == 0 and len(data) > MAX_GAME_BYTES:
                 raise BadInput(
@@ -201,11 +201,11 @@ def read_share(share: Share) -> Iterator[Batch | Odd | int]:
             slack = _SLACK if pos else slack * 2
 
 
-def follow(expected: int, share: Share) -> Share | None:
+def follow(expected: int, share: ByteRange) -> ByteRange | None:
     """The share as it must be read when the one before ended at `expected`.
 
     None if it is right as it is; an empty share if the one before has taken all of it.
     """
     if expected == share.start:
         return None
-    return Share(share.path, expected, max(share.stop, expected))
+    return ByteRange(share.path, expected, max(share.stop, expected))

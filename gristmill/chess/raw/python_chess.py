@@ -17,7 +17,7 @@ from typing import Any
 from gristmill.contract import GristmillError
 
 
-class MissingOracle(GristmillError):
+class MissingPythonChess(GristmillError):
     """python-chess is not installed."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ def _chess() -> ModuleType:
         import chess.pgn
         import chess.variant
     except ImportError as error:
-        raise MissingOracle() from error
+        raise MissingPythonChess() from error
     return chess
 
 
@@ -49,7 +49,7 @@ def _quiet() -> Iterator[None]:
 
 
 @dataclass
-class OracleGame:
+class ParsedGame:
     """One game as python-chess reads it.
 
     moves: UCI of the main line up to the first error. verdict and claimed: the
@@ -100,7 +100,7 @@ def _visitor(chess: ModuleType) -> Any:
         """Keeps tags, main line, errors and the last board of one game."""
 
         def begin_game(self) -> None:
-            self.game = OracleGame()
+            self.game = ParsedGame()
             self.board: Any = None
 
         def begin_headers(self) -> Any:
@@ -130,7 +130,7 @@ def _visitor(chess: ModuleType) -> Any:
         def handle_error(self, error: Exception) -> None:
             self.game.errors.append(str(error))
 
-        def result(self) -> OracleGame:
+        def result(self) -> ParsedGame:
             self.game.headers = dict(self.headers)
             if self.board is not None and not self.game.errors:
                 self.game.verdict = self.board.result(claim_draw=False)
@@ -140,16 +140,16 @@ def _visitor(chess: ModuleType) -> Any:
     return Collect
 
 
-def read_game(data: bytes, pos: int) -> tuple[OracleGame | None, bool]:
+def read_game(data: bytes, pos: int) -> tuple[ParsedGame | None, bool]:
     """The game that starts at or after `pos`, and whether the end of `data` came in sight.
 
     None at the end of the text. `end` of the game is the position from which
-    to read on. Raises MissingOracle.
+    to read on. Raises MissingPythonChess.
     """
     chess = _chess()
     lines = _Lines(data, pos)
     with _quiet():
-        game: OracleGame | None = chess.pgn.read_game(lines, Visitor=_visitor(chess))
+        game: ParsedGame | None = chess.pgn.read_game(lines, Visitor=_visitor(chess))
     if game is not None:
         game.end = lines.pos
     return game, lines.touched_end

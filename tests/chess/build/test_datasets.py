@@ -20,7 +20,7 @@ from gristmill.chess import (
     validate,
 )
 from gristmill.chess.config import SPLITS
-from gristmill.chess.read.samples import LAYOUT
+from gristmill.chess.format.cache_arrays import LAYOUT
 from gristmill.contract import BadInput
 from gristmill.run.parts import PartStore
 from gristmill.run.sections import _into_store

@@ -19,8 +19,8 @@ from gristmill.chess import (
 )
 from gristmill.chess.build.splits import deal
 from gristmill.chess.config import SPLITS
+from gristmill.chess.format.cache_arrays import LAYOUT
 from gristmill.chess.format.splice_points import capped, counts, legacy_order, runtime_order
-from gristmill.chess.read.samples import LAYOUT
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,8 @@ from gristmill.chess import ValidateConfig, validate
 from gristmill.chess.build.range_output import Harvest, ShareTask
 from gristmill.chess.build.validate_fallback import take_odd
 from gristmill.chess.build.validate_range import harvest_share
-from gristmill.chess.raw.pgn import Odd, plan
-from gristmill.chess.raw.python_chess import MissingOracle, read_game
+from gristmill.chess.raw.pgn import PlacedGame, plan
+from gristmill.chess.raw.python_chess import MissingPythonChess, read_game
 from gristmill.contract import BadInput
 from tests.chess import plain
 
@@ -44,7 +44,7 @@ def all_by_oracle(pgn: Path, config: ValidateConfig) -> dict[str, bytes]:
     while (read := read_game(data, pos)[0]) is not None:
         blank = BLANK_LINES.match(data, pos)
         pos = blank.end() if blank else pos
-        take_odd(harvest, Odd(pos, read.end - pos, read))
+        take_odd(harvest, PlacedGame(pos, read.end - pos, read))
         pos = read.end
     return {name: bytes(piece) for name, piece in harvest.made(pos)[0].items()}
 
@@ -221,7 +221,7 @@ def test_plain_months_need_no_python_chess(
     assert validate([month], tmp_path / "plain").oracle_games == 0
     pgn = tmp_path / "odd.pgn"
     pgn.write_text('[Event "E"]\n\n1. e2e4 e7e5 *\n\n')
-    with pytest.raises(MissingOracle, match=r"pip install 'gristmill\[chess\]'"):
+    with pytest.raises(MissingPythonChess, match=r"pip install 'gristmill\[chess\]'"):
         validate([pgn], tmp_path / "odd")
 
 
