@@ -15,8 +15,8 @@ from assets.checks import disk_checks
 from assets.chess.partitions import chess_months
 from assets.publishing import Event, publish_asset
 from gristmill import provenance
+from gristmill.chess.archive_config import ArchiveConfig
 from gristmill.chess.config import (
-    ArchiveConfig,
     CacheConfig,
     GameConfig,
     MonthConfig,

@@ -13,15 +13,14 @@ from pydantic import BaseModel
 from assets import configs
 from assets.chess.drops import RAW_DROP, drop_of
 from gristmill import families, provenance
+from gristmill.chess.archive_config import ArchiveConfig, Limits
 from gristmill.chess.build import game_dataset as dataset_builder
 from gristmill.chess.build import splice_cache as cache_builder
 from gristmill.chess.build import splice_dataset as splice_builder
 from gristmill.chess.build import validate
 from gristmill.chess.config import (
-    ArchiveConfig,
     CacheConfig,
     GameConfig,
-    Limits,
     MonthConfig,
     SpliceConfig,
     ValidateConfig,

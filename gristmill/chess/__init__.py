@@ -1,6 +1,6 @@
-"""Chess: elite months to validated games, game datasets, splices and runtime caches.
+"""Chess: elite months to valid games, game datasets, legacy rows and splice caches.
 
-The public names are imported when they are first used. See `docs/chess.md`.
+Each public name is imported at its first use. See also `docs/chess.md`.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 from gristmill.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from gristmill.chess.archive_config import ArchiveConfig, FetchConfig
     from gristmill.chess.build.game_dataset import GameSummary, build_game_dataset
     from gristmill.chess.build.splice_cache import CacheSummary, build_splice_cache
     from gristmill.chess.build.splice_dataset import SpliceSummary, build_splice_dataset
     from gristmill.chess.build.validate import ValidateSummary, validate
     from gristmill.chess.config import (
-        ArchiveConfig,
         CacheConfig,
-        FetchConfig,
         GameConfig,
         MonthConfig,
         SpliceConfig,
@@ -62,6 +61,10 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
+        "archive_config": (
+            "ArchiveConfig",
+            "FetchConfig",
+        ),
         "build.game_dataset": (
             "GameSummary",
             "build_game_dataset",
@@ -79,9 +82,7 @@ __getattr__ = lazy_exports(
             "validate",
         ),
         "config": (
-            "ArchiveConfig",
             "CacheConfig",
-            "FetchConfig",
             "GameConfig",
             "MonthConfig",
             "SpliceConfig",

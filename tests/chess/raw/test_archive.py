@@ -30,7 +30,7 @@ from gristmill.chess import (
     parse_month_list,
     take_drop,
 )
-from gristmill.chess.config import Limits
+from gristmill.chess.archive_config import Limits
 from gristmill.chess.laws.games_and_datasets import archive_laws
 from gristmill.chess.raw.unpack import unpack_zip
 from gristmill.contract import BadInput
