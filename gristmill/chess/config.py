@@ -88,8 +88,8 @@ class GameConfig:
     min_context: plies of a sample's context at least; 8 by default.
     min_target: plies after it at least; 1 by default.
     seed: seed of the split; 7 by default.
-    train_ratio: share of the games in train; 0.8 by default.
-    val_ratio: share of the games in val; 0.1 by default.
+    train_ratio: fraction of the games in train; 0.8 by default.
+    val_ratio: fraction of the games in val; 0.1 by default.
     split: `moves` (the default, docs/formats/chess.md#split-by-moves), or `shuffle`
         (docs/formats/chess.md#split-by-shuffle).
     allow_draws: keep games without a winner; False by default.
@@ -129,8 +129,8 @@ class SpliceConfig:
     min_target: plies of the target at least; 1 by default.
     max_samples_per_game: rows of a game at most; 0 (the default) for all.
     seed: seed of the split and the cap; 7 by default.
-    train_ratio: share of the games in train; 0.8 by default.
-    val_ratio: share of the games in val; 0.1 by default.
+    train_ratio: fraction of the games in train; 0.8 by default.
+    val_ratio: fraction of the games in val; 0.1 by default.
     split: `moves` (the default) or `shuffle`, as in GameConfig.
     allow_draws: keep games without a winner; False by default.
     allow_live_bot_games: accept games of a live bot; False by default.

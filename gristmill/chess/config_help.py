@@ -19,7 +19,7 @@ def machine(default: Any, text: str) -> Any:
     return field(default=default, metadata={"affects_output": False, "help": text})
 
 
-# Help texts of fields that several configs share.
+# Help texts of fields that several configs have.
 MIN_CONTEXT = "Plies of a sample's context at least, from 1."
 MIN_TARGET = "Plies after a sample's context at least, from 1."
 SEED = "Seed of the split and of the caps, 0 to 2**63 - 1."
@@ -34,8 +34,8 @@ MIN_PLIES = "Games with fewer plies are rejected as too_short."
 ELO_FLOOR = "Games with a rating below this, or without one, are rejected as below_elo; 0 for off."
 TIME_CONTROLS = "Time classes to keep; empty keeps all."
 DROP_ABANDONED = "Reject games whose Termination is no normal end, as abandoned."
-TRAIN_RATIO = "Share of the games in train, 0 to 1."
-VAL_RATIO = "Share of the games in val, 0 to 1; the rest is test."
+TRAIN_RATIO = "Fraction of the games in train, 0 to 1."
+VAL_RATIO = "Fraction of the games in val, 0 to 1; the rest is test."
 SPLIT = (
     "'moves' places a game by a stable hash of its moves and the seed, 'shuffle' by the seeded "
     "shuffle of ids of the original code."

@@ -76,8 +76,8 @@ def split_of(
 
     keys: move keys, uint64 [games].
     seed: 0 to 2**63 - 1.
-    train_ratio: share of the games in train, 0 to 1.
-    val_ratio: share of the games in val, 0 to 1.
+    train_ratio: fraction of the games in train, 0 to 1.
+    val_ratio: fraction of the games in val, 0 to 1.
 
     Returns uint8 [games]: 0 train, 1 val, 2 test.
     """

@@ -1,7 +1,8 @@
-"""The movetext of one game: moves made on a board as they are read, everything else skipped.
+"""The movetext of one game: each move is made on the board as it is read.
 
-Comments, variations, NAGs and move numbers are passed over; whatever is not in
-this plain subset of PGN makes the game odd, and the oracle's.
+Comments, variations, NAGs and move numbers are skipped. Any other text makes the
+game unusual, and python-chess reads it.
+Rules: docs/formats/chess.md#compiled-reader
 """
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
@@ -14,16 +15,16 @@ from gristmill.chess.kernels.board import full_key, make, phase, reset
 from gristmill.chess.kernels.headers import NO_RESULT, OK, UNKNOWN, UNUSUAL, result_code
 from gristmill.chess.kernels.san import KIND, read_san
 
-# Beside OK and UNUSUAL: the text ends in the middle of the game, or the arrays are full.
+# More codes than OK and UNUSUAL: the text ends inside the game; the arrays are full.
 MORE, NO_ROOM = 2, 3
 MAX_PLIES = 2000
 
 
 @njit(forceinline=True)
 def blank(buf, p, size):
-    """If a blank line starts at p, the position after it, else -1.
+    """The position after the blank line that starts at p, else -1.
 
-    A carriage return without a line feed ends a line of its own: not taken here.
+    A carriage return without a line feed is not taken as a line end here.
     """
     while p < size and (buf[p] == 32 or buf[p] == 9 or buf[p] == 13):
         if buf[p] == 13 and p + 1 < size and buf[p + 1] != 10:
@@ -50,7 +51,7 @@ def skip_blank(buf, p, size):
 
 @njit
 def _skip_comment(buf, p, size):
-    """From an opening brace to behind the closing one; -1 at the end of text, -2 if odd."""
+    """The position after the comment at p; -1 at the end of text, -2 if it is unusual."""
     while p < size:
         c = buf[p]
         if c == 125:
@@ -65,7 +66,7 @@ def _skip_comment(buf, p, size):
 
 @njit(forceinline=True)
 def read_movetext(buf, p, size, at_eof, board, keys, moves, phases, m, limit):
-    """Read movetext from p. Returns (code, position after, plies, terminator)."""
+    """Read movetext from p; return (code, position after it, plies, terminator)."""
     bb, kinds, st, key = board
     reset(bb, kinds, st, key)
     keys[0] = key[0]
@@ -106,7 +107,7 @@ def read_movetext(buf, p, size, at_eof, board, keys, moves, phases, m, limit):
                     return (MORE if p + 1 >= size and not at_eof else UNUSUAL), p, n, terminator
                 p += 1
         elif c == 40:
-            if n == 0:  # there is no move to vary: what follows is the main line
+            if n == 0:  # a variation of no move: python-chess reads it as the main line
                 return UNUSUAL, p, n, terminator
             depth += 1
             p += 1
@@ -139,7 +140,7 @@ def read_movetext(buf, p, size, at_eof, board, keys, moves, phases, m, limit):
                 zeros = 0
                 while buf[p] >= 48 and buf[p] <= 57:
                     zeros = zeros + 1 if buf[p] == 48 else 0
-                    if zeros == 4:  # a null move, whatever digits it is stuck to
+                    if zeros == 4:  # a null move, also with digits next to it
                         return UNUSUAL, p, n, terminator
                     p += 1
                 if buf[p] != 46 and buf[p] != 32 and buf[p] != 10 and buf[p] != 13:
