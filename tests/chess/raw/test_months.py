@@ -8,6 +8,7 @@ from gristmill.chess import (
     due_months,
     parse_month_list,
 )
+from gristmill.chess.raw.months import check_month, month_before, month_in
 from gristmill.contract import BadInput
 
 
@@ -38,3 +39,14 @@ def test_due_months_of_a_tick() -> None:
         asked.update(due)
     assert asked == set(year)
     assert due_months(tick, set()) == due_months(tick, [])
+
+
+def test_the_month_of_a_name_and_the_month_before() -> None:
+    assert month_in("x_2024-01.pgn") == "2024-01"
+    assert month_in("12024-01.pgn") is None
+    assert month_in("2024-01_2024-02.pgn") is None
+    assert (month_before("2024-01"), month_before("2024-10")) == ("2023-12", "2024-09")
+    assert check_month("2020-06") == "2020-06"
+    for month in ("2020-05", "2024-00", "2024-13"):
+        with pytest.raises(BadInput, match="not a month"):
+            check_month(month)
