@@ -15,7 +15,6 @@ from assets.checks import disk_checks
 from assets.chess.partitions import chess_months
 from assets.publishing import Event, publish_asset
 from gristmill import provenance
-from gristmill.chess.archive_config import ArchiveConfig
 from gristmill.chess.config import (
     CacheConfig,
     GameConfig,
@@ -23,6 +22,7 @@ from gristmill.chess.config import (
     SpliceConfig,
     ValidateConfig,
 )
+from gristmill.chess.raw.archive_config import ArchiveConfig
 from gristmill.chess.raw.months import month_before
 from resources import EliteArchive, Lake
 

@@ -13,7 +13,6 @@ from pydantic import BaseModel
 from assets import configs
 from assets.chess.drops import RAW_DROP, drop_of
 from gristmill import families, provenance
-from gristmill.chess.archive_config import ArchiveConfig, Limits
 from gristmill.chess.build import game_dataset as dataset_builder
 from gristmill.chess.build import splice_cache as cache_builder
 from gristmill.chess.build import splice_dataset as splice_builder
@@ -27,6 +26,7 @@ from gristmill.chess.config import (
 )
 from gristmill.chess.format.names import CACHE_FOLDER, pgn_name
 from gristmill.chess.raw import archive
+from gristmill.chess.raw.archive_config import ArchiveConfig, Limits
 from gristmill.chess.raw.months import check_month
 from gristmill.contract import GristmillError, NothingToBuild, Summary
 from gristmill.families import Subject

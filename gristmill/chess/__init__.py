@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from gristmill.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from gristmill.chess.archive_config import ArchiveConfig, FetchConfig
     from gristmill.chess.build.game_dataset import GameSummary, build_game_dataset
     from gristmill.chess.build.splice_cache import CacheSummary, build_splice_cache
     from gristmill.chess.build.splice_dataset import SpliceSummary, build_splice_dataset
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
         ValidateConfig,
     )
     from gristmill.chess.raw.archive import ArchiveSummary, fetch_month, take_drop
+    from gristmill.chess.raw.archive_config import ArchiveConfig, FetchConfig
     from gristmill.chess.raw.download import DownloadError, NotPublished
     from gristmill.chess.raw.months import check_month, due_months, parse_month_list
     from gristmill.chess.read.dataset import GameSpliceDataset, StaleCache
@@ -61,7 +61,7 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "archive_config": (
+        "raw.archive_config": (
             "ArchiveConfig",
             "FetchConfig",
         ),

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, TypeVar
 
-from gristmill.chess import config_help
-from gristmill.chess.config_help import choice, machine
+from gristmill.chess.format import config_help
+from gristmill.chess.format.config_help import choice, machine
 
 Compat = Literal["current", "reference"]
 Split = Literal["moves", "shuffle"]

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from gristmill.chess.archive_config import ArchiveConfig
 from gristmill.chess.format.names import SOURCE, pgn_name
+from gristmill.chess.raw.archive_config import ArchiveConfig
 from gristmill.chess.raw.download import Fetched, fetch
 from gristmill.chess.raw.months import check_month
 from gristmill.chess.raw.unpack import unpack_pgn, unpack_zip, unpack_zst

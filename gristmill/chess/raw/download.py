@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gristmill.chess.archive_config import FetchConfig
+from gristmill.chess.raw.archive_config import FetchConfig
 from gristmill.chess.raw.partial_download import (
     DownloadError,
     append_body,

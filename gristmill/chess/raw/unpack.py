@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from gristmill.chess.archive_config import Limits
+from gristmill.chess.raw.archive_config import Limits
 from gristmill.contract import BadInput, GristmillError
 
 _READ_BYTES = 1 << 20

@@ -14,7 +14,7 @@ from gristmill.chess import (
     ArchiveConfig,
     take_drop,
 )
-from gristmill.chess.archive_config import Limits
+from gristmill.chess.raw.archive_config import Limits
 from gristmill.chess.raw.unpack import unpack_zip
 from gristmill.contract import BadInput
 from tests.chess.raw.archives import GAME, MONTH, zipped

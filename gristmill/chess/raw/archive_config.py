@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gristmill.chess.config_help import choice, machine
+from gristmill.chess.format.config_help import choice, machine
 
 # Where the Lichess elite database is.
 URL_TEMPLATE = "https://database.nikonoel.fr/lichess_elite_{month}.zip"
