@@ -7,7 +7,7 @@ import os
 import dagster as dg
 from pydantic import Field
 
-from gristmill.chess.config import URL_TEMPLATE, ArchiveConfig, FetchConfig
+from gristmill.chess.raw.archive_config import URL_TEMPLATE, ArchiveConfig, FetchConfig
 
 VARIABLE = "GRISTMILL_ELITE_ARCHIVE"
 _FILE = URL_TEMPLATE.rpartition("/")[2]

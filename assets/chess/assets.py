@@ -16,13 +16,13 @@ from assets.chess.partitions import chess_months
 from assets.publishing import Event, publish_asset
 from gristmill import provenance
 from gristmill.chess.config import (
-    ArchiveConfig,
     CacheConfig,
     GameConfig,
     MonthConfig,
     SpliceConfig,
     ValidateConfig,
 )
+from gristmill.chess.raw.archive_config import ArchiveConfig
 from gristmill.chess.raw.months import month_before
 from resources import EliteArchive, Lake
 

@@ -18,16 +18,15 @@ from gristmill.chess.build import splice_cache as cache_builder
 from gristmill.chess.build import splice_dataset as splice_builder
 from gristmill.chess.build import validate
 from gristmill.chess.config import (
-    ArchiveConfig,
     CacheConfig,
     GameConfig,
-    Limits,
     MonthConfig,
     SpliceConfig,
     ValidateConfig,
 )
 from gristmill.chess.format.names import CACHE_FOLDER, pgn_name
 from gristmill.chess.raw import archive
+from gristmill.chess.raw.archive_config import ArchiveConfig, Limits
 from gristmill.chess.raw.months import check_month
 from gristmill.contract import GristmillError, NothingToBuild, Summary
 from gristmill.families import Subject

@@ -1,6 +1,6 @@
-"""Chess: elite months to validated games, game datasets, splices and runtime caches.
+"""Chess: elite months to valid games, game datasets, legacy rows and splice caches.
 
-The public names are imported when they are first used. See `docs/chess.md`.
+Each public name is imported at its first use. See also `docs/chess.md`.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ if TYPE_CHECKING:
     from gristmill.chess.build.splice_dataset import SpliceSummary, build_splice_dataset
     from gristmill.chess.build.validate import ValidateSummary, validate
     from gristmill.chess.config import (
-        ArchiveConfig,
         CacheConfig,
-        FetchConfig,
         GameConfig,
         MonthConfig,
         SpliceConfig,
         ValidateConfig,
     )
     from gristmill.chess.raw.archive import ArchiveSummary, fetch_month, take_drop
+    from gristmill.chess.raw.archive_config import ArchiveConfig, FetchConfig
     from gristmill.chess.raw.download import DownloadError, NotPublished
     from gristmill.chess.raw.months import check_month, due_months, parse_month_list
     from gristmill.chess.read.dataset import GameSpliceDataset, StaleCache
@@ -62,6 +61,10 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
+        "raw.archive_config": (
+            "ArchiveConfig",
+            "FetchConfig",
+        ),
         "build.game_dataset": (
             "GameSummary",
             "build_game_dataset",
@@ -79,9 +82,7 @@ __getattr__ = lazy_exports(
             "validate",
         ),
         "config": (
-            "ArchiveConfig",
             "CacheConfig",
-            "FetchConfig",
             "GameConfig",
             "MonthConfig",
             "SpliceConfig",

@@ -1,70 +1,28 @@
-"""What can be chosen in the chess family: one config for a month, and those that derive from it.
+"""The configs of the chess family: one for a month, and one for each builder.
 
-Each builder takes its own small frozen config; `MonthConfig` makes them all
-from one set of choices, so that a dataset and its cache cannot differ.
+`MonthConfig` makes the configs of all builders from one set of choices, so that a
+dataset and its cache cannot differ. The metadata of a field has a `help` text, and
+`choices` where the values are a fixed set.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, TypeVar
+
+from gristmill.chess.format import config_help
+from gristmill.chess.format.config_help import choice, machine
 
 Compat = Literal["current", "reference"]
 Split = Literal["moves", "shuffle"]
+COMPATS = ("current", "reference")
+SPLIT_RULES = ("moves", "shuffle")
+# The splits of every dataset, in order.
 SPLITS = ("train", "val", "test")
+# The time classes of Lichess (docs/formats/chess.md#filters).
 TIME_CLASSES = ("ultrabullet", "bullet", "blitz", "rapid", "classical", "correspondence")
 
-URL_TEMPLATE = "https://database.nikonoel.fr/lichess_elite_{month}.zip"
-
 Config = TypeVar("Config")
-
-
-@dataclass(frozen=True)
-class FetchConfig:
-    """Patience and bounds. Seconds and bytes.
-
-    attempts: how many may fail in a row without a new byte. backoff: wait after
-    the first failure, doubled each time, at most a minute.
-    """
-
-    timeout: float = 30.0
-    attempts: int = 5
-    backoff: float = 1.0
-    total_seconds: float = 6 * 3600.0
-    max_bytes: int = 16 << 30
-    user_agent: str = "gristmill-archive/1.0"
-
-    def __post_init__(self) -> None:
-        if self.attempts < 1 or self.timeout <= 0 or self.max_bytes < 1:
-            raise ValueError("attempts, timeout and max_bytes must be positive")
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How much a file may unpack to: bytes, and times its packed size."""
-
-    pgn_bytes: int = 64 << 30
-    ratio: int = 100
-
-
-@dataclass(frozen=True)
-class ArchiveConfig:
-    """Where archives come from, and how much is believed of them.
-
-    url_template: with `{month}` in it. No field counts for the fingerprint: the
-    others cannot change a good archive's bytes, and a month that was taken stays
-    when its server moves (`source.json` keeps the address it came from).
-    """
-
-    CODE_VERSION: ClassVar = "1"
-
-    url_template: str = field(default=URL_TEMPLATE, metadata={"affects_output": False})
-    fetch: FetchConfig = field(default=FetchConfig(), metadata={"affects_output": False})
-    limits: Limits = field(default=Limits(), metadata={"affects_output": False})
-
-    def __post_init__(self) -> None:
-        if "{month}" not in self.url_template:
-            raise ValueError(f"url_template must contain {{month}}: {self.url_template!r}")
 
 
 def _check_splices(min_context: int, min_target: int, seed: int, cap: int) -> None:
@@ -81,70 +39,81 @@ def _check_splices(min_context: int, min_target: int, seed: int, cap: int) -> No
 def _check_split(train_ratio: float, val_ratio: float, split: str) -> None:
     if not (0 <= train_ratio <= 1 and 0 <= val_ratio <= 1 and train_ratio + val_ratio <= 1):
         raise ValueError(f"train_ratio {train_ratio} and val_ratio {val_ratio} must sum to 0 .. 1")
-    if split not in ("moves", "shuffle"):
+    if split not in SPLIT_RULES:
         raise ValueError(f"split must be 'moves' or 'shuffle', not {split!r}")
 
 
 @dataclass(frozen=True)
 class ValidateConfig:
-    """How PGN becomes validated games (docs/formats/chess.md#validation).
+    """How PGN becomes valid games (docs/formats/chess.md#validation).
 
-    compat: "reference" reproduces the ids and verdicts of the earlier
-        implementation (ids with the path in them, claimable draws rejected,
-        FEN, variant and null-move games kept). "current" is the default.
-    min_plies: shorter games are `too_short`.
-    elo_floor: 0, or games below it on either side (or without a rating) are `below_elo`.
-    time_controls: classes of TIME_CLASSES to keep; empty keeps all.
-    drop_abandoned: games whose Termination is not a normal end (Normal, Time forfeit,
-        or none told) are `abandoned`; so those that are Unterminated too.
-    source_names: the names written as `source_file`, one a path; by default the
-        file's name, in "reference" the path as passed.
-    share_bytes: PGN bytes of one part of the work.
+    compat: `current` (the default), or `reference` for the files of the original code.
+    min_plies: games with fewer plies are `too_short`; 8 by default.
+    elo_floor: games with a rating below this are `below_elo`; 0 (the default) is off.
+    time_controls: names of TIME_CLASSES to keep; empty (the default) keeps all.
+    drop_abandoned: games whose Termination is no normal end are `abandoned`; False by
+        default.
+    source_names: one `source_file` for each PGN; empty (the default) takes the file's
+        name, in `reference` the path as passed.
+    share_bytes: bytes of a byte range of PGN, about; 2 MiB by default.
+    workers: processes; 1 by default.
+
+    Raises ValueError for an unknown word or a number out of its range.
     """
 
     CODE_VERSION: ClassVar = "3"
 
-    compat: Compat = "current"
-    min_plies: int = 8
-    elo_floor: int = 0
-    time_controls: tuple[str, ...] = ()
-    drop_abandoned: bool = False
-    source_names: tuple[str, ...] = ()
-    share_bytes: int = field(default=2 << 20, metadata={"affects_output": False})
-    workers: int = field(default=1, metadata={"affects_output": False})
+    compat: Compat = choice("current", config_help.COMPAT, COMPATS)
+    min_plies: int = choice(8, config_help.MIN_PLIES)
+    elo_floor: int = choice(0, config_help.ELO_FLOOR)
+    time_controls: tuple[str, ...] = choice((), config_help.TIME_CONTROLS, TIME_CLASSES)
+    drop_abandoned: bool = choice(False, config_help.DROP_ABANDONED)
+    source_names: tuple[str, ...] = choice((), "One source_file for each PGN; empty for its name.")
+    share_bytes: int = machine(2 << 20, "Bytes of a byte range of PGN, about.")
+    workers: int = machine(1, config_help.WORKERS)
 
     def __post_init__(self) -> None:
-        if self.compat not in ("current", "reference"):
+        if self.compat not in COMPATS:
             raise ValueError(f"compat must be 'current' or 'reference', not {self.compat!r}")
         if self.min_plies < 0 or self.elo_floor < 0 or self.share_bytes < 1:
             raise ValueError("min_plies and elo_floor must be 0 or more, share_bytes positive")
         if unknown := set(self.time_controls) - set(TIME_CLASSES):
-            raise ValueError(f"unknown time controls {sorted(unknown)}; choose of {TIME_CLASSES}")
+            raise ValueError(f"unknown time controls {sorted(unknown)}; choose from {TIME_CLASSES}")
 
 
 @dataclass(frozen=True)
 class GameConfig:
-    """How validated games become a game dataset (docs/formats/chess.md#game-dataset).
+    """How valid games become a game dataset (docs/formats/chess.md#game-dataset).
 
-    split: "moves" places a game by a stable hash of its moves and the seed;
-        "shuffle" is the seeded shuffle of ids
+    min_context: plies of a sample's context at least; 8 by default.
+    min_target: plies after it at least; 1 by default.
+    seed: seed of the split; 7 by default.
+    train_ratio: fraction of the games in train; 0.8 by default.
+    val_ratio: fraction of the games in val; 0.1 by default.
+    split: `moves` (the default, docs/formats/chess.md#split-by-moves), or `shuffle`
         (docs/formats/chess.md#split-by-shuffle).
-    allow_draws: keep games without a winner.
+    allow_draws: keep games without a winner; False by default.
+    keep_headers: write the tags into the rows; False by default.
+    allow_live_bot_games: accept games of a live bot; False by default.
+    share_bytes: bytes of a byte range of rows, about; 4 MiB by default.
+    workers: processes; 1 by default.
+
+    Raises ValueError for an unknown word or a number out of its range.
     """
 
     CODE_VERSION: ClassVar = "2"
 
-    min_context: int = 8
-    min_target: int = 1
-    seed: int = 7
-    train_ratio: float = 0.8
-    val_ratio: float = 0.1
-    split: Split = "moves"
-    allow_draws: bool = False
-    keep_headers: bool = False
-    allow_live_bot_games: bool = False
-    share_bytes: int = field(default=4 << 20, metadata={"affects_output": False})
-    workers: int = field(default=1, metadata={"affects_output": False})
+    min_context: int = choice(8, config_help.MIN_CONTEXT)
+    min_target: int = choice(1, config_help.MIN_TARGET)
+    seed: int = choice(7, config_help.SEED)
+    train_ratio: float = choice(0.8, config_help.TRAIN_RATIO)
+    val_ratio: float = choice(0.1, config_help.VAL_RATIO)
+    split: Split = choice("moves", config_help.SPLIT, SPLIT_RULES)
+    allow_draws: bool = choice(False, config_help.ALLOW_DRAWS)
+    keep_headers: bool = choice(False, config_help.KEEP_HEADERS)
+    allow_live_bot_games: bool = choice(False, config_help.ALLOW_BOTS)
+    share_bytes: int = machine(4 << 20, "Bytes of a byte range of rows, about.")
+    workers: int = machine(1, config_help.WORKERS)
 
     def __post_init__(self) -> None:
         _check_splices(self.min_context, self.min_target, self.seed, 0)
@@ -153,25 +122,38 @@ class GameConfig:
 
 @dataclass(frozen=True)
 class SpliceConfig:
-    """How validated games become legacy sample rows (docs/formats/chess.md#legacy-rows).
+    """How valid games become legacy rows (docs/formats/chess.md#legacy-rows).
 
-    k: plies of the target at most. max_samples_per_game: 0 for all.
+    k: plies of the target at most; 4 by default.
+    min_context: plies of the context at least; 8 by default.
+    min_target: plies of the target at least; 1 by default.
+    max_samples_per_game: rows of a game at most; 0 (the default) for all.
+    seed: seed of the split and the cap; 7 by default.
+    train_ratio: fraction of the games in train; 0.8 by default.
+    val_ratio: fraction of the games in val; 0.1 by default.
+    split: `moves` (the default) or `shuffle`, as in GameConfig.
+    allow_draws: keep games without a winner; False by default.
+    allow_live_bot_games: accept games of a live bot; False by default.
+    share_bytes: bytes of a byte range of rows, about; 1 MiB by default.
+    workers: processes; 1 by default.
+
+    Raises ValueError for an unknown word or a number out of its range.
     """
 
     CODE_VERSION: ClassVar = "1"
 
-    k: int = 4
-    min_context: int = 8
-    min_target: int = 1
-    max_samples_per_game: int = 0
-    seed: int = 7
-    train_ratio: float = 0.8
-    val_ratio: float = 0.1
-    split: Split = "moves"
-    allow_draws: bool = False
-    allow_live_bot_games: bool = False
-    share_bytes: int = field(default=1 << 20, metadata={"affects_output": False})
-    workers: int = field(default=1, metadata={"affects_output": False})
+    k: int = choice(4, config_help.LEGACY_K)
+    min_context: int = choice(8, config_help.MIN_CONTEXT)
+    min_target: int = choice(1, config_help.MIN_TARGET)
+    max_samples_per_game: int = choice(0, config_help.LEGACY_CAP)
+    seed: int = choice(7, config_help.SEED)
+    train_ratio: float = choice(0.8, config_help.TRAIN_RATIO)
+    val_ratio: float = choice(0.1, config_help.VAL_RATIO)
+    split: Split = choice("moves", config_help.SPLIT, SPLIT_RULES)
+    allow_draws: bool = choice(False, config_help.ALLOW_DRAWS)
+    allow_live_bot_games: bool = choice(False, config_help.ALLOW_BOTS)
+    share_bytes: int = machine(1 << 20, "Bytes of a byte range of rows, about.")
+    workers: int = machine(1, config_help.WORKERS)
 
     def __post_init__(self) -> None:
         _check_splices(self.min_context, self.min_target, self.seed, self.max_samples_per_game)
@@ -182,23 +164,34 @@ class SpliceConfig:
 
 @dataclass(frozen=True)
 class CacheConfig:
-    """How a game dataset becomes a runtime splice cache (docs/formats/chess.md#splice-cache)."""
+    """How a game dataset becomes a splice cache (docs/formats/chess.md#splice-cache).
+
+    min_context: plies of a sample's context at least; 8 by default.
+    min_target: plies after it at least; 1 by default.
+    max_samples_per_game: samples of a game at most; 0 (the default) for all.
+    seed: seed of the cap; 7 by default.
+    vocabulary: write the vocabulary of the train games; True by default.
+    share_games: games of a part; 4096 by default.
+    workers: processes; 1 by default.
+
+    Raises ValueError for a number out of its range.
+    """
 
     CODE_VERSION: ClassVar = "1"
 
-    min_context: int = 8
-    min_target: int = 1
-    max_samples_per_game: int = 0
-    seed: int = 7
-    vocabulary: bool = True
-    share_games: int = field(default=4096, metadata={"affects_output": False})
-    workers: int = field(default=1, metadata={"affects_output": False})
+    min_context: int = choice(8, config_help.MIN_CONTEXT)
+    min_target: int = choice(1, config_help.MIN_TARGET)
+    max_samples_per_game: int = choice(0, config_help.CACHE_CAP)
+    seed: int = choice(7, config_help.SEED)
+    vocabulary: bool = choice(True, config_help.VOCABULARY)
+    share_games: int = machine(4096, "Games of a part.")
+    workers: int = machine(1, config_help.WORKERS)
 
     def __post_init__(self) -> None:
         _check_splices(self.min_context, self.min_target, self.seed, self.max_samples_per_game)
 
     def contract(self) -> dict[str, int]:
-        """The four numbers that training compares before it takes a cache."""
+        """The four numbers that training compares (docs/formats/chess.md#reading-contract)."""
         return {
             "min_context": self.min_context,
             "min_target": self.min_target,
@@ -209,32 +202,40 @@ class CacheConfig:
 
 @dataclass(frozen=True)
 class MonthConfig:
-    """All choices for one month; `validate`, `game`, `cache` and `splice` give the parts.
+    """All choices for one month, from which the configs of its builders are made.
 
-    source_name: written as `source_file`; empty for the name of the month's PGN.
+    Fields that a builder's config has too mean the same there.
+
+    cache_cap: `max_samples_per_game` of the cache; 0 (the default) for all.
+    legacy_cap: `max_samples_per_game` of the legacy rows; 8 by default.
+    legacy: build the legacy rows; True by default.
+    legacy_k: `k` of the legacy rows; 4 by default.
+    source_name: `source_file` of the rows; empty (the default) for the name of the PGN.
+
+    Raises ValueError as the configs of the builders do.
     """
 
-    min_context: int = 8
-    min_target: int = 1
-    seed: int = 7
-    cache_cap: int = 0
-    legacy_cap: int = 8
-    legacy: bool = True
-    legacy_k: int = 4
-    compat: Compat = "current"
-    min_plies: int = 8
-    elo_floor: int = 0
-    time_controls: tuple[str, ...] = ()
-    drop_abandoned: bool = False
-    source_name: str = ""
-    train_ratio: float = 0.8
-    val_ratio: float = 0.1
-    split: Split = "moves"
-    allow_draws: bool = False
-    keep_headers: bool = False
-    allow_live_bot_games: bool = False
-    vocabulary: bool = True
-    workers: int = field(default=1, metadata={"affects_output": False})
+    min_context: int = choice(8, config_help.MIN_CONTEXT)
+    min_target: int = choice(1, config_help.MIN_TARGET)
+    seed: int = choice(7, config_help.SEED)
+    cache_cap: int = choice(0, config_help.CACHE_CAP)
+    legacy_cap: int = choice(8, config_help.LEGACY_CAP)
+    legacy: bool = choice(True, "Build the legacy rows.")
+    legacy_k: int = choice(4, config_help.LEGACY_K)
+    compat: Compat = choice("current", config_help.COMPAT, COMPATS)
+    min_plies: int = choice(8, config_help.MIN_PLIES)
+    elo_floor: int = choice(0, config_help.ELO_FLOOR)
+    time_controls: tuple[str, ...] = choice((), config_help.TIME_CONTROLS, TIME_CLASSES)
+    drop_abandoned: bool = choice(False, config_help.DROP_ABANDONED)
+    source_name: str = choice("", "source_file of the rows; empty for the name of the PGN.")
+    train_ratio: float = choice(0.8, config_help.TRAIN_RATIO)
+    val_ratio: float = choice(0.1, config_help.VAL_RATIO)
+    split: Split = choice("moves", config_help.SPLIT, SPLIT_RULES)
+    allow_draws: bool = choice(False, config_help.ALLOW_DRAWS)
+    keep_headers: bool = choice(False, config_help.KEEP_HEADERS)
+    allow_live_bot_games: bool = choice(False, config_help.ALLOW_BOTS)
+    vocabulary: bool = choice(True, config_help.VOCABULARY)
+    workers: int = machine(1, config_help.WORKERS)
 
     def __post_init__(self) -> None:
         self.validate()
@@ -243,12 +244,13 @@ class MonthConfig:
         self.splice()
 
     def _derive(self, kind: type[Config], **named: Any) -> Config:
-        known = {f.name for f in fields(kind)}  # type: ignore[arg-type]
-        shared = {f.name: getattr(self, f.name) for f in fields(self) if f.name in known}
-        return kind(**{**shared, **named})
+        """A builder's config from the fields that it has in common, and others by name."""
+        names = {f.name for f in fields(kind)}  # type: ignore[arg-type]
+        common = {f.name: getattr(self, f.name) for f in fields(self) if f.name in names}
+        return kind(**{**common, **named})
 
     def validate(self) -> ValidateConfig:
-        """The config of `gristmill.chess.validate`."""
+        """The config of `validate`."""
         names = (self.source_name,) if self.source_name else ()
         return self._derive(ValidateConfig, source_names=names)
 
@@ -261,5 +263,5 @@ class MonthConfig:
         return self._derive(CacheConfig, max_samples_per_game=self.cache_cap)
 
     def splice(self) -> SpliceConfig:
-        """The config of `build_splice_dataset` (built where `legacy` is set)."""
+        """The config of `build_splice_dataset`, which `legacy` asks for."""
         return self._derive(SpliceConfig, k=self.legacy_k, max_samples_per_game=self.legacy_cap)

@@ -1,8 +1,8 @@
-"""Sample months of chess: generated legal games with headers as in the elite database.
+"""Sample months of chess: generated legal games with the tags of the elite database.
 
-Some games are filed twice, too short, abandoned or wrongly terminated, so that
-every branch of the validation and the leakage check have something to do. The
-openings are common knowledge; everything else comes from the seed.
+Some games are repeated, too short, abandoned or end with another result than their
+tag, so that every branch of the validation and the leakage check is used. The
+openings are common knowledge; everything else follows from the seed.
 """
 
 from __future__ import annotations
@@ -49,18 +49,25 @@ _PLAYERS = (
 )
 _CONTROLS = ("180+0", "180+2", "300+0", "60+0", "600+0", "900+10")
 _WIDTH = 80
+# The kinds of games; each tenth game is one of the last three, in turn with a usual one.
+_USUAL, _REPEATED, _SHORT, _ABANDONED = range(4)
 
 
 @dataclass(frozen=True)
 class SampleGame:
-    """A game as a list of tags and its movetext without the result."""
+    """A generated game.
+
+    tags: names and values in file order.
+    moves: moves in SAN.
+    terminator: the result at the end of the movetext.
+    """
 
     tags: tuple[tuple[str, str], ...]
     moves: tuple[str, ...]
     terminator: str
 
     def pgn(self) -> str:
-        """The game in the database's layout: tags, wrapped movetext, a blank line behind each."""
+        """The game as PGN: tags, movetext in lines of under 80 characters, blank lines between."""
         lines = [f'[{name} "{value}"]' for name, value in self.tags]
         words = [
             word
@@ -77,8 +84,54 @@ class SampleGame:
         return "\n".join([*lines, "", *text, line, "", ""])
 
 
+def _result(dice: random.Random, end: int) -> str:
+    """The result of a game: that of the board, or a drawn one where the board is open."""
+    from gristmill.chess.kernels import ending
+
+    drawn_by_lot = dice.choices(("1-0", "0-1", "1/2-1/2"), (48, 42, 10))[0]
+    decided = {ending.WHITE_MATES: "1-0", ending.BLACK_MATES: "0-1", ending.DRAWN: "1/2-1/2"}
+    return decided.get(end, drawn_by_lot)
+
+
+def _tags(
+    dice: random.Random, month: str, opening: tuple[str, str], result: str, termination: str | None
+) -> tuple[tuple[str, str], ...]:
+    """The tags of a game; the `termination` None stands for one by lot.
+
+    The order in which lots are drawn is part of the sample's bytes.
+    """
+    white, black = dice.sample(_PLAYERS, 2)
+    second = dice.randrange(86400)
+    clock = f"{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}"
+    if termination is None:
+        termination = "Normal" if dice.random() < 0.7 else "Time forfeit"
+    dotted = month.replace("-", ".")
+    return (
+        ("Event", "Rated Blitz game"),
+        ("Date", f"{dotted}.{dice.randrange(1, 29):02d}"),
+        ("Round", "-"),
+        ("White", white),
+        ("Black", black),
+        ("Result", result),
+        ("WhiteElo", str(dice.randrange(2400, 2900))),
+        ("BlackElo", str(dice.randrange(2200, 2800))),
+        ("ECO", opening[0]),
+        ("Opening", opening[1]),
+        ("TimeControl", dice.choice(_CONTROLS)),
+        ("UTCDate", f"{dotted}.{dice.randrange(1, 29):02d}"),
+        ("UTCTime", clock),
+        ("Termination", termination),
+        ("LichessURL", f"https://lichess.org/{dice.getrandbits(40):010x}"),
+    )
+
+
 def make_games(month: str, games: int, seed: int) -> list[SampleGame]:
-    """Games of a month, the same for the same arguments. Every tenth is an odd one."""
+    """Make the games of a month, the same for the same arguments. Every tenth is unusual.
+
+    month: `YYYY-MM`.
+    games: number of games.
+    seed: any integer.
+    """
     from gristmill.chess.kernels import ending
     from gristmill.chess.kernels.generate import play
     from gristmill.chess.kernels.scan import new_board
@@ -88,52 +141,36 @@ def make_games(month: str, games: int, seed: int) -> list[SampleGame]:
     text, board = np.zeros(4096, np.uint8), new_board()
     made: list[SampleGame] = []
     for number in range(games):
-        odd = number % 10 == 9 and number // 10 % 4
-        if odd == 1 and number // 10 % 4 == 1:
-            made.append(made[-3])  # filed twice
+        unusual = number // 10 % 4 if number % 10 == 9 else _USUAL
+        if unusual == _REPEATED:
+            made.append(made[-3])
             continue
         code, name, opening = dice.choice(OPENINGS)
         start = np.array([pack_move(move) for move in opening.split()], dtype=np.int64)
-        plies = 5 if odd == 2 else min(400, max(12, round(dice.gauss(90, 34))))
+        plies = 5 if unusual == _SHORT else min(400, max(12, round(dice.gauss(90, 34))))
         size, played, end = play(start[:plies], plies, dice.getrandbits(63), text, board)
         moves = tuple(text[:size].tobytes().decode().split(" "))
-        result = dice.choices(("1-0", "0-1", "1/2-1/2"), (48, 42, 10))[0]
-        if end == ending.WHITE_MATES:
-            result = "1-0"
-        elif end == ending.BLACK_MATES:
-            result = "0-1"
-        elif end == ending.DRAWN:
-            result = "1/2-1/2"
-        white, black = dice.sample(_PLAYERS, 2)
-        second = dice.randrange(86400)
-        clock = f"{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}"
-        normal = end != ending.OPEN or dice.random() < 0.7
-        ending_word = "Abandoned" if odd == 3 else "Normal" if normal else "Time forfeit"
-        tags = (
-            ("Event", "Rated Blitz game"),
-            ("Date", f"{month.replace('-', '.')}.{dice.randrange(1, 29):02d}"),
-            ("Round", "-"),
-            ("White", white),
-            ("Black", black),
-            ("Result", result),
-            ("WhiteElo", str(dice.randrange(2400, 2900))),
-            ("BlackElo", str(dice.randrange(2200, 2800))),
-            ("ECO", code),
-            ("Opening", name),
-            ("TimeControl", dice.choice(_CONTROLS)),
-            ("UTCDate", f"{month.replace('-', '.')}.{dice.randrange(1, 29):02d}"),
-            ("UTCTime", clock),
-            ("Termination", ending_word),
-            ("LichessURL", f"https://lichess.org/{dice.getrandbits(40):010x}"),
-        )
-        conflict = odd == 3 and result != "*" and number % 20 == 19
-        told = ("0-1" if result == "1-0" else "1-0") if conflict else result
-        made.append(SampleGame(tags, moves[:played], told))
+        result = _result(dice, end)
+        termination = "Normal" if end != ending.OPEN else None
+        tags = _tags(dice, month, (code, name), result, termination)
+        if unusual == _ABANDONED:
+            tags = tuple((tag, "Abandoned" if tag == "Termination" else v) for tag, v in tags)
+        conflict = unusual == _ABANDONED and number % 20 == 19
+        other = "0-1" if result == "1-0" else "1-0"
+        made.append(SampleGame(tags, moves[:played], other if conflict else result))
     return made
 
 
 def write_month(path: Path, month: str, games: int, seed: int) -> int:
-    """Write a sample month to `path`, a `.pgn` or a `.zip` with one; returns the PGN's bytes."""
+    """Write a sample month.
+
+    path: the file to write; a name in `.zip` makes a ZIP with one PGN, any other a PGN.
+    month: `YYYY-MM`.
+    games: number of games.
+    seed: any integer.
+
+    Returns the bytes of the PGN.
+    """
     data = "".join(game.pgn() for game in make_games(month, games, seed)).encode()
     if path.suffix == ".zip":
         # A fixed time, so that the bytes depend on the arguments alone.

@@ -1,4 +1,4 @@
-"""Where the chess tests find PGN: the real drops, and games of our own making."""
+"""Where the chess tests find PGN: the real drops, and generated games."""
 
 from pathlib import Path
 

@@ -17,9 +17,9 @@ import numpy as np
 from gristmill.chess.build.splits import SplitTask, shared_sequences, split_tasks, taken
 from gristmill.chess.config import SPLITS, GameConfig
 from gristmill.chess.format import rows, sidecar
-from gristmill.chess.format.move_keys import duplicates
+from gristmill.chess.format.move_keys import count_duplicates
 from gristmill.chess.format.names import STATS, valid_file
-from gristmill.chess.read.row_batches import read_block
+from gristmill.chess.read.row_batches import read_batch
 from gristmill.contract import FileNote, Summary
 from gristmill.run.parts import PartStore
 from gristmill.run.sections import Bytes, Made, Sinks, clear_scratch, grind, scratch
@@ -45,21 +45,21 @@ class GameSummary(Summary):
 def _make(task: SplitTask[GameConfig]) -> Made:
     from gristmill.chess.kernels import rowshape, rowtext
 
-    block = read_block(task.share)
+    block = read_batch(task.share)
     passes, _ = taken(block, task.config)
     places = task.places(block)
-    plies = block.found[:, rowshape.N]
-    winner = block.found[:, rowshape.WINNER]
-    out = np.empty(len(block.buf) + 128 * len(block.found), np.uint8)
+    plies = block.columns[:, rowshape.N]
+    winner = block.columns[:, rowshape.WINNER]
+    out = np.empty(len(block.buf) + 128 * len(block.columns), np.uint8)
     used = 0
     sections: dict[str, Bytes] = {}
-    summary: dict[str, Any] = {"games": len(block.found), "eligible": int(passes.sum())}
+    summary: dict[str, Any] = {"games": len(block.columns), "eligible": int(passes.sum())}
     for number, split in enumerate(SPLITS):
         picked = places == number
         lengths = np.zeros(int(picked.sum()), np.int64)
         room = out[used:]
         size = rowtext.write_games(
-            block.buf, block.found, picked, task.config.keep_headers, room, lengths
+            block.buf, block.columns, picked, task.config.keep_headers, room, lengths
         )
         used += size
         records = block.records[picked].copy()
@@ -70,7 +70,7 @@ def _make(task: SplitTask[GameConfig]) -> Made:
         chars, counts = np.unique(winner[picked], return_counts=True)
         summary[split] = {
             "games": len(lengths),
-            "plies": int(block.found[picked, rowshape.PLIES].sum()),
+            "plies": int(block.columns[picked, rowshape.PLIES].sum()),
             "winners": {chr(c): n for c, n in zip(chars.tolist(), counts.tolist(), strict=True)},
         }
     return sections, summary
@@ -186,6 +186,6 @@ def build_game_dataset(
         spliceable_games=sum(totals.split_games.values()),
         games=totals.split_games,
         plies=totals.split_plies,
-        duplicate_games=sum(duplicates([file]) for file in by_split),
+        duplicate_games=sum(count_duplicates([file]) for file in by_split),
         shared_sequences=leaked,
     )

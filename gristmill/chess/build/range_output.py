@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gristmill.chess.config import ValidateConfig
 from gristmill.chess.format import rows
 from gristmill.chess.format.sidecar import GAME
-from gristmill.chess.raw.pgn import Share
+from gristmill.chess.raw.pgn import ByteRange
 from gristmill.run.sections import Made
 
 PLIES_BIN = 10
@@ -25,7 +25,7 @@ PLIES_BIN = 10
 class ShareTask:
     """A share, the number of its file among the inputs, and the name for `source_file`."""
 
-    share: Share
+    share: ByteRange
     file: int
     source: str
     config: ValidateConfig

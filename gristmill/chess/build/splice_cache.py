@@ -18,9 +18,10 @@ import numpy as np
 
 from gristmill.chess.config import SPLITS, CacheConfig
 from gristmill.chess.format import rows, sidecar
+from gristmill.chess.format.cache_arrays import LAYOUT
 from gristmill.chess.format.names import CACHE_MANIFEST, CACHE_PATHS
 from gristmill.chess.read.move_vocabulary import write_vocabulary
-from gristmill.chess.read.samples import LAYOUT, make_samples, sample_tasks
+from gristmill.chess.read.samples import make_samples, sample_tasks
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.hashing import sha256_file
 from gristmill.run.parts import PartStore

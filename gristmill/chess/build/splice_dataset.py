@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from gristmill.chess.build.splits import SplitTask, shared_sequences, split_tasks, taken
 from gristmill.chess.config import SPLITS, SpliceConfig
 from gristmill.chess.format import rows, sidecar, splice_points
-from gristmill.chess.format.move_keys import duplicates
+from gristmill.chess.format.move_keys import count_duplicates
 from gristmill.chess.format.names import STATS, valid_file
-from gristmill.chess.read.row_batches import Block, read_block
+from gristmill.chess.read.row_batches import RowBatch, read_batch
 from gristmill.contract import FileNote, Summary
 from gristmill.run.parts import PartStore
 from gristmill.run.sections import Bytes, Made, Sinks, clear_scratch, grind, scratch
@@ -50,12 +50,12 @@ def _first_met(numbers: NDArray[np.integer[Any]], names: tuple[str, ...]) -> dic
     return {names[values[i]]: int(counts[i]) for i in order}
 
 
-def _id_keys(block: Block, picked: NDArray[np.bool_]) -> bytes:
+def _id_keys(block: RowBatch, picked: NDArray[np.bool_]) -> bytes:
     """Sidecar-like records that carry a hash of the game id, to count distinct ids by."""
     from gristmill.chess.kernels import rowshape
 
     text, sha256 = block.buf.data, hashlib.sha256
-    spans = block.found[picked][:, [rowshape.ID0, rowshape.ID1]].tolist()
+    spans = block.columns[picked][:, [rowshape.ID0, rowshape.ID1]].tolist()
     records = np.zeros(len(spans), sidecar.GAME)
     digests = b"".join([sha256(text[a:b]).digest()[:8] for a, b in spans])
     records["move_key"] = np.frombuffer(digests, ">u8")
@@ -65,8 +65,8 @@ def _id_keys(block: Block, picked: NDArray[np.bool_]) -> bytes:
 def _make(task: SplitTask[SpliceConfig]) -> Made:
     from gristmill.chess.kernels import rowshape, splicetext
 
-    config, block = task.config, read_block(task.share)
-    found, codes = block.found, block.codes
+    config, block = task.config, read_batch(task.share)
+    found, codes = block.columns, block.codes
     passes, _ = taken(block, config)
     places = task.places(block)
     n = found[:, rowshape.N].copy()
@@ -181,7 +181,8 @@ def build_splice_dataset(
     shared_sequences(out, [files[f"{split}.moves"] for split in SPLITS], config)
     for split in SPLITS:
         ids = files[f"{split}.ids"]
-        splits[split]["games"] = ids.stat().st_size // sidecar.GAME.itemsize - duplicates([ids])
+        games = ids.stat().st_size // sidecar.GAME.itemsize
+        splits[split]["games"] = games - count_duplicates([ids])
         ids.unlink()
         files[f"{split}.moves"].unlink()
     stats = _stats(config, published or out, totals, splits)

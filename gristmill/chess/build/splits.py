@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gristmill.chess.config import GameConfig, SpliceConfig
-from gristmill.chess.format.move_keys import shared, split_of
+from gristmill.chess.format.move_keys import count_shared, split_of
 from gristmill.chess.format.sidecar import Sidecar
-from gristmill.chess.read.row_batches import Block, RowShare, read_block, shares
+from gristmill.chess.read.row_batches import RowBatch, RowRange, read_batch, row_ranges
 from gristmill.contract import BadInput, GristmillError
 
 NOT_TAKEN = 255
@@ -61,11 +61,11 @@ def refuse_live_games(path: Path) -> None:
                 raise BadInput(path, f"is a live bot game; {advice}", number)
 
 
-def taken(block: Block, config: GameConfig | SpliceConfig) -> tuple[NDArray[np.bool_], ...]:
+def taken(block: RowBatch, config: GameConfig | SpliceConfig) -> tuple[NDArray[np.bool_], ...]:
     """(passes the filter of results, and is long enough to splice too) for each row."""
     from gristmill.chess.kernels import rowshape
 
-    winner, n = block.found[:, rowshape.WINNER], block.found[:, rowshape.N]
+    winner, n = block.columns[:, rowshape.WINNER], block.columns[:, rowshape.N]
     passes = np.full(len(winner), True)
     if not config.allow_draws:
         passes = (winner == ord("W")) | (winner == ord("B"))
@@ -96,7 +96,7 @@ class Dealt:
 
 
 def deal_all(
-    parts: Sequence[RowShare], config: GameConfig | SpliceConfig, path: Path, drop_empty: bool
+    parts: Sequence[RowRange], config: GameConfig | SpliceConfig, path: Path, drop_empty: bool
 ) -> list[Dealt]:
     """Deal the rows of all shares by the shuffle into the file `path`; one entry a share.
 
@@ -105,7 +105,7 @@ def deal_all(
     ids: list[str | None] = []
     dealt: list[Dealt] = []
     for share in parts:
-        block = read_block(share)
+        block = read_batch(share)
         good = taken(block, config)[1].tolist()
         mine = [
             name if ok and (name or not drop_empty) else None
@@ -121,7 +121,7 @@ def deal_all(
 
 
 def splits_of(
-    block: Block, config: GameConfig | SpliceConfig, dealt: Dealt | None
+    block: RowBatch, config: GameConfig | SpliceConfig, dealt: Dealt | None
 ) -> NDArray[np.uint8]:
     """The split of each row of a block, NOT_TAKEN for rows that go nowhere."""
     if dealt is not None:
@@ -134,11 +134,11 @@ def splits_of(
 class SplitTask(Generic[Chosen]):
     """Rows of a share, where they were dealt to (None: their moves decide), and the config."""
 
-    share: RowShare
+    share: RowRange
     dealt: Dealt | None
     config: Chosen
 
-    def places(self, block: Block) -> NDArray[np.uint8]:
+    def places(self, block: RowBatch) -> NDArray[np.uint8]:
         """The split of each row of the share's block: see `splits_of`."""
         return splits_of(block, self.config, self.dealt)
 
@@ -155,8 +155,8 @@ def split_tasks(
     if not config.allow_live_bot_games:
         refuse_live_games(valid)
     out.mkdir()
-    row_shares: list[RowShare] = list(
-        shares(valid, config.share_bytes, Sidecar.open(valid.parent, "games"))
+    row_shares: list[RowRange] = list(
+        row_ranges(valid, config.share_bytes, Sidecar.open(valid.parent, "games"))
     )
     dealt: list[Dealt | None] = [None] * len(row_shares)
     plan: Path = out / ".splits"
@@ -174,7 +174,7 @@ def shared_sequences(out: Path, files: Sequence[Path], config: Chosen) -> int:
 
     Raises SplitLeakage for any, where the moves decide the split.
     """
-    leaked = shared(files)
+    leaked = count_shared(files)
     if leaked and config.split == "moves":
         raise SplitLeakage(f"{out}: {leaked} move sequences stand in more than one split")
     return leaked

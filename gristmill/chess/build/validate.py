@@ -19,7 +19,7 @@ from gristmill.chess.build.range_output import ShareTask
 from gristmill.chess.build.validate_range import harvest_share
 from gristmill.chess.config import ValidateConfig
 from gristmill.chess.format import sidecar
-from gristmill.chess.format.move_keys import duplicates
+from gristmill.chess.format.move_keys import count_duplicates
 from gristmill.chess.format.names import FLAGGED, INVALID, PROFILE, SUMMARY, VALID
 from gristmill.chess.raw.pgn import follow, plan
 from gristmill.contract import BadInput, FileNote, Summary
@@ -142,7 +142,7 @@ def validate(
     does not grow with the number of games.
 
     Raises BadInput for no input, a file that cannot be PGN, or names that do
-    not match; `oracle.MissingOracle` where python-chess is needed and absent.
+    not match; `MissingPythonChess` where python-chess is needed and absent.
     """
     paths = [Path(path) for path in pgn_paths]
     if not paths:
@@ -169,7 +169,7 @@ def validate(
     counts = tally.counts
     reasons, flags = _named(counts, "reason"), _named(counts, "flag")
     valid, total = counts["valid"], counts["total"]
-    twins = duplicates([files["games"]])
+    twins = count_duplicates([files["games"]])
     sources = [
         {"name": name, "bytes": path.stat().st_size, "sha256": sha256_file(path)}
         for name, path in zip(names, paths, strict=True)

@@ -10,13 +10,13 @@ from gristmill.chess.build.range_output import Harvest
 from gristmill.chess.build.verdict import judge
 from gristmill.chess.format import rows
 from gristmill.chess.format.sidecar import GAME
-from gristmill.chess.raw.pgn import Odd
+from gristmill.chess.raw.pgn import PlacedGame
 from gristmill.chess.read.phases import phase_codes
 
 _ECO = re.compile("[A-E][0-9][0-9]")
 
 
-def take_odd(harvest: Harvest, odd: Odd) -> None:
+def take_odd(harvest: Harvest, odd: PlacedGame) -> None:
     """Take a game that the oracle read."""
     game, task = odd.game, harvest.task
     harvest.counts["total"] += 1

@@ -7,7 +7,7 @@ config alone. Putting shares together is `validate`'s.
 from __future__ import annotations
 
 from gristmill.chess.build.range_output import Harvest, ShareTask
-from gristmill.chess.raw.pgn import Batch, Odd, read_share
+from gristmill.chess.raw.pgn import Batch, PlacedGame, read_range
 from gristmill.run.sections import Made
 
 
@@ -17,10 +17,10 @@ def harvest_share(task: ShareTask) -> Made:
     from gristmill.chess.build.validate_fast import take_batch
 
     harvest, end = Harvest(task), task.share.start
-    for item in read_share(task.share):
+    for item in read_range(task.share):
         if isinstance(item, Batch):
             take_batch(harvest, item)
-        elif isinstance(item, Odd):
+        elif isinstance(item, PlacedGame):
             take_odd(harvest, item)
         else:
             end = item

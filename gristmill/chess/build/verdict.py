@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from gristmill.chess.config import ValidateConfig
 from gristmill.chess.format import rows
-from gristmill.chess.raw.python_chess import OracleGame
+from gristmill.chess.raw.python_chess import ParsedGame
 
 _START_FEN = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -"
 _CLOCK = re.compile(r"(\d{1,6})\+(\d{1,5})")
@@ -60,7 +60,7 @@ def has_filters(config: ValidateConfig) -> bool:
     return bool(config.elo_floor or config.time_controls or config.drop_abandoned)
 
 
-def judge(game: OracleGame, config: ValidateConfig) -> tuple[str, int, int, str]:
+def judge(game: ParsedGame, config: ValidateConfig) -> tuple[str, int, int, str]:
     """(reason or "", offending ply, flags, text) of a game that the oracle read."""
     plies, result = len(game.moves), game.result
     reference = config.compat == "reference"
@@ -69,7 +69,7 @@ def judge(game: OracleGame, config: ValidateConfig) -> tuple[str, int, int, str]
     if not game.moves:
         return "empty_game", 0, 0, ""
     variant = game.headers.get("Variant", "").lower()
-    odd_variant = variant not in (*rows.PLAIN_VARIANTS, "from position")
+    odd_variant = variant not in (*rows.STANDARD_VARIANTS, "from position")
     odd_start = not game.headers.get("FEN", _START_FEN).startswith(_START_FEN)
     odd_move = "0000" in game.moves or any("@" in move for move in game.moves)
     if not reference:

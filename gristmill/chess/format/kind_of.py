@@ -1,18 +1,27 @@
-"""Telling the folders of the chess family apart, without importing what reads them."""
+"""Which chess artifact a folder is; needs no module that reads the artifacts."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+from gristmill.chess.format.cache_arrays import SPLICE_INDICES
+from gristmill.chess.format.names import STATS, VALID, split_file
+
 
 def kind_of(path: Path) -> str | None:
-    """What a chess folder is: validated, dataset, splices or cache; None for any other folder."""
-    if (path / "valid_games.jsonl").is_file():
+    """The kind of a chess folder (docs/formats/chess.md#folders).
+
+    path: any folder.
+
+    Returns `validated`, `dataset` (game dataset), `splices` (splice dataset) or
+    `cache` (splice cache); None for any other folder.
+    """
+    if (path / VALID).is_file():
         return "validated"
-    if (path / "train" / "splice_indices.u32.bin").is_file():
+    if (path / "train" / SPLICE_INDICES).is_file():
         return "cache"
-    if (path / "train.jsonl").is_file() and (path / "stats.json").is_file():
-        stats = json.loads((path / "stats.json").read_bytes())
+    if split_file(path, "train").is_file() and (path / STATS).is_file():
+        stats = json.loads((path / STATS).read_bytes())
         return "dataset" if "dataset_format" in stats else "splices"
     return None

@@ -1,8 +1,7 @@
-"""Move keys over whole sets of games, in bounded memory: duplicates, and leakage between splits.
+"""Move keys of whole files of games in bounded memory: duplicates, leakage, and the split.
 
-A move key is the first 8 bytes of SHA-256 over a game's UCI moves. Keys are
-read from sidecar files in passes by range, so that a pass holds a bounded
-number of them however many games there are.
+The files are read once for each range of keys, so a pass holds a bounded number
+of keys however many games there are (docs/formats/chess.md#move-keys).
 """
 
 from __future__ import annotations
@@ -15,27 +14,27 @@ from numpy.typing import NDArray
 
 from gristmill.chess.format.sidecar import GAME
 
-_PASS = 1 << 20  # keys held at a time, about
-_BLOCK = 1 << 15
+_KEYS_IN_MEMORY = 1 << 20  # about
+_RECORDS_PER_READ = 1 << 15
 
 
 def _keys(path: Path) -> Iterator[NDArray[np.uint64]]:
     with path.open("rb") as file:
-        while data := file.read(_BLOCK * GAME.itemsize):
+        while data := file.read(_RECORDS_PER_READ * GAME.itemsize):
             yield np.frombuffer(data, GAME)["move_key"]
 
 
 def _passes(files: Sequence[Path]) -> int:
-    """How many ranges of keys to work through, a power of two."""
+    """The number of key ranges to work through, a power of two."""
     total = sum(path.stat().st_size for path in files) // GAME.itemsize
     passes = 1
-    while total > passes * _PASS:
+    while total > passes * _KEYS_IN_MEMORY:
         passes *= 2
     return passes
 
 
 def _within(path: Path, number: int, passes: int) -> NDArray[np.uint64]:
-    """The keys of a file that lie in range `number` of `passes`."""
+    """The keys of a file that lie in key range `number` of `passes`."""
     shift = np.uint64(64 - (passes.bit_length() - 1)) if passes > 1 else None
     picked = [
         keys if shift is None else keys[(keys >> shift) == np.uint64(number)]
@@ -44,35 +43,45 @@ def _within(path: Path, number: int, passes: int) -> NDArray[np.uint64]:
     return np.concatenate(picked) if picked else np.zeros(0, np.uint64)
 
 
-def duplicates(files: Sequence[Path]) -> int:
-    """How many games in these `*.games.bin` have the moves of another one before them."""
-    passes, twins = _passes(files), 0
+def count_duplicates(files: Sequence[Path]) -> int:
+    """The number of games whose moves an earlier game of these files has too.
+
+    files: `*.games.bin` files (docs/formats/chess.md#game-records).
+    """
+    passes, duplicates = _passes(files), 0
     for number in range(passes):
         keys = np.concatenate([_within(path, number, passes) for path in files])
-        twins += len(keys) - len(np.unique(keys))
-    return twins
+        duplicates += len(keys) - len(np.unique(keys))
+    return duplicates
 
 
-def shared(files: Sequence[Path]) -> int:
-    """How many move keys stand in more than one of these `*.games.bin`: leakage."""
-    passes, both = _passes(files), 0
+def count_shared(files: Sequence[Path]) -> int:
+    """The number of move keys that are in more than one of these files: leakage.
+
+    files: `*.games.bin` files, one a split (docs/formats/chess.md#game-records).
+    """
+    passes, shared = _passes(files), 0
     for number in range(passes):
-        each = [np.unique(_within(path, number, passes)) for path in files]
-        if each:
-            _, times = np.unique(np.concatenate(each), return_counts=True)
-            both += int((times > 1).sum())
-    return both
+        by_file = [np.unique(_within(path, number, passes)) for path in files]
+        if by_file:
+            _, times = np.unique(np.concatenate(by_file), return_counts=True)
+            shared += int((times > 1).sum())
+    return shared
 
 
 def split_of(
     keys: NDArray[np.uint64], seed: int, train_ratio: float, val_ratio: float
 ) -> NDArray[np.uint8]:
-    """The split (0 train, 1 val, 2 test) of games by their move keys.
+    """The split of each game by its move key (docs/formats/chess.md#split-by-moves).
 
-    The key plus the seed goes through splitmix64; its top 53 bits, as a number
-    in [0, 1), are compared with the ratios. So a game's split depends on its
-    moves, the seed and the ratios alone.
+    keys: move keys, uint64 [games].
+    seed: 0 to 2**63 - 1.
+    train_ratio: fraction of the games in train, 0 to 1.
+    val_ratio: fraction of the games in val, 0 to 1.
+
+    Returns uint8 [games]: 0 train, 1 val, 2 test.
     """
+    # splitmix64 of the key plus the seed; its top 53 bits are a number in [0, 1).
     with np.errstate(over="ignore"):
         z = keys.astype(np.uint64) + np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -1,26 +1,60 @@
-"""Names of the files of chess artifacts."""
+"""Names of the files in chess artifacts (docs/formats/chess.md#folders).
+
+The files of a sidecar are named in `sidecar.py`, the arrays of a splice cache
+in `cache_arrays.py`.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+# A raw month: where its PGN came from.
+SOURCE = "source.json"
+
+# A validated folder: the rows of valid games.
+VALID = "valid_games.jsonl"
+# One line for each rejected game, with the reason.
+INVALID = "invalid_games.csv"
+# One line for each flag of a valid game.
+FLAGGED = "flagged_games.csv"
+# Counts of the validation.
+SUMMARY = "summary.json"
+# Distributions that the UI draws.
+PROFILE = "profile.json"
+
+# A game dataset or a splice dataset: its counts and its config.
 STATS = "stats.json"
 
-
-def valid_file(valid_games: Path) -> Path:
-    """The JSONL file of a validated folder, or the file itself."""
-    return valid_games / VALID if valid_games.is_dir() else valid_games
-
-
-CACHE_FOLDER, CACHE_MANIFEST, CACHE_PATHS = "runtime_splice_cache", "manifest.json", "paths.json"
-
-VALID, INVALID, FLAGGED = "valid_games.jsonl", "invalid_games.csv", "flagged_games.csv"
-
-SUMMARY, PROFILE = "summary.json", "profile.json"
-
-SOURCE = "source.json"
+# The splice cache inside a game dataset.
+CACHE_FOLDER = "runtime_splice_cache"
+# What the cache was built from, with sizes and hashes.
+CACHE_MANIFEST = "manifest.json"
+# For each split of the cache: the paths that the path ids stand for.
+CACHE_PATHS = "paths.json"
+# The numbered moves of the train games, in the cache.
+VOCABULARY = "vocab_rows_meta.json"
 
 
 def pgn_name(month: str) -> str:
-    """The name of a month's PGN file."""
+    """The name of a month's PGN file.
+
+    month: `YYYY-MM`.
+    """
     return f"lichess_elite_{month}.pgn"
+
+
+def split_file(dataset: Path, split: str) -> Path:
+    """The JSONL file of a dataset's split.
+
+    dataset: folder of a game dataset or a splice dataset.
+    split: `train`, `val` or `test`.
+    """
+    return dataset / f"{split}.jsonl"
+
+
+def valid_file(valid_games: Path) -> Path:
+    """The JSONL file of valid games.
+
+    valid_games: a validated folder, or the file itself.
+    """
+    return valid_games / VALID if valid_games.is_dir() else valid_games

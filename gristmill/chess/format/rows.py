@@ -1,7 +1,7 @@
-"""Words and rows of the chess formats: names, phases, buckets, ids, JSON of the rows.
+"""Rows of the chess formats in Python: tags, results, phases, buckets, game ids, JSON.
 
-docs/formats/chess.md (#valid-rows, #game-ids, #game-rows, #phases, #buckets) in plain Python;
-the compiled paths write the same bytes.
+The compiled functions write the same bytes. Rules: docs/formats/chess.md#valid-rows,
+docs/formats/chess.md#game-ids, docs/formats/chess.md#phases, docs/formats/chess.md#buckets.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 ROSTER = ("Event", "Site", "Date", "Round", "White", "Black", "Result")
-# Tags that the scanner gives fixed slots: the roster and what the rules look at.
+# Tags with a fixed slot in the compiled reader: the roster, and the tags that a rule reads.
 KNOWN = (
     *ROSTER,
     "UTCDate",
@@ -25,16 +25,19 @@ KNOWN = (
     "ECO",
     "Opening",
 )
+# By result code of the compiled reader; 0 means that there is none.
 RESULTS = ("", "1-0", "0-1", "1/2-1/2", "*")
 
+# Constants that the formats carry.
 GAME_SCHEMA = "game_dataset_runtime_splice_v1"
 GAME_FORMAT = "game_jsonl_runtime_splice_v1"
 CACHE_KIND = "runtime_splice_cache"
 VOCAB_KIND = "runtime_splice_vocab_rows_meta_v1"
 PHASE_RULE = "material_castling_v1"
 
+# By phase id.
 PHASES = ("unknown", "opening", "middlegame", "endgame")
-# By phase code: the id in the low two bits, bit 2 for the second endgame rule.
+# By phase code: the phase id in the low two bits; bit 2 marks the second endgame rule.
 PHASE_REASONS = (
     "invalid_moves_uci",
     "early_with_castling_rights",
@@ -45,14 +48,16 @@ PHASE_REASONS = (
     "",
     "queens_off_low_material",
 )
+# Buckets of a legacy row, in ascending order.
 REMAINING = ("<=10", "11-20", ">20")
 PROGRESS = ("early", "mid", "late")
 WINNERS = {"1-0": "W", "0-1": "B", "1/2-1/2": "D"}
+# The ids that training uses.
 WINNER_IDS = {"W": 0, "B": 1, "D": 2}
 
-# Variant tags, in lower case, that say nothing: the game is what it is without them.
-PLAIN_VARIANTS = ("", "standard", "chess")
-# Flags of a validated game, in its sidecar record.
+# Variant tags in lower case that mean standard chess, as a missing tag does.
+STANDARD_VARIANTS = ("", "standard", "chess")
+# Bits of the field `flags` in a game record (docs/formats/chess.md#flags).
 CLAIMABLE_DRAW, RESULT_CONFLICT, ODD_RESULT, NONSTANDARD = 1, 2, 4, 8
 FLAGS = {
     CLAIMABLE_DRAW: "claimable_draw",
@@ -63,41 +68,61 @@ FLAGS = {
 
 
 def winner_side(result: str) -> str:
-    """`W`, `B` or `D`, and `?` for any result that is none of the three."""
+    """The winner of a result: `W`, `B` or `D`; `?` for any other text.
+
+    result: the tag `Result`.
+    """
     return WINNERS.get(result, "?")
 
 
 def remaining_bucket(plies: int) -> str:
-    """Bucket of the plies that remain after a splice (docs/formats/chess.md#buckets)."""
+    """Bucket of the plies that remain after a splice (docs/formats/chess.md#buckets).
+
+    plies: plies from the label to the end of the game; below 0 gives `unknown`.
+    """
     if plies < 0:
         return "unknown"
     return REMAINING[0] if plies <= 10 else REMAINING[1] if plies <= 20 else REMAINING[2]
 
 
 def progress_bucket(ply: int, total: int) -> str:
-    """Bucket of how far into the game a splice lies (docs/formats/chess.md#buckets)."""
+    """Bucket of how far into the game a splice is (docs/formats/chess.md#buckets).
+
+    ply: plies of the context.
+    total: plies of the game; 0 gives `unknown`.
+    """
     if total <= 0:
         return "unknown"
-    share = ply / total
-    return PROGRESS[0] if share < 0.33 else PROGRESS[1] if share < 0.66 else PROGRESS[2]
+    progress = ply / total
+    return PROGRESS[0] if progress < 0.33 else PROGRESS[1] if progress < 0.66 else PROGRESS[2]
 
 
 def ordered_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """The seven roster tags first, in roster order, then the rest as they came."""
+    """Tags in the order of a row (docs/formats/chess.md#headers): the roster, then the others.
+
+    headers: tags in file order.
+    """
     roster = {name: headers[name] for name in ROSTER if name in headers}
     return {**roster, **{name: v for name, v in headers.items() if name not in roster}}
 
 
 def reference_id(source: str, headers: Mapping[str, str], moves: Sequence[str]) -> str:
-    """The original code's id: it contains the path (docs/formats/chess.md#reference-ids)."""
-    words = [source, *(headers.get(name, "") for name in ROSTER[:6]), " ".join(moves[:16])]
-    return hashlib.sha1("|".join(words).encode(), usedforsecurity=False).hexdigest()
+    """The id that the original code gave (docs/formats/chess.md#reference-ids).
+
+    source: the row's `source_file`.
+    headers: tags of the game.
+    moves: all moves in UCI; the first 16 count.
+    """
+    fields = [source, *(headers.get(name, "") for name in ROSTER[:6]), " ".join(moves[:16])]
+    return hashlib.sha1("|".join(fields).encode(), usedforsecurity=False).hexdigest()
 
 
 def occasion(headers: Mapping[str, str]) -> str:
-    """When and where a game was played, as far as its tags tell it from its twins.
+    """The occasion of a game, one field of its id (docs/formats/chess.md#game-ids).
 
-    The game's address if it has one, else date and time in UTC, else date and round.
+    headers: tags of the game.
+
+    Returns the game's address if it has one, else date and time in UTC, else date and round.
     """
     if url := headers.get("LichessURL", ""):
         return url
@@ -107,34 +132,44 @@ def occasion(headers: Mapping[str, str]) -> str:
 
 
 def content_id(headers: Mapping[str, str], moves: Sequence[str]) -> str:
-    """The id of a game by its content: start, players, occasion and all moves.
+    """The id of a game by its content, whatever file it is in (docs/formats/chess.md#game-ids).
 
-    The first 40 hex digits of SHA-256 over Variant, FEN, White, Black, the
-    occasion (each with a line feed behind it, missing tags and the Variant of
-    plain chess empty) and the UCI moves joined by spaces. The file that the game
-    was found in plays no part.
+    headers: tags of the game.
+    moves: all moves in UCI.
+
+    Returns 40 hex digits.
     """
     variant = headers.get("Variant", "")
-    words = (
-        "" if variant.lower() in PLAIN_VARIANTS else variant,
+    fields = (
+        "" if variant.lower() in STANDARD_VARIANTS else variant,
         headers.get("FEN", ""),
         headers.get("White", ""),
         headers.get("Black", ""),
         occasion(headers),
         " ".join(moves),
     )
-    return hashlib.sha256("\n".join(words).encode("utf-8", "replace")).hexdigest()[:40]
+    return hashlib.sha256("\n".join(fields).encode("utf-8", "replace")).hexdigest()[:40]
 
 
 def move_key(moves: Sequence[str]) -> int:
-    """First 8 bytes, big end first, of SHA-256 over the UCI moves joined by spaces."""
+    """The move key of a game (docs/formats/chess.md#move-keys).
+
+    moves: all moves in UCI.
+    """
     return int.from_bytes(hashlib.sha256(" ".join(moves).encode()).digest()[:8], "big")
 
 
 def valid_row(
     game_id: str, source: str, headers: Mapping[str, str], result: str, moves: Sequence[str]
 ) -> bytes:
-    """A line of `valid_games.jsonl` (docs/formats/chess.md#valid-rows)."""
+    """A line of `valid_games.jsonl` (docs/formats/chess.md#valid-rows).
+
+    game_id: 40 hex digits.
+    source: the row's `source_file`.
+    headers: tags in the order of the row.
+    result: the tag `Result` after filling.
+    moves: all moves in UCI.
+    """
     row = {
         "game_id": game_id,
         "source_file": source,
@@ -149,7 +184,10 @@ def valid_row(
 
 
 def moves_of(row: Mapping[str, Any]) -> list[str]:
-    """The moves of a row: `moves` if it is a list, else `moves_uci`, else none."""
+    """The moves of a row (docs/formats/chess.md#accepted-rows).
+
+    row: a parsed row; `moves` counts if it is a list, else `moves_uci`, else there are none.
+    """
     for name in ("moves", "moves_uci"):
         value = row.get(name)
         if isinstance(value, list):

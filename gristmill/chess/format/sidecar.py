@@ -1,11 +1,12 @@
-"""The sidecar of validated games and of datasets: per game where it came from, per ply its phase.
+"""The sidecar: for each game its place in the PGN, for each ply its phase.
 
-`sidecar/` holds, for a set of rows (`games`, or a split's name):
+Rules: docs/formats/chess.md#sidecar. `sidecar/` holds, for each set of rows
+(`games` in a validated folder; `train`, `val` and `test` in a dataset):
     <rows>.games.bin    records of GAME, one a row, in row order
-    <rows>.phases.bin   one byte a ply, games laid end to end: the phase code
-                        (phase id in the low two bits, see `rows.PHASE_REASONS`)
-`sources.json`, the PGN files with their bytes and sha256, and in a dataset
-`rows.json`, the JSONL files that the records are of.
+    <rows>.phases.bin   phase codes, one byte a ply, game after game
+and for all of them:
+    sources.json        the PGN files, with bytes and sha256
+    rows.json           in a dataset: the JSONL files that the records describe
 """
 
 from __future__ import annotations
@@ -23,9 +24,7 @@ from gristmill.contract import BadInput
 from gristmill.hashing import sha256_file
 
 FOLDER = "sidecar"
-# row: byte offset of the row's line in its JSONL file. pgn, size: byte offset
-# and length of the game in PGN file number `file` of sources.json. move_key:
-# first 8 bytes, big end first, of SHA-256 over the UCI moves joined by spaces.
+# docs/formats/chess.md#game-records
 GAME = np.dtype(
     [
         ("row", "<u8"),
@@ -37,24 +36,34 @@ GAME = np.dtype(
         ("move_key", "<u8"),
     ]
 )
+# `file` of a record whose PGN is not known.
 NO_SOURCE = 0xFFFFFFFF
 
 
 def games_file(root: Path, rows: str) -> Path:
+    """The file of game records of the set `rows` under `root`."""
     return root / FOLDER / f"{rows}.games.bin"
 
 
 def phases_file(root: Path, rows: str) -> Path:
+    """The file of phase codes of the set `rows` under `root`."""
     return root / FOLDER / f"{rows}.phases.bin"
 
 
 def sources_file(root: Path) -> Path:
+    """The list of PGN files under `root`."""
     return root / FOLDER / "sources.json"
 
 
 @dataclass(frozen=True)
 class Sidecar:
-    """A sidecar on disk, read in pieces (a map of the whole file would count as memory)."""
+    """A sidecar on disk, read in batches: a map of the whole file would count as memory.
+
+    root: the validated folder or the dataset.
+    rows: `games`, or the name of a split.
+    games: number of records.
+    plies: number of phase codes.
+    """
 
     root: Path
     rows: str
@@ -63,38 +72,60 @@ class Sidecar:
 
     @staticmethod
     def open(root: Path, rows: str) -> Sidecar | None:
-        """The sidecar of `rows` under `root`, or None where there is none.
+        """The sidecar of a set of rows, or None where there is none.
 
-        Raises BadInput if its files do not fit together.
+        root: the validated folder or the dataset.
+        rows: `games`, or the name of a split.
+
+        Raises BadInput if the records file is not a whole number of records.
+        Source: docs/formats/chess.md#sidecar-checks
         """
         games, phases = games_file(root, rows), phases_file(root, rows)
         if not games.exists() or not phases.exists():
             return None
         size = games.stat().st_size
         if size % GAME.itemsize:
-            raise BadInput(games, f"size is not a multiple of {GAME.itemsize} bytes")
+            raise BadInput(
+                games, f"its size is no multiple of {GAME.itemsize} bytes; build the folder again"
+            )
         return Sidecar(root, rows, size // GAME.itemsize, phases.stat().st_size)
 
     def records(self, start: int, count: int) -> NDArray[np.void]:
-        """Records [start, start + count), fewer at the end."""
+        """Records of consecutive games.
+
+        start: number of the first game, from 0.
+        count: number of games; fewer are returned at the end.
+        """
         with games_file(self.root, self.rows).open("rb") as file:
             file.seek(start * GAME.itemsize)
             data = file.read(count * GAME.itemsize)
         return np.frombuffer(data, GAME)
 
     def phases(self, start: int, count: int) -> NDArray[np.uint8]:
-        """Phase codes of plies [start, start + count) in the order of the rows."""
+        """Phase codes of consecutive plies, uint8 [count].
+
+        start: number of the first ply in the order of the rows, from 0.
+        count: number of plies.
+
+        Raises BadInput if the file ends before them.
+        """
         with phases_file(self.root, self.rows).open("rb") as file:
             file.seek(start)
             data = file.read(count)
         if len(data) != count:
             raise BadInput(
-                phases_file(self.root, self.rows), "has fewer plies than the games beside it"
+                phases_file(self.root, self.rows),
+                "has fewer plies than the game records next to it; build the folder again",
             )
         return np.frombuffer(data, np.uint8)
 
-    def blocks(self, games: int) -> Iterator[tuple[int, int, NDArray[np.void]]]:
-        """(first game, first ply, records) of blocks of at most `games` games."""
+    def batches(self, games: int) -> Iterator[tuple[int, int, NDArray[np.void]]]:
+        """All records in batches: (number of the first game, number of its first ply, records).
+
+        games: games in a batch at most.
+
+        Raises BadInput at the end if the phases file has another number of plies.
+        """
         ply = 0
         for start in range(0, self.games, games):
             records = self.records(start, games)
@@ -102,12 +133,18 @@ class Sidecar:
             ply += int(records["plies"].sum(dtype=np.int64))
         if ply != self.plies:
             raise BadInput(
-                phases_file(self.root, self.rows), f"has {self.plies} plies, its games {ply}"
+                phases_file(self.root, self.rows),
+                f"has {self.plies} plies, the game records have {ply}",
             )
 
 
 def read_sources(root: Path) -> list[dict[str, Any]]:
-    """The PGN files: name, bytes, sha256."""
+    """The PGN files, each with name, bytes and sha256 (docs/formats/chess.md#sidecar-sources).
+
+    root: the validated folder or the dataset.
+
+    Returns an empty list where there is no sidecar.
+    """
     path = sources_file(root)
     if not path.exists():
         return []
@@ -116,22 +153,32 @@ def read_sources(root: Path) -> list[dict[str, Any]]:
 
 
 def rows_file(root: Path) -> Path:
+    """The list of JSONL files under `root`."""
     return root / FOLDER / "rows.json"
 
 
 def write_rows(root: Path, files: Mapping[str, tuple[Path, int]]) -> None:
-    """Note bytes, sha256 and rows of each split's JSONL file in rows.json."""
-    noted = {
+    """Write `rows.json` (docs/formats/chess.md#sidecar-rows).
+
+    root: the dataset.
+    files: split -> (JSONL file, number of its rows).
+    """
+    described = {
         name: {"bytes": path.stat().st_size, "sha256": sha256_file(path), "rows": count}
         for name, (path, count) in files.items()
     }
-    rows_file(root).write_text(json.dumps(noted, indent=2))
+    rows_file(root).write_text(json.dumps(described, indent=2))
 
 
 def read_rows(root: Path) -> dict[str, dict[str, Any]]:
-    """What `write_rows` noted; empty where there is no sidecar."""
+    """By split: bytes, sha256 and rows of the JSONL file (docs/formats/chess.md#sidecar-rows).
+
+    root: the dataset.
+
+    Returns an empty dict where there is no `rows.json`.
+    """
     path = rows_file(root)
     if not path.exists():
         return {}
-    noted: dict[str, dict[str, Any]] = json.loads(path.read_bytes())
-    return noted
+    described: dict[str, dict[str, Any]] = json.loads(path.read_bytes())
+    return described

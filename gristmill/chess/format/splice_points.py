@@ -1,6 +1,6 @@
-"""Where games are spliced: sample indices of a game, uncapped and under the two caps.
+"""Splice indices of games, without a cap and with the two caps.
 
-A splice index i is that of the last move kept in the context; the label is
+A splice index i is the index of the last move of the context; the label is
 move i + 1 (docs/formats/chess.md#splice-points).
 """
 
@@ -13,22 +13,38 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+# Shuffles the splice indices of one game in place: (indices, seed, game id).
 Order = Callable[[list[int], int, str], None]
 
 
 def runtime_order(indices: list[int], seed: int, game_id: str) -> None:
-    """Shuffle in place, seeded by the text `seed:id` (docs/formats/chess.md#runtime-cap)."""
+    """Shuffle the indices as the cache does (docs/formats/chess.md#runtime-cap).
+
+    indices: splice indices of one game, changed in place.
+    seed: seed of the config.
+    game_id: id of the game; an empty id counts as `unknown`.
+    """
     random.Random(f"{seed}:{game_id or 'unknown'}").shuffle(indices)
 
 
 def legacy_order(indices: list[int], seed: int, game_id: str) -> None:
-    """Shuffle in place, seeded by a SHA-1's first digits (docs/formats/chess.md#legacy-cap)."""
+    """Shuffle the indices as the legacy rows do (docs/formats/chess.md#legacy-cap).
+
+    indices: splice indices of one game, changed in place.
+    seed: seed of the config.
+    game_id: id of the game; an empty id stays empty.
+    """
     digest = hashlib.sha1(f"{seed}:{game_id}".encode(), usedforsecurity=False).hexdigest()
     random.Random(int(digest[:8], 16)).shuffle(indices)
 
 
 def counts(plies: NDArray[np.int64], min_context: int, min_target: int) -> NDArray[np.int64]:
-    """How many samples games of so many plies have, without a cap."""
+    """The number of samples of each game without a cap (docs/formats/chess.md#splice-points).
+
+    plies: moves of each game, int64 [games].
+    min_context: plies of the context at least, from 1.
+    min_target: plies after the context at least, from 1.
+    """
     samples: NDArray[np.int64] = np.maximum(
         plies.astype(np.int64) - min_target - min_context + 1, 0
     )
@@ -36,10 +52,14 @@ def counts(plies: NDArray[np.int64], min_context: int, min_target: int) -> NDArr
 
 
 def ranges(samples: NDArray[np.int64], min_context: int) -> NDArray[np.int64]:
-    """The ascending splice indices of each game, games laid end to end."""
+    """All splice indices, ascending in each game (docs/formats/chess.md#splice-points).
+
+    samples: samples of each game, int64 [games].
+    min_context: plies of the context at least, from 1.
+    """
     ends = np.cumsum(samples)
-    begun = np.repeat(ends - samples, samples)
-    return np.arange(int(ends[-1]) if len(ends) else 0) - begun + (min_context - 1)
+    first = np.repeat(ends - samples, samples)
+    return np.arange(int(ends[-1]) if len(ends) else 0) - first + (min_context - 1)
 
 
 def capped(
@@ -50,7 +70,18 @@ def capped(
     seed: int,
     order: Order,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(samples kept of each game, their splice indices): shuffled where the cap bites."""
+    """The samples of each game under a cap (docs/formats/chess.md#runtime-cap).
+
+    samples: samples of each game without a cap, int64 [games].
+    min_context: plies of the context at least, from 1.
+    cap: samples of a game at most, 0 for no cap.
+    ids: id of each game.
+    seed: seed of the config.
+    order: `runtime_order` or `legacy_order`.
+
+    Returns (samples that stay of each game, their splice indices, game after game).
+    The indices of a game are shuffled where the cap removes any.
+    """
     if not cap or not (samples > cap).any():
         return samples, ranges(samples, min_context)
     kept: list[int] = []

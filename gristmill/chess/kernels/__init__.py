@@ -1,7 +1,7 @@
-"""Compiled chess: the rules of the game over bitboards, for numba.
+"""Compiled chess: the rules of the game on bitboards, for numba.
 
-Nothing here knows of files, JSON rows or configuration. The modules import
-numba at their top, so they are imported lazily, by the functions that need
-them. What the kernels do not take (variants, null moves, odd PGN syntax) they
-hand back; `gristmill.chess.raw.python_chess` decides it with python-chess.
+The compiled functions know no files, JSON objects or configs. The modules import
+numba, so the functions that need them import them when they run. A game that the
+compiled reader does not take (variants, null moves, unusual PGN) goes to
+python-chess in `gristmill.chess.raw.python_chess`.
 """

@@ -1,6 +1,6 @@
-"""Bits of a bitboard, and what attacks what on one: rays, and attacks on a square.
+"""Bits of a bitboard, the squares that pieces attack, and attacks on a square.
 
-A bitboard is a uint64; `bb` is the array of eight of `board`.
+A bitboard is a uint64; `bb` is the array of eight bitboards of `board.py`.
 """
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
@@ -44,10 +44,10 @@ count = _bit_count("ctpop")
 
 
 def _borrowed(typingctx, array):
-    """The same array without its reference count, for passing between kernels.
+    """The same array without its reference count, for calls between compiled functions.
 
-    Counting references on every inner call costs more than the chess. The
-    caller's caller must hold the array: entry points borrow their arguments.
+    Counting references at every inner call costs more than the rules of chess. The
+    caller of an entry point holds the array; the entry point borrows it.
     """
 
     def codegen(context, builder, signature, args):
@@ -59,7 +59,7 @@ def _borrowed(typingctx, array):
     return array(array), codegen
 
 
-# Any: mypy takes an intrinsic for a function of two arguments.
+# Any: mypy sees an intrinsic as a function of two arguments.
 borrowed: Any = intrinsic(_borrowed)
 
 
@@ -72,7 +72,7 @@ def highest(board):
 def rook_attacks(square, occupied):
     up, right = RAY[0, square], RAY[1, square]
     down, left = RAY[4, square], RAY[5, square]
-    # The sentinel squares a1 and h8 end every ray: no blocker takes nothing away.
+    # a1 and h8 count as blockers of every ray; where one is the only blocker, it removes nothing.
     up ^= RAY[0, lowest((up & occupied) | BIT[63])]
     right ^= RAY[1, lowest((right & occupied) | BIT[63])]
     down ^= RAY[4, highest((down & occupied) | BIT[0])]

@@ -1,6 +1,6 @@
-"""The board: position state, attacks, making moves, legality. Rules of chess, nothing else.
+"""The position: its arrays, making moves, king safety, castling, hash and phase.
 
-A position is three arrays that the caller owns:
+A position is four arrays that the caller owns:
     bb (uint64[8])    white, black, pawns, knights, bishops, rooks, queens, kings
     kinds (int8[64])  kind of piece on a square (0 pawn .. 5 king), -1 if empty
     st (int64[8])     turn (0 white), castling rights, en-passant square or -1,
@@ -42,7 +42,7 @@ def in_check(bb, st):
 
 @njit(forceinline=True)
 def leaves_king_safe(bb, kinds, st, origin, target):
-    """Whether a pseudo-legal move (no castling) keeps the own king out of check."""
+    """Whether a move that is legal but for checks (no castling) keeps the own king out of check."""
     turn = st[TURN]
     gone = BIT[target]
     occupied = ((bb[0] | bb[1]) & ~BIT[origin]) | BIT[target]
@@ -147,8 +147,8 @@ def make(bb, kinds, st, key, move):
 def full_key(bb, kinds, st, key):
     """The hash of the position, with the en-passant file where such a capture is legal.
 
-    Two positions are the same in the sense of threefold repetition iff their
-    pieces, turn, castling rights and legal en-passant captures are.
+    For repetition, two positions are the same if and only if pieces, turn, castling
+    rights and legal en-passant captures are the same.
     """
     if st[EP] >= 0:
         pawns = PAWN[1 - st[TURN], st[EP]] & bb[2] & bb[st[TURN]]
@@ -164,8 +164,7 @@ def full_key(bb, kinds, st, key):
 def phase(st):
     """Phase code (docs/formats/chess.md#phase-codes): 1 opening, 2 middlegame, 3 or 7 endgame.
 
-    The low two bits are the phase id; bit 2 says that the reason is
-    `queens_off_low_material` rather than `low_nonpawn_material`.
+    The low two bits are the phase id; bit 2 marks the reason `queens_off_low_material`.
     """
     if st[MATERIAL] <= 14:
         return 3

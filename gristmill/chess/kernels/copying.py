@@ -1,7 +1,7 @@
-"""Copying bytes between arrays as the machine does it best.
+"""Copying bytes between two arrays that do not overlap.
 
-A loop over bytes is not turned into a block copy by the compiler, since it
-cannot know that the two arrays do not overlap. They must not.
+The compiler does not turn a loop over bytes into a memory copy, because it cannot
+know that the arrays do not overlap.
 """
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
@@ -16,7 +16,7 @@ from numba.extending import intrinsic
 
 
 def _copy(typingctx, text, start, end, out, o):
-    """Copy text[start:end] to out[o:] (uint8 arrays, start <= end) and return the end in out."""
+    """Copy text[start:end] to out[o:] (uint8 arrays, start <= end); return the end in out."""
 
     def codegen(context, builder, signature, args):
         source = context.make_array(signature.args[0])(context, builder, value=args[0])
@@ -30,5 +30,5 @@ def _copy(typingctx, text, start, end, out, o):
     return types.int64(text, types.int64, types.int64, out, types.int64), codegen
 
 
-# Any: mypy takes an intrinsic for a function of one argument more.
+# Any: mypy sees an intrinsic as a function with one more argument.
 copy: Any = intrinsic(_copy)

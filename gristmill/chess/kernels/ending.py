@@ -1,7 +1,8 @@
 """How a position ends a game: mate, stalemate, dead position, repetition, move counts.
 
-The verdicts are those of the laws of chess: 75 moves and five repetitions end
-a game by themselves, 50 moves and three repetitions only when a player claims.
+75 moves and five repetitions end a game by themselves; 50 moves and three
+repetitions end it only where a player claims the draw.
+Rules: docs/formats/chess.md#board-verdict
 """
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
@@ -22,7 +23,7 @@ _MOST_MOVES = 256  # no legal position has more than 218
 
 @njit
 def dead(bb):
-    """Neither side has what it takes to mate, by material alone."""
+    """Whether neither side has the material to mate."""
     if bb[2] | bb[5] | bb[6]:
         return False
     if bb[3]:
@@ -32,7 +33,7 @@ def dead(bb):
 
 @njit
 def _times(keys, ply, clock, key):
-    """How often `key` stands among keys[..ply], looking back over the reversible moves."""
+    """How often `key` is among keys[..ply], back to the last capture or pawn move."""
     seen = 0
     for back in range(ply, max(-1, ply - clock - 1), -1):
         if keys[back] == key:
@@ -42,11 +43,12 @@ def _times(keys, ply, clock, key):
 
 @njit
 def verdict(bb, kinds, st, key, keys, ply, wants_claims):
-    """What the board says after the last move, from keys[0..ply] of all positions.
+    """The verdict after the last move (docs/formats/chess.md#board-verdict).
 
-    Returns WHITE_MATES, BLACK_MATES, DRAWN (no claim needed), CLAIMABLE (looked
-    at only with `wants_claims`), OPEN, or UNSURE near the fifty-move rule, where
-    the oracle decides.
+    keys: hash of each position, keys[0..ply]. wants_claims: look for claims of a draw.
+
+    Returns WHITE_MATES, BLACK_MATES, DRAWN (without a claim), CLAIMABLE (only with
+    `wants_claims`), OPEN, or UNSURE near the fifty-move rule, where python-chess decides.
     """
     found = np.empty(_MOST_MOVES, dtype=np.int64)
     if legal_moves(bb, kinds, st, found, 1) == 0:
@@ -62,7 +64,7 @@ def verdict(bb, kinds, st, key, keys, ply, wants_claims):
         return UNSURE
     if _times(keys, ply, clock, keys[ply]) >= 3:
         return CLAIMABLE
-    # A next move can repeat for the third time only what stood there twice.
+    # A next move can make a third repetition only of a position that was there twice.
     twice = False
     for back in range(ply - 3, max(-1, ply - clock - 1), -1):
         if _times(keys, back, clock, keys[back]) >= 2:

@@ -1,7 +1,7 @@
-"""Legal games of our own making, in SAN: for samples and tests.
+"""Generated legal games in SAN, for samples and tests.
 
-A player looks one ply ahead: it likes to take, to advance and to give check,
-and dislikes to leave what it moved where it is attacked.
+The player looks one ply ahead. It prefers captures and advances, and avoids
+squares that are attacked.
 """
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
@@ -19,7 +19,7 @@ from gristmill.chess.kernels.stamp import KERNEL_STAMP
 from gristmill.chess.kernels.tables import U64, WEIGHT
 
 _LETTERS = np.frombuffer(b"?NBRQK", np.uint8).copy()
-_MOST = 256
+_MOST = 256  # no legal position has more than 218
 
 
 @njit
@@ -80,7 +80,7 @@ def _write_san(bb, kinds, st, found, n, move, out, o):
 
 @njit
 def _appeal(bb, kinds, st, move, state):
-    """How much the player likes a move; the dice break ties."""
+    """The score of a move for the player; a number by lot decides between equal scores."""
     origin, target = move & 63, (move >> 6) & 63
     score = np.int64(_next(state) % U64(24))
     if kinds[target] >= 0:
@@ -101,14 +101,15 @@ def _appeal(bb, kinds, st, move, state):
 
 
 def _entry(stamp):
-    """Close over the sources' stamp: see `stamp`."""
+    """Close over the stamp of the sources, see `stamp.py`."""
 
     @njit(cache=True)
     def play(opening, plies, seed, text, board):
-        """Play on from `opening` (packed moves, int64) for at most `plies` plies in all.
+        """Play a game that begins with `opening`, for at most `plies` plies in all.
 
-        text: uint8, gets the moves in SAN joined by spaces, 8 bytes a ply at
-        most. Returns (bytes written, plies, verdict of `ending`).
+        opening: packed moves, int64. text: uint8, filled with the moves in SAN joined by
+        spaces, 8 bytes a ply at most. board: see `scan.new_board`.
+        Returns (bytes written, plies, verdict of `ending`).
         """
         bb, kinds, st = borrowed(board[0]), borrowed(board[1]), borrowed(board[2])
         key, keys = borrowed(board[3]), borrowed(board[4])

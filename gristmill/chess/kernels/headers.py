@@ -1,10 +1,10 @@
-"""The tag pairs of one game in PGN text: their places, and their JSON.
+"""The tags of one game in PGN text: their places, and their JSON.
 
-A tag is taken in the plain form `[Name "value"]`; any other bracket line, a
-name given twice, and tags that change the start of the game are left to the
-oracle (`Variant "Standard"` changes nothing, and is taken). Known tags have
-fixed slots, in the order of KNOWN; the first seven are the roster, which comes
-first in the JSON.
+Only the form `[Name "value"]` is taken. python-chess reads the game where a bracket
+line has another form, a name is repeated, or a tag changes the start of the game
+(`Variant "Standard"` does not). Tags of KNOWN have fixed slots in that order; the
+first seven are the roster, which comes first in the JSON.
+Rules: docs/formats/chess.md#compiled-reader
 """
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
@@ -16,7 +16,8 @@ from numba import njit
 
 from gristmill.chess.format.rows import KNOWN, RESULTS
 
-_ODD_TAGS = ("FEN", "SetUp", "Variant")
+# Tags that change the start or the rules of the game.
+_START_TAGS = ("FEN", "SetUp", "Variant")
 
 NO_RESULT, WHITE_WINS, BLACK_WINS, DRAW, UNKNOWN, OTHER = range(6)
 
@@ -29,20 +30,20 @@ def _packed(words: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
 
 
 _KNOWN, _KNOWN_LEN = _packed(KNOWN)
-_ODD, _ODD_LEN = _packed(_ODD_TAGS)
+_START, _START_LEN = _packed(_START_TAGS)
 _RESULT, _RESULT_LEN = _packed(RESULTS)
-_VARIANT = _ODD_TAGS.index("Variant")
+_VARIANT = _START_TAGS.index("Variant")
 _STANDARD, _STANDARD_LEN = _packed(("Standard",))
 _RESULT_KEY = np.frombuffer(b'"Result": "', dtype=np.uint8).copy()
 
-# 1: may start a tag name, 3: may also stand in it (2: only in it).
+# By character: 3 may begin a tag name and be in it, 2 may only be in it, 0 neither.
 _NAME = np.zeros(256, dtype=np.uint8)
 for _c in b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz":
     _NAME[_c] = 3
 for _c in b"_+#=:-":
     _NAME[_c] = 2
 
-OK, ODD = 0, 1
+OK, UNUSUAL = 0, 1
 
 
 @njit
@@ -57,7 +58,7 @@ def _same(buf, start, end, words, lengths, i):
 
 @njit
 def result_code(buf, start, end):
-    """Which of RESULTS the bytes spell, else OTHER."""
+    """The place in RESULTS of the text buf[start:end], else OTHER."""
     for i in range(1, 5):
         if _same(buf, start, end, _RESULT, _RESULT_LEN, i):
             return i
@@ -69,39 +70,39 @@ def read_tag(buf, p, end, tags, first, n, known):
     """Read the tag line buf[p:end] (line end cut off) into tags[n] and `known`.
 
     tags[n] becomes (name start, name end, value start, value end). Returns
-    OK or ODD, and 1 if the value goes beyond ASCII.
+    OK or UNUSUAL, and 1 if the value has characters beyond ASCII, else 0.
     """
     start = p + 1
     q = start
     if not _NAME[buf[q]] & 1:
-        return ODD, 0
+        return UNUSUAL, 0
     while _NAME[buf[q]] & 2:
         q += 1
     if buf[q] != 32 or buf[q + 1] != 34 or end - q < 4:
-        return ODD, 0
+        return UNUSUAL, 0
     if buf[end - 1] != 93 or buf[end - 2] != 34:
-        return ODD, 0
+        return UNUSUAL, 0
     wide = 0
     for k in range(q + 2, end - 2):
         c = buf[k]
         if c < 32:
-            return ODD, 0
+            return UNUSUAL, 0
         if c > 127:
             wide = 1
-    for i in range(_ODD_LEN.size):
-        if _same(buf, start, q, _ODD, _ODD_LEN, i):
+    for i in range(_START_LEN.size):
+        if _same(buf, start, q, _START, _START_LEN, i):
             standard = _same(buf, q + 2, end - 2, _STANDARD, _STANDARD_LEN, 0)
             if i != _VARIANT or not standard:
-                return ODD, 0
+                return UNUSUAL, 0
     for i in range(first, n):
         if tags[i, 1] - tags[i, 0] == q - start and buf[tags[i, 0]] == buf[start]:
-            twin = True
+            repeated = True
             for k in range(q - start):
                 if buf[tags[i, 0] + k] != buf[start + k]:
-                    twin = False
+                    repeated = False
                     break
-            if twin:
-                return ODD, 0
+            if repeated:
+                return UNUSUAL, 0
     tags[n, 0], tags[n, 1], tags[n, 2], tags[n, 3] = start, q, q + 2, end - 2
     for i in range(_KNOWN_LEN.size):
         if _same(buf, start, q, _KNOWN, _KNOWN_LEN, i):
@@ -134,13 +135,13 @@ def _write_pair(buf, tags, i, out, o):
 
 @njit
 def write_headers(buf, tags, first, n, known, filled, out, o):
-    """Write the JSON object of ASCII tags at out[o:], return the position after it.
+    """Write the JSON object of ASCII tags at out[o:]; return the position after it.
 
     filled: the result code that takes the place of an absent or `*` Result, or 0.
     """
     out[o] = 123
     o += 1
-    begun = o
+    first_o = o
     for slot in range(7):
         if slot == 6 and filled:
             for c in _RESULT_KEY:
@@ -164,7 +165,7 @@ def write_headers(buf, tags, first, n, known, filled, out, o):
                 break
         if not roster:
             o = _write_pair(buf, tags, i, out, o)
-    if o > begun:
+    if o > first_o:
         o -= 2
     out[o] = 125
     return o + 1

@@ -1,6 +1,6 @@
-"""Finding moves: from SAN parts to a legal move, legality of a given move, any legal move.
+"""Legal moves: the move that the parts of a SAN token name, legality of a move, all moves.
 
-Kinds of piece are 0 pawn .. 5 king; a move is packed as in `board`.
+Kinds of piece are 0 pawn to 5 king; a move is packed as in `board.py`.
 """
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
@@ -30,7 +30,7 @@ def reach(bb, kind, square, occupied):
 
 @njit(forceinline=True)
 def pawn_targets(bb, st, origin):
-    """Squares that the pawn of the side to move on `origin` may go to, checks aside."""
+    """Squares that the pawn of the side to move on `origin` can go to; checks do not count."""
     turn = st[TURN]
     occupied = bb[0] | bb[1]
     takes = bb[1 - turn]
@@ -96,10 +96,10 @@ def resolve(bb, kinds, st, kind, from_file, from_rank, target, promotion):
 
 @njit(forceinline=True)
 def legal(bb, kinds, st, move):
-    """1 if the packed move is legal here, 0 if not, -1 where an oracle must say.
+    """1 if the packed move is legal here, 0 if not, -1 where python-chess must decide.
 
-    The open case is a king that moves onto its own rook, which some notations
-    use for castling.
+    It must decide where a king moves onto its own rook, which some notations use for
+    castling.
     """
     turn = st[TURN]
     origin, target, promotion = move & 63, (move >> 6) & 63, move >> 12
@@ -125,10 +125,10 @@ def legal(bb, kinds, st, move):
 
 @njit
 def legal_moves(bb, kinds, st, found, limit):
-    """Write up to `limit` legal moves into `found` (int64) and return how many there are.
+    """Write up to `limit` legal moves into `found` (int64); return how many were written.
 
-    Promotions are listed once, to a queen: whether a move exists and whether
-    it repeats a position does not depend on the piece.
+    A promotion is listed once, to a queen: whether a move exists, and whether it
+    repeats a position, does not depend on the piece.
     """
     turn = st[TURN]
     n = 0

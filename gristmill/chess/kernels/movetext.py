@@ -1,7 +1,8 @@
-"""The movetext of one game: moves made on a board as they are read, everything else skipped.
+"""The movetext of one game: each move is made on the board as it is read.
 
-Comments, variations, NAGs and move numbers are passed over; whatever is not in
-this plain subset of PGN makes the game odd, and the oracle's.
+Comments, variations, NAGs and move numbers are skipped. Any other text makes the
+game unusual, and python-chess reads it.
+Rules: docs/formats/chess.md#compiled-reader
 """
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
@@ -11,19 +12,19 @@ from __future__ import annotations
 from numba import njit
 
 from gristmill.chess.kernels.board import full_key, make, phase, reset
-from gristmill.chess.kernels.headers import NO_RESULT, ODD, OK, UNKNOWN, result_code
+from gristmill.chess.kernels.headers import NO_RESULT, OK, UNKNOWN, UNUSUAL, result_code
 from gristmill.chess.kernels.san import KIND, read_san
 
-# Beside OK and ODD: the text ends in the middle of the game, or the arrays are full.
+# More codes than OK and UNUSUAL: the text ends inside the game; the arrays are full.
 MORE, NO_ROOM = 2, 3
 MAX_PLIES = 2000
 
 
 @njit(forceinline=True)
 def blank(buf, p, size):
-    """If a blank line starts at p, the position after it, else -1.
+    """The position after the blank line that starts at p, else -1.
 
-    A carriage return without a line feed ends a line of its own: not taken here.
+    A carriage return without a line feed is not taken as a line end here.
     """
     while p < size and (buf[p] == 32 or buf[p] == 9 or buf[p] == 13):
         if buf[p] == 13 and p + 1 < size and buf[p + 1] != 10:
@@ -50,7 +51,7 @@ def skip_blank(buf, p, size):
 
 @njit
 def _skip_comment(buf, p, size):
-    """From an opening brace to behind the closing one; -1 at the end of text, -2 if odd."""
+    """The position after the comment at p; -1 at the end of text, -2 if it is unusual."""
     while p < size:
         c = buf[p]
         if c == 125:
@@ -65,7 +66,7 @@ def _skip_comment(buf, p, size):
 
 @njit(forceinline=True)
 def read_movetext(buf, p, size, at_eof, board, keys, moves, phases, m, limit):
-    """Read movetext from p. Returns (code, position after, plies, terminator)."""
+    """Read movetext from p; return (code, position after it, plies, terminator)."""
     bb, kinds, st, key = board
     reset(bb, kinds, st, key)
     keys[0] = key[0]
@@ -76,14 +77,14 @@ def read_movetext(buf, p, size, at_eof, board, keys, moves, phases, m, limit):
             after = blank(buf, p, size)
             if after >= 0:
                 if (after == size and not at_eof) or depth:
-                    return (MORE if not at_eof else ODD), p, n, terminator
+                    return (MORE if not at_eof else UNUSUAL), p, n, terminator
                 return OK, after, n, terminator
             line_start = False
             if buf[p] == 37:
-                return ODD, p, n, terminator
+                return UNUSUAL, p, n, terminator
         if p >= size:
             if not at_eof or depth:
-                return (MORE if not at_eof else ODD), p, n, terminator
+                return (MORE if not at_eof else UNUSUAL), p, n, terminator
             return OK, p, n, terminator
         c = buf[p]
         if c == 32 or c == 9 or c == 46:  # space, tab, the dots of a move number
@@ -93,26 +94,26 @@ def read_movetext(buf, p, size, at_eof, board, keys, moves, phases, m, limit):
             line_start = True
         elif c == 13:
             if buf[p + 1] != 10:
-                return (MORE if p + 1 >= size and not at_eof else ODD), p, n, terminator
+                return (MORE if p + 1 >= size and not at_eof else UNUSUAL), p, n, terminator
             p += 1
         elif c == 123:
             after = _skip_comment(buf, p, size)
             if after < 0:
-                return (MORE if after == -1 and not at_eof else ODD), p, n, terminator
+                return (MORE if after == -1 and not at_eof else UNUSUAL), p, n, terminator
             p = after
         elif c == 59:  # a comment to the end of the line
             while p < size and buf[p] != 10:
                 if buf[p] == 13 and buf[p + 1] != 10:
-                    return (MORE if p + 1 >= size and not at_eof else ODD), p, n, terminator
+                    return (MORE if p + 1 >= size and not at_eof else UNUSUAL), p, n, terminator
                 p += 1
         elif c == 40:
-            if n == 0:  # there is no move to vary: what follows is the main line
-                return ODD, p, n, terminator
+            if n == 0:  # a variation of no move: python-chess reads it as the main line
+                return UNUSUAL, p, n, terminator
             depth += 1
             p += 1
         elif c == 41:
             if depth == 0:
-                return ODD, p, n, terminator
+                return UNUSUAL, p, n, terminator
             depth -= 1
             p += 1
         elif depth:
@@ -120,7 +121,7 @@ def read_movetext(buf, p, size, at_eof, board, keys, moves, phases, m, limit):
         elif c == 36:
             p += 1
             if buf[p] < 48 or buf[p] > 57:
-                return (MORE if p >= size and not at_eof else ODD), p, n, terminator
+                return (MORE if p >= size and not at_eof else UNUSUAL), p, n, terminator
             while buf[p] >= 48 and buf[p] <= 57:
                 p += 1
         elif (c >= 48 and c <= 57) or c == 42:
@@ -132,28 +133,28 @@ def read_movetext(buf, p, size, at_eof, board, keys, moves, phases, m, limit):
             code = result_code(buf, p, q)
             if code <= UNKNOWN:
                 if terminator != NO_RESULT:
-                    return ODD, p, n, terminator
+                    return UNUSUAL, p, n, terminator
                 terminator = code
                 p = q
             else:
                 zeros = 0
                 while buf[p] >= 48 and buf[p] <= 57:
                     zeros = zeros + 1 if buf[p] == 48 else 0
-                    if zeros == 4:  # a null move, whatever digits it is stuck to
-                        return ODD, p, n, terminator
+                    if zeros == 4:  # a null move, also with digits next to it
+                        return UNUSUAL, p, n, terminator
                     p += 1
                 if buf[p] != 46 and buf[p] != 32 and buf[p] != 10 and buf[p] != 13:
-                    return ODD, p, n, terminator
+                    return UNUSUAL, p, n, terminator
         elif KIND[c] > 0 or c == 79 or (c >= 97 and c <= 104):
             if terminator != NO_RESULT or n >= MAX_PLIES:
-                return ODD, p, n, terminator
+                return UNUSUAL, p, n, terminator
             if size - p < 16 and not at_eof:
                 return MORE, p, n, terminator
             if m + n >= limit:
                 return NO_ROOM, p, n, terminator
             move, after = read_san(buf, p, bb, kinds, st)
             if move < 0:
-                return ODD, p, n, terminator
+                return UNUSUAL, p, n, terminator
             p = after
             if p >= size and not at_eof:
                 return MORE, p, n, terminator
@@ -163,4 +164,4 @@ def read_movetext(buf, p, size, at_eof, board, keys, moves, phases, m, limit):
             n += 1
             keys[n] = full_key(bb, kinds, st, key)
         else:
-            return ODD, p, n, terminator
+            return UNUSUAL, p, n, terminator

@@ -1,8 +1,6 @@
-"""UCI moves replayed from the start position: legality and phase of every ply.
+"""Packed moves replayed from the start position: legality and phase code of each ply.
 
-For games that come without a phase sidecar. The code of a ply is its phase id
-(0 unknown, 1 opening, 2 middlegame, 3 endgame), plus 4 where the endgame is
-one by `queens_off_low_material`.
+Rules: docs/formats/chess.md#phase-codes
 """
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
@@ -16,18 +14,20 @@ from gristmill.chess.kernels.board import make, phase, reset
 from gristmill.chess.kernels.moves import legal
 from gristmill.chess.kernels.stamp import KERNEL_STAMP
 
-NULL_MOVE = 0xFFFF  # how a move that is not a move (0000) is packed
+NULL_MOVE = 0xFFFF  # the packed form of a text that is no move, such as 0000
 
 
 def _entry(stamp):
-    """Close over the sources' stamp: see `stamp`."""
+    """Close over the stamp of the sources, see `stamp.py`."""
 
     @njit(cache=True)
     def replay(moves, first, lengths, phases, board):
-        """Fill phases (uint8) for games laid end to end in moves (uint16) from `first` on.
+        """Fill the phase codes of games.
 
-        From the first illegal move of a game on, its codes stay 0. Returns the
-        number of the first game that needs an oracle, or -1. board: `new_board()`.
+        moves: packed, game after game, uint16; the first game begins at `first`.
+        lengths: plies of each game, int64. phases: uint8, one a ply; the codes of a game
+        are 0 from its first illegal move on. board: see `scan.new_board`.
+        Returns the number of the first game that python-chess must decide, or -1.
         """
         moves, lengths, phases = borrowed(moves), borrowed(lengths), borrowed(phases)
         bb, kinds, st, key = (

@@ -1,7 +1,7 @@
-"""The shape of a line of `valid_games.jsonl` or of a game dataset, and its parts.
+"""The parts of a row of `valid_games.jsonl` or of a game dataset.
 
-A line has the exact key order and spacing of docs/formats/chess.md#valid-rows or #game-rows,
-or it is not canonical.
+A row must have the exact key order and spacing of docs/formats/chess.md#valid-rows or
+docs/formats/chess.md#game-rows, else it is unusual.
 """
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
@@ -14,14 +14,15 @@ from numba import njit
 from gristmill.chess.format.rows import GAME_SCHEMA
 from gristmill.chess.kernels.replay import NULL_MOVE
 
-# Columns of a row's record: byte places in the buffer, ends exclusive. SRC holds
-# its quotes, HEAD its braces, LIST its brackets; ID and RES lie inside quotes.
+# Columns of a row: byte places in the buffer, ends exclusive. SRC includes the quotes,
+# HEAD the braces, LIST the brackets; ID and RES are inside the quotes.
 (LINE0, LINE1, ID0, ID1, SRC0, SRC1, HEAD0, HEAD1, RES0, RES1) = range(10)
-(WINNER, PLIES, LIST0, LIST1, N, MOVE0, UCI0, UCI1, ODD) = range(10, 19)
+(WINNER, PLIES, LIST0, LIST1, N, MOVE0, UCI0, UCI1, UNUSUAL) = range(10, 19)
 COLUMNS = 19
 
 
 def word(text: str) -> np.ndarray:
+    """The bytes of an ASCII text, uint8."""
     return np.frombuffer(text.encode(), np.uint8).copy()
 
 
@@ -46,7 +47,7 @@ def _at(buf, p, word):
 
 @njit
 def _string_end(buf, p, end):
-    """From just inside a JSON string to its closing quote; -1 if it is not plain ASCII."""
+    """The closing quote of the JSON string whose inside begins at p; -1 if it is not ASCII."""
     while p < end:
         c = buf[p]
         if c == 34:
@@ -59,7 +60,7 @@ def _string_end(buf, p, end):
 
 @njit
 def _headers_end(buf, p, end):
-    """From an opening brace to behind the closing one of an object of strings; -1 if odd."""
+    """The position after the object of strings that begins at p; -1 for any other value."""
     p += 1
     while p < end and buf[p] != 125:
         if buf[p] == 34:
@@ -74,7 +75,7 @@ def _headers_end(buf, p, end):
 
 @njit
 def _packed(buf, p, n):
-    """The UCI move at buf[p:p + n], packed; NULL_MOVE for other text."""
+    """The packed form of the UCI move buf[p:p + n]; NULL_MOVE for other text."""
     if n != 4 and n != 5:
         return NULL_MOVE
     f0, r0, f1, r1 = buf[p] - 97, buf[p + 1] - 49, buf[p + 2] - 97, buf[p + 3] - 49
@@ -94,7 +95,7 @@ def _packed(buf, p, n):
 
 @njit(forceinline=True)
 def _moves(buf, p, end, moves, m, uci, u):
-    """A list of moves from behind its bracket: (position of `]` or -1, moves, end in uci)."""
+    """Read a list of moves after its bracket: (position of `]` or -1, moves, end in uci)."""
     n = 0
     if buf[p] == 93:
         return p, 0, u
@@ -135,7 +136,7 @@ def _number(buf, p):
 
 @njit(forceinline=True)
 def _quoted(buf, p, end, row, column):
-    """A JSON string whose inside begins at p into two columns; the position behind `", `."""
+    """Write the places of the JSON string at p to two columns; return the position after `", `."""
     close = _string_end(buf, p, end)
     if close < 0 or buf[close + 1] != 44 or buf[close + 2] != 32:
         return -1
@@ -145,7 +146,7 @@ def _quoted(buf, p, end, row, column):
 
 @njit(forceinline=True)
 def _tail(buf, p, end, row, moves, m, uci, u):
-    """result, winner_side (in either order), plies and moves from p: position or -1, uci end."""
+    """Read result and winner_side (in any order), plies, moves: (position or -1, end in uci)."""
     for _ in range(2):
         if _at(buf, p, RESULT_WORD):
             p = _quoted(buf, p + RESULT_WORD.size, end, row, RES0)
@@ -173,7 +174,7 @@ def _tail(buf, p, end, row, moves, m, uci, u):
 
 @njit
 def read_line(buf, p, end, row, moves, m, uci, u):
-    """One row from its brace on: (whether it has the shape, end in uci)."""
+    """Read one row from its brace on: (whether it is in exact form, end in uci)."""
     row[SRC0], row[HEAD0], row[RES0], row[WINNER] = -1, -1, -1, 63
     dataset = _at(buf, p, SCHEMA_WORD)
     p += SCHEMA_WORD.size if dataset else 1

@@ -1,7 +1,7 @@
-"""Lines of `valid_games.jsonl` and game datasets, found and written as bytes.
+"""Rows of `valid_games.jsonl` and of game datasets, read and written as bytes.
 
-A line is taken only in the exact shape of docs/formats/chess.md#accepted-rows; any other is left
-to a JSON parser, which brings it into that shape (`gristmill.chess.read.row_batches`).
+A row is read only in the exact form (docs/formats/chess.md#accepted-rows);
+`gristmill.chess.read.canonical_rows` brings any other row into it.
 """
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
@@ -25,7 +25,6 @@ from gristmill.chess.kernels.rowshape import (
     LIST1,
     MOVE0,
     MOVES_WORD,
-    ODD,
     PLIES,
     PLIES_WORD,
     RES0,
@@ -37,6 +36,7 @@ from gristmill.chess.kernels.rowshape import (
     SRC1,
     UCI0,
     UCI1,
+    UNUSUAL,
     WINNER,
     WINNER_WORD,
     N,
@@ -46,15 +46,15 @@ from gristmill.chess.kernels.stamp import KERNEL_STAMP
 
 
 def _entries(stamp):
-    """Close over the sources' stamp: see `stamp`."""
+    """Close over the stamp of the sources, see `stamp.py`."""
 
     @njit(cache=True)
     def find_rows(buf, size, records, moves, uci):
-        """Find the rows in buf[:size] (whole lines, 64 zeros behind).
+        """Find the rows in buf[:size], whole lines with 64 zeros after them.
 
-        records: int64 [R, COLUMNS]; moves: uint16, one a ply; uci: uint8, the
-        moves of each row joined by spaces. A row of another shape has ODD set
-        and no moves. Returns how many rows there are.
+        records: int64 [rows, COLUMNS]. moves: packed, uint16, one a ply. uci: uint8, the
+        moves of each row joined by spaces. A row in another form has UNUSUAL set and no
+        moves. Returns the number of rows.
         """
         buf, records, moves, uci = borrowed(buf), borrowed(records), borrowed(moves), borrowed(uci)
         n, m, u, p = stamp & 0, 0, 0, 0
@@ -72,7 +72,7 @@ def _entries(stamp):
                 continue
             row = borrowed(records[n])
             good, after = read_line(buf, start, end, row, moves, m, uci, u)
-            row[ODD] = 0 if good else 1
+            row[UNUSUAL] = 0 if good else 1
             if not good:
                 row[N], row[MOVE0], row[UCI0], row[UCI1] = 0, m, u, u
             else:
@@ -84,9 +84,10 @@ def _entries(stamp):
 
     @njit(cache=True)
     def write_games(buf, records, picked, headers, out, lengths):
-        """Write the picked rows (docs/formats/chess.md#game-rows); returns bytes written.
+        """Write the picked rows (docs/formats/chess.md#game-rows); return the bytes written.
 
-        lengths: int64, filled with the bytes of each row written, in order.
+        picked: bool, one a row. headers: write the tags too. lengths: int64, filled with
+        the bytes of each written row, in order.
         """
         buf, records, out = borrowed(buf), borrowed(records), borrowed(out)
         o, n = stamp & 0, 0
@@ -135,7 +136,7 @@ def _close(out, o):
 
 @njit
 def write_number(value, out, o):
-    """Decimal digits of a number from 0 on; the position behind them."""
+    """Write the decimal digits of a number from 0 on; return the position after them."""
     digits, rest = 1, value
     while rest >= 10:
         rest //= 10

@@ -1,7 +1,7 @@
-"""One SAN token at a place in PGN text: where it ends and which legal move it is.
+"""One SAN token in PGN text: where it ends and which legal move it names.
 
-Only the plain form is read (`Nbxd7+!?`, `exd6`, `e8=Q#`, `O-O-O`); any other
-spelling is left to the oracle.
+Only standard SAN is read (`Nbxd7+!?`, `exd6`, `e8=Q#`, `O-O-O`); python-chess reads
+any other form.
 """
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
@@ -35,7 +35,7 @@ def _rank(char):
 
 @njit
 def _castle(buf, p, bb, st):
-    """A castling token at p (`O`): (move or -1, position after it)."""
+    """Read the castling token at p: (move or -1, position after it)."""
     if buf[p + 1] != _DASH or buf[p + 2] != _O:
         return -1, p
     short = True
@@ -53,7 +53,7 @@ def _castle(buf, p, bb, st):
 
 @njit(forceinline=True)
 def _spelled(buf, p, bb, kinds, st):
-    """A piece or pawn token at p: (move or -1, position after square and promotion)."""
+    """Read the piece or pawn token at p: (move or -1, position after square and promotion)."""
     kind = KIND[buf[p]]
     if kind > 0:
         p += 1
@@ -103,8 +103,8 @@ def _spelled(buf, p, bb, kinds, st):
 def read_san(buf, p, bb, kinds, st):
     """The legal move at p and the position after its check and annotation signs.
 
-    `buf` must go on for 16 bytes after the text. The move is -1 where the token
-    is not plain, names no legal move or more than one, or something is stuck to it.
+    `buf` must have 16 zeros after the text. The move is -1 where the token is not
+    standard, names no legal move or more than one, or has other characters after it.
     """
     if buf[p] == _O:
         move, p = _castle(buf, p, bb, st)
@@ -117,7 +117,7 @@ def read_san(buf, p, bb, kinds, st):
     while buf[p] == _BANG or buf[p] == _WHAT:
         p += 1
     c = buf[p]
-    # space, tab, line ends, ( ) { ; $ and the zero that closes the buffer
+    # space, tab, line ends, ( ) { ; $ and the zero after the text
     if c == 32 or c == 10 or c == 13 or c == 9 or c == 40 or c == 41:
         return move, p
     if c == 123 or c == 59 or c == 36 or c == 0:

@@ -1,8 +1,8 @@
-"""PGN text to games: tags, moves, phases, verdicts, and the JSON of each, in one pass.
+"""PGN text to games in one pass: tags, moves, phases, verdicts, and their JSON.
 
-The scanner takes a game only if every byte of it is in the plain subset of PGN
-(see `headers` and `san`; comments, variations, NAGs and move numbers are
-skipped). It stops before any other game and says where.
+A game is taken only if all its text is in common form (see `headers.py`,
+`movetext.py` and `san.py`). The scan stops before any other game and returns where.
+Rules: docs/formats/chess.md#compiled-reader
 """
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
@@ -17,9 +17,9 @@ from gristmill.chess.kernels.ending import verdict
 from gristmill.chess.kernels.headers import (
     DRAW,
     NO_RESULT,
-    ODD,
     OK,
     UNKNOWN,
+    UNUSUAL,
     read_tag,
     result_code,
     write_headers,
@@ -34,10 +34,10 @@ from gristmill.chess.kernels.movetext import (
 )
 from gristmill.chess.kernels.stamp import KERNEL_STAMP
 
-# Why the scan stopped: all done, an odd game, text cut off, or arrays full.
-DONE, ODD_GAME, CUT, FULL = range(4)
+# Why the scan stopped: all is done, a game is unusual, the text ends in a game, arrays are full.
+DONE, UNUSUAL_GAME, CUT, FULL = range(4)
 
-# Columns of a game's record.
+# Columns of a game: byte places and numbers.
 (START, END, PLIES, MOVE0, VERDICT, WIDE, RESULT, TERMINATOR) = range(8)
 (HEAD0, HEAD1, LIST0, LIST1, UCI0, UCI1, TAG0, TAG1) = range(8, 16)
 ID0 = 16
@@ -61,7 +61,7 @@ def _write_move(move, uci, u):
 
 @njit
 def write_moves(moves, first, n, out, o, uci, u):
-    """Write moves as a JSON list at out[o:] and joined by spaces at uci[u:]."""
+    """Write moves as a JSON list to out[o:] and joined by spaces to uci[u:]; return both ends."""
     out[o] = 91
     o += 1
     for i in range(first, first + n):
@@ -94,8 +94,11 @@ def _copy(buf, span, out, o):
 
 @njit
 def _write_identity(buf, known, out, o):
-    """What `rows.content_id` hashes before the moves, from ASCII tags of a plain game."""
-    out[o], out[o + 1] = 10, 10  # no Variant but the standard one, no FEN
+    """Write the fields of the game id before the moves (docs/formats/chess.md#game-ids).
+
+    For ASCII tags of a game without Variant and FEN.
+    """
+    out[o], out[o + 1] = 10, 10  # Variant and FEN are empty
     o = _copy(buf, known[4], out, o + 2)
     out[o] = 10
     o = _copy(buf, known[5], out, o + 1)
@@ -114,7 +117,7 @@ def _write_identity(buf, known, out, o):
 
 @njit
 def _tags(buf, p, size, at_eof, tags, first, known):
-    """Read tag lines from p to the blank line behind them: (code, position, tags, wide)."""
+    """Read tag lines from p to the blank line after them: (code, position, tags, wide)."""
     n, wide = first, 0
     known[:, :] = -1
     while True:
@@ -124,8 +127,8 @@ def _tags(buf, p, size, at_eof, tags, first, known):
             after = blank(buf, p, size)
             if after == size and not at_eof:
                 return MORE, p, n, wide
-            # Movetext right behind the tags is rare enough for the oracle.
-            return (OK if after >= 0 else ODD), after, n, wide
+            # Movetext directly after the tags is rare: python-chess reads it.
+            return (OK if after >= 0 else UNUSUAL), after, n, wide
         if n >= tags.shape[0]:
             return NO_ROOM, p, n, wide
         end = p
@@ -134,7 +137,7 @@ def _tags(buf, p, size, at_eof, tags, first, known):
         if end >= size - 1 and not at_eof:
             return MORE, p, n, wide
         if buf[end] == 13 and buf[end + 1] != 10:
-            return ODD, p, n, wide
+            return UNUSUAL, p, n, wide
         code, beyond = read_tag(buf, p, end, tags, first, n, known)
         if code != OK:
             return code, p, n, wide
@@ -144,7 +147,7 @@ def _tags(buf, p, size, at_eof, tags, first, known):
 
 
 def new_board() -> tuple[np.ndarray, ...]:
-    """The arrays of a position (see `board`), and the keys of a game's positions."""
+    """The arrays of a position (see `board.py`), and one for the hashes of a game's positions."""
     return (
         np.zeros(8, np.uint64),
         np.zeros(64, np.int8),
@@ -155,16 +158,16 @@ def new_board() -> tuple[np.ndarray, ...]:
 
 
 def _entry(stamp):
-    """Close over the sources' stamp: see `stamp`."""
+    """Close over the stamp of the sources, see `stamp.py`."""
 
     @njit(cache=True)
     def scan_games(buf, size, at_eof, pos, stop, games, known, tags, moves, phases, text, board):
         """Read games that start in [pos, stop) of buf[:size].
 
-        Arrays: buf uint8 with PADDING zeros after size; games int64 [G, COLUMNS];
-        known int64 [G, 16, 2]; tags int64 [T, 4]; moves uint16 and phases uint8,
-        one element a ply; text: two uint8 arrays of at least 4 * size, for JSON
-        and for moves joined by spaces; board: see `new_board`.
+        buf: uint8, with PADDING zeros after `size`. at_eof: the text ends the file.
+        games: int64 [games, COLUMNS]. known: int64 [games, 16, 2]. tags: int64 [tags, 4].
+        moves, phases: uint16 and uint8, one a ply. text: two uint8 arrays, for JSON and
+        for moves joined by spaces. board: see `new_board`.
         Returns (games read, position, why it stopped).
         """
         buf, games, known, tags = borrowed(buf), borrowed(games), borrowed(known), borrowed(tags)
@@ -183,11 +186,11 @@ def _entry(stamp):
             if n >= games.shape[0]:
                 return n, pos, FULL
             if buf[pos] != 91:
-                return n, pos, ODD_GAME
+                return n, pos, UNUSUAL_GAME
             code, p, last, wide = _tags(buf, pos, size, at_eof, tags, t, known[n])
             plies, terminator = 0, NO_RESULT
             if code == OK and p < size and buf[p] == 91:
-                code = ODD
+                code = UNUSUAL
             if code == OK:
                 code, p, plies, terminator = read_movetext(
                     buf, p, size, at_eof, position, keys, moves, phases, m, moves.shape[0]
@@ -195,9 +198,9 @@ def _entry(stamp):
             if code == MORE:
                 return n, pos, CUT
             if code == NO_ROOM:
-                return n, pos, (FULL if n else ODD_GAME)
+                return n, pos, (FULL if n else UNUSUAL_GAME)
             if code != OK:
-                return n, pos, ODD_GAME
+                return n, pos, UNUSUAL_GAME
             game = games[n]
             given = NO_RESULT
             if known[n, 6, 0] >= 0:
@@ -206,7 +209,7 @@ def _entry(stamp):
             result = filled if filled else given
             game[START], game[END], game[PLIES], game[MOVE0] = pos, p, plies, m
             game[WIDE], game[RESULT], game[TERMINATOR] = wide, result, terminator
-            # A draw needs no claim to be a draw.
+            # Claims matter only where the result is no draw.
             game[VERDICT] = verdict(bb, kinds, st, key, keys, plies, result != DRAW)
             game[TAG0], game[TAG1] = t, last
             game[HEAD0] = o

@@ -1,4 +1,4 @@
-"""Legacy sample rows written as bytes: the context of a sample is a slice of the game's list."""
+"""Legacy rows written as bytes: the context of a sample is a slice of the game's move list."""
 
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 
@@ -14,7 +14,7 @@ from gristmill.chess.kernels.rowshape import ID0, ID1, LIST0, LIST1, WINNER, N
 from gristmill.chess.kernels.rowtext import write_number
 from gristmill.chess.kernels.stamp import KERNEL_STAMP
 
-# What a row has beside its id and its moves is at most this long.
+# Bytes of a row without its id and its moves, at most.
 FIXED_BYTES = 480
 
 
@@ -23,7 +23,7 @@ def _bytes(text: str) -> np.ndarray:
 
 
 def _table(words: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Texts laid end to end, and where each begins and the last ends."""
+    """Texts one after another, and the places where each begins and the last ends."""
     ends = np.cumsum([0, *(len(word) for word in words)])
     return _bytes("".join(words)), ends
 
@@ -53,16 +53,17 @@ def _put_of(table, at, i, out, o):
 
 
 def _entry(stamp):
-    """Close over the sources' stamp: see `stamp`."""
+    """Close over the stamp of the sources, see `stamp.py`."""
 
     @njit(cache=True)
     def write_splices(buf, records, picked, kept, indices, begins, codes, k, out, places):
-        """Write the picked rows' samples (docs/formats/chess.md#legacy-rows); returns the bytes.
+        """Write the samples of the picked rows; return the bytes written.
 
-        records: rows as of `rowtext`. kept: samples of each row, indices: their
-        splice indices end to end. begins: where a row's phase codes begin in
-        codes. k: plies of the target. places: int64 scratch, one more than the
-        longest game has plies.
+        records: rows of `rowtext.find_rows`. picked: bool, one a row. kept: samples of
+        each row. indices: their splice indices, row after row. begins: where the phase
+        codes of each row begin in `codes`. k: plies of the target. places: int64, to work
+        in, one more than the longest game has plies.
+        Source: docs/formats/chess.md#legacy-rows
         """
         buf, records, out, places = (
             borrowed(buf),
@@ -77,7 +78,7 @@ def _entry(stamp):
                 continue
             row = borrowed(records[i])
             n, p = row[N], row[LIST0] + 1
-            # places[j]: the quote that opens move j; a move ends 2 before the next.
+            # places[j]: the opening quote of move j; a move ends 2 bytes before the next one.
             for j in range(n):
                 places[j] = p
                 p += 1
@@ -101,8 +102,8 @@ def _entry(stamp):
                 o = write_number(left, out, o)
                 bucket = 0 if left <= 10 else 1 if left <= 20 else 2
                 o = _put_of(_REMAINING, _REMAINING_AT, bucket, out, o)
-                share = ply / n
-                bucket = 0 if share < 0.33 else 1 if share < 0.66 else 2
+                progress = ply / n
+                bucket = 0 if progress < 0.33 else 1 if progress < 0.66 else 2
                 o = _put_of(_PROGRESS, _PROGRESS_AT, bucket, out, o)
                 o = _put_of(_PHASE, _PHASE_AT, np.int64(codes[begins[i] + index]), out, o)
                 o = copy(buf, places[0], places[index + 1] - 2, out, o)

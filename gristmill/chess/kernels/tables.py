@@ -1,7 +1,7 @@
 """Attack tables and Zobrist numbers, computed once from the moves of the pieces.
 
-Squares run 0..63 from a1, b1 ... to h8; a bitboard is a uint64 with bit s for
-square s. All tables are numpy constants that the kernels freeze.
+Squares are 0 to 63, from a1, b1 to h8; a bitboard is a uint64 with bit s for
+square s. The compiled functions freeze these arrays as constants.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 U64 = np.uint64
 
-# Rays that climb to higher square numbers first: their nearest blocker is the
-# lowest set bit; the other four are their opposites, nearest the highest bit.
+# The first four rays go to higher squares: the nearest blocker is the lowest set bit.
+# The other four are their opposites: the nearest blocker is the highest set bit.
 DIRECTIONS = ((0, 1), (1, 0), (1, 1), (-1, 1), (0, -1), (-1, 0), (-1, -1), (1, -1))
 _KNIGHT = ((1, 2), (2, 1), (2, -1), (1, -2), (-1, -2), (-2, -1), (-2, 1), (-1, 2))
 
@@ -31,7 +31,7 @@ def _reach(steps: tuple[tuple[int, int], ...], far: bool) -> NDArray[np.uint64]:
 
 
 def _numbers(count: int) -> NDArray[np.uint64]:
-    """`count` fixed, well mixed 64-bit numbers (splitmix64 from zero)."""
+    """The first `count` numbers of splitmix64 from zero."""
     mask, state, out = (1 << 64) - 1, 0, []
     for _ in range(count):
         state = (state + 0x9E3779B97F4A7C15) & mask
@@ -59,7 +59,7 @@ KEEP_RIGHTS = np.full(64, 15, dtype=np.int64)
 for _square, _kept in ((4, 12), (7, 14), (0, 13), (60, 3), (63, 11), (56, 7)):
     KEEP_RIGHTS[_square] = _kept
 
-# Weight in the phase rule of pawn, knight, bishop, rook, queen, king (by kind 0..5).
+# Weights of the phase rule, by kind of piece (docs/formats/chess.md#phases).
 WEIGHT = np.array([0, 3, 3, 5, 9, 0], dtype=np.int64)
 
 _zobrist = _numbers(2 * 6 * 64 + 16 + 8 + 1)

@@ -22,8 +22,8 @@ from gristmill.chess.config import SPLITS
 from gristmill.chess.format import move_keys, rows, sidecar
 from gristmill.chess.format.names import INVALID, PROFILE, SOURCE, STATS, SUMMARY, VALID
 from gristmill.chess.laws.files import csv_rows, lacks, read_json, relative
-from gristmill.chess.read.phases import replayed
-from gristmill.chess.read.row_batches import Block, read_block, shares
+from gristmill.chess.read.phases import replay_phases
+from gristmill.chess.read.row_batches import RowBatch, read_batch, row_ranges
 from gristmill.contract import BadInput, Violation
 from gristmill.hashing import sha256_file
 
@@ -69,35 +69,35 @@ def archive_laws(path: Path) -> Iterator[Violation]:
         yield from _equal("pgn_as_recorded", pgns[0], found, told)
 
 
-def _phases_hold(block: Block, where: Path, sampled: bool) -> Iterator[Violation]:
+def _phases_hold(block: RowBatch, where: Path, sampled: bool) -> Iterator[Violation]:
     """The phase codes of the block's games, or of a sample of them, are those of a replay."""
     from gristmill.chess.kernels import rowshape
 
-    plies = block.found[:, rowshape.N]
+    plies = block.columns[:, rowshape.N]
     picked = np.full(len(plies), True)
     if sampled and len(plies) > _REPLAYED:
         picked[:] = False
-        dice = np.random.default_rng([_SEED, block.share.start])
+        dice = np.random.default_rng([_SEED, block.byte_range.start])
         picked[dice.choice(len(plies), _REPLAYED, replace=False)] = True
     mine = np.repeat(picked, plies)
-    codes = replayed(block.moves[mine], plies[picked])
+    codes = replay_phases(block.moves[mine], plies[picked])
     wrong = np.flatnonzero(codes != block.codes[mine])
     if len(wrong):
         at = int(np.flatnonzero(mine)[wrong[0]])
-        place = f"{where}: ply {at} of the rows from byte {block.share.start} on"
+        place = f"{where}: ply {at} of the rows from byte {block.byte_range.start} on"
         yield Violation("phases_rederived", place, f"{len(wrong)} codes differ from the replay")
 
 
-def rows_hold(jsonl: Path, root: Path, name: str, sampled: bool) -> Iterator[Violation | Block]:
+def rows_hold(jsonl: Path, root: Path, name: str, sampled: bool) -> Iterator[Violation | RowBatch]:
     """Every block of a JSONL file whose rows and sidecar agree, and what does not."""
     try:
         beside = sidecar.Sidecar.open(root, name)
         if beside is None:
             yield Violation("has_sidecar", str(jsonl), "no sidecar")
         total = 0
-        for share in shares(jsonl, _SHARE_BYTES, beside):
-            block = read_block(share)
-            total += len(block.found)
+        for share in row_ranges(jsonl, _SHARE_BYTES, beside):
+            block = read_batch(share)
+            total += len(block.columns)
             yield from _phases_hold(block, jsonl, sampled)
             yield block
         if beside:
@@ -120,7 +120,7 @@ def validated_laws(path: Path, *, sampled: bool = False) -> Iterator[Violation]:
         if isinstance(item, Violation):
             yield item
             continue
-        found = item.found
+        found = item.columns
         valid += len(found)
         plies += int(found[:, rowshape.N].sum())
         off = np.flatnonzero(found[:, rowshape.N] != found[:, rowshape.PLIES])
@@ -131,7 +131,7 @@ def validated_laws(path: Path, *, sampled: bool = False) -> Iterator[Violation]:
             found[:, [rowshape.RES0, rowshape.RES1, rowshape.WINNER]].tolist()
         ):
             if rows.winner_side(text[a:b].decode()) != chr(side):
-                where = f"{path / VALID}: row {n} from byte {item.share.start} on"
+                where = f"{path / VALID}: row {n} from byte {item.byte_range.start} on"
                 yield Violation("winner_of_result", where, f"{text[a:b]!r} and {chr(side)}")
         if current and (item.codes == 0).any():
             yield Violation("moves_legal", str(path / VALID), "a move is not legal from the start")
@@ -170,10 +170,10 @@ def dataset_laws(path: Path, *, sampled: bool = False) -> Iterator[Violation]:
             if isinstance(item, Violation):
                 yield item
                 continue
-            games += len(item.found)
-            if (item.found[:, rowshape.N] < shortest).any():
+            games += len(item.columns)
+            if (item.columns[:, rowshape.N] < shortest).any():
                 yield Violation("games_spliceable", str(jsonl), "a game is too short to splice")
-            sides = set(item.found[:, rowshape.WINNER].tolist())
+            sides = set(item.columns[:, rowshape.WINNER].tolist())
             if stats["decisive_only"] and not sides <= {ord("W"), ord("B")}:
                 yield Violation("games_decisive", str(jsonl), f"winners {sorted(map(chr, sides))}")
             if by_moves:
@@ -191,5 +191,5 @@ def dataset_laws(path: Path, *, sampled: bool = False) -> Iterator[Violation]:
                 "rows_noted", jsonl, sha256_file(jsonl), noted.get(split, {}).get("sha256")
             )
     files = [sidecar.games_file(path, split) for split in SPLITS]
-    if by_moves and all(file.exists() for file in files) and (n := move_keys.shared(files)):
+    if by_moves and all(file.exists() for file in files) and (n := move_keys.count_shared(files)):
         yield Violation("no_leakage", str(path), f"{n} move sequences in more than one split")

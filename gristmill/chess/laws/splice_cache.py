@@ -14,11 +14,12 @@ import numpy as np
 
 from gristmill.chess.config import SPLITS, CacheConfig
 from gristmill.chess.format import rows, sidecar
-from gristmill.chess.format.names import CACHE_MANIFEST, CACHE_PATHS
+from gristmill.chess.format.cache_arrays import LAYOUT
+from gristmill.chess.format.names import CACHE_MANIFEST, CACHE_PATHS, VOCABULARY
 from gristmill.chess.laws.files import read_json, relative
 from gristmill.chess.laws.games_and_datasets import rows_hold
-from gristmill.chess.read.move_vocabulary import VOCABULARY, moves_in
-from gristmill.chess.read.samples import LAYOUT, sample_parts
+from gristmill.chess.read.move_vocabulary import moves_in
+from gristmill.chess.read.samples import sample_parts
 from gristmill.contract import BadInput, Violation
 from gristmill.hashing import sha256_file
 

@@ -134,7 +134,7 @@ def splice_laws(path: Path) -> Iterator[Violation]:
                 else:
                     count = item
             yield from _split_holds(jsonl, stats, count)
-        if n := move_keys.shared(files):
+        if n := move_keys.count_shared(files):
             words = "move sequences" if by_moves else "game ids"
             yield Violation("no_leakage", str(path), f"{n} {words} in more than one split")
 

@@ -1,8 +1,7 @@
-"""A month of the elite database into a folder: downloaded, or taken from a drop.
+"""A month of the Lichess elite database in a folder, from the network or from a drop.
 
-The folder holds `lichess_elite_<month>.pgn` and `source.json`, which says where
-it came from with bytes and sha256 of the archive. Rules:
-docs/formats/chess.md#archive.
+The folder holds `lichess_elite_<month>.pgn` and `source.json`, the record of its
+origin. Rules: docs/formats/chess.md#archive
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from gristmill.chess.config import ArchiveConfig
 from gristmill.chess.format.names import SOURCE, pgn_name
+from gristmill.chess.raw.archive_config import ArchiveConfig
 from gristmill.chess.raw.download import Fetched, fetch
 from gristmill.chess.raw.months import check_month
 from gristmill.chess.raw.unpack import unpack_pgn, unpack_zip, unpack_zst
@@ -26,7 +25,16 @@ from gristmill.run.parts import PartStore
 
 @dataclass(frozen=True)
 class ArchiveSummary(Summary):
-    """What was taken: archive and PGN bytes, their sha256, requests made, bytes resumed."""
+    """The facts of a raw month.
+
+    origin: the URL, or the name of the drop.
+    archive_bytes: size of the file as it came.
+    archive_sha256: its sha256.
+    pgn_bytes: size of the PGN.
+    pgn_sha256: its sha256.
+    requests: requests made, 0 for a drop.
+    resumed_bytes: the size from which the last request went on, 0 for a drop.
+    """
 
     origin: str
     archive_bytes: int
@@ -70,26 +78,31 @@ def fetch_month(
     parts: PartStore | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> ArchiveSummary:
-    """Download a month's archive and unpack its PGN into the folder `out`.
+    """Download the archive of a month and unpack its PGN.
 
-    With `parts`, what a killed or failed download got stays in its folder, and
-    the next one goes on from there if the server still has the same file.
+    month: `YYYY-MM`, from 2020-06 on.
+    out: the folder to make.
+    config: address, timeouts and limits.
+    parts: where an unfinished download stays, so that the next attempt goes on from
+        it; None (the default) keeps nothing.
+    sleep: waits so many seconds; `time.sleep` by default.
 
-    Raises NotPublished where the server has no such month (yet), DownloadError
-    when attempts are used up, BadInput for a file that is no good archive.
+    Raises NotPublished where the server does not have the month, DownloadError where
+    the download fails, BadInput for a wrong month or an archive that is refused.
+    Source: docs/formats/chess.md#download, docs/formats/chess.md#zip-rules
     """
     url = config.url_template.format(month=check_month(month))
     out.mkdir()
-    # Under the name of a part, which is kept when an attempt fails.
-    partial = (parts.folder if parts else out) / "archive.zip.part"
-    fetched = fetch(url, partial, config.fetch, sleep)
+    # The store of parts keeps a file with this suffix when the build fails.
+    part_file = (parts.folder if parts else out) / "archive.zip.part"
+    fetched = fetch(url, part_file, config.fetch, sleep)
     try:
-        archive = (partial.stat().st_size, sha256_file(partial))
-        unpack_zip(partial, out / pgn_name(month), config.limits)
+        archive = (part_file.stat().st_size, sha256_file(part_file))
+        unpack_zip(part_file, out / pgn_name(month), config.limits)
     finally:
-        # Good or bad, a whole archive is not resumed: a bad one is fetched anew.
-        partial.unlink()
-        partial.with_suffix(".json").unlink(missing_ok=True)
+        # A complete archive is never resumed, also not one that was refused.
+        part_file.unlink()
+        part_file.with_suffix(".json").unlink(missing_ok=True)
     return _finish(out, month, url, archive, fetched)
 
 
@@ -99,16 +112,22 @@ def take_drop(
     month: str,
     config: ArchiveConfig = ArchiveConfig(),
 ) -> ArchiveSummary:
-    """Unpack the PGN of a `.zip`, `.pgn` or `.pgn.zst` drop into the folder `out`.
+    """Unpack the PGN of a drop.
 
-    Raises BadInput for another kind of file, and for one that is no good archive.
+    drop: a `.zip`, `.pgn` or `.pgn.zst` file.
+    out: the folder to make.
+    month: `YYYY-MM`, from 2020-06 on.
+    config: the limits count.
+
+    Raises BadInput for a wrong month, another kind of file, or a file that is refused.
+    Source: docs/formats/chess.md#drops
     """
     check_month(month)
     name = drop.name.lower()
     kinds = ((".zip", unpack_zip), (".pgn.zst", unpack_zst), (".pgn", unpack_pgn))
     unpack = next((function for ending, function in kinds if name.endswith(ending)), None)
     if unpack is None:
-        raise BadInput(drop, "is neither .zip nor .pgn nor .pgn.zst")
+        raise BadInput(drop, "is neither .zip nor .pgn nor .pgn.zst; pack or rename it")
     out.mkdir()
     unpack(drop, out / pgn_name(month), config.limits)
     return _finish(out, month, drop.name, (drop.stat().st_size, sha256_file(drop)), None)

@@ -1,7 +1,8 @@
-"""One archive over HTTP: streamed, resumed where it broke off, retried with backoff.
+"""One archive over HTTP: streamed, resumed where it stopped, retried with longer waits.
 
-What the bytes must be is decided by `unpack`; here only that the server's
-answer is whole, is no web page, and is of one and the same file.
+This module decides only whether the server's answer is complete, is no web page,
+and belongs to the same file; `unpack.py` decides about the bytes.
+Rules: docs/formats/chess.md#download
 """
 
 from __future__ import annotations
@@ -15,34 +16,46 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gristmill.chess.config import FetchConfig
+from gristmill.chess.raw.archive_config import FetchConfig
 from gristmill.chess.raw.partial_download import (
     DownloadError,
-    append,
-    changed,
-    if_range,
-    load,
-    note,
+    append_body,
+    is_other_file,
+    load_state,
+    range_validator,
+    start_over,
 )
 from gristmill.chess.raw.unpack import snippet
 from gristmill.contract import NothingToBuild
 
 __all__ = ["DownloadError", "Fetched", "NotPublished", "fetch"]
 
+_LONGEST_WAIT = 60.0
+_SHORTEST_PATIENCE = 0.1
+_NOT_PUBLISHED = (404, 410)
+_TRY_AGAIN = (408, 425, 429)
+
 
 class NotPublished(NothingToBuild):
-    """The server has no such archive, as for a month that is not published yet."""
+    """The server has no such archive, for example because the month is not published yet.
+
+    url: the address of the archive.
+    status: the HTTP status, 404 or 410.
+    """
 
     def __init__(self, url: str, status: int) -> None:
-        super().__init__(f"{url}: not published (HTTP {status}); ask again later")
+        super().__init__(f"{url}: not published (HTTP {status}); try again later")
         self.url, self.status = url, status
 
     def __reduce__(self) -> tuple[type[NotPublished], tuple[str, int]]:
         return NotPublished, (self.url, self.status)
 
 
-class _Again(Exception):
-    """This attempt failed in a way that another may cure."""
+class _TryAgain(Exception):
+    """This attempt failed, and another one may succeed.
+
+    wait: seconds that the server asks for.
+    """
 
     def __init__(self, why: str, wait: float = 0.0) -> None:
         super().__init__(why)
@@ -51,7 +64,15 @@ class _Again(Exception):
 
 @dataclass(frozen=True)
 class Fetched:
-    """How a download went."""
+    """The facts of a finished download.
+
+    url: the address.
+    bytes: size of the file.
+    etag: the server's ETag, empty for none.
+    last_modified: the server's Last-Modified, empty for none.
+    requests: requests made.
+    resumed_bytes: the size from which the last request went on.
+    """
 
     url: str
     bytes: int
@@ -61,110 +82,136 @@ class Fetched:
     resumed_bytes: int
 
 
-_LONGEST_WAIT = 60.0
+def _error_of_status(
+    url: str, part_file: Path, have: int, error: urllib.error.HTTPError
+) -> Exception | None:
+    """The error to raise for an HTTP status; None where the stored bytes are complete."""
+    if error.code in _NOT_PUBLISHED:
+        return NotPublished(url, error.code)
+    if error.code == 416:
+        # If-Range was sent, so the size is that of the file that we have begun.
+        if have and error.headers.get("Content-Range", "") == f"bytes */{have}":
+            return None
+        # We have more bytes than the server, or it does not name its size.
+        part_file.unlink(missing_ok=True)
+        return _TryAgain("the server has no bytes after those we have")
+    if error.code in _TRY_AGAIN or error.code >= 500:
+        seconds = error.headers.get("Retry-After", "")
+        wait = min(float(seconds), _LONGEST_WAIT) if seconds.isdigit() else 0.0
+        return _TryAgain(f"HTTP {error.code}", wait)
+    return DownloadError(f"{url}: HTTP {error.code} {error.reason}; look at the address")
 
 
 def _open(
-    url: str, partial: Path, have: int, state: dict[str, str], config: FetchConfig, patience: float
+    url: str, part_file: Path, have: int, state: dict[str, str], config: FetchConfig, timeout: float
 ) -> Any:
-    """The server's answer, or None where it says that what we have is all there is."""
+    """The answer of the server, or None where the stored bytes are complete."""
     request = urllib.request.Request(url, headers={"User-Agent": config.user_agent})
     if have:
         request.add_header("Range", f"bytes={have}-")
-        request.add_header("If-Range", if_range(state))
+        request.add_header("If-Range", range_validator(state))
     try:
-        return urllib.request.urlopen(request, timeout=patience)
+        return urllib.request.urlopen(request, timeout=timeout)
     except urllib.error.HTTPError as error:
         with error:
-            if error.code in (404, 410):
-                raise NotPublished(url, error.code) from error
-            if error.code == 416:
-                # If-Range holds: it is the file that we began with, and we have it all.
-                if have and error.headers.get("Content-Range", "") == f"bytes */{have}":
-                    return None
-                # More than there is, or the server does not say: begin anew.
-                partial.unlink(missing_ok=True)
-                raise _Again("the server has no bytes beyond those we have") from error
-            if error.code in (408, 425, 429) or error.code >= 500:
-                told = error.headers.get("Retry-After", "")
-                wait = min(float(told), _LONGEST_WAIT) if told.isdigit() else 0.0
-                raise _Again(f"HTTP {error.code}", wait) from error
-            raise DownloadError(f"{url}: HTTP {error.code} {error.reason}") from error
+            failure = _error_of_status(url, part_file, have, error)
+            if failure is None:
+                return None
+            raise failure from error
 
 
 def _length(headers: Any) -> int | None:
-    told = headers.get("Content-Length", "")
-    return int(told) if told.isdigit() else None
+    length = headers.get("Content-Length", "")
+    return int(length) if length.isdigit() else None
+
+
+def _check_range(answer: Any, part_file: Path, have: int, state: dict[str, str]) -> None:
+    """Raise _TryAgain, and drop the stored bytes, where a 206 does not go on from them."""
+    content_range = answer.headers.get("Content-Range", "")
+    if not content_range.startswith(f"bytes {have}-"):
+        part_file.unlink(missing_ok=True)
+        raise _TryAgain(f"the server answered with another range ({content_range!r})")
+    if is_other_file(state, answer.headers):
+        # A server that does not know If-Range sends the end of another file.
+        part_file.unlink(missing_ok=True)
+        raise _TryAgain("the file changed on the server")
+
+
+def _refuse_web_page(url: str, answer: Any, have: int) -> None:
+    """Raise an error where the type of an answer names HTML."""
+    if "html" not in answer.headers.get("Content-Type", "").lower():
+        return
+    head = answer.read1(512)
+    if not head.startswith(b"PK") and not have:
+        raise DownloadError(
+            f"{url}: the server sent HTML, not ZIP: {snippet(head)!r}; look at the address"
+        )
+    raise _TryAgain("the server named another type for the same file")
 
 
 def _attempt(
-    url: str, partial: Path, config: FetchConfig, deadline: float
+    url: str, part_file: Path, config: FetchConfig, deadline: float
 ) -> tuple[int, dict[str, str]]:
-    """One request: append what it gives to `partial`. Returns (bytes resumed from, validators)."""
-    state = load(partial, url)
-    have = partial.stat().st_size if partial.exists() and if_range(state) else 0
-    # A stalled server is not waited for beyond the deadline.
-    patience = max(0.1, min(config.timeout, deadline - time.monotonic()))
-    answer = _open(url, partial, have, state, config, patience)
+    """Make one request and store what it gives: (bytes it resumed from, validators)."""
+    state = load_state(part_file, url)
+    have = part_file.stat().st_size if part_file.exists() and range_validator(state) else 0
+    # A stalled server must not keep us after the deadline.
+    timeout = max(_SHORTEST_PATIENCE, min(config.timeout, deadline - time.monotonic()))
+    answer = _open(url, part_file, have, state, config, timeout)
     if answer is None:
         return have, state
     with answer:
         expected = _length(answer.headers)
         if answer.status == 206:
-            told = answer.headers.get("Content-Range", "")
-            if not told.startswith(f"bytes {have}-"):
-                partial.unlink(missing_ok=True)
-                raise _Again(f"the server answered with another range ({told!r})")
-            if changed(state, answer.headers):
-                # A server that knows no If-Range sends the end of another file.
-                partial.unlink(missing_ok=True)
-                raise _Again("the file changed on the server")
+            _check_range(answer, part_file, have, state)
         else:
             have = 0
-        if "html" in answer.headers.get("Content-Type", "").lower():
-            head = answer.read1(512)
-            if not head.startswith(b"PK") and not have:
-                raise DownloadError(
-                    f"{url}: the server sent HTML, not ZIP: {snippet(head)!r}; look at the address"
-                )
-            raise _Again("the server changed its mind about the type of the file")
+        _refuse_web_page(url, answer, have)
         if not have:
-            state = note(partial, url, answer.headers)
-        got = append(answer, partial, have, expected, config.max_bytes, deadline)
-        if expected is not None and got < expected:
-            raise _Again(f"the connection ended after {have + got} of {have + expected} bytes")
+            state = start_over(part_file, url, answer.headers)
+        written = append_body(answer, part_file, have, expected, config.max_bytes, deadline)
+        if expected is not None and written < expected:
+            raise _TryAgain(
+                f"the connection ended after {have + written} of {have + expected} bytes"
+            )
         return have, state
 
 
 def fetch(
-    url: str, partial: Path, config: FetchConfig, sleep: Callable[[float], None] = time.sleep
+    url: str, part_file: Path, config: FetchConfig, sleep: Callable[[float], None] = time.sleep
 ) -> Fetched:
-    """Get `url` whole into the file `partial`, going on from what it holds of the same file.
+    """Download a file whole, and go on from the bytes of an earlier attempt.
 
-    Beside it, `partial` with the suffix .json keeps the server's validators.
-    Raises NotPublished for 404 and 410, DownloadError for everything that
-    `attempts` attempts in a row without progress could not cure.
+    url: an http or https address.
+    part_file: where the bytes go; the server's validators go to the same name with the
+        suffix .json.
+    config: timeouts and limits.
+    sleep: waits so many seconds; `time.sleep` by default.
+
+    Raises NotPublished for the status 404 and 410, DownloadError where the attempts or
+    the time are used up and for every final answer of the server.
+    Source: docs/formats/chess.md#download, docs/formats/chess.md#partial-downloads
     """
     if not url.startswith(("http://", "https://")):
         raise DownloadError(f"{url}: only http and https addresses are fetched")
     deadline = time.monotonic() + config.total_seconds
     failures = requests = 0
-    most = partial.stat().st_size if partial.exists() else 0
+    longest = part_file.stat().st_size if part_file.exists() else 0
     while True:
         requests += 1
         try:
-            have, state = _attempt(url, partial, config, deadline)
-            size = partial.stat().st_size
+            have, state = _attempt(url, part_file, config, deadline)
+            size = part_file.stat().st_size
             return Fetched(url, size, state["etag"], state["last_modified"], requests, have)
-        except (_Again, OSError, http.client.HTTPException) as error:
-            # Only bytes that we never had before are progress: a server that lies
-            # about the length must not be asked for ever.
-            now = partial.stat().st_size if partial.exists() else 0
-            failures = 1 if now > most else failures + 1
-            most = max(most, now)
+        except (_TryAgain, OSError, http.client.HTTPException) as error:
+            # Only bytes beyond the longest state are progress: a server that names a
+            # wrong length must not hold the download for ever.
+            size = part_file.stat().st_size if part_file.exists() else 0
+            failures = 1 if size > longest else failures + 1
+            longest = max(longest, size)
             if failures >= config.attempts or time.monotonic() > deadline:
                 raise DownloadError(
                     f"{url}: {error}, after {requests} requests; try again later"
                 ) from error
             wait = min(config.backoff * 2 ** (failures - 1), _LONGEST_WAIT)
-            sleep(max(wait, error.wait if isinstance(error, _Again) else 0.0))
+            sleep(max(wait, error.wait if isinstance(error, _TryAgain) else 0.0))

@@ -1,4 +1,7 @@
-"""Months of the elite database: their names, month lists, and which are due at a date."""
+"""Months of the elite database: names, month lists, and the months due at a date.
+
+Rules: docs/formats/chess.md#months
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from datetime import date
 
 from gristmill.contract import BadInput
 
+# The first archive of the database.
 FIRST_MONTH = "2020-06"
 _MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])", re.ASCII)
 _BARE = re.compile(r"\d{4}-\d{2}", re.ASCII)
@@ -16,17 +20,27 @@ _LINK = re.compile(r"lichess_elite_(\d{4}-\d{2})\.zip(?:\?|$)", re.ASCII)
 
 
 def check_month(month: str) -> str:
-    """The month if it is `YYYY-MM` and not before the first archive; raises BadInput."""
+    """Check that a month can be in the archive, and return it.
+
+    month: a text.
+
+    Raises BadInput unless it is `YYYY-MM` and not before the first archive.
+    Source: docs/formats/chess.md#months
+    """
     if not _MONTH.fullmatch(month) or month < FIRST_MONTH:
         raise BadInput(month, f"is not a month of the archive (YYYY-MM, {FIRST_MONTH} or later)")
     return month
 
 
 def parse_month_list(text: str, name: str = "month list") -> list[str]:
-    """Months of a list (docs/formats/chess.md#month-list): one a line, bare or as a link.
+    """The months of a list, without repetitions, in its order.
 
-    Empty lines and lines with `#` in front are skipped, repeats dropped. Raises
-    BadInput for any other line, and for a list without months.
+    text: one month or one link a line; empty lines and lines that begin with `#` are
+        skipped.
+    name: names the list in errors; "month list" by default.
+
+    Raises BadInput for any other line, and for a list without months.
+    Source: docs/formats/chess.md#month-list
     """
     months: dict[str, None] = {}
     for number, line in enumerate(text.splitlines(), 1):
@@ -35,7 +49,9 @@ def parse_month_list(text: str, name: str = "month list") -> list[str]:
             continue
         link = _LINK.search(entry)
         if not link and not _BARE.fullmatch(entry):
-            raise BadInput(name, f"Unsupported month entry {entry!r}", number)
+            raise BadInput(
+                name, f"Unsupported month entry {entry!r}; write YYYY-MM or a link", number
+            )
         months[check_month(link[1] if link else entry)] = None
     if not months:
         raise BadInput(name, "has no months; write one a line, as YYYY-MM")
@@ -43,13 +59,21 @@ def parse_month_list(text: str, name: str = "month list") -> list[str]:
 
 
 def month_in(name: str) -> str | None:
-    """The one month that a file's name carries, as in `lichess_elite_2024-01.zip`; else None."""
-    found = set(_NAMED.findall(name))
-    return found.pop() if len(found) == 1 else None
+    """The month in the name of a drop; None unless there is exactly one.
+
+    name: as `lichess_elite_2024-01.zip`.
+
+    Source: docs/formats/chess.md#drops
+    """
+    months = set(_NAMED.findall(name))
+    return months.pop() if len(months) == 1 else None
 
 
 def month_before(month: str) -> str:
-    """The month before a month."""
+    """The month before a month.
+
+    month: `YYYY-MM`.
+    """
     year, number = int(month[:4]), int(month[5:])
     return f"{year - 1}-12" if number == 1 else f"{year}-{number - 1:02d}"
 
@@ -57,13 +81,16 @@ def month_before(month: str) -> str:
 def due_months(
     tick: date, present: Collection[str], limit: int = 3, look_back: int = 12
 ) -> list[str]:
-    """The months that a scheduled tick should ask for, at most `limit`, oldest first.
+    """The months that a tick of the schedule should ask for, oldest first.
 
-    They are of the `look_back` months that were over at the tick, not before
-    the first archive, and not in `present`. Where more are missing than asked
-    for, the choice goes round from week to week, so that months which stay
-    unpublished or broken cannot keep the others waiting. Depends on the
-    arguments alone.
+    tick: date of the tick.
+    present: months that need not be asked for.
+    limit: months to return at most, 3 by default.
+    look_back: how many months before the tick count, 12 by default; no month before
+        the first archive counts.
+
+    Where more months are missing than `limit`, the choice changes from week to week:
+    months that stay unpublished or damaged cannot keep the others waiting.
     """
     missing: list[str] = []
     month = f"{tick.year}-{tick.month:02d}"

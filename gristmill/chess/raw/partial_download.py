@@ -1,7 +1,8 @@
-"""What a download has got so far: its bytes, and beside them the server's validators.
+"""An unfinished download on disk: its bytes, and the server's validators in a second file.
 
-The bytes lie in a file, the validators in another of the same name with the
-suffix .json; they are what ties a later range to the file that we began with.
+The validators have the name of the part file with the suffix .json. They tell
+whether a later range belongs to the same file.
+Rules: docs/formats/chess.md#partial-downloads
 """
 
 from __future__ import annotations
@@ -13,80 +14,108 @@ from typing import Any
 
 from gristmill.contract import GristmillError
 
-_CHUNK = 1 << 20
+_READ_BYTES = 1 << 20
 
 
 class DownloadError(GristmillError):
-    """The archive could not be had; the text says why and what to do."""
+    """The archive could not be downloaded; the text says why and what to do."""
 
 
-def if_range(state: dict[str, str]) -> str:
-    """What ties a range to the file that we began with; a weak ETag cannot."""
+def range_validator(state: dict[str, str]) -> str:
+    """The validator for `If-Range`: the ETag unless it is weak, else Last-Modified, else empty.
+
+    state: as `load_state` returns it.
+    """
     etag = state.get("etag", "")
     return etag if etag and not etag.startswith("W/") else state.get("last_modified", "")
 
 
-def changed(state: dict[str, str], headers: Any) -> bool:
-    """Whether an answer names other validators than those noted; it need not name any."""
+def is_other_file(state: dict[str, str], headers: Any) -> bool:
+    """Whether an answer names other validators than the recorded ones; it need not name any.
+
+    state: as `load_state` returns it.
+    headers: headers of the answer.
+    """
     named = {"etag": headers.get("ETag", ""), "last_modified": headers.get("Last-Modified", "")}
-    return any(state.get(name) and told and state[name] != told for name, told in named.items())
+    return any(state.get(name) and value and state[name] != value for name, value in named.items())
 
 
-def load(partial: Path, url: str) -> dict[str, str]:
-    """The url and validators noted beside `partial`; empty if they are not of this url."""
+def load_state(part_file: Path, url: str) -> dict[str, str]:
+    """The recorded `url`, `etag` and `last_modified`; empty if they belong to another URL.
+
+    part_file: the bytes of the unfinished download.
+    url: the address that is to be fetched.
+    """
     try:
-        noted = json.loads(partial.with_suffix(".json").read_bytes())
+        state = json.loads(part_file.with_suffix(".json").read_bytes())
     except (OSError, ValueError):
         return {}
-    if not isinstance(noted, dict) or noted.get("url") != url:
+    if not isinstance(state, dict) or state.get("url") != url:
         return {}
-    return {name: str(noted.get(name, "")) for name in ("url", "etag", "last_modified")}
+    return {name: str(state.get(name, "")) for name in ("url", "etag", "last_modified")}
 
 
-def note(partial: Path, url: str, headers: Any) -> dict[str, str]:
-    """Begin `partial` anew, empty, with the validators of an answer; returns what `load` will."""
-    # In this order: the new validators must never vouch for old bytes.
-    partial.write_bytes(b"")
+def start_over(part_file: Path, url: str, headers: Any) -> dict[str, str]:
+    """Empty the part file and record the validators of an answer.
+
+    part_file: the bytes of the unfinished download.
+    url: the address that is fetched.
+    headers: headers of the answer.
+
+    Returns the state as `load_state` will.
+    """
+    # In this order: new validators must never describe old bytes.
+    part_file.write_bytes(b"")
     state = {
         "url": url,
         "etag": headers.get("ETag", ""),
         "last_modified": headers.get("Last-Modified", ""),
     }
-    partial.with_suffix(".json").write_text(json.dumps(state))
+    part_file.with_suffix(".json").write_text(json.dumps(state))
     return state
 
 
-def append(
+def append_body(
     answer: Any,
-    partial: Path,
+    part_file: Path,
     have: int,
     expected: int | None,
-    most: int,
+    max_bytes: int,
     deadline: float,
 ) -> int:
-    """Write the body behind the `have` bytes of `partial` as it comes in; returns its bytes.
+    """Write the body of an answer after the bytes that the part file has.
 
-    Each piece is what one read of the socket gave, and is written before the
-    next is waited for: so a timeout loses nothing. expected: bytes of the body,
-    None where the server does not say. Raises DownloadError where the file would
-    have more than `most` bytes, and beyond the deadline.
+    answer: the answer of the server.
+    part_file: the bytes of the unfinished download.
+    have: bytes of the part file that stay.
+    expected: bytes of the body, None where the server does not say.
+    max_bytes: bytes of the whole file at most.
+    deadline: time of `time.monotonic()` at which to stop, in seconds.
+
+    Returns the bytes written.
+    Raises DownloadError where the file would be larger than `max_bytes`, and after
+    the deadline.
     """
-    got = 0
-    with partial.open("r+b", buffering=0) as file:
+    written = 0
+    with part_file.open("r+b", buffering=0) as file:
         file.seek(have)
-        while expected is None or got < expected:
-            piece = answer.read1(_CHUNK)
-            if not piece:
+        while expected is None or written < expected:
+            # What one read of the socket gave is written before the next read, so
+            # that a timeout loses nothing.
+            data = answer.read1(_READ_BYTES)
+            if not data:
                 break
-            got += len(piece)
-            if have + got > most:
-                raise DownloadError(f"{answer.url}: is larger than {most} bytes")
-            view = memoryview(piece)
+            written += len(data)
+            if have + written > max_bytes:
+                raise DownloadError(
+                    f"{answer.url}: is larger than {max_bytes} bytes; look at the address"
+                )
+            view = memoryview(data)
             while view:
                 view = view[file.write(view) :]
             if time.monotonic() > deadline:
                 raise DownloadError(
-                    f"{answer.url}: took more time than it may; ask again to go on from byte "
-                    f"{have + got}"
+                    f"{answer.url}: took more time than allowed; run again to go on from byte "
+                    f"{have + written}"
                 )
-    return got
+    return written

@@ -1,15 +1,16 @@
-"""PGN files as a stream of games: the compiled scanner, with the oracle for what it leaves.
+"""A PGN file as a stream of games: the compiled reader, and python-chess for the other games.
 
-A file is cut into shares, each of which owns the games that start in its range
-of bytes. Where one share ends the next must begin, so the outcome is that of
-reading the file from the front, whatever the cuts. Memory is bounded by a share.
+A file is cut into byte ranges; each owns the games that start in it. Where one
+range ends the next must begin, so the games are the same wherever the cuts are.
+Memory is bounded by a range.
+Rules: docs/formats/chess.md#inputs, docs/formats/chess.md#compiled-reader
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,17 +22,23 @@ from gristmill.chess.raw import python_chess
 from gristmill.contract import BadInput
 
 _BOUNDARY = re.compile(rb"\n[ \t]*\r?\n(?=\[Event )")
+_BOUNDARY_OVERLAP = 64
+# Bytes read beyond the end of a range, for the game that crosses it.
 _SLACK = 1 << 16
-# A share without a line that looks like a game's start may be a whole file; it
-# is read by windows all the same.
+# Bytes read at a time: a range in which no game seems to start may be a whole file.
 _WINDOW = 4 << 20
-# A single game beyond this is not a game but a broken or hostile file.
+# A longer game means a damaged or hostile file.
 MAX_GAME_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
-class Share:
-    """Bytes [start, stop) of PGN file `path`: the games that start there."""
+class ByteRange:
+    """The games of a PGN file that start in a byte range.
+
+    path: the PGN file.
+    start: byte offset where the range starts.
+    stop: byte offset after the range.
+    """
 
     path: Path
     start: int
@@ -40,10 +47,16 @@ class Share:
 
 @dataclass
 class Batch:
-    """Games that the scanner took, in file order (columns: `kernels.scan`).
+    """Games that the compiled reader took, in file order (columns: `kernels.scan`).
 
-    base: file offset of buf[0]. text and uci hold the JSON and the moves
-    joined by spaces; phases one code a ply, games laid end to end.
+    base: byte offset of `buf` in the file.
+    buf: bytes of the games.
+    games: numbers and places of each game, int64 [games, `scan.COLUMNS`].
+    known: places of the tags with a fixed slot, int64 [games, 16, 2]; -1 for none.
+    tags: places of all tags, int64 [tags, 4].
+    phases: phase codes, game after game; uint8 [plies].
+    text: JSON of headers and moves, game after game.
+    uci: fields of the game id and moves joined by spaces, game after game.
     """
 
     base: int
@@ -57,23 +70,32 @@ class Batch:
 
 
 @dataclass
-class Odd:
-    """One game that the oracle read: file offset, length in bytes, and what it is."""
+class PlacedGame:
+    """One game that python-chess read.
+
+    offset: byte offset of the game in the file.
+    size: bytes of the game, with the blank line that ends it.
+    game: the game.
+    """
 
     offset: int
     size: int
-    game: python_chess.OracleGame
+    game: python_chess.ParsedGame
 
 
-def plan(path: Path, share_bytes: int) -> list[Share]:
-    """Cut a PGN file into shares of about `share_bytes` at lines that look like a game's start.
+def plan(path: Path, range_bytes: int) -> list[ByteRange]:
+    """Cut a PGN file into byte ranges at lines that look like the start of a game.
 
-    The looks may deceive (a comment can hold anything): see `follow`.
+    path: the PGN file.
+    range_bytes: bytes of a range, about.
+
+    Such a line can lie inside a comment; `follow` corrects the range.
+    Source: docs/formats/chess.md#inputs
     """
     size = path.stat().st_size
     cuts = [0]
     with path.open("rb", buffering=0) as file:
-        for goal in range(share_bytes, size, share_bytes):
+        for goal in range(range_bytes, size, range_bytes):
             if goal <= cuts[-1]:
                 continue
             at = goal
@@ -82,16 +104,20 @@ def plan(path: Path, share_bytes: int) -> list[Share]:
                 if match := _BOUNDARY.search(window):
                     cuts.append(at + match.end())
                     break
-                # The next window overlaps, so that no boundary falls between two.
-                at += max(1, len(window) - 64)
+                # Windows overlap, so that no boundary falls between two.
+                at += max(1, len(window) - _BOUNDARY_OVERLAP)
                 if len(window) < _SLACK:
                     break
     stops = [*cuts[1:], size]
-    return [Share(path, a, b) for a, b in zip(cuts, stops, strict=True) if a < b or size == 0]
+    return [
+        ByteRange(path, start, stop)
+        for start, stop in zip(cuts, stops, strict=True)
+        if start < stop or size == 0
+    ]
 
 
 class _Arrays:
-    """The scanner's output arrays for texts of up to `size` bytes."""
+    """The arrays of the compiled reader for texts of up to `size` bytes."""
 
     def __init__(self, size: int) -> None:
         from gristmill.chess.kernels import scan
@@ -107,105 +133,130 @@ class _Arrays:
         self.board = scan.new_board()
 
     def fill(self, data: bytes) -> None:
+        """Take a text, with zeros after it."""
+        from gristmill.chess.kernels import scan
+
         self.buf[: len(data)] = np.frombuffer(data, np.uint8)
-        self.buf[len(data) : len(data) + 16] = 0
+        self.buf[len(data) : len(data) + scan.PADDING] = 0
+
+    def scan(self, size: int, at_eof: bool, pos: int, stop: int) -> tuple[int, int, int]:
+        """Read games that start in [pos, stop): (games, next position, why it stopped)."""
+        from gristmill.chess.kernels import scan
+
+        n, position, why = scan.scan_games(
+            self.buf,
+            size,
+            at_eof,
+            pos,
+            stop,
+            self.games,
+            self.known,
+            self.tags,
+            self.moves,
+            self.phases,
+            self.text,
+            self.board,
+        )
+        return n, position, why
+
+    def batch(self, data: bytes, base: int, n: int) -> Batch:
+        """Copies of what the first `n` games fill."""
+        from gristmill.chess.kernels import scan
+
+        games = self.games[:n].copy()
+        last: Any = games[-1]
+        plies = int(last[scan.MOVE0] + last[scan.PLIES])
+        return Batch(
+            base,
+            data,
+            games,
+            self.known[:n].copy(),
+            self.tags[: int(last[scan.TAG1])].copy(),
+            self.phases[:plies].copy(),
+            self.text[0][: int(last[scan.LIST1])].tobytes(),
+            self.text[1][: int(last[scan.UCI1])].tobytes(),
+        )
 
 
-def _batch(arrays: _Arrays, data: bytes, base: int, n: int) -> Batch:
-    from gristmill.chess.kernels import scan
-
-    games = arrays.games[:n].copy()
-    last: Any = games[-1]
-    plies = int(last[scan.MOVE0] + last[scan.PLIES])
-    return Batch(
-        base,
-        data,
-        games,
-        arrays.known[:n].copy(),
-        arrays.tags[: int(last[scan.TAG1])].copy(),
-        arrays.phases[:plies].copy(),
-        arrays.text[0][: int(last[scan.LIST1])].tobytes(),
-        arrays.text[1][: int(last[scan.UCI1])].tobytes(),
-    )
-
-
-def _ask_oracle(
+def _ask_python_chess(
     path: Path, data: bytes, pos: int, offset: int
-) -> tuple[python_chess.OracleGame | None, bool]:
-    """What `oracle.read_game` says, with its failure to read as a BadInput that names the game."""
+) -> tuple[python_chess.ParsedGame | None, bool]:
+    """Read one game with python-chess; its failure becomes a BadInput with the byte offset."""
     try:
         return python_chess.read_game(data, pos)
     except ValueError as error:
-        # As for a NAG of more digits than Python makes a number of.
+        # For example a NAG with more digits than Python converts to a number.
         rule = f"the game at byte {offset} cannot be read ({error}); take it out"
         raise BadInput(path, rule) from error
 
 
-def read_share(share: Share) -> Iterator[Batch | Odd | int]:
-    """Yield the share's games in order, and last the offset where the next share must begin.
-
-    Raises BadInput for a game of more than MAX_GAME_BYTES, or that python-chess fails on.
-    """
+def _window_games(
+    byte_range: ByteRange, arrays: _Arrays, data: bytes, start: int, at_eof: bool
+) -> Generator[Batch | PlacedGame, None, tuple[int, bool]]:
+    """Yield the games of one window; return (position in it, whether the range is done)."""
     from gristmill.chess.kernels import scan
 
-    total = share.path.stat().st_size
-    start, slack = share.start, _SLACK
+    pos = 0
+    while True:
+        n, pos, why = arrays.scan(len(data), at_eof, pos, byte_range.stop - start)
+        if n:
+            yield arrays.batch(data, start, n)
+        if why in (scan.DONE, scan.CUT):
+            return pos, why == scan.DONE
+        if why == scan.UNUSUAL_GAME:
+            game, touched_end = _ask_python_chess(byte_range.path, data, pos, start + pos)
+            if touched_end and not at_eof:
+                return pos, False
+            if game is None:
+                pos = len(data)
+            else:
+                yield PlacedGame(start + pos, game.end - pos, game)
+                pos = game.end
+
+
+def read_range(byte_range: ByteRange) -> Iterator[Batch | PlacedGame | int]:
+    """Yield the games of a byte range in order, then the offset where the next range must begin.
+
+    byte_range: a range of `plan` or `follow`.
+
+    Raises BadInput for a game of more than MAX_GAME_BYTES, and for one on which
+    python-chess fails; MissingPythonChess where it is needed and absent.
+    Source: docs/formats/chess.md#pgn-reading
+    """
+    total = byte_range.path.stat().st_size
+    start, slack = byte_range.start, _SLACK
     arrays: _Arrays | None = None
-    with share.path.open("rb", buffering=0) as file:
+    with byte_range.path.open("rb", buffering=0) as file:
         while True:
-            want = min(total, min(share.stop, start + _WINDOW) + slack) - start
+            want = min(total, min(byte_range.stop, start + _WINDOW) + slack) - start
             data = os.pread(file.fileno(), max(want, 0), start)
             at_eof = start + len(data) >= total
             if arrays is None or arrays.size < len(data):
                 arrays = _Arrays(len(data))
             arrays.fill(data)
-            pos, cut = 0, False
-            while not cut:
-                n, pos, why = scan.scan_games(
-                    arrays.buf,
-                    len(data),
-                    at_eof,
-                    pos,
-                    share.stop - start,
-                    arrays.games,
-                    arrays.known,
-                    arrays.tags,
-                    arrays.moves,
-                    arrays.phases,
-                    arrays.text,
-                    arrays.board,
-                )
-                if n:
-                    yield _batch(arrays, data, start, n)
-                if why == scan.DONE:
-                    yield start + pos
-                    return
-                if why == scan.CUT:
-                    cut = True
-                elif why == scan.ODD_GAME:
-                    game, touched = _ask_oracle(share.path, data, pos, start + pos)
-                    if touched and not at_eof:
-                        cut = True
-                    elif game is None:
-                        pos = len(data)
-                    else:
-                        yield Odd(start + pos, game.end - pos, game)
-                        pos = game.end
+            pos, done = yield from _window_games(byte_range, arrays, data, start, at_eof)
+            if done:
+                yield start + pos
+                return
             if pos == 0 and len(data) > MAX_GAME_BYTES:
                 raise BadInput(
-                    share.path,
-                    f"the game at byte {start + pos} has no end within {MAX_GAME_BYTES} bytes; "
+                    byte_range.path,
+                    f"the game at byte {start} has no end within {MAX_GAME_BYTES} bytes; "
                     "is a comment left open?",
                 )
             start += pos
             slack = _SLACK if pos else slack * 2
 
 
-def follow(expected: int, share: Share) -> Share | None:
-    """The share as it must be read when the one before ended at `expected`.
+def follow(expected: int, byte_range: ByteRange) -> ByteRange | None:
+    """The byte range as it must be read after the range before it.
 
-    None if it is right as it is; an empty share if the one before has taken all of it.
+    expected: byte offset where the range before it ended.
+    byte_range: the range as planned.
+
+    Returns None if the planned range is right, else a new range, which is empty where
+    the one before has taken all its games.
     """
-    if expected == share.start:
+    if expected == byte_range.start:
         return None
-    return Share(share.path, expected, max(share.stop, expected))
+    return ByteRange(byte_range.path, expected, max(byte_range.stop, expected))

@@ -1,8 +1,8 @@
-"""python-chess as the oracle: games that the compiled scanner does not take.
+"""Games that the compiled reader does not take, read by python-chess.
 
-The only module that imports `chess` (GPL-3.0-or-later, the extra
-`gristmill[chess]`), and only inside functions. The rules of reading are the
-behaviour of its parser (docs/formats/chess.md#pgn-reading), so what it says is right.
+This is the only module that imports `chess` (GPL-3.0-or-later, the extra
+`gristmill[chess]`), and it does so inside functions. The behaviour of its parser is
+the rule: docs/formats/chess.md#pgn-reading
 """
 
 from __future__ import annotations
@@ -17,13 +17,11 @@ from typing import Any
 from gristmill.contract import GristmillError
 
 
-class MissingOracle(GristmillError):
-    """python-chess is not installed."""
+class MissingPythonChess(GristmillError):
+    """A game needs python-chess, and it is not installed."""
 
     def __init__(self) -> None:
-        super().__init__(
-            "this game needs python-chess to be decided: pip install 'gristmill[chess]'"
-        )
+        super().__init__("only python-chess can read this game: pip install 'gristmill[chess]'")
 
 
 def _chess() -> ModuleType:
@@ -32,13 +30,13 @@ def _chess() -> ModuleType:
         import chess.pgn
         import chess.variant
     except ImportError as error:
-        raise MissingOracle() from error
+        raise MissingPythonChess() from error
     return chess
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep python-chess from logging the errors that we record ourselves."""
+    """Keep python-chess from logging the errors that ParsedGame records."""
     logger = logging.getLogger("chess.pgn")
     level = logger.level
     logger.setLevel(logging.CRITICAL + 1)
@@ -49,11 +47,17 @@ def _quiet() -> Iterator[None]:
 
 
 @dataclass
-class OracleGame:
+class ParsedGame:
     """One game as python-chess reads it.
 
-    moves: UCI of the main line up to the first error. verdict and claimed: the
-    board's result without and with claims for a draw, `*` if the game is open.
+    headers: tags, with `Result` filled from the movetext where it was absent or `*`.
+    moves: main line in UCI, up to the first error.
+    errors: texts of the parser's errors.
+    terminators: results in the movetext, in order.
+    header_result: the tag `Result` before it was filled, `*` where there is none.
+    verdict: result on the board without claims of a draw, `*` for an open game.
+    claimed: result on the board with claims of a draw, `*` for an open game.
+    end: position after the game in the text.
     """
 
     headers: dict[str, str] = field(default_factory=dict)
@@ -67,11 +71,12 @@ class OracleGame:
 
     @property
     def result(self) -> str:
+        """The tag `Result` after filling, `*` where there is none."""
         return self.headers.get("Result", "*")
 
 
 class _Lines:
-    """Text lines of PGN bytes from a position on, line ends as in Python's text mode."""
+    """Text lines of PGN bytes from a position on, with the line ends of Python's text mode."""
 
     def __init__(self, data: bytes, pos: int) -> None:
         self.data, self.pos, self.touched_end = data, pos, False
@@ -100,7 +105,7 @@ def _visitor(chess: ModuleType) -> Any:
         """Keeps tags, main line, errors and the last board of one game."""
 
         def begin_game(self) -> None:
-            self.game = OracleGame()
+            self.game = ParsedGame()
             self.board: Any = None
 
         def begin_headers(self) -> Any:
@@ -130,7 +135,7 @@ def _visitor(chess: ModuleType) -> Any:
         def handle_error(self, error: Exception) -> None:
             self.game.errors.append(str(error))
 
-        def result(self) -> OracleGame:
+        def result(self) -> ParsedGame:
             self.game.headers = dict(self.headers)
             if self.board is not None and not self.game.errors:
                 self.game.verdict = self.board.result(claim_draw=False)
@@ -140,23 +145,34 @@ def _visitor(chess: ModuleType) -> Any:
     return Collect
 
 
-def read_game(data: bytes, pos: int) -> tuple[OracleGame | None, bool]:
-    """The game that starts at or after `pos`, and whether the end of `data` came in sight.
+def read_game(data: bytes, pos: int) -> tuple[ParsedGame | None, bool]:
+    """Read one game.
 
-    None at the end of the text. `end` of the game is the position from which
-    to read on. Raises MissingOracle.
+    data: bytes of a PGN.
+    pos: position from which to read.
+
+    Returns the game, or None at the end of the text; and whether the reader touched the
+    end of `data`, so that more data could change the game.
+    Raises MissingPythonChess where python-chess is absent.
+    Source: docs/formats/chess.md#pgn-reading
     """
     chess = _chess()
     lines = _Lines(data, pos)
     with _quiet():
-        game: OracleGame | None = chess.pgn.read_game(lines, Visitor=_visitor(chess))
+        game: ParsedGame | None = chess.pgn.read_game(lines, Visitor=_visitor(chess))
     if game is not None:
         game.end = lines.pos
     return game, lines.touched_end
 
 
 def claimed_result(moves: list[str]) -> tuple[str, str]:
-    """The board's result after legal moves from the start, without and with claims."""
+    """The result on the board after a game, without and with claims of a draw.
+
+    moves: legal UCI moves from the start position.
+
+    Raises MissingPythonChess where python-chess is absent.
+    Source: docs/formats/chess.md#board-verdict
+    """
     board = _chess().Board()
     for move in moves:
         board.push_uci(move)
@@ -164,9 +180,12 @@ def claimed_result(moves: list[str]) -> tuple[str, str]:
 
 
 def phase_codes(moves: list[str]) -> bytes:
-    """The phase code after each UCI move from the start, by replay (docs/formats/chess.md#phases).
+    """The phase codes of a game, one byte a ply, 0 from the first illegal move on.
 
-    0 from the first illegal move on; bit 2 for the second endgame rule.
+    moves: UCI moves from the start position.
+
+    Raises MissingPythonChess where python-chess is absent.
+    Source: docs/formats/chess.md#phase-codes
     """
     chess = _chess()
     board, codes = chess.Board(), bytearray(len(moves))

@@ -1,1 +1,1 @@
-"""X."""
+"""Reading chess artifacts: rows in batches, samples, the training dataset, and tracing."""

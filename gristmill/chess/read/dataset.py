@@ -1,7 +1,8 @@
-"""What training imports: samples of one or many game datasets, spliced as they are read.
+"""The dataset that training imports: samples of one or many game datasets.
 
-The caches are memory-mapped; a sample is a row read at its offset and cut at
-its splice index (docs/formats/chess.md#reading-contract). torch is imported by `tensors` alone.
+The caches are memory-mapped. A sample is a row that is read at its offset and
+cut at its splice index (docs/formats/chess.md#reading-contract). Only `tensors`
+imports torch.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from numpy.typing import NDArray
 
 from gristmill.chess.config import SPLITS, CacheConfig
 from gristmill.chess.format import rows
-from gristmill.chess.format.names import CACHE_FOLDER, CACHE_MANIFEST
+from gristmill.chess.format.cache_arrays import LAYOUT
+from gristmill.chess.format.names import CACHE_FOLDER, CACHE_MANIFEST, split_file
+from gristmill.chess.read.month_config import config_of
 from gristmill.chess.read.move_vocabulary import moves_in
-from gristmill.chess.read.samples import LAYOUT, sample_arrays
-from gristmill.chess.read.staleness import StaleCache, check_cache, check_sidecar, config_of
+from gristmill.chess.read.samples import sample_arrays
+from gristmill.chess.read.staleness import StaleCache, check_cache, check_sidecar
 from gristmill.contract import BadInput
 
 __all__ = ["GameSpliceDataset", "Sample", "StaleCache"]
@@ -31,9 +34,13 @@ __all__ = ["GameSpliceDataset", "Sample", "StaleCache"]
 class Sample:
     """One splice of a game.
 
-    context: moves up to the splice. next_move: the label. target: the label and
-    what follows, at most `horizon` plies. phase: id of the position after the
-    context. winner: 0 white, 1 black, 2 draw, 3 other. side_to_move: 0 white, 1 black.
+    game_id: id of the game.
+    context: moves up to the splice, in UCI.
+    next_move: the label.
+    target: the label and the moves after it, at most `horizon` plies.
+    phase: phase id of the position after the context.
+    winner: 0 white, 1 black, 2 draw, 3 other.
+    side_to_move: 0 white, 1 black.
     """
 
     game_id: str
@@ -47,7 +54,7 @@ class Sample:
 
 @dataclass
 class _Month:
-    """One dataset's split: its rows and its sample arrays."""
+    """One split of a dataset: its rows and its sample arrays, each [samples]."""
 
     jsonl: Path
     offsets: NDArray[np.uint64]
@@ -56,6 +63,7 @@ class _Month:
     text: mmap.mmap | None = None
 
     def row(self, offset: int) -> dict[str, Any]:
+        """The row that starts at a byte offset."""
         if self.text is None:
             with self.jsonl.open("rb") as file:
                 self.text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -64,7 +72,7 @@ class _Month:
         return row
 
     def __getstate__(self) -> dict[str, Any]:
-        # A map does not pickle; a worker of a data loader opens its own.
+        # A map cannot be pickled; each worker of a data loader opens its own.
         return {**self.__dict__, "text": None}
 
 
@@ -75,19 +83,21 @@ def _mapped(path: Path, dtype: str) -> NDArray[Any]:
 
 
 class GameSpliceDataset:
-    """Samples of a split of one or many game datasets, in order; a map-style dataset.
+    """Samples of one split of one or many game datasets, in order; a map-style dataset.
 
-    dataset_dirs: folders of `build_game_dataset`, one a month. horizon: plies of
-    a sample's target at most (1: the label alone). config: which samples there
-    are; None for what the months were built with (of the cache's manifest, else
-    of stats.json), which must be the same for all. A cache of that config is used
-    where there is one; else the samples are spliced at run time, and are the
-    same. require_cache: refuse to do so. verify: hash the rows that a cache or
-    the sidecar says it is of (their size is always compared).
+    dataset_dirs: folders of `build_game_dataset`, one a month.
+    split: `train` (the default), `val` or `test`.
+    horizon: plies of a sample's target at most; 1 (the default) gives the label alone.
+    config: which samples there are; None (the default) for the config that the months
+        were built for, which must be the same in all.
+    require_cache: raise BadInput where there is no cache of that config. False (the
+        default) makes the same samples from the rows.
+    verify: compare the sha256 of the rows with the cache or the sidecar; True by
+        default. Their size is always compared.
 
-    Raises StaleCache for a cache or sidecar whose rows changed, BadInput for a
-    missing split, a bad argument, months that disagree, or (require_cache) no
-    fitting cache.
+    Raises StaleCache where the rows of a cache or a sidecar have changed, BadInput for
+    a missing split, a wrong argument, months that differ, or a missing cache.
+    Source: docs/formats/chess.md#reading-contract, docs/formats/chess.md#staleness-checks
     """
 
     def __init__(
@@ -114,7 +124,7 @@ class GameSpliceDataset:
         self._last: tuple[int, int, dict[str, Any]] = (-1, -1, {})
 
     def _add(self, dataset: Path, require_cache: bool, verify: bool) -> None:
-        jsonl, cache = dataset / f"{self.split}.jsonl", dataset / CACHE_FOLDER
+        jsonl, cache = split_file(dataset, self.split), dataset / CACHE_FOLDER
         if not jsonl.is_file():
             raise BadInput(jsonl, "is missing; build the game dataset first")
         why = f"there is no {CACHE_FOLDER}/"
@@ -136,7 +146,12 @@ class GameSpliceDataset:
         return int(self._ends[-1]) if len(self._ends) else 0
 
     def __getitem__(self, index: int) -> Sample:
-        """Sample number `index`. Raises IndexError beyond the end, BadInput for a bad row."""
+        """One sample.
+
+        index: number of the sample, from 0; negative numbers count from the end.
+
+        Raises IndexError beyond the ends, BadInput for a row without that move.
+        """
         if not -len(self) <= index < len(self):
             raise IndexError(index)
         index %= len(self)
@@ -161,17 +176,24 @@ class GameSpliceDataset:
         )
 
     def vocabulary(self) -> dict[str, int]:
-        """`<PAD>` 0, `<UNK>` 1, then all moves of the datasets' train games, sorted."""
+        """The number of each word: `<PAD>` 0, `<UNK>` 1, then the moves of all train games, sorted.
+
+        Source: docs/formats/chess.md#vocabulary
+        """
         moves: set[str] = set()
         for folder in self.dataset_dirs:
-            moves.update(moves_in(folder / "train.jsonl"))
+            moves.update(moves_in(split_file(folder, "train")))
         return {word: i for i, word in enumerate(["<PAD>", "<UNK>", *sorted(moves)])}
 
     def tensors(self, index: int, vocabulary: Mapping[str, int]) -> dict[str, Any]:
-        """Sample `index` as torch tensors: int64 ids, the target padded with 0 to `horizon`.
+        """One sample as torch tensors, int64 unless another dtype is named.
 
-        context [plies], target [horizon], target_mask [horizon] bool, and the
-        scalars phase, winner, side_to_move.
+        index: number of the sample, from 0.
+        vocabulary: number of each word, as `vocabulary()` returns it.
+
+        Returns context [plies], target [horizon] padded with 0, target_mask [horizon]
+        bool, and the scalars phase, winner, side_to_move.
+        Raises IndexError beyond the ends, BadInput for a row without that move.
         """
         import torch
 

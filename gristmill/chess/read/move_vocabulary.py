@@ -1,4 +1,7 @@
-"""The vocabulary of a splice cache: numbered train moves (docs/formats/chess.md#vocabulary)."""
+"""The vocabulary of a splice cache: the numbered moves of the train games.
+
+Rules: docs/formats/chess.md#vocabulary
+"""
 
 from __future__ import annotations
 
@@ -12,27 +15,32 @@ from typing import Any
 import numpy as np
 
 from gristmill.chess.config import CacheConfig
+from gristmill.chess.format.names import VOCABULARY, split_file
 from gristmill.chess.format.rows import VOCAB_KIND
 from gristmill.chess.read.phases import NO_MOVE, unpack_move
-from gristmill.chess.read.row_batches import find_block, shares
+from gristmill.chess.read.row_batches import row_ranges, rows_in
 
-VOCABULARY = "vocab_rows_meta.json"
-_SHARE_BYTES = 4 << 20
+_RANGE_BYTES = 4 << 20
 
 
 def moves_in(path: Path) -> list[str]:
-    """The distinct moves of a game file, sorted."""
+    """The distinct moves of a JSONL file of games, sorted.
+
+    path: the JSONL file.
+
+    Raises BadInput with the row number where a row cannot be read.
+    """
     from gristmill.chess.kernels import rowshape
 
     seen = np.zeros(1 << 16, dtype=np.bool_)
     other: set[str] = set()
-    for share in shares(path, _SHARE_BYTES, None):
-        _, found, moves, uci = find_block(share)
+    for byte_range in row_ranges(path, _RANGE_BYTES, None):
+        _, columns, moves, uci = rows_in(byte_range)
         seen[moves] = True
         if seen[NO_MOVE]:
             seen[NO_MOVE] = False
-            for begin, end in found[:, [rowshape.UCI0, rowshape.UCI1]].tolist():
-                other.update(uci[begin:end].decode().split())
+            for start, end in columns[:, [rowshape.UCI0, rowshape.UCI1]].tolist():
+                other.update(uci[start:end].decode().split())
     return sorted({unpack_move(move) for move in np.flatnonzero(seen).tolist()} | other)
 
 
@@ -44,8 +52,20 @@ def write_vocabulary(
     now: datetime,
     home: Path,
 ) -> int:
-    """Write vocab_rows_meta.json into the cache folder; returns the size of the vocabulary."""
-    words = ["<PAD>", "<UNK>", *moves_in(dataset / "train.jsonl")]
+    """Write the vocabulary file of a cache.
+
+    dataset: folder of the game dataset.
+    out: folder of the cache.
+    config: which samples there are.
+    counted: by split, the counts `games` and `samples`.
+    now: time of the build, UTC.
+    home: the folder where the dataset is published.
+
+    Returns the number of words.
+    Raises BadInput with the row number where a row cannot be read.
+    Source: docs/formats/chess.md#vocabulary
+    """
+    words = ["<PAD>", "<UNK>", *moves_in(split_file(dataset, "train"))]
     meta = {
         "kind": VOCAB_KIND,
         "generated_at_utc": now.strftime("%Y-%m-%dT%H:%M:%SZ"),

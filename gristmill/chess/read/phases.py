@@ -1,7 +1,7 @@
-"""Phase codes of games given as packed or UCI moves, for rows without a sidecar and for laws.
+"""Phase codes of games from their moves, for rows without a sidecar and for the laws.
 
-The rule is `kernels.board.phase` (docs/formats/chess.md#phases); the replay is compiled, and the
-oracle is asked only for a king that moves onto its own rook.
+The replay is compiled. python-chess decides only where a king moves onto its own
+rook (docs/formats/chess.md#phases).
 """
 
 from __future__ import annotations
@@ -15,11 +15,16 @@ from numpy.typing import NDArray
 from gristmill.chess.raw import python_chess
 
 _MOVE = re.compile(r"([a-h])([1-8])([a-h])([1-8])([nbrq]?)")
+# The packed form of a text that is no move.
 NO_MOVE = 0xFFFF
 
 
 def pack_move(text: str) -> int:
-    """A UCI move as from | to << 6 | promotion << 12; NO_MOVE for what is none."""
+    """A UCI move as from | to << 6 | promotion << 12; NO_MOVE for any other text.
+
+    text: as `e2e4` or `a7a8q`. A square is 0 (a1) to 63 (h8); a promotion is 0 for
+        none, 1 knight, 2 bishop, 3 rook, 4 queen.
+    """
     match = _MOVE.fullmatch(text)
     if not match or match[1] + match[2] == match[3] + match[4]:
         return NO_MOVE
@@ -29,7 +34,10 @@ def pack_move(text: str) -> int:
 
 
 def unpack_move(move: int) -> str:
-    """A packed move as UCI text; `0000` for NO_MOVE."""
+    """A packed move as UCI text; `0000` for NO_MOVE.
+
+    move: as `pack_move` returns it.
+    """
     if move == NO_MOVE:
         return "0000"
     origin, target, promotion = move & 63, (move >> 6) & 63, move >> 12
@@ -38,31 +46,43 @@ def unpack_move(move: int) -> str:
     return text + "nbrq"[promotion - 1] if promotion else text
 
 
-def replayed(moves: NDArray[np.uint16], lengths: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """Phase codes of packed moves, one a ply, games of `lengths` plies laid end to end.
+def replay_phases(moves: NDArray[np.uint16], lengths: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Phase codes of games, by replay from the start position.
 
-    0 from the first move on that is not legal from the start position.
+    moves: packed moves, game after game; uint16 [plies].
+    lengths: plies of each game, int64 [games].
+
+    Returns uint8 [plies]: from the first move on that is not legal, the codes of a
+    game are 0.
+    Raises MissingPythonChess where python-chess is needed and absent.
+    Source: docs/formats/chess.md#phase-codes
     """
     from gristmill.chess.kernels.replay import replay
     from gristmill.chess.kernels.scan import new_board
 
     codes = np.zeros(len(moves), np.uint8)
-    board, begun, first = new_board(), 0, 0
+    board, ply, game = new_board(), 0, 0
     lengths = np.ascontiguousarray(lengths)
-    while (unsure := replay(moves, begun, lengths[first:], codes, board)) >= 0:
-        begun += int(lengths[first : first + unsure].sum())
-        first += unsure
-        n = int(lengths[first])
-        texts = [unpack_move(move) for move in moves[begun : begun + n].tolist()]
-        codes[begun : begun + n] = np.frombuffer(python_chess.phase_codes(texts), np.uint8)
-        begun, first = begun + n, first + 1
+    while (undecided := replay(moves, ply, lengths[game:], codes, board)) >= 0:
+        ply += int(lengths[game : game + undecided].sum())
+        game += undecided
+        n = int(lengths[game])
+        texts = [unpack_move(move) for move in moves[ply : ply + n].tolist()]
+        codes[ply : ply + n] = np.frombuffer(python_chess.phase_codes(texts), np.uint8)
+        ply, game = ply + n, game + 1
     return codes
 
 
 def phase_codes(games: Sequence[Sequence[str]]) -> list[bytes]:
-    """The phase code after each ply of each game of UCI moves, one byte a ply."""
+    """The phase codes of each game, one byte a ply.
+
+    games: the UCI moves of each game.
+
+    Raises MissingPythonChess where python-chess is needed and absent.
+    Source: docs/formats/chess.md#phase-codes
+    """
     lengths = np.array([len(game) for game in games], dtype=np.int64)
     moves = np.array([pack_move(move) for game in games for move in game], dtype=np.uint16)
-    codes = replayed(moves, lengths)
+    codes = replay_phases(moves, lengths)
     ends = np.cumsum(lengths).tolist()
     return [codes[e - n : e].tobytes() for e, n in zip(ends, lengths.tolist(), strict=True)]

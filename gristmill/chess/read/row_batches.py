@@ -1,8 +1,8 @@
-"""Rows of validated games or of a dataset, read a block of lines at a time.
+"""Rows of valid games or of a dataset, read in batches of whole lines.
 
-A block knows its rows' bytes, moves, move keys and phase codes. The codes come
-from the sidecar where there is one, which must then agree with every row;
-without it the moves are replayed.
+A batch knows the bytes, moves, move keys and phase codes of its rows. The codes
+come from the sidecar, which must then agree with every row; without a sidecar
+the games are replayed.
 """
 
 from __future__ import annotations
@@ -13,25 +13,30 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.chess.format import rows
-from gristmill.chess.format.sidecar import NO_SOURCE, Sidecar
-from gristmill.chess.read.phases import replayed
+from gristmill.chess.format.sidecar import GAME, NO_SOURCE, Sidecar
+from gristmill.chess.read.canonical_rows import canonical_row
+from gristmill.chess.read.phases import replay_phases
 from gristmill.contract import BadInput
 
 _WINDOW = 1 << 16
-_MOST_PLIES = 10**9  # the digits that the kernels read
+_RECORDS_PER_READ = 1 << 14
+_PADDING = 64  # zero bytes that the compiled reader needs after the text
 
 
 @dataclass(frozen=True)
-class RowShare:
-    """Whole lines [start, stop) of a JSONL file; `first` and `ply` count what lies before.
+class RowRange:
+    """A byte range of whole lines in a JSONL file.
 
-    first, ply: rows and plies before `start`, -1 where there is no sidecar.
+    path: the JSONL file.
+    start: byte offset of the first line.
+    stop: byte offset after the last line.
+    sidecar: the sidecar of the file's rows, None (the default) for none.
+    first: number of rows before `start`, -1 (the default) without a sidecar.
+    ply: number of plies before `start`, -1 (the default) without a sidecar.
     """
 
     path: Path
@@ -43,17 +48,23 @@ class RowShare:
 
 
 @dataclass
-class Block:
-    """The rows of a share (columns of `found`: `kernels.rowtext`).
+class RowBatch:
+    """The rows of a byte range.
 
-    moves: packed, uint16, and codes: phase codes, one a ply, rows end to end.
-    keys: move keys, uint64.
-    records: the sidecar's, made up (without a source) where there is none.
+    byte_range: where the rows are.
+    buf: their bytes, then zeros; uint8.
+    columns: byte places and numbers of each row, int64 [rows, `rowshape.COLUMNS`].
+    moves: packed moves, row after row; uint16 [plies].
+    uci: the moves of each row as text, joined by spaces, row after row.
+    keys: move key of each row, uint64 [rows].
+    codes: phase codes, row after row; uint8 [plies].
+    records: game record of each row, `sidecar.GAME` [rows]; without a sidecar they
+        name no PGN.
     """
 
-    share: RowShare
+    byte_range: RowRange
     buf: NDArray[np.uint8]
-    found: NDArray[np.int64]
+    columns: NDArray[np.int64]
     moves: NDArray[np.uint16]
     uci: bytes
     keys: NDArray[np.uint64]
@@ -61,23 +72,23 @@ class Block:
     records: NDArray[np.void]
 
     def ids(self) -> list[str]:
-        """The games' ids, unescaped."""
+        """The ids of the games as text."""
         from gristmill.chess.kernels import rowshape
 
         text = self.buf.tobytes()
         return [
-            str(json.loads(text[a - 1 : b + 1]))
-            for a, b in self.found[:, [rowshape.ID0, rowshape.ID1]].tolist()
+            str(json.loads(text[start - 1 : end + 1]))
+            for start, end in self.columns[:, [rowshape.ID0, rowshape.ID1]].tolist()
         ]
 
 
-def shares(path: Path, share_bytes: int, sidecar: Sidecar | None) -> Iterator[RowShare]:
-    """Cut a JSONL file into shares of whole lines; with a sidecar, count rows and plies."""
+def _cuts(path: Path, range_bytes: int) -> list[int]:
+    """Byte offsets of line starts, about `range_bytes` apart, with 0 and the size of the file."""
     size = path.stat().st_size
     cuts = [0]
     with path.open("rb", buffering=0) as file:
         while cuts[-1] < size:
-            at = cuts[-1] + share_bytes
+            at = cuts[-1] + range_bytes
             while at < size:
                 window = os.pread(file.fileno(), _WINDOW, at)
                 newline = window.find(b"\n")
@@ -86,160 +97,168 @@ def shares(path: Path, share_bytes: int, sidecar: Sidecar | None) -> Iterator[Ro
                     break
                 at += len(window)
             cuts.append(min(at, size))
-    places: list[tuple[int, int]] = [(0, 0)] if sidecar else []
-    if sidecar:
-        row, ply = 0, 0
-        for _, _, records in sidecar.blocks(1 << 14):
-            offsets = records["row"]
-            ends = np.cumsum(records["plies"], dtype=np.int64)
-            while len(places) < len(cuts) and (
-                n := int(np.searchsorted(offsets, cuts[len(places)]))
-            ) < len(records):
-                places.append((row + n, ply + int(ends[n - 1] if n else 0)))
-            row, ply = row + len(records), ply + int(ends[-1])
-        places += [(row, ply)] * (len(cuts) - len(places))
+    return cuts
+
+
+def _counts_before(sidecar: Sidecar, cuts: list[int]) -> list[tuple[int, int]]:
+    """For each byte offset: the numbers of rows and of plies before it."""
+    counts = [(0, 0)]
+    row, ply = 0, 0
+    for _, _, records in sidecar.batches(_RECORDS_PER_READ):
+        offsets = records["row"]
+        ends = np.cumsum(records["plies"], dtype=np.int64)
+        while len(counts) < len(cuts) and (
+            n := int(np.searchsorted(offsets, cuts[len(counts)]))
+        ) < len(records):
+            counts.append((row + n, ply + int(ends[n - 1] if n else 0)))
+        row, ply = row + len(records), ply + int(ends[-1])
+    return counts + [(row, ply)] * (len(cuts) - len(counts))
+
+
+def row_ranges(path: Path, range_bytes: int, sidecar: Sidecar | None) -> Iterator[RowRange]:
+    """Cut a JSONL file into byte ranges of whole lines, in file order.
+
+    path: the JSONL file.
+    range_bytes: bytes of a range, about.
+    sidecar: the sidecar of the file's rows; with it the rows and plies before each
+        range are counted.
+
+    Raises BadInput where the sidecar's files do not fit together.
+    """
+    cuts = _cuts(path, range_bytes)
+    counts = _counts_before(sidecar, cuts) if sidecar else [(-1, -1)] * len(cuts)
     for i in range(len(cuts) - 1):
-        first, plies = places[i] if places else (-1, -1)
-        yield RowShare(path, cuts[i], cuts[i + 1], sidecar, first, plies)
+        first, ply = counts[i]
+        yield RowRange(path, cuts[i], cuts[i + 1], sidecar, first, ply)
 
 
-def _row_number(share: RowShare, number: int) -> int:
-    """The number in its file, from 1 and without blank lines, of a row numbered in its share."""
-    place = 0
-    with share.path.open("rb") as file:
-        while place < share.start:
+def _row_number(byte_range: RowRange, number: int) -> int:
+    """The row's number in its file from its number in the range, both from 1, no blank lines."""
+    at = 0
+    with byte_range.path.open("rb") as file:
+        while at < byte_range.start:
             line = file.readline()
-            place += len(line)
+            at += len(line)
             number += bool(line.strip())
     return number
 
 
-def _canonical(share: RowShare, line: bytes, number: int) -> bytes:
-    """A row of any JSON shape in the shape that the kernels take."""
+def _canonical(byte_range: RowRange, line: bytes, number: int) -> bytes:
     try:
-        row = json.loads(line)
-        if not isinstance(row, dict):
-            raise ValueError("not a JSON object")
+        return canonical_row(line)
     except ValueError as error:
-        rule = f"the row is not a JSON object ({error})"
-        raise BadInput(share.path, rule, _row_number(share, number)) from error
-    moves = rows.moves_of(row)
-    winner, result, plies = row.get("winner_side", "?"), row.get("result"), row.get("plies")
-    headers = row.get("headers")
-    plain = isinstance(headers, dict) and all(isinstance(v, str) for v in headers.values())
-    out: dict[str, Any] = {
-        "game_id": str(row.get("game_id") or ""),
-        "source_file": str(row.get("source_file") or ""),
-        "headers": headers if plain else {},
-        "result": result if isinstance(result, str) else "*",
-        "winner_side": winner if winner in ("W", "B", "D") else "?",
-        "plies": plies if type(plies) is int and 0 <= plies < _MOST_PLIES else len(moves),
-        "moves": moves,
-    }
-    return json.dumps(out).encode() + b"\n"
+        rule = f"the row is not a JSON object ({error}); correct or remove it"
+        raise BadInput(byte_range.path, rule, _row_number(byte_range, number)) from error
 
 
-def _find(data: bytes) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint16], bytes]:
+def _parse(data: bytes) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint16], bytes]:
     from gristmill.chess.kernels import rowshape, rowtext
 
     size = len(data)
-    buf = np.zeros(size + 64, np.uint8)
+    buf = np.zeros(size + _PADDING, np.uint8)
     buf[:size] = np.frombuffer(data, np.uint8)
     records = np.zeros((data.count(b"\n") + 1, rowshape.COLUMNS), np.int64)
     moves = np.zeros(size // 3 + 16, np.uint16)
     uci = np.zeros(size + 16, np.uint8)
     n = rowtext.find_rows(buf, size, records, moves, uci)
-    found = records[:n]
-    plies = int(found[:, rowshape.N].sum())
-    used = int(found[-1, rowshape.UCI1]) if n else 0
-    return buf, found, moves[:plies], uci[:used].tobytes()
+    columns = records[:n]
+    plies = int(columns[:, rowshape.N].sum())
+    uci_bytes = int(columns[-1, rowshape.UCI1]) if n else 0
+    return buf, columns, moves[:plies], uci[:uci_bytes].tobytes()
 
 
-def find_block(
-    share: RowShare,
+def rows_in(
+    byte_range: RowRange,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint16], bytes]:
-    """A share's bytes, the rows found there, their packed moves, and their moves as text.
+    """The rows of a byte range: `buf`, `columns`, `moves` and `uci` of a RowBatch.
 
-    Raises BadInput, naming the row, for a line that is no JSON object or has
-    moves that are not plain text.
+    byte_range: whole lines of a JSONL file.
+
+    Raises BadInput with the row number where a line is not a JSON object or has
+    moves that are not simple texts.
+    Source: docs/formats/chess.md#accepted-rows
     """
     from gristmill.chess.kernels import rowshape
 
-    with share.path.open("rb", buffering=0) as file:
-        data = os.pread(file.fileno(), share.stop - share.start, share.start)
-    buf, found, moves, uci = _find(data)
-    if found[:, rowshape.ODD].any():
+    with byte_range.path.open("rb", buffering=0) as file:
+        data = os.pread(file.fileno(), byte_range.stop - byte_range.start, byte_range.start)
+    buf, columns, moves, uci = _parse(data)
+    if columns[:, rowshape.UNUSUAL].any():
         lines = [
-            _canonical(share, data[a:b], i + 1) if odd else data[a:b] + b"\n"
-            for i, (a, b, odd) in enumerate(
-                found[:, [rowshape.LINE0, rowshape.LINE1, rowshape.ODD]].tolist()
+            _canonical(byte_range, data[start:end], i) if unusual else data[start:end] + b"\n"
+            for i, (start, end, unusual) in enumerate(
+                columns[:, [rowshape.LINE0, rowshape.LINE1, rowshape.UNUSUAL]].tolist(), 1
             )
         ]
-        buf, found, moves, uci = _find(b"".join(lines))
-        if found[:, rowshape.ODD].any():
-            number = int(np.flatnonzero(found[:, rowshape.ODD])[0]) + 1
-            rule = "the row has moves that are not plain text"
-            raise BadInput(share.path, rule, _row_number(share, number))
-    return buf, found, moves, uci
+        buf, columns, moves, uci = _parse(b"".join(lines))
+        if columns[:, rowshape.UNUSUAL].any():
+            number = int(np.flatnonzero(columns[:, rowshape.UNUSUAL])[0]) + 1
+            rule = "the row has moves that are not simple texts; correct or remove it"
+            raise BadInput(byte_range.path, rule, _row_number(byte_range, number))
+    return buf, columns, moves, uci
 
 
-def read_block(share: RowShare) -> Block:
-    """Read a share's rows.
+def read_batch(byte_range: RowRange) -> RowBatch:
+    """Read the rows of a byte range, with move keys, phase codes and game records.
 
-    Raises BadInput, naming the row, for a line that is no JSON object or has
-    moves that are not text, and where the sidecar is not of these rows.
+    byte_range: whole lines of a JSONL file.
+
+    Raises BadInput with the row number where a row cannot be read, and BadInput
+    where the sidecar does not agree with the rows.
+    Source: docs/formats/chess.md#accepted-rows, docs/formats/chess.md#sidecar-checks
     """
     from gristmill.chess.kernels import rowshape
 
-    buf, found, moves, uci = find_block(share)
+    buf, columns, moves, uci = rows_in(byte_range)
     sha256 = hashlib.sha256
     digests = b"".join(
         [
-            sha256(uci[a:b]).digest()[:8]
-            for a, b in found[:, [rowshape.UCI0, rowshape.UCI1]].tolist()
+            sha256(uci[start:end]).digest()[:8]
+            for start, end in columns[:, [rowshape.UCI0, rowshape.UCI1]].tolist()
         ]
     )
     keys = np.frombuffer(digests, ">u8").astype(np.uint64)
-    if share.sidecar:
-        records, codes = _from_sidecar(share, share.sidecar, found, keys)
+    if byte_range.sidecar:
+        records, codes = _from_sidecar(byte_range, byte_range.sidecar, columns, keys)
     else:
-        records, codes = _made_up(share, found, keys, moves)
-    return Block(share, buf, found, moves, uci, keys, codes, records)
+        records, codes = _without_sidecar(byte_range, columns, keys, moves)
+    return RowBatch(byte_range, buf, columns, moves, uci, keys, codes, records)
 
 
 def _from_sidecar(
-    share: RowShare, sidecar: Sidecar, found: NDArray[np.int64], keys: NDArray[np.uint64]
+    byte_range: RowRange, sidecar: Sidecar, columns: NDArray[np.int64], keys: NDArray[np.uint64]
 ) -> tuple[NDArray[np.void], NDArray[np.uint8]]:
     from gristmill.chess.kernels import rowshape
 
-    records = sidecar.records(share.first, len(found))
-    fits = (
-        len(records) == len(found)
-        and (records["row"].astype(np.int64) == found[:, rowshape.LINE0] + share.start).all()
-        and (records["plies"] == found[:, rowshape.N]).all()
+    records = sidecar.records(byte_range.first, len(columns))
+    offsets = columns[:, rowshape.LINE0] + byte_range.start
+    agrees = (
+        len(records) == len(columns)
+        and (records["row"].astype(np.int64) == offsets).all()
+        and (records["plies"] == columns[:, rowshape.N]).all()
         and (records["move_key"] == keys).all()
     )
-    if not fits:
+    if not agrees:
         raise BadInput(
-            share.path,
-            f"the rows from byte {share.start} on are not those of its sidecar; validate again, "
-            "or remove the sidecar folder to have the games replayed",
+            byte_range.path,
+            f"the rows from byte {byte_range.start} on are not those of the sidecar; validate "
+            "again, or remove the sidecar folder to have the games replayed",
         )
-    return records, sidecar.phases(share.ply, int(records["plies"].sum(dtype=np.int64)))
+    plies = int(records["plies"].sum(dtype=np.int64))
+    return records, sidecar.phases(byte_range.ply, plies)
 
 
-def _made_up(
-    share: RowShare,
-    found: NDArray[np.int64],
+def _without_sidecar(
+    byte_range: RowRange,
+    columns: NDArray[np.int64],
     keys: NDArray[np.uint64],
     moves: NDArray[np.uint16],
 ) -> tuple[NDArray[np.void], NDArray[np.uint8]]:
-    from gristmill.chess.format.sidecar import GAME
     from gristmill.chess.kernels import rowshape
 
-    records = np.zeros(len(found), GAME)
-    records["row"] = found[:, rowshape.LINE0] + share.start
+    records = np.zeros(len(columns), GAME)
+    records["row"] = columns[:, rowshape.LINE0] + byte_range.start
     records["file"] = NO_SOURCE
-    records["plies"] = found[:, rowshape.N]
+    records["plies"] = columns[:, rowshape.N]
     records["move_key"] = keys
-    return records, replayed(moves, found[:, rowshape.N])
+    return records, replay_phases(moves, columns[:, rowshape.N])

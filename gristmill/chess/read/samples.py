@@ -1,10 +1,9 @@
-"""The samples of a game dataset as parallel arrays, made share by share.
+"""The samples of a game dataset as four parallel arrays, made in parts.
 
-Rules: docs/formats/chess.md (#cache-arrays, #splice-points, #runtime-cap).
-
-With the dataset's sidecar they are gathered from phase codes and row offsets,
-without a look at the moves; else the games are replayed. Used by the cache
-builder, by the reader without a cache, and by the laws.
+The cache builder, the reader without a cache, and the laws use it. With the
+sidecar of the dataset the samples come from phase codes and row offsets alone;
+without it the games are replayed.
+Rules: docs/formats/chess.md#cache-arrays, docs/formats/chess.md#splice-points.
 """
 
 from __future__ import annotations
@@ -18,25 +17,33 @@ from numpy.typing import NDArray
 
 from gristmill.chess.config import CacheConfig
 from gristmill.chess.format import sidecar, splice_points
-from gristmill.chess.read.row_batches import RowShare, read_block, shares
+from gristmill.chess.format.cache_arrays import (
+    LAYOUT,
+    OFFSETS,
+    PATH_IDS,
+    SAMPLE_PHASES,
+    SPLICE_INDICES,
+)
+from gristmill.chess.format.names import split_file
+from gristmill.chess.read.row_batches import RowRange, read_batch, row_ranges
 from gristmill.run.sections import Made
 
-# File name -> dtype, in the order of the manifest.
-LAYOUT = {
-    "path_ids.u32.bin": "<u4",
-    "offsets.u64.bin": "<u8",
-    "splice_indices.u32.bin": "<u4",
-    "sample_phase_ids.u8.bin": "|u1",
-}
-_SHARE_BYTES = 4 << 20
+_RANGE_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
 class SampleTask:
-    """Games of one split: lines of its file, or (sidecar, cap 0) a range of records."""
+    """One part of a split's samples.
+
+    split: `train`, `val` or `test`.
+    byte_range: lines of the split's file; with `games` it only names the sidecar and
+        the first game and ply.
+    games: number of records to take from the sidecar, -1 to read the lines.
+    config: which samples there are.
+    """
 
     split: str
-    share: RowShare
+    byte_range: RowRange
     games: int
     config: CacheConfig
 
@@ -48,66 +55,85 @@ def _arrays(
     kept: NDArray[np.int64],
     indices: NDArray[np.int64],
 ) -> Made:
-    begins = np.cumsum(plies) - plies
-    phases = codes[np.repeat(begins, kept) + indices] & 3
-    sections = {
-        "path_ids.u32.bin": bytes(4 * len(indices)),
-        "offsets.u64.bin": np.repeat(row, kept).astype("<u8").tobytes(),
-        "splice_indices.u32.bin": indices.astype("<u4").tobytes(),
-        "sample_phase_ids.u8.bin": phases.tobytes(),
+    starts = np.cumsum(plies) - plies
+    phases = codes[np.repeat(starts, kept) + indices] & 3
+    arrays = {
+        PATH_IDS: bytes(4 * len(indices)),
+        OFFSETS: np.repeat(row, kept).astype("<u8").tobytes(),
+        SPLICE_INDICES: indices.astype("<u4").tobytes(),
+        SAMPLE_PHASES: phases.tobytes(),
     }
     summary = {
         "games": len(row),
         "samples": len(indices),
         "phases": np.bincount(phases, minlength=4).tolist(),
     }
-    return sections, summary
+    return arrays, summary
 
 
 def make_samples(task: SampleTask) -> Made:
-    config, share = task.config, task.share
-    if task.games >= 0 and share.sidecar:
-        records = share.sidecar.records(share.first, task.games)
+    """Make one part: the bytes of each array of LAYOUT, and its counts.
+
+    task: the part.
+
+    Raises BadInput where a row cannot be read or the sidecar does not agree with it.
+    Source: docs/formats/chess.md#cache-arrays
+    """
+    config, byte_range = task.config, task.byte_range
+    if task.games >= 0 and byte_range.sidecar:
+        records = byte_range.sidecar.records(byte_range.first, task.games)
         plies = records["plies"].astype(np.int64)
-        codes = share.sidecar.phases(share.ply, int(plies.sum()))
+        codes = byte_range.sidecar.phases(byte_range.ply, int(plies.sum()))
         kept = splice_points.counts(plies, config.min_context, config.min_target)
-        return _arrays(
-            records["row"], plies, codes, kept, splice_points.ranges(kept, config.min_context)
-        )
-    block = read_block(share)
-    plies = block.records["plies"].astype(np.int64)
+        indices = splice_points.ranges(kept, config.min_context)
+        return _arrays(records["row"], plies, codes, kept, indices)
+    batch = read_batch(byte_range)
+    plies = batch.records["plies"].astype(np.int64)
     kept, indices = splice_points.capped(
         splice_points.counts(plies, config.min_context, config.min_target),
         config.min_context,
         config.max_samples_per_game,
-        block.ids() if config.max_samples_per_game else [""] * len(plies),
+        batch.ids() if config.max_samples_per_game else [""] * len(plies),
         config.seed,
         splice_points.runtime_order,
     )
-    return _arrays(block.records["row"], plies, block.codes, kept, indices)
+    return _arrays(batch.records["row"], plies, batch.codes, kept, indices)
 
 
 def sample_tasks(
     dataset: Path, split: str, config: CacheConfig, replay: bool = False
 ) -> Iterator[tuple[str, SampleTask]]:
-    """One split's tasks; `replay` leaves the sidecar aside."""
-    path = dataset / f"{split}.jsonl"
-    beside = None if replay else sidecar.Sidecar.open(dataset, split)
-    if beside and not config.max_samples_per_game:
-        for first, ply, records in beside.blocks(config.share_games):
-            share = RowShare(path, 0, 0, beside, first, ply)
-            yield f"{split}_{first:012d}", SampleTask(split, share, len(records), config)
+    """The parts of a split's samples in order, each with its name.
+
+    dataset: folder of a game dataset.
+    split: `train`, `val` or `test`.
+    config: which samples there are.
+    replay: replay the games even where there is a sidecar; False by default.
+
+    Raises BadInput where the sidecar's files do not fit together.
+    """
+    path = split_file(dataset, split)
+    recorded = None if replay else sidecar.Sidecar.open(dataset, split)
+    if recorded and not config.max_samples_per_game:
+        for first, ply, records in recorded.batches(config.share_games):
+            byte_range = RowRange(path, 0, 0, recorded, first, ply)
+            yield f"{split}_{first:012d}", SampleTask(split, byte_range, len(records), config)
         return
-    for share in shares(path, _SHARE_BYTES, beside):
-        yield f"{split}_{share.start:014d}", SampleTask(split, share, -1, config)
+    for byte_range in row_ranges(path, _RANGE_BYTES, recorded):
+        yield f"{split}_{byte_range.start:014d}", SampleTask(split, byte_range, -1, config)
 
 
 def sample_parts(
     dataset: Path, split: str, config: CacheConfig, replay: bool = False
 ) -> Iterator[Made]:
-    """A split's samples in order, made anew: the arrays of LAYOUT as bytes, part by part.
+    """Make a split's samples in order, part by part: the arrays of LAYOUT as bytes, and counts.
 
-    With `replay` every game is replayed from its moves, sidecar or not.
+    dataset: folder of a game dataset.
+    split: `train`, `val` or `test`.
+    config: which samples there are.
+    replay: replay the games even where there is a sidecar; False by default.
+
+    Raises BadInput where a row cannot be read or the sidecar does not agree with it.
     """
     for _, task in sample_tasks(dataset, split, config, replay):
         yield make_samples(task)
@@ -116,13 +142,20 @@ def sample_parts(
 def sample_arrays(
     dataset: Path, split: str, config: CacheConfig
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint8]]:
-    """Offsets, splice indices and phase ids of all samples of a split, in memory."""
-    names = list(LAYOUT)[1:]
-    pieces: dict[str, list[bytes]] = {name: [] for name in names}
-    for sections, _ in sample_parts(dataset, split, config):
+    """All samples of a split in memory: offsets, splice indices, phase ids, each [samples].
+
+    dataset: folder of a game dataset.
+    split: `train`, `val` or `test`.
+    config: which samples there are.
+
+    Raises BadInput where a row cannot be read or the sidecar does not agree with it.
+    """
+    names = (OFFSETS, SPLICE_INDICES, SAMPLE_PHASES)
+    parts: dict[str, list[bytes]] = {name: [] for name in names}
+    for arrays, _ in sample_parts(dataset, split, config):
         for name in names:
-            pieces[name].append(bytes(sections[name]))
+            parts[name].append(bytes(arrays[name]))
     offsets, indices, phases = (
-        np.frombuffer(b"".join(pieces[name]), LAYOUT[name]) for name in names
+        np.frombuffer(b"".join(parts[name]), LAYOUT[name]) for name in names
     )
     return offsets, indices, phases

@@ -1,13 +1,12 @@
-"""Whether a cache or a sidecar is of the rows it lies beside, and which samples a month is for.
+"""Staleness checks: was this cache or sidecar built from the rows next to it? Raises StaleCache.
 
-Asked by the reader before it uses either; what must hold of a whole folder is
-the laws'.
+See also `month_config.py`: the samples that a month was built for. The laws check
+whole folders.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,134 +14,106 @@ import numpy as np
 
 from gristmill.chess.config import CacheConfig
 from gristmill.chess.format import rows, sidecar
-from gristmill.chess.format.names import CACHE_FOLDER, CACHE_MANIFEST, STATS
-from gristmill.chess.read.samples import LAYOUT
-from gristmill.contract import BadInput, GristmillError
+from gristmill.chess.format.cache_arrays import LAYOUT
+from gristmill.chess.format.names import CACHE_MANIFEST, split_file
+from gristmill.contract import GristmillError
 from gristmill.hashing import sha256_file
 
 
 class StaleCache(GristmillError):
-    """A runtime splice cache or a sidecar that is not of the rows that it stands beside."""
+    """A splice cache or a sidecar was not built from the rows next to it."""
 
 
-def _stale(cache: Path, why: str) -> StaleCache:
+def stale(cache: Path, why: str) -> StaleCache:
+    """The error for a cache that must be built again.
+
+    cache: folder of the cache.
+    why: what is wrong with it.
+    """
     return StaleCache(f"{cache}: {why}; build the cache of this dataset again")
 
 
 def _changed(jsonl: Path, size: int, sha256: str, hashed: bool) -> bool:
-    """Whether a file has another size, or (hashed) other bytes, than was noted."""
+    """Whether a file has another size or (with `hashed`) other bytes than recorded."""
     return jsonl.stat().st_size != size or (hashed and sha256_file(jsonl) != sha256)
 
 
-def _manifest(cache: Path) -> dict[str, Any]:
+def read_manifest(cache: Path) -> dict[str, Any]:
+    """The manifest of a splice cache (docs/formats/chess.md#manifest).
+
+    cache: folder of the cache.
+
+    Raises StaleCache where it cannot be read or is of another kind.
+    """
     try:
         manifest = json.loads((cache / CACHE_MANIFEST).read_bytes())
     except (OSError, ValueError) as error:
-        raise _stale(cache, f"its manifest cannot be read ({error!r})") from error
+        raise stale(cache, f"its manifest cannot be read ({error!r})") from error
     if not isinstance(manifest, dict) or manifest.get("kind") != rows.CACHE_KIND:
-        raise _stale(cache, f"its manifest is not of kind {rows.CACHE_KIND!r}")
+        raise stale(cache, f"its manifest is not of kind {rows.CACHE_KIND!r}")
     return manifest
 
 
 def check_cache(cache: Path, dataset: Path, split: str, config: CacheConfig, hashed: bool) -> str:
-    """Why the cache may not be used: a text if its config is another, else empty.
+    """Check that a cache was built from this dataset's rows, and for which config.
 
-    hashed: compare the sha256 of the rows too, not their size alone. Raises
-    StaleCache if the cache is not of this dataset, or broken.
+    cache: folder of the cache.
+    dataset: folder of the game dataset.
+    split: `train`, `val` or `test`.
+    config: the samples that are wanted.
+    hashed: compare the sha256 of the rows too; their size is always compared.
+
+    Returns an empty text if the cache can be used, or how its config differs.
+    Raises StaleCache where the cache is damaged or its rows have changed.
+    Source: docs/formats/chess.md#staleness-checks
     """
-    manifest, jsonl = _manifest(cache), dataset / f"{split}.jsonl"
+    manifest = read_manifest(cache)
     try:
         entry = manifest["splits"][split]
-        found = dict(entry.get("config", manifest["config"]))
+        recorded = dict(entry.get("config", manifest["config"]))
         samples = int(entry["sample_rows_total"])
         source = entry.get("source")
-        told = source and (int(source["size_bytes"]), str(source["sha256"]))
+        expected = source and (int(source["size_bytes"]), str(source["sha256"]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _stale(cache, f"its manifest cannot be read ({error!r})") from error
+        raise stale(cache, f"its manifest cannot be read ({error!r})") from error
     for name, dtype in LAYOUT.items():
         path = cache / split / name
         if not path.exists() or path.stat().st_size != samples * np.dtype(dtype).itemsize:
-            raise _stale(cache, f"{split}/{name} has not the manifest's {samples} samples")
-    if not told:
-        raise _stale(cache, "its manifest does not say which rows it is of")
-    if _changed(jsonl, *told, hashed):
-        raise _stale(cache, f"{split}.jsonl has changed since it was built")
+            raise stale(cache, f"{split}/{name} does not have the manifest's {samples} samples")
+    if not expected:
+        raise stale(cache, "its manifest does not name the rows that it was built from")
+    if _changed(split_file(dataset, split), *expected, hashed):
+        raise stale(cache, f"{split}.jsonl has changed since the cache was built")
     wanted = config.contract()
-    if not config.max_samples_per_game and not found.get("max_samples_per_game"):
-        # Without a cap nothing is drawn, and the seed means nothing.
-        wanted["seed"] = found.get("seed", 0)
-    return "" if found == wanted else f"its config is {found}, wanted {wanted}"
+    if not config.max_samples_per_game and not recorded.get("max_samples_per_game"):
+        # Without a cap nothing is drawn, so the seed has no effect.
+        wanted["seed"] = recorded.get("seed", 0)
+    return "" if recorded == wanted else f"its config is {recorded}, wanted {wanted}"
 
 
 def check_sidecar(dataset: Path, split: str, hashed: bool) -> None:
-    """Raise StaleCache if the dataset has a sidecar that is not of the split's rows.
+    """Check that a sidecar was built from this split's rows; a dataset without one is right.
 
-    Offsets and phases are taken from it unread, so that a changed row would
-    give samples of no game. hashed: as for `check_cache`.
+    dataset: folder of the game dataset.
+    split: `train`, `val` or `test`.
+    hashed: compare the sha256 of the rows too; their size is always compared.
+
+    Raises StaleCache where the rows have changed or are not named.
+    Source: docs/formats/chess.md#staleness-checks
     """
+    # The reader takes offsets and phases from the sidecar without parsing the rows,
+    # so a changed row would give samples of no game.
     if sidecar.Sidecar.open(dataset, split) is None:
         return
-    jsonl = dataset / f"{split}.jsonl"
-    cure = f"build the dataset again, or remove {sidecar.FOLDER}/ to have the games replayed"
+    jsonl = split_file(dataset, split)
+    remedy = f"build the dataset again, or remove {sidecar.FOLDER}/ to have the games replayed"
     try:
-        noted = sidecar.read_rows(dataset)[split]
-        told = (int(noted["bytes"]), str(noted["sha256"]))
+        entry = sidecar.read_rows(dataset)[split]
+        expected = (int(entry["bytes"]), str(entry["sha256"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
         where = sidecar.rows_file(dataset)
-        raise StaleCache(f"{where}: does not name the rows of {split} ({error!r}); {cure}") from (
-            error
-        )
-    if _changed(jsonl, *told, hashed):
-        raise StaleCache(f"{jsonl}: has changed since its sidecar was written; {cure}")
-
-
-def _config_of(dataset: Path) -> CacheConfig:
-    """The config that a month's cache was built with, else the one that its dataset is for."""
-    cache, stats = dataset / CACHE_FOLDER, dataset / STATS
-    if (cache / CACHE_MANIFEST).exists():
-        try:
-            told: Mapping[str, Any] = _manifest(cache)["config"]
-            return CacheConfig(
-                min_context=int(told["min_context"]),
-                min_target=int(told["min_target"]),
-                max_samples_per_game=int(told["max_samples_per_game"]),
-                seed=int(told["seed"]),
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise _stale(cache, f"its manifest cannot be read ({error!r})") from error
-    try:
-        found = json.loads(stats.read_bytes())
-        told = found["runtime_splice_defaults"]
-        return CacheConfig(
-            min_context=int(told["min_context"]),
-            min_target=int(told["min_target"]),
-            seed=int(found["split_seed"]),
-        )
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BadInput(
-            stats, f"does not say which samples the dataset is for ({error!r}); pass a config"
+        raise StaleCache(
+            f"{where}: does not name the rows of {split} ({error!r}); {remedy}"
         ) from error
-
-
-def config_of(datasets: Sequence[Path]) -> CacheConfig:
-    """The config that all these months have in common.
-
-    The seed counts only where there is a cap: else nothing is drawn. Raises
-    BadInput where months disagree or do not say, StaleCache for a broken cache.
-    """
-    first: tuple[Path, CacheConfig] | None = None
-    for dataset in datasets:
-        config = _config_of(dataset)
-        if first is None:
-            first = (dataset, config)
-            continue
-        one, other = first[1].contract(), config.contract()
-        if not config.max_samples_per_game:
-            one["seed"] = other["seed"]
-        if one != other:
-            raise BadInput(
-                dataset,
-                f"is for samples of {config.contract()}, {first[0]} of {first[1].contract()}; "
-                "pass the config that is wanted for all",
-            )
-    return first[1] if first else CacheConfig()
+    if _changed(jsonl, *expected, hashed):
+        raise StaleCache(f"{jsonl}: has changed since its sidecar was written; {remedy}")

@@ -1,4 +1,4 @@
-"""From a row back to the PGN that it was made of: file, byte offset, length."""
+"""From a row back to its game in the PGN: file, byte offset, length."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from typing import Any
 from gristmill import contract
 from gristmill.chess.config import SPLITS
 from gristmill.chess.format import sidecar
-from gristmill.chess.format.names import valid_file
+from gristmill.chess.format.names import VALID, split_file, valid_file
 from gristmill.chess.format.rows import FLAGS
 from gristmill.contract import BadInput
 
 
 @dataclass(frozen=True)
 class Trace(contract.Trace):
-    """Where a game came from.
+    """The origin of a row.
 
-    source: name, bytes and sha256 of the PGN file.
-    pgn_offset, pgn_bytes: the game's place in that file, in bytes.
-    flags: names of `rows.FLAGS`.
+    source: `name`, `bytes` and `sha256` of the PGN file.
+    pgn_offset: byte offset of the game in it.
+    pgn_bytes: bytes of the game.
+    flags: names of the game's flags (docs/formats/chess.md#flags).
     row: the row itself.
-    number: the row's number, from 0.
-    split: the dataset's split with the row, None in a validated folder.
+    number: number of the row, from 0; 0 by default.
+    split: the split of the dataset; None (the default) in a validated folder.
     """
 
     source: dict[str, Any]
@@ -36,6 +37,7 @@ class Trace(contract.Trace):
     split: str | None = None
 
     def facts(self) -> dict[str, object]:
+        """The facts that the command line shows, by name."""
         return {
             "game_id": self.row["game_id"],
             "row": f"{self.number} of {self.split}" if self.split else self.number,
@@ -47,29 +49,43 @@ class Trace(contract.Trace):
         }
 
     def pgn(self, file: Path) -> bytes:
-        """The game's bytes out of its PGN file. Raises BadInput if that is another file."""
+        """The bytes of the game.
+
+        file: the PGN file that `source` describes.
+
+        Raises BadInput if the file has another size.
+        """
         if file.stat().st_size != self.source["bytes"]:
-            raise BadInput(file, f"has not the {self.source['bytes']} bytes of the traced file")
+            raise BadInput(
+                file,
+                f"does not have the {self.source['bytes']} bytes of {self.source['name']}; "
+                "pass the PGN that the row was made from",
+            )
         with file.open("rb") as handle:
             handle.seek(self.pgn_offset)
             return handle.read(self.pgn_bytes)
 
 
 def trace(path: Path, row: int, split: str | None = None) -> Trace:
-    """Trace row number `row` (0-based) of a validated folder, or of a dataset's `split`.
+    """Trace a row back to its game in the PGN.
 
-    Raises BadInput where there is no sidecar or no such row.
+    path: a validated folder, or a game dataset.
+    row: number of the row, from 0.
+    split: `train`, `val` or `test` of a dataset; None (the default) for a validated folder.
+
+    Raises BadInput for an unknown split, where there is no sidecar, and for a row that
+    does not exist or was not made from a known PGN.
+    Source: docs/formats/chess.md#game-records
     """
-    rows = "games" if split is None else split
     if split is not None and split not in SPLITS:
         raise BadInput(path, f"split must be one of {SPLITS}, not {split!r}")
-    beside = sidecar.Sidecar.open(path, rows)
-    if beside is None:
+    recorded = sidecar.Sidecar.open(path, "games" if split is None else split)
+    if recorded is None:
         raise BadInput(path, f"has no {sidecar.FOLDER}/ to trace by; build it with this library")
-    if not 0 <= row < beside.games:
-        raise BadInput(path, f"has {beside.games} games, no row {row}")
-    record = beside.records(row, 1)[0]
-    jsonl = valid_file(path) if split is None else path / f"{split}.jsonl"
+    if not 0 <= row < recorded.games:
+        raise BadInput(path, f"has {recorded.games} games, no row {row}; rows count from 0")
+    record = recorded.records(row, 1)[0]
+    jsonl = valid_file(path) if split is None else split_file(path, split)
     with jsonl.open("rb") as file:
         file.seek(int(record["row"]))
         line = json.loads(file.readline())
@@ -90,17 +106,21 @@ def trace(path: Path, row: int, split: str | None = None) -> Trace:
 
 
 def find(path: Path, game_id: str) -> list[tuple[str | None, int]]:
-    """(split, row) of every row with this id; split is None in a validated folder."""
+    """The rows with a game id, each as (split, number of the row from 0).
+
+    path: a validated folder, where the split is None, or a dataset.
+    game_id: the id.
+    """
     needle = f'"game_id": {json.dumps(game_id)}'.encode()
-    splits = (None,) if (path / "valid_games.jsonl").exists() else SPLITS
-    found: list[tuple[str | None, int]] = []
+    splits = (None,) if (path / VALID).exists() else SPLITS
+    places: list[tuple[str | None, int]] = []
     for split in splits:
-        jsonl = valid_file(path) if split is None else path / f"{split}.jsonl"
+        jsonl = valid_file(path) if split is None else split_file(path, split)
         number = 0
         with jsonl.open("rb") as file:
             for line in file:
                 if line.strip():
                     if needle in line:
-                        found.append((split, number))
+                        places.append((split, number))
                     number += 1
-    return found
+    return places

@@ -155,7 +155,7 @@ def positions(path: Path, split: str | None = None, boards: int = 6) -> str:
 
 def _plies_before(beside: sidecar.Sidecar, row: int) -> int:
     total = 0
-    for first, _, records in beside.blocks(1 << 14):
+    for first, _, records in beside.batches(1 << 14):
         if first + len(records) > row:
             return total + int(records["plies"][: row - first].sum(dtype=int))
         total += int(records["plies"].sum(dtype=int))

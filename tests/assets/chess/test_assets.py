@@ -296,10 +296,12 @@ def test_every_game_is_replayed_before_the_commit_and_a_sample_in_the_check(
     from gristmill.chess.laws import games_and_datasets as chess_laws
 
     games = []
-    replayed = chess_laws.replayed
+    replay_phases = chess_laws.replay_phases
     monkeypatch.setattr(chess_laws, "_REPLAYED", 3)
     monkeypatch.setattr(
-        chess_laws, "replayed", lambda moves, n: games.append(len(n)) or replayed(moves, n)
+        chess_laws,
+        "replay_phases",
+        lambda moves, n: games.append(len(n)) or replay_phases(moves, n),
     )
     drop(lake, "elite-2024-01.zip")
     resources = {"lake": lake, "elite_archive": EliteArchive(base_address=server.address)}

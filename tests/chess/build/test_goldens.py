@@ -19,8 +19,8 @@ from gristmill.chess import (
 )
 from gristmill.chess.build.splits import deal
 from gristmill.chess.config import SPLITS
+from gristmill.chess.format.cache_arrays import LAYOUT
 from gristmill.chess.format.splice_points import capped, counts, legacy_order, runtime_order
-from gristmill.chess.read.samples import LAYOUT
 
 
 @pytest.fixture(scope="module")
@@ -109,11 +109,11 @@ def test_the_documented_caps() -> None:  # docs/formats/chess.md#runtime-cap, #l
     import numpy as np
 
     n = counts(np.array([30]), 8, 1)
-    for order, game_id, told in (
+    for order, game_id, expected in (
         (runtime_order, "g1", [10, 11, 19, 28]),
         (runtime_order, "", [9, 19, 13, 22]),
         (legacy_order, "g1", [9, 22, 25, 13]),
     ):
         kept, indices = capped(n, 8, 4, [game_id], 7, order)
         assert kept.tolist() == [4]
-        assert indices.tolist() == told or sorted(indices.tolist()) == told
+        assert indices.tolist() == expected or sorted(indices.tolist()) == expected

@@ -12,7 +12,7 @@ from gristmill.chess.kernels.moves import legal, legal_moves
 from gristmill.chess.kernels.scan import new_board
 from gristmill.chess.raw import python_chess
 from gristmill.chess.read.phases import NO_MOVE, pack_move, phase_codes, unpack_move
-from tests.chess.raw.test_python_chess import played
+from tests.chess.generated_pgn import played
 
 
 def packed(move: chess.Move) -> int:
@@ -47,8 +47,8 @@ def test_legal_moves_keys_and_phases_along_random_games() -> None:
         reset(*ours)
         for san in played(dice, 150)[0]:
             n = legal_moves(ours[0], ours[1], ours[2], found, 256)
-            told = {packed(m) for m in theirs.legal_moves if m.promotion in (None, chess.QUEEN)}
-            assert set(found[:n].tolist()) == told
+            expected = {packed(m) for m in theirs.legal_moves if m.promotion in (None, chess.QUEEN)}
+            assert set(found[:n].tolist()) == expected
             # Some moves that are not legal, and all promotions.
             for move in [dice.randrange(1 << 12) for _ in range(4)] + [
                 packed(m) for m in theirs.legal_moves if m.promotion
@@ -71,7 +71,7 @@ REPEATS = "Nf3 Nf6 Ng1 Ng8"
 
 
 @pytest.mark.parametrize(
-    ("moves", "told"),
+    ("moves", "expected"),
     [
         ("f3 e5 g4 Qh4#", ending.BLACK_MATES),
         ("e4 e5 Qh5 Nc6 Bc4 Nf6 Qxf7#", ending.WHITE_MATES),
@@ -85,7 +85,7 @@ REPEATS = "Nf3 Nf6 Ng1 Ng8"
         ("e4 e5", ending.OPEN),
     ],
 )  # fmt: skip
-def test_endings(moves: str, told: int) -> None:
+def test_endings(moves: str, expected: int) -> None:
     board = new_board()
     reset(*board[:4])
     board[4][0] = full_key(*board[:4])
@@ -93,7 +93,7 @@ def test_endings(moves: str, told: int) -> None:
     for ply, san in enumerate(moves.split(), 1):
         make(*board[:4], packed(theirs.push_san(san)))
         board[4][ply] = full_key(*board[:4])
-    assert ending.verdict(*board[:4], board[4], len(theirs.move_stack), True) == told
+    assert ending.verdict(*board[:4], board[4], len(theirs.move_stack), True) == expected
     plain = theirs.result(claim_draw=False)
     claimed = theirs.result(claim_draw=True)
     names = {
@@ -103,7 +103,7 @@ def test_endings(moves: str, told: int) -> None:
         ending.DRAWN: ("1/2-1/2", "1/2-1/2"),
         ending.CLAIMABLE: ("*", "1/2-1/2"),
     }
-    assert names[told] == (plain, claimed)
+    assert names[expected] == (plain, claimed)
 
 
 def test_moves_pack_and_unpack() -> None:

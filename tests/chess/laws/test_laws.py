@@ -21,11 +21,11 @@ from gristmill.chess import (
     validate,
 )
 from gristmill.chess.build.splits import SplitLeakage
+from gristmill.chess.format.cache_arrays import LAYOUT
 from gristmill.chess.laws.games_and_datasets import dataset_laws, validated_laws
 from gristmill.chess.laws.splice_cache import cache_laws
 from gristmill.chess.laws.splice_dataset import splice_laws
-from gristmill.chess.read.row_batches import Block
-from gristmill.chess.read.samples import LAYOUT
+from gristmill.chess.read.row_batches import RowBatch
 from gristmill.families import Subject, check
 
 
@@ -352,8 +352,8 @@ def test_earlier_ids_that_collide_are_no_leak_where_moves_decide(tmp_path: Path)
 def test_a_split_that_leaks_is_not_built(
     valid: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def by_place(block: Block, *_: object) -> NDArray[np.uint8]:
-        return (np.arange(len(block.found)) % 2).astype(np.uint8)
+    def by_place(block: RowBatch, *_: object) -> NDArray[np.uint8]:
+        return (np.arange(len(block.columns)) % 2).astype(np.uint8)
 
     monkeypatch.setattr("gristmill.chess.build.splits.splits_of", by_place)
     for build, config in (

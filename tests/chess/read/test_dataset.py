@@ -17,7 +17,7 @@ from gristmill.chess import (
 )
 from gristmill.chess.format.rows import PHASES, WINNER_IDS
 from gristmill.contract import BadInput
-from tests.chess import plain
+from tests.chess import reference_rules
 
 
 @pytest.fixture
@@ -28,14 +28,14 @@ def cached(dataset: Path, tmp_path: Path) -> Path:
     return home
 
 
-def expected(folder: Path, split: str, horizon: int) -> list[tuple[object, ...]]:
+def expected_samples(folder: Path, split: str, horizon: int) -> list[tuple[object, ...]]:
     out: list[tuple[object, ...]] = []
     for line in (folder / f"{split}.jsonl").read_text().splitlines():
         row = json.loads(line)
-        moves, told = row["moves"], plain.phases(row["moves"])
+        moves, phases = row["moves"], reference_rules.phases(row["moves"])
         for i in range(7, len(moves) - 1):
             target = moves[i + 1 : i + 1 + horizon]
-            phase, winner = PHASES.index(told[i][0]), WINNER_IDS[row["winner_side"]]
+            phase, winner = PHASES.index(phases[i][0]), WINNER_IDS[row["winner_side"]]
             out.append((moves[: i + 1], moves[i + 1], target, phase, winner, (i + 1) % 2))
     return out
 
@@ -46,8 +46,10 @@ def test_samples_with_and_without_a_cache(dataset: Path, cached: Path) -> None:
     assert (with_cache.cached, without.cached) == ([True], [False])
     samples = [with_cache[i] for i in range(len(with_cache))]
     assert samples == [without[i] for i in range(len(without))]
-    told = [(s.context, s.next_move, s.target, s.phase, s.winner, s.side_to_move) for s in samples]
-    assert told == expected(dataset, "val", 3)
+    recorded = [
+        (s.context, s.next_move, s.target, s.phase, s.winner, s.side_to_move) for s in samples
+    ]
+    assert recorded == expected_samples(dataset, "val", 3)
     assert with_cache[-1] == samples[-1]
     with pytest.raises(IndexError):
         with_cache[len(with_cache)]
@@ -137,7 +139,7 @@ def test_broken_caches_are_refused(cached: Path) -> None:
         GameSpliceDataset(cached, "train")
 
 
-def test_another_config_is_spliced_anew_unless_a_cache_is_required(cached: Path) -> None:
+def test_samples_of_another_config_are_made_unless_a_cache_is_required(cached: Path) -> None:
     config = CacheConfig(min_context=20)
     anew = GameSpliceDataset(cached, "val", config=config)
     assert anew.cached == [False]

@@ -21,7 +21,7 @@ from gristmill.chess import (
     build_splice_cache,
     build_splice_dataset,
 )
-from tests.chess import plain
+from tests.chess import reference_rules
 
 ARRAYS = {
     "path_ids.u32.bin": "<u4",
@@ -114,9 +114,9 @@ def spliced(path: Path, min_context: int, min_target: int) -> Iterator[tuple[int
     with path.open("rb") as file:
         for line in file:
             moves = json.loads(line)["moves"]
-            told = plain.phases(moves)
+            expected = reference_rules.phases(moves)
             for index in range(min_context - 1, len(moves) - min_target):
-                yield offset, index, PHASES[told[index][0]]
+                yield offset, index, PHASES[expected[index][0]]
             offset += len(line)
 
 
@@ -151,13 +151,13 @@ def test_caches_of_two_months_load_and_say_what_splicing_says(
     assert len(ours) == len(samples)
     for number in range(0, len(samples), 37):
         path, offset, index, phase = samples[number]
-        told, mine = read_sample(path, offset, index, 5), ours[number]
-        assert told["context"] == mine.context
-        assert told["label"] == mine.next_move == told["rollout"][0]
-        assert [move for move, real in zip(told["rollout"], told["mask"], strict=True) if real] == (
-            mine.target
-        )
-        assert (told["winner"], told["side_to_move"]) == (mine.winner, mine.side_to_move)
+        expected, mine = read_sample(path, offset, index, 5), ours[number]
+        assert expected["context"] == mine.context
+        assert expected["label"] == mine.next_move == expected["rollout"][0]
+        assert [
+            move for move, real in zip(expected["rollout"], expected["mask"], strict=True) if real
+        ] == (mine.target)
+        assert (expected["winner"], expected["side_to_move"]) == (mine.winner, mine.side_to_move)
         assert phase == mine.phase
 
 

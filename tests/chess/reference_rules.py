@@ -105,7 +105,7 @@ def phase(board: chess.Board, ply: int) -> tuple[str, str]:
 
 
 def phases(moves: list[str]) -> list[tuple[str, str]]:
-    board, told = chess.Board(), []
+    board, expected = chess.Board(), []
     for ply, text in enumerate(moves, 1):
         try:
             move = chess.Move.from_uci(text)
@@ -114,15 +114,15 @@ def phases(moves: list[str]) -> list[tuple[str, str]]:
         except ValueError:
             break
         board.push(move)
-        told.append(phase(board, ply))
-    return told + [("unknown", "invalid_moves_uci")] * (len(moves) - len(told))
+        expected.append(phase(board, ply))
+    return expected + [("unknown", "invalid_moves_uci")] * (len(moves) - len(expected))
 
 
 def splices(
     row: dict[str, Any], k: int, min_context: int, min_target: int, cap: int, seed: int
 ) -> str:
     """The legacy sample rows of a validated row."""
-    moves, told = row["moves"], phases(row["moves"])
+    moves, expected = row["moves"], phases(row["moves"])
     n, out = len(row["moves"]), []
     for i in range(min_context - 1, n - min_target):
         target = moves[i + 1 : i + 1 + k]
@@ -139,8 +139,8 @@ def splices(
             "relative_progress_bucket": (
                 "early" if progress < 0.33 else "mid" if progress < 0.66 else "late"
             ),
-            "phase": told[i][0],
-            "phase_reason": told[i][1],
+            "phase": expected[i][0],
+            "phase_reason": expected[i][1],
             "phase_rule_version": "material_castling_v1",
             "context": moves[: i + 1],
             "target": target,

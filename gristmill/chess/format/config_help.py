@@ -1,0 +1,47 @@
+"""Help texts and choices of the config fields, as metadata of the dataclass fields."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Any
+
+
+def choice(default: Any, text: str, choices: tuple[str, ...] = ()) -> Any:
+    """A field that reaches the record, with its help text and choices."""
+    metadata: dict[str, Any] = {"help": text}
+    if choices:
+        metadata["choices"] = choices
+    return field(default=default, metadata=metadata)
+
+
+def machine(default: Any, text: str) -> Any:
+    """A field that cannot change the output, with its help text."""
+    return field(default=default, metadata={"affects_output": False, "help": text})
+
+
+# Help texts of fields that several configs have.
+MIN_CONTEXT = "Plies of a sample's context at least, from 1."
+MIN_TARGET = "Plies after a sample's context at least, from 1."
+SEED = "Seed of the split and of the caps, 0 to 2**63 - 1."
+CACHE_CAP = "Samples of a game in the cache at most, 0 for all."
+LEGACY_CAP = "Legacy rows of a game at most, 0 for all."
+LEGACY_K = "Plies of a legacy row's target at most."
+COMPAT = (
+    "'reference' makes the files of the original code: ids with the path in them, claimable draws "
+    "rejected, games with FEN, variant or null moves kept."
+)
+MIN_PLIES = "Games with fewer plies are rejected as too_short."
+ELO_FLOOR = "Games with a rating below this, or without one, are rejected as below_elo; 0 for off."
+TIME_CONTROLS = "Time classes to keep; empty keeps all."
+DROP_ABANDONED = "Reject games whose Termination is no normal end, as abandoned."
+TRAIN_RATIO = "Fraction of the games in train, 0 to 1."
+VAL_RATIO = "Fraction of the games in val, 0 to 1; the rest is test."
+SPLIT = (
+    "'moves' places a game by a stable hash of its moves and the seed, 'shuffle' by the seeded "
+    "shuffle of ids of the original code."
+)
+ALLOW_DRAWS = "Keep games without a winner."
+KEEP_HEADERS = "Write the tags of a game into its row."
+ALLOW_BOTS = "Accept games of a live bot."
+VOCABULARY = "Write the vocabulary of the train games into the cache."
+WORKERS = "Processes that work at the same time."

@@ -1,0 +1,79 @@
+"""The configs of the chess archive: its address, the download, and the limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gristmill.chess.format.config_help import choice, machine
+
+# Where the Lichess elite database is.
+URL_TEMPLATE = "https://database.nikonoel.fr/lichess_elite_{month}.zip"
+
+
+@dataclass(frozen=True)
+class FetchConfig:
+    """Timeouts and limits of a download (docs/formats/chess.md#download).
+
+    timeout: seconds for one read; 30 by default.
+    attempts: attempts in a row without a new byte; 5 by default.
+    backoff: seconds to wait after the first failure, doubled each time up to a minute;
+        1 by default.
+    total_seconds: seconds for the whole download; 6 hours by default.
+    max_bytes: bytes of the archive at most; 16 GiB by default.
+    user_agent: the header `User-Agent`.
+
+    Raises ValueError where a number is not positive.
+    """
+
+    timeout: float = choice(30.0, "Seconds for one read.")
+    attempts: int = choice(5, "Attempts in a row without a new byte.")
+    backoff: float = choice(1.0, "Seconds to wait after a failure, doubled each time.")
+    total_seconds: float = choice(6 * 3600.0, "Seconds for the whole download.")
+    max_bytes: int = choice(16 << 30, "Bytes of the archive at most.")
+    user_agent: str = choice("gristmill-archive/1.0", "The header User-Agent.")
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1 or self.timeout <= 0 or self.max_bytes < 1:
+            raise ValueError("attempts, timeout and max_bytes must be positive")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How large the PGN of an archive may be (docs/formats/chess.md#zip-rules).
+
+    pgn_bytes: bytes of the PGN at most; 64 GiB by default.
+    ratio: bytes of the PGN for each packed byte at most; 100 by default.
+    """
+
+    pgn_bytes: int = choice(64 << 30, "Bytes of the PGN at most.")
+    ratio: int = choice(100, "Bytes of the PGN for each packed byte at most.")
+
+
+_FETCH, _LIMITS = FetchConfig(), Limits()
+
+
+@dataclass(frozen=True)
+class ArchiveConfig:
+    """The address of the archives and the limits for them (docs/formats/chess.md#archive).
+
+    url_template: the address, with `{month}` in it.
+    fetch: timeouts and limits of a download.
+    limits: how large a PGN may be.
+
+    Raises ValueError for an address without `{month}`.
+    """
+
+    # No field counts for the fingerprint: timeouts and limits cannot change the bytes of
+    # a good archive, and a month must stay when its server moves (`source.json` has the
+    # address it came from).
+
+    CODE_VERSION: ClassVar = "1"
+
+    url_template: str = machine(URL_TEMPLATE, "Address of an archive, with {month} in it.")
+    fetch: FetchConfig = machine(_FETCH, "Timeouts and limits of a download.")
+    limits: Limits = machine(_LIMITS, "How large a PGN may be.")
+
+    def __post_init__(self) -> None:
+        if "{month}" not in self.url_template:
+            raise ValueError(f"url_template must contain {{month}}: {self.url_template!r}")

@@ -1,0 +1,45 @@
+"""The compiled reader against the original rules and against python-chess."""
+
+import re
+from pathlib import Path
+
+from gristmill.chess import ValidateConfig, validate
+from gristmill.chess.build.range_output import Harvest, ShareTask
+from gristmill.chess.build.validate_fallback import take_odd
+from gristmill.chess.build.validate_range import harvest_share
+from gristmill.chess.raw.pgn import PlacedGame, plan
+from gristmill.chess.raw.python_chess import read_game
+from tests.chess import reference_rules
+
+BLANK_LINES = re.compile(rb"(?:[ \t\r]*\n)*")
+
+
+def same_as_reference(pgn: Path, tmp: Path, share_bytes: int = 2 << 20) -> int:
+    """Both outputs of the reference rules as bytes; returns how many games the oracle read."""
+    out = tmp / f"{pgn.stem}_{share_bytes}"
+    config = ValidateConfig(compat="reference", share_bytes=share_bytes, source_names=("x.pgn",))
+    summary = validate([pgn], out, config)
+    valid, invalid = reference_rules.validated(pgn, "x.pgn")
+    assert (out / "valid_games.jsonl").read_bytes() == valid
+    assert (out / "invalid_games.csv").read_bytes() == invalid
+    return summary.oracle_games
+
+
+def all_by_python_chess(pgn: Path, config: ValidateConfig) -> dict[str, bytes]:
+    """The sections of a file when every game goes to the oracle."""
+    task = ShareTask(plan(pgn, 1 << 40)[0], 0, pgn.name, config)
+    data, pos, harvest = pgn.read_bytes(), 0, Harvest(task)
+    while (read := read_game(data, pos)[0]) is not None:
+        blank = BLANK_LINES.match(data, pos)
+        pos = blank.end() if blank else pos
+        take_odd(harvest, PlacedGame(pos, read.end - pos, read))
+        pos = read.end
+    return {name: bytes(piece) for name, piece in harvest.made(pos)[0].items()}
+
+
+def both_ways(pgn: Path, config: ValidateConfig) -> None:
+    """The scanner's decisions in the current mode are the oracle's, section by section."""
+    task = ShareTask(plan(pgn, 1 << 40)[0], 0, pgn.name, config)
+    fast, _ = harvest_share(task)
+    for name, piece in all_by_python_chess(pgn, config).items():
+        assert bytes(fast[name]) == piece, name

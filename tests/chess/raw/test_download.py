@@ -1,0 +1,218 @@
+"""Downloads from a local server: resumed, retried and refused."""
+
+import http.server
+import json
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gristmill.chess import (
+    DownloadError,
+    FetchConfig,
+    NotPublished,
+    fetch_month,
+)
+from gristmill.contract import BadInput
+from gristmill.run.parts import PartStore
+from tests.chess.raw.archives import MONTH, Server, nap, ranged, reply, zipped
+
+
+def test_a_cut_connection_is_resumed_where_it_broke(serve, pgn: bytes, tmp_path: Path) -> None:
+    data = zipped(("x.pgn", pgn))
+    step = len(data) // 3 + 1
+    server = serve(lambda s, h: ranged(h, data, step))
+    waits: list[float] = []
+    summary = fetch_month(MONTH, tmp_path / "out", server.config, sleep=nap(waits))
+    assert server.asked == ["", f"bytes={step}-", f"bytes={2 * step}-"]
+    assert waits == [0.5, 0.5]
+    assert (summary.requests, summary.resumed_bytes) == (3, 2 * step)
+
+
+def test_a_later_run_goes_on_with_what_an_earlier_one_got(
+    serve, pgn: bytes, tmp_path: Path
+) -> None:
+    data = zipped(("x.pgn", pgn))
+    (tmp_path / "parts").mkdir()
+    parts = PartStore(tmp_path / "parts")
+    broken = serve(lambda s, h: ranged(h, data, 100 if not h.headers.get("Range") else 0))
+    with pytest.raises(DownloadError, match=r"ended after 100 of \d+ bytes"):
+        fetch_month(MONTH, tmp_path / "a", broken.config, parts=parts, sleep=nap([]))
+    # Another address is another file.
+    other = serve(lambda s, h: ranged(h, data, None))
+    fetch_month(MONTH, tmp_path / "b", other.config, parts=parts)
+    assert other.asked == [""]
+    with pytest.raises(DownloadError):
+        fetch_month(MONTH, tmp_path / "c", broken.config, parts=parts, sleep=nap([]))
+    broken.http.RequestHandlerClass.do_GET = lambda self: (  # type: ignore[attr-defined]
+        broken.asked.append(self.headers.get("Range", "")),
+        ranged(self, data, None),
+    )
+    fetch_month(MONTH, tmp_path / "d", broken.config, parts=parts)
+    assert broken.asked[-1] == "bytes=100-"
+    assert not list(parts.folder.iterdir())
+
+
+def test_a_server_without_ranges_is_asked_for_the_whole_again(
+    serve, pgn: bytes, tmp_path: Path
+) -> None:
+    data = zipped(("x.pgn", pgn))
+
+    def answer(server: Server, handler: http.server.BaseHTTPRequestHandler) -> None:
+        reply(handler, data, send=50 if len(server.asked) == 1 else None)
+
+    server = serve(answer)
+    summary = fetch_month(MONTH, tmp_path / "out", server.config, sleep=nap([]))
+    assert (server.asked, summary.resumed_bytes) == (["", ""], 0)
+
+
+def test_a_server_that_stalls_is_left_and_nothing_it_gave_is_lost(
+    serve, pgn: bytes, tmp_path: Path
+) -> None:
+    data = zipped(("x.pgn", pgn))
+    over = threading.Event()
+
+    def answer(server: Server, handler: http.server.BaseHTTPRequestHandler) -> None:
+        first = len(server.asked) == 1
+        ranged(handler, data, 1000 if first else None)
+        if first:
+            handler.wfile.flush()
+            over.wait(20)
+
+    server = serve(answer)
+    config = replace(server.config, fetch=FetchConfig(timeout=0.5, attempts=2, backoff=0.1))
+    try:
+        summary = fetch_month(MONTH, tmp_path / "out", config, sleep=nap([]))
+    finally:
+        over.set()
+    assert server.asked == ["", "bytes=1000-"]
+    assert (summary.requests, summary.resumed_bytes) == (2, 1000)
+    assert (tmp_path / "out" / "lichess_elite_2024-01.pgn").read_bytes() == pgn
+
+
+@pytest.mark.parametrize("pause", [0.05, 30.0])
+def test_a_server_that_drips_or_stalls_is_held_to_the_deadline(
+    serve, pgn: bytes, tmp_path: Path, pause: float
+) -> None:
+    data = zipped(("x.pgn", pgn))
+    over = threading.Event()
+
+    def answer(server: Server, handler: http.server.BaseHTTPRequestHandler) -> None:
+        reply(handler, data, send=0, ETag='"v1"')
+        for n in range(len(data)):
+            handler.wfile.write(data[n : n + 1])
+            if over.wait(pause):
+                return
+
+    server = serve(answer)
+    (tmp_path / "parts").mkdir()
+    parts = PartStore(tmp_path / "parts")
+    config = replace(server.config, fetch=FetchConfig(timeout=20, attempts=3, total_seconds=1))
+    begun = time.monotonic()
+    try:
+        with pytest.raises(DownloadError, match=r"took more time|timed out"):
+            fetch_month(MONTH, tmp_path / "out", config, parts=parts, sleep=nap([]))
+    finally:
+        over.set()
+    assert time.monotonic() - begun < 10
+    got = (parts.folder / "archive.zip.part").read_bytes()
+    assert got
+    assert data.startswith(got)
+
+
+def test_a_download_that_was_killed_at_its_last_byte_is_whole(
+    serve, pgn: bytes, tmp_path: Path
+) -> None:
+    data = zipped(("x.pgn", pgn))
+    size = len(data)
+
+    def answer(server: Server, handler: http.server.BaseHTTPRequestHandler) -> None:
+        if handler.headers.get("Range") == f"bytes={size}-":
+            reply(handler, b"", 416, Content_Range=f"bytes */{size}")
+        else:
+            ranged(handler, data, None)
+
+    server = serve(answer)
+    (tmp_path / "parts").mkdir()
+    parts = PartStore(tmp_path / "parts")
+    part = parts.folder / "archive.zip.part"
+    url = server.config.url_template.format(month=MONTH)
+    part.with_suffix(".json").write_text(json.dumps({"url": url, "etag": '"v1"'}))
+    part.write_bytes(data)
+    summary = fetch_month(MONTH, tmp_path / "a", server.config, parts=parts, sleep=nap([]))
+    assert server.asked == [f"bytes={size}-"]
+    assert (summary.requests, summary.resumed_bytes) == (1, size)
+    # More bytes than there are: not those of this file, whatever the note says.
+    part.with_suffix(".json").write_text(json.dumps({"url": url, "etag": '"v1"'}))
+    part.write_bytes(data + b"?")
+    fetch_month(MONTH, tmp_path / "b", server.config, parts=parts, sleep=nap([]))
+    assert server.asked[1:] == [f"bytes={size + 1}-", ""]
+    assert (tmp_path / "b" / "lichess_elite_2024-01.pgn").read_bytes() == pgn
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+def test_a_server_that_promises_more_than_it_has(
+    serve, pgn: bytes, tmp_path: Path, ranges: bool
+) -> None:
+    data = zipped(("x.pgn", pgn))
+
+    def answer(server: Server, handler: http.server.BaseHTTPRequestHandler) -> None:
+        if ranges and handler.headers.get("Range"):
+            reply(handler, b"", 416)
+        else:
+            reply(handler, data, length=len(data) + 1000, ETag='"x"')
+
+    server = serve(answer)
+    waits: list[float] = []
+    with pytest.raises(DownloadError, match="try again later"):
+        fetch_month(MONTH, tmp_path / "out", server.config, sleep=nap(waits))
+    assert len(server.asked) == 4
+    assert waits == [0.5, 1.0, 2.0]
+
+
+def test_a_server_that_promises_less_than_it_has(serve, pgn: bytes, tmp_path: Path) -> None:
+    data = zipped(("x.pgn", pgn))
+    server = serve(lambda s, h: reply(h, data, length=len(data) - 30))
+    with pytest.raises(BadInput, match="broken ZIP"):
+        fetch_month(MONTH, tmp_path / "out", server.config)
+
+
+def test_a_web_page_instead_of_an_archive(serve, tmp_path: Path) -> None:
+    page = b"<!doctype html>\n<html><title>down for\n repairs</title>"
+    named = serve(lambda s, h: reply(h, page, Content_Type="text/html; charset=utf-8"))
+    with pytest.raises(DownloadError, match=r"HTML, not ZIP.*down for repairs"):
+        fetch_month(MONTH, tmp_path / "a", named.config)
+    unnamed = serve(lambda s, h: reply(h, page, Content_Type="application/zip"))
+    with pytest.raises(BadInput, match=r"not a ZIP \(bad signature.*likely HTML"):
+        fetch_month(MONTH, tmp_path / "b", unnamed.config)
+    assert len(named.asked) == len(unnamed.asked) == 1
+
+
+@pytest.mark.parametrize("status", [404, 410])
+def test_a_month_that_is_not_published(serve, tmp_path: Path, status: int) -> None:
+    server = serve(lambda s, h: reply(h, b"no", status))
+    with pytest.raises(NotPublished, match="not published") as caught:
+        fetch_month(MONTH, tmp_path / "out", server.config)
+    assert (caught.value.status, len(server.asked)) == (status, 1)
+
+
+def test_busy_servers_are_asked_again_and_refusals_are_final(
+    serve, pgn: bytes, tmp_path: Path
+) -> None:
+    data = zipped(("x.pgn", pgn))
+
+    def answer(server: Server, handler: http.server.BaseHTTPRequestHandler) -> None:
+        if len(server.asked) < 3:
+            reply(handler, b"", 503, Retry_After="7")
+        else:
+            reply(handler, data)
+
+    waits: list[float] = []
+    fetch_month(MONTH, tmp_path / "a", serve(answer).config, sleep=nap(waits))
+    assert waits == [7.0, 7.0]
+    refusing = serve(lambda s, h: reply(h, b"", 403))
+    with pytest.raises(DownloadError, match="HTTP 403"):
+        fetch_month(MONTH, tmp_path / "b", refusing.config)
+    assert len(refusing.asked) == 1

@@ -1,0 +1,32 @@
+"""Tracing a row to its PGN: the first and the last row, and rows that do not exist."""
+
+from pathlib import Path
+
+import pytest
+
+from gristmill.chess import trace
+from gristmill.chess.format.sidecar import Sidecar
+from gristmill.chess.read.trace import find
+from gristmill.contract import BadInput
+
+
+def test_the_first_and_the_last_row_are_traced_and_no_row_beyond(valid: Path, month: Path) -> None:
+    recorded = Sidecar.open(valid, "games")
+    assert recorded
+    for row in (0, recorded.games - 1):
+        origin = trace(valid, row)
+        assert origin.pgn(month).startswith(b'[Event "')
+        assert (None, row) in find(valid, origin.row["game_id"])
+    for row in (-1, recorded.games):
+        with pytest.raises(BadInput, match=f"no row {row}"):
+            trace(valid, row)
+
+
+def test_another_pgn_and_an_unknown_split_are_refused(valid: Path, tmp_path: Path) -> None:
+    (tmp_path / "x.pgn").write_bytes(b"?")
+    with pytest.raises(BadInput, match="does not have the"):
+        trace(valid, 0).pgn(tmp_path / "x.pgn")
+    with pytest.raises(BadInput, match="split must be one of"):
+        trace(valid, 0, "dev")
+    with pytest.raises(BadInput, match="has no sidecar/"):
+        trace(tmp_path, 0)
