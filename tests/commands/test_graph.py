@@ -30,7 +30,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ArchiveServer]:
 def materialize(run: Command, server: ArchiveServer, data: Path) -> Command:
     """`gristmill materialize`, where the archive is a local server."""
     (data / "drops/chess").mkdir()
-    return lambda *words: materialize("materialize", *words)
+    return lambda *words: run("materialize", *words)
 
 
 def table(result: Result) -> set[tuple[str, ...]]:
