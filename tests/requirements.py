@@ -12,7 +12,6 @@ from typing import NoReturn
 
 import pytest
 
-
 VARIABLE = "GRISTMILL_REQUIRE"
 
 

@@ -26,9 +26,14 @@ _WORD = (1 << 64) - 1
 
 @dataclass(frozen=True)
 class Step:
-    """One move of a game: the ranks before it (16), the move (0..3, up down left right),
-    the expected board_eval after each move (float64, NaN where it is illegal), the points,
-    and the board with the new tile on it."""
+    """One move of a game.
+
+    board: the 16 ranks before it.
+    move: 0..3, up, down, left, right.
+    values: the expected board_eval after each move, NaN where it is illegal.
+    reward: points.
+    after: the 16 ranks after it, the new tile included.
+    """
 
     board: tuple[int, ...]
     move: int
