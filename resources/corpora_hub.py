@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from gristmill.synth.raw.hub import Fetched, Source
 
 
-class CorporaHub(dg.ConfigurableResource):
+class CorporaHub(dg.ConfigurableResource[Any]):
     """A dataset repository at a pinned commit, fetched file by file and checked by sha256.
 
-    `operate.py fetch` uses it. No asset does, so it stands in no definitions: a
+    `gristmill fetch` uses it. No asset does, so it stands in no definitions: a
     graph takes up what lies in `drops/`, and nothing in it waits for a network.
 
     files: how many, from the first on. endpoint: empty for the hub's own.
@@ -39,6 +39,7 @@ class CorporaHub(dg.ConfigurableResource):
 
     @property
     def source(self) -> Source:
+        """What the library fetches from."""
         from gristmill.synth.raw.hub import Source
 
         return Source(

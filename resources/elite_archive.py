@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import dagster as dg
 from pydantic import Field
@@ -13,7 +14,7 @@ VARIABLE = "GRISTMILL_ELITE_ARCHIVE"
 _FILE = URL_TEMPLATE.rpartition("/")[2]
 
 
-class EliteArchive(dg.ConfigurableResource):
+class EliteArchive(dg.ConfigurableResource[Any]):
     """The server that publishes a month's games as one ZIP."""
 
     base_address: str = Field(

@@ -23,7 +23,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 SETTINGS = "gristmill.toml"
 
 
-class Lake(dg.ConfigurableResource):
+class Lake(dg.ConfigurableResource[Any]):
     """The data root: `data_root`, else the variable GRISTMILL_DATA, else `data/` in the checkout.
 
     The variable is read when a path is asked for, so that a code server need
@@ -34,6 +34,7 @@ class Lake(dg.ConfigurableResource):
 
     @property
     def root(self) -> Path:
+        """The data root, absolute."""
         chosen = self.data_root or os.environ.get("GRISTMILL_DATA") or CHECKOUT / "data"
         return Path(chosen).absolute()
 
@@ -47,7 +48,7 @@ class Lake(dg.ConfigurableResource):
         if not folder.is_dir():
             raise GristmillError(
                 f"{folder}: the raw drop is gone: bring it back, or retire its partition with "
-                f"`python operate.py retire {key}`"
+                f"`gristmill retire {key}`"
             )
         return folder
 

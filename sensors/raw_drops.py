@@ -1,6 +1,7 @@
 """The sensor that starts work when a raw drop has landed, made once for every family."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import dagster as dg
 
@@ -102,7 +103,7 @@ def arrival_events(
     materializations, but from its observations whether what was built from it
     is stale; so it gets both, the observation first.
     """
-    metadata = {
+    metadata: dict[str, Any] = {
         "path": dg.MetadataValue.path(arrival.path),
         "files": arrival.files,
         "bytes": arrival.bytes,

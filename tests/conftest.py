@@ -5,7 +5,15 @@ from pathlib import Path
 import pytest
 
 from gristmill.vocabularies.fetch import fetch
-from tests.paths import CHECKOUT
+from tests.paths import CHECKOUT, REAL_DATA
+from tests.requirements import missing_real_data
+
+
+def pytest_configure() -> None:
+    """End at once where real data is required and is not there: many tests would skip."""
+    if missing := missing_real_data(REAL_DATA):
+        raise pytest.UsageError(missing)
+
 
 _KEPT = CHECKOUT / ".test-data"
 

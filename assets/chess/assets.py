@@ -215,7 +215,7 @@ chess_month = dg.define_asset_job(
     ),
 )
 
-ASSETS = [raw_drop, *MONTH]
+ASSETS: list[dg.AssetsDefinition | dg.AssetSpec] = [raw_drop, *MONTH]
 CHECKS = [
     *disk_checks(elite_pgn, "chess/raw/elite"),
     *disk_checks(valid_games, "chess/validated"),

@@ -207,14 +207,17 @@ def choices_of_dataset(lake: Lake, run: BaseModel, dataset: Path) -> MonthConfig
 
 
 def elite_folder(lake: Lake, month: str) -> str:
+    """Path of a month's PGN, relative to the data root."""
     return lake.artifact("chess", "raw", "elite", month)
 
 
 def valid_folder(lake: Lake, month: str) -> str:
+    """Path of a month's validated games, relative to the data root."""
     return lake.artifact("chess", "validated", f"elite_{month}")
 
 
 def games_folder(lake: Lake, month: str) -> str:
+    """Path of a month's game dataset, relative to the data root."""
     return lake.artifact("chess", "dataset", f"elite_{month}_game")
 
 

@@ -26,6 +26,7 @@ _COMPLETE = [assets.elite_pgn, assets.valid_games, assets.game_dataset, assets.s
 def chess_elite_months(
     context: dg.ScheduleEvaluationContext,
 ) -> list[dg.RunRequest] | dg.SkipReason:
+    """One run for each month that is due."""
     tick = (context.scheduled_execution_time or datetime.now(UTC)).date()
     have = [context.instance.get_materialized_partitions(asset.key) for asset in _COMPLETE]
     months = due_months(tick, set.intersection(*have))

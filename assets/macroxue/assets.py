@@ -149,7 +149,7 @@ def _notes(folder: Path) -> Iterator[Violation]:
     return game_notes(folder)
 
 
-ASSETS = [raw_drop, pool_members, pack, values, pool]
+ASSETS: list[dg.AssetsDefinition | dg.AssetSpec] = [raw_drop, pool_members, pack, values, pool]
 CHECKS = [
     *disk_checks(pack, "macroxue/packs", notes=_notes),
     *disk_checks(values, "macroxue/values"),

@@ -63,7 +63,7 @@ def stale_members(lake: Lake, pools: Collection[str] | None) -> dict[str, str]:
 
     pools: which to look at, None for all that are published.
     """
-    stale = {}
+    stale: dict[str, str] = {}
     for path in sorted((lake.root / "macroxue/pools").glob(f"*/{provenance.RECORD}")):
         record = provenance.read_record(path)
         if pools is None or record.partition in pools:

@@ -32,7 +32,7 @@ raw = dg.AssetSpec(
     description=(
         "A folder of raw SYNTH files under `drops/synth/`, complete at 500 files (or as many as "
         "`[synth.raw] files` says) or when a file `.done` stands in it. Every shard takes a run of "
-        "consecutive files, so nothing is built before. `python operate.py fetch synth` brings "
+        "consecutive files, so nothing is built before. `gristmill fetch synth` brings "
         "the files from the hub."
     ),
 )
@@ -166,7 +166,7 @@ def manifest_preview(folder: Path) -> Mapping[str, str]:
     return {"inventory": manifest_table(folder)}
 
 
-ASSETS = [
+ASSETS: list[dg.AssetsDefinition | dg.AssetSpec] = [
     raw,
     ready_harmony,
     harmony,

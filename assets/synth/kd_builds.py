@@ -48,10 +48,12 @@ class Dataset:
 
     @property
     def shards(self) -> str:
+        """Key of the asset of its shards."""
         return f"{self.prefix}/kd_shards"
 
     @property
     def manifest(self) -> str:
+        """Key of the asset of its manifest."""
         return f"{self.prefix}/kd_manifest"
 
 

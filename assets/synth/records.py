@@ -31,6 +31,7 @@ def named(lake: Lake, *names: str) -> str:
 
 
 def record_path(lake: Lake, artifact: str, partition: str) -> Path:
+    """Where the record of a shard lies, in the folder that the shards share."""
     return provenance.record_path(lake.root / artifact, partition, shared=True)
 
 
@@ -44,9 +45,11 @@ def shard_records(lake: Lake, artifact: str, asset: str) -> list[Record]:
 
 
 def manifest_of(records: Sequence[Record]) -> ManifestOf:
+    """The config of a manifest, which names the digests of the records it is written from."""
     return ManifestOf({str(record.partition): record.digest for record in records})
 
 
 def inputs_of(lake: Lake, record: Record) -> list[Input]:
+    """All inputs of a shard's record."""
     path = record_path(lake, record.artifact, str(record.partition))
     return provenance.read_inputs(record, path)

@@ -100,17 +100,10 @@ class Mill:
             "all are gone", lambda: not any(Path(f"/proc/{one}/stat").exists() for one in processes)
         )
 
-    def operate(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """`python operate.py ...` in the copy, with nothing set but what the server has."""
-        return self._command("operate.py", *words)
-
     def gristmill(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """`gristmill ...` in the copy."""
-        return self._command("-m", "gristmill.cli", *words)
-
-    def _command(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """`gristmill ...` in the copy, with nothing set but what the server has."""
         return subprocess.run(
-            [sys.executable, *words],
+            [sys.executable, "-m", "gristmill.cli", *words],
             cwd=self.checkout,
             env={**plain_environment(), **self._environment},
             capture_output=True,

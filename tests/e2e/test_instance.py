@@ -119,7 +119,7 @@ def test_until_it_is_built_again_the_pack_of_a_replaced_drop_is_stale(mill: Mill
     mill.server.stop_sensors()
     drop(mill.drops / "good", seed=3)
     # Building one drop from the command line tells the instance of all that are at hand.
-    done = mill.operate("materialize", "macroxue/pack", "--partition", "slow")
+    done = mill.gristmill("materialize", "macroxue/pack", "--partition", "slow")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "nothing needed doing" in done.stdout
     shown = mill.partition("good")
@@ -128,7 +128,7 @@ def test_until_it_is_built_again_the_pack_of_a_replaced_drop_is_stale(mill: Mill
     assert (cause["category"], cause["key"]["path"]) == ("DATA", RAW_DROP)
     assert cause["partitionKey"] == "good"
     assert mill.partition("slow").stale == "FRESH"
-    done = mill.operate("materialize", "macroxue/pack", "--partition", "good")
+    done = mill.gristmill("materialize", "macroxue/pack", "--partition", "good")
     assert done.returncode == 0, done.stdout + done.stderr
     assert_pack_is_as_shown(mill, "good")
 
@@ -225,7 +225,7 @@ def test_reap_leaves_a_living_run_alone(mill: Mill, big: Path) -> None:
     worker = mill.worker_at_work(run, slot_of(mill.pack("big")))
     os.kill(worker, signal.SIGSTOP)
     try:
-        done = mill.operate("reap")
+        done = mill.gristmill("reap")
         assert (done.returncode, done.stdout.strip()) == (0, ""), done.stdout + done.stderr
         assert mill.runs("big")[0].status == "STARTED"
     finally:
@@ -246,10 +246,10 @@ def test_a_killed_worker_leaves_the_old_pack_whole_and_the_next_run_succeeds(
     assert "big" in mill.statuses()["failed"]
 
     left = slot_of(mill.pack("big"))
-    told = mill.operate("reap", "--dry-run")
+    told = mill.gristmill("reap", "--dry-run")
     assert "left by a killed build" in told.stdout
     assert (left / "staging").exists()
-    assert mill.operate("reap").returncode == 0
+    assert mill.gristmill("reap").returncode == 0
     assert not (left / "staging").exists()
 
     again = mill.launch("big")
@@ -264,17 +264,17 @@ def assert_old_pack_stands(mill: Mill, before: provenance.Record) -> None:
 
 
 def test_retire_forgets_a_partition_whose_drop_is_gone(mill: Mill) -> None:
-    refused = mill.operate("retire", "slow")
+    refused = mill.gristmill("retire", "slow")
     assert refused.returncode == 2
     assert "is still there" in refused.stderr
     shutil.move(mill.drops / "slow", mill.data / "slow-archived")
-    told = mill.operate("retire", "slow", "--dry-run")
+    told = mill.gristmill("retire", "slow", "--dry-run")
     assert (told.returncode, "forget slow" in told.stdout) == (0, True)
     assert "slow" in mill.statuses()["materialized"]
-    assert mill.operate("retire", "slow").returncode == 0
+    assert mill.gristmill("retire", "slow").returncode == 0
     assert "slow" not in mill.statuses()["materialized"]
     assert mill.pack("slow").exists()
-    assert mill.operate("retire", "slow").returncode == 2
+    assert mill.gristmill("retire", "slow").returncode == 2
 
 
 def test_after_a_kill_of_everything_reap_closes_the_run_that_was_under_way(
@@ -294,15 +294,15 @@ def test_after_a_kill_of_everything_reap_closes_the_run_that_was_under_way(
     mill.start()
     status = {found.run_id: found.status for found in mill.runs("big")}
     assert status[run] == "STARTED"
-    told = mill.operate("reap", "--dry-run")
+    told = mill.gristmill("reap", "--dry-run")
     assert run[:8] in told.stdout
     assert "its process is gone" in told.stdout
     assert status == {found.run_id: found.status for found in mill.runs("big")}
-    done = mill.operate("reap")
+    done = mill.gristmill("reap")
     assert done.returncode == 0, done.stdout + done.stderr
     assert mill.server.finished(run)["status"] == "FAILURE"
     assert "Reaped" in mill.server.failure(run)
-    assert run[:8] not in mill.operate("reap").stdout
+    assert run[:8] not in mill.gristmill("reap").stdout
 
     again = mill.launch("big")
     assert mill.server.finished(again)["status"] == "SUCCESS"

@@ -45,7 +45,7 @@ SETTINGS = "[synth.kd_shards]\nvalid_fraction = 0.1\nworkers = 2\n"
 def vocabulary(mill: Mill, vocabulary_root: Path) -> None:
     """The vocabulary as `make run` brings it, built."""
     shutil.copytree(vocabulary_root / "drops/tokenizers", mill.data / "drops/tokenizers")
-    done = mill.operate("materialize", "tokenizers/o200k_harmony")
+    done = mill.gristmill("materialize", "tokenizers/o200k_harmony")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -142,7 +142,7 @@ def test_after_a_kill_of_everything_a_shard_is_built_as_if_nothing_had_been(
     assert (slot / "staging").exists()
 
     mill.start()
-    done = mill.operate("reap")
+    done = mill.gristmill("reap")
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"run {run[:8]} (STARTED): its process is gone" in done.stdout
     assert f"its finished parts ({finished}) stay" in done.stdout
@@ -164,7 +164,7 @@ def test_after_a_kill_of_everything_a_shard_is_built_as_if_nothing_had_been(
         assert (folder / file).read_bytes() == (alone / file).read_bytes(), file
 
     # The manifests and the smoke build, which nobody asked for yet.
-    done = mill.operate("materialize", "--all")
+    done = mill.gristmill("materialize", "--all")
     assert done.returncode == 0, done.stdout + done.stderr
     assert record_of(mill, KD_FOLDER, "00") == record
     assert_all_is_as_shown(mill)

@@ -137,7 +137,7 @@ BUILDERS = {
 @pytest.mark.parametrize("builder", BUILDERS)
 def test_no_call_escapes_the_layer(shim: Path, tmp_path: Path, builder: str) -> None:
     if shutil.which("strace") is None:
-        cannot_run("strace is not installed: nothing to compare the layer with")
+        cannot_run("strace", "strace is not installed: nothing to compare the layer with")
     root, shared, trace = tmp_path / "root", tmp_path / "shared", tmp_path / "trace"
     root.mkdir()
     shared.write_bytes(bytes(16))
@@ -157,7 +157,7 @@ def test_no_call_escapes_the_layer(shim: Path, tmp_path: Path, builder: str) -> 
         check=False,
     )
     if "ptrace" in done.stderr and done.returncode != 0:
-        cannot_run(f"strace may not trace here: {done.stderr}")
+        cannot_run("strace", f"strace may not trace here: {done.stderr}")
     assert done.returncode == 0, done.stderr
     seen = _of_strace(tmp_path / "strace", root)
     kinds = {"exchange": "rename", "rmdir": "unlink"}

@@ -71,9 +71,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     try:
         done = subprocess.run(mount, capture_output=True, text=True, check=False)
     except FileNotFoundError:
-        cannot_run("there is no mount command here")
+        cannot_run("mount", "there is no mount command here")
     if done.returncode != 0:
-        cannot_run(f"a small file system cannot be mounted here: {done.stderr.strip()}")
+        cannot_run("mount", f"a small file system cannot be mounted here: {done.stderr.strip()}")
     yield root
     subprocess.run(["umount", str(root)], check=True)
 

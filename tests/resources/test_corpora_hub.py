@@ -1,11 +1,9 @@
-"""The hub as a resource, and the command that fetches from it, against a local server."""
+"""The hub as a resource, against a local server."""
 
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-import operate
 from gristmill.synth.raw import files
 from resources import CorporaHub
 from tests.synth.raw.test_hub import COMMIT, REPO, Hub, no_waiting, server
@@ -34,28 +32,3 @@ def test_the_token_comes_from_the_environment_alone(monkeypatch: pytest.MonkeyPa
 def test_a_branch_is_no_revision() -> None:
     with pytest.raises(ValueError, match="40 hex digits"):
         _ = CorporaHub(revision="main").source
-
-
-def test_the_command_fetches_and_goes_on(
-    server: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GRISTMILL_DATA", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    words = ["fetch", "synth", "--repo", REPO, "--revision", COMMIT, "--endpoint", server.address]
-    server.sizes["synth_003.parquet"] = 2999
-    done = CliRunner().invoke(operate.main, [*words, "--files", "3"])
-    assert done.exit_code == 1
-    assert "synth_003.parquet" in done.output
-    drop = tmp_path / "drops/synth/SYNTH-01234567"
-    assert not files.is_complete(drop)
-    server.sizes.clear()
-    done = CliRunner().invoke(operate.main, [*words, "--files", "3"])
-    assert done.exit_code == 0, done.output
-    assert "1 files came (3,000 bytes), 2 were there" in done.output
-    assert files.is_complete(drop)
-
-
-def test_the_command_refuses_a_branch() -> None:
-    done = CliRunner().invoke(operate.main, ["fetch", "synth", "--revision", "main"])
-    assert done.exit_code == 2
-    assert "40 hex digits" in done.output

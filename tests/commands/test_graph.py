@@ -1,31 +1,21 @@
-"""`operate.py` over assets whose partitions a calendar gives: those at hand, or those named."""
+"""Assets whose partitions a calendar gives: months of the drops, or months that are named."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-import operate
 from gristmill.samples import write_samples
 from gristmill.samples.chess import write_month
 from resources import elite_archive
-from resources.lake import CHECKOUT
 from tests.archive_server import ArchiveServer
+from tests.commands.drops import Command
 
-Operate = Callable[..., Result]
 CHAIN = ("elite_pgn", "valid_games", "game_dataset", "splice_cache", "splice_dataset")
-
-
-@pytest.fixture
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    root = tmp_path / "data"
-    (root / "drops/chess").mkdir(parents=True)
-    monkeypatch.setenv("GRISTMILL_DATA", str(root))
-    return root
 
 
 @pytest.fixture
@@ -37,15 +27,10 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ArchiveServer]:
 
 
 @pytest.fixture
-def run(
-    data: Path, server: ArchiveServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Operate:
-    """`operate.py` on an instance of its own, in this process."""
-    monkeypatch.delenv("DAGSTER_HOME", raising=False)
-    monkeypatch.chdir(tmp_path)
-    shutil.copy(CHECKOUT / "dagster.yaml", tmp_path)
-    monkeypatch.setattr(operate, "CHECKOUT", tmp_path)
-    return lambda *words: CliRunner().invoke(operate.main, ["materialize", *words])
+def materialize(run: Command, server: ArchiveServer, data: Path) -> Command:
+    """`gristmill materialize`, where the archive is a local server."""
+    (data / "drops/chess").mkdir()
+    return lambda *words: run("materialize", *words)
 
 
 def table(result: Result) -> set[tuple[str, ...]]:
@@ -54,44 +39,44 @@ def table(result: Result) -> set[tuple[str, ...]]:
 
 
 def test_all_takes_the_sample_months_and_no_others_and_then_finds_nothing_to_do(
-    run: Operate, data: Path, server: ArchiveServer
+    materialize: Command, data: Path, server: ArchiveServer
 ) -> None:
     write_samples(data)
     shutil.rmtree(data / "drops/macroxue")
     (data / "drops/pools/samples.toml").unlink()
     chain = [f"chess/{name}" for name in CHAIN]
-    done = run(*chain)
+    done = materialize(*chain)
     assert done.exit_code == 0, done.output
     months = ("2024-01", "2024-02")
     assert table(done) == {(name, month, "built") for name in chain for month in months}
-    again = run(*chain)
+    again = materialize(*chain)
     assert table(again) == {(name, month, "unchanged") for name in chain for month in months}
     assert "nothing needed doing" in again.output
     assert server.asked == []
 
 
-def test_any_month_can_be_named_and_is_at_hand_from_then_on(
-    run: Operate, data: Path, server: ArchiveServer, tmp_path: Path
+def test_any_month_can_be_named_and_is_built_from_then_on(
+    materialize: Command, data: Path, server: ArchiveServer, tmp_path: Path
 ) -> None:
-    assert table(run("chess/elite_pgn")) == set()
+    assert table(materialize("chess/elite_pgn")) == set()
     write_month(tmp_path / "x.zip", "2021-03", 30, 1)
     server.files["lichess_elite_2021-03.zip"] = (tmp_path / "x.zip").read_bytes()
-    done = run("chess/elite_pgn", "--partition", "2021-03")
+    done = materialize("chess/elite_pgn", "--partition", "2021-03")
     assert table(done) == {("chess/elite_pgn", "2021-03", "built")}
-    assert "no drop is at hand" not in done.output
-    assert table(run("chess/elite_pgn")) == {("chess/elite_pgn", "2021-03", "unchanged")}
+    assert "there is no drop" not in done.output
+    assert table(materialize("chess/elite_pgn")) == {("chess/elite_pgn", "2021-03", "unchanged")}
     assert len(server.asked) == 1
 
 
-def test_a_month_that_is_not_published_is_said_and_is_no_failure(run: Operate) -> None:
-    done = run("chess/elite_pgn", "--partition", "2021-03")
+def test_a_month_that_is_not_published_is_named_and_is_no_failure(materialize: Command) -> None:
+    done = materialize("chess/elite_pgn", "--partition", "2021-03")
     assert done.exit_code == 0
     assert table(done) == {("chess/elite_pgn", "2021-03", "not")}
     assert "not built chess/elite_pgn 2021-03: " in done.output
     assert "not published (HTTP 404)" in done.output
 
 
-def test_a_month_that_is_none_is_a_usage_error_of_one_line(run: Operate) -> None:
-    done = run("chess/elite_pgn", "--partition", "2019-01")
+def test_a_month_without_a_partition_is_a_usage_error_of_one_line(materialize: Command) -> None:
+    done = materialize("chess/elite_pgn", "--partition", "2019-01")
     assert done.exit_code == 2
     assert "has no partition '2019-01'; there are: 2020-06, 2020-07 … " in done.output

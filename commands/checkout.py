@@ -1,0 +1,55 @@
+"""Where these commands run: in the checkout, on its Dagster instance and on a data root."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+import dagster as dg
+
+from resources.lake import CHECKOUT
+
+DATA = "GRISTMILL_DATA"
+
+
+class CheckoutCommand(click.Command):
+    """A command that runs in the checkout, since dagster.yaml names its folders relative to it.
+
+    The command takes an option `--data-root`, which replaces the variable GRISTMILL_DATA; both
+    are relative to the folder where the command is typed. `context.obj` is that folder.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.params.append(
+            click.Option(
+                ["--data-root"],
+                envvar=DATA,
+                show_envvar=True,
+                type=click.Path(file_okay=False, path_type=Path),
+                expose_value=False,
+                callback=_use_data_root,
+                help="Where drops and artifacts live.  [default: data/ in the checkout]",
+            )
+        )
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command in the checkout."""
+        ctx.obj = Path.cwd()
+        os.chdir(CHECKOUT)
+        return super().invoke(ctx)
+
+
+def _use_data_root(context: click.Context, _: click.Parameter, chosen: Path | None) -> None:
+    """Set the variable that `resources.Lake` reads, for this process and those that it starts."""
+    if chosen is not None and not context.resilient_parsing:
+        os.environ[DATA] = str(Path.cwd() / chosen)
+
+
+def open_instance() -> dg.DagsterInstance:
+    """The instance of DAGSTER_HOME if that is set, as `dagster dev` does, else the checkout's."""
+    if os.environ.get("DAGSTER_HOME"):
+        return dg.DagsterInstance.get()
+    return dg.DagsterInstance.from_config(str(CHECKOUT))

@@ -1,0 +1,124 @@
+"""`gristmill materialize`: build assets in this terminal, as the UI's buttons do."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import dagster as dg
+from rich.markup import escape
+
+from assets.inbox import Inbox
+from commands import table
+from commands.arrivals import register
+from commands.checkout import CheckoutCommand, open_instance
+from commands.graph import INBOXES, Graph
+from commands.table import Outcome
+from commands.terminal import say
+from resources.lake import Lake
+
+
+@click.command(cls=CheckoutCommand)
+@click.argument("selection", nargs=-1, metavar="[ASSET]...")
+@click.option("--partition", "partitions", multiple=True, help="Only this partition; repeatable.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Every asset, every partition that drops give."
+)
+@click.option("--rebuild", is_flag=True, help="Build also what would be found unchanged.")
+@click.pass_obj
+def materialize(
+    started_in: Path,
+    selection: tuple[str, ...],
+    partitions: tuple[str, ...],
+    everything: bool,
+    rebuild: bool,
+) -> None:
+    """Build assets, as in `macroxue/pack --partition d6_v1`, or `--all`.
+
+    First, the drops in the inboxes become partitions. The command ends with a table of what was
+    built and where, and with status 1 if a build or a check failed. Refused drops are listed
+    with the reason and do not change the status.
+    """
+    if bool(selection) == everything:
+        raise click.UsageError("name the assets to build, or give --all")
+    if partitions and everything:
+        raise click.UsageError("--partition goes with the name of an asset, not with --all")
+    lake, started = Lake(), time.monotonic()
+    with open_instance() as instance:
+        build = _Build(instance, lake, selection, partitions)
+        build.run(rebuild)
+        no_drops = build.has_no_drops()
+    if build.outcomes:
+        table.show(build.outcomes, time.monotonic() - started, started_in)
+    for line in (line for lines in build.refused.values() for line in lines):
+        say(f"[yellow]refused[/] {escape(line)}")
+    if no_drops:
+        inboxes = " or ".join(str(lake.inbox(inbox.folder)) for inbox in build.inboxes)
+        say(
+            f"there is no drop: copy one into {escape(inboxes)}, or let "
+            f"`gristmill samples {escape(str(lake.root))}` write some"
+        )
+    elif build.idle:
+        names = ", ".join(sorted(asset.to_user_string() for asset in build.idle))
+        say(f"not built, since there is no drop for them: {names}")
+    if any(outcome.status == "failed" for outcome in build.outcomes):
+        sys.exit(1)
+
+
+class _Build:
+    """One call of the command: the assets in order, and what became of them."""
+
+    def __init__(
+        self,
+        instance: dg.DagsterInstance,
+        lake: Lake,
+        selection: Sequence[str],
+        partitions: Sequence[str],
+    ) -> None:
+        self._instance, self._lake, self._partitions = instance, lake, partitions
+        self.refused: dict[str, list[str]] = {}
+        self._register(INBOXES)
+        self._graph = Graph(instance, lake)
+        self._assets = self._graph.select(selection)
+        for asset in self._assets:
+            self._graph.keys(asset, partitions)  # a wrong key is an error before the first build
+        self.outcomes: list[Outcome] = []
+        self.idle: set[dg.AssetKey] = set()
+        self.inboxes = [
+            inbox for inbox in INBOXES if any(made.key in self._assets for made in inbox.targets)
+        ]
+
+    def run(self, rebuild: bool) -> None:
+        """Build the chosen assets, each after those that it is made from."""
+        for number, asset in enumerate(self._assets, 1):
+            keys = self._graph.keys(asset, self._partitions)
+            if not keys:
+                self.idle.add(asset)
+            self.outcomes += self._graph.materialize(asset, keys, rebuild)
+            # A drop may have waited for what was built now: a pool for its packs.
+            self._register(_not_begun(self._assets[:number]))
+
+    def has_no_drops(self) -> bool:
+        """Whether all that was asked for is built from drops, and there is none."""
+        return (
+            bool(self.inboxes)
+            and not self._partitions
+            and not any(
+                self._graph.keys(asset.key, ()) for inbox in self.inboxes for asset in inbox.targets
+            )
+        )
+
+    def _register(self, inboxes: Sequence[Inbox]) -> None:
+        for inbox in inboxes:
+            self.refused[inbox.folder] = list(register(self._instance, self._lake, inbox))
+
+
+def _not_begun(assets: Sequence[dg.AssetKey]) -> list[Inbox]:
+    """The inboxes that feed none of `assets`.
+
+    A drop that arrives between two assets of its inbox would miss the first one.
+    """
+    return [inbox for inbox in INBOXES if not any(target.key in assets for target in inbox.targets)]

@@ -1,0 +1,58 @@
+"""`gristmill reap`: close runs whose process is dead and clean up what killed builds left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import click
+import dagster as dg
+from rich.markup import escape
+
+from assets import worker
+from commands.checkout import CheckoutCommand, open_instance
+from commands.terminal import say
+from gristmill.publish import remove
+from resources.lake import Lake
+
+_UNFINISHED = [
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
+
+
+@click.command(cls=CheckoutCommand)
+@click.option("--dry-run", is_flag=True, help="Only list what would be done.")
+@click.option("--parts", is_flag=True, help="Remove finished parts of builds, too.")
+def reap(dry_run: bool, parts: bool) -> None:
+    """Close runs whose process is dead, and remove what killed builds left behind.
+
+    After a power loss or `kill -9`, runs stay STARTED for ever and hold their places in the
+    queue. Runs whose process lives are left alone. Finished parts of a build stay, since the
+    next build continues from them, unless --parts is given.
+    """
+    with open_instance() as instance:
+        for record in instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED)):
+            run = record.dagster_run
+            if reason := why_dead(run.tags):
+                say(f"run {run.run_id[:8]} ({run.status.value}): {reason}")
+                if not dry_run:
+                    instance.report_run_failed(run, f"Reaped: {reason}.")
+                    instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
+    for folder in remove.abandoned(Lake().root):
+        finished = 0 if parts else remove.finished_parts(folder)
+        kept = f"; its finished parts ({finished}) stay for the next build" if finished else ""
+        say(f"left by a killed build: {escape(str(folder))}{kept}")
+        if not dry_run:
+            remove.sweep(folder, keep_parts=not parts)
+
+
+def why_dead(tags: Mapping[str, str]) -> str | None:
+    """Why a run with these tags cannot be under way, None where it may be."""
+    signature = tags.get(worker.TAG)
+    if signature is not None:
+        return None if worker.is_alive(signature) else "its process is gone"
+    server = tags.get(".dagster/grpc_info")
+    if server is None:
+        return "it never reached a process of this machine"
+    return None if worker.answers(server) else "the code server that launched it is gone"

@@ -1,0 +1,80 @@
+"""The table at the end of `gristmill materialize`: what became of each partition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from commands.terminal import console, say
+
+_COLOURS = {"built": "green", "failed": "red"}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one partition: a row of the table.
+
+    asset: key, as `macroxue/pack`.
+    partition: key; empty for an asset without partitions.
+    status: `built`, `unchanged`, `not built` or `failed`.
+    rows: None where the artifact has no rows.
+    bytes: of all its files.
+    seconds: that the recorded build took.
+    place: the published folder; empty where nothing was published.
+    reason: why it was not built, or how it failed.
+    """
+
+    asset: str
+    partition: str
+    status: str
+    rows: int | None = None
+    bytes: int = 0
+    seconds: float = 0.0
+    place: str = ""
+    reason: str = ""
+
+
+def show(outcomes: Sequence[Outcome], seconds: float, started_in: Path) -> None:
+    """Print the table, the reasons of what was not built, and a last line that sums up.
+
+    seconds: that the whole command took.
+    started_in: places below this folder are shown relative to it.
+    """
+    console.print(_table(outcomes, started_in))
+    for item in outcomes:
+        if item.reason:
+            colour = "red" if item.status == "failed" else "yellow"
+            what = f"{item.asset} {escape(item.partition)}: {escape(item.reason)}"
+            say(f"[{colour}]{item.status}[/] {what}")
+    if all(item.status in ("unchanged", "not built") for item in outcomes):
+        say(f"nothing needed doing ({len(outcomes)} artifacts, {seconds:.1f} s)")
+    else:
+        built = sum(item.status == "built" for item in outcomes)
+        say(f"{built} built in {seconds:.1f} s; `gristmill ui` shows them")
+
+
+def _table(outcomes: Sequence[Outcome], started_in: Path) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in ("asset", "partition", "status", "folder"):
+        table.add_column(name, overflow="fold")
+    for name in ("rows", "bytes", "seconds"):
+        table.add_column(name, justify="right")
+    for item in outcomes:
+        colour = _COLOURS.get(item.status, "default")
+        place = Path(item.place)
+        shown = place.relative_to(started_in) if place.is_relative_to(started_in) else place
+        table.add_row(
+            item.asset,
+            escape(item.partition),
+            f"[{colour}]{item.status}[/]",
+            escape(str(shown)) if item.place else "",
+            "" if item.rows is None else f"{item.rows:,}",
+            f"{item.bytes:,}" if item.place else "",
+            f"{item.seconds:.2f}" if item.place else "",
+        )
+    return table

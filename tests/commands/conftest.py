@@ -1,0 +1,42 @@
+"""Fixtures for tests of the commands: a data root, an instance, and the command itself."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from click.testing import CliRunner
+
+from commands import checkout
+from gristmill.cli import main
+from resources.lake import CHECKOUT
+from tests.commands.drops import DROPS, Command
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty data root with the inbox of 2048, which GRISTMILL_DATA names."""
+    root = tmp_path / "data"
+    (root / DROPS).mkdir(parents=True)
+    monkeypatch.setenv("GRISTMILL_DATA", str(root))
+    return root
+
+
+@pytest.fixture
+def run(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """`gristmill` on an instance of its own, in this process."""
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(CHECKOUT / "dagster.yaml", tmp_path)
+    monkeypatch.setattr(checkout, "CHECKOUT", tmp_path)
+    return lambda *words: CliRunner().invoke(main, words)
+
+
+@pytest.fixture
+def instance(run: Command) -> Iterator[dg.DagsterInstance]:
+    """The instance that `run` works on."""
+    with checkout.open_instance() as opened:
+        yield opened

@@ -1,0 +1,94 @@
+"""`gristmill reap`: which runs it closes, and what it removes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import dagster as dg
+
+from assets import worker
+from gristmill.run.parts import PartStore
+from tests.commands.drops import PACKS, Command
+
+
+@dg.op
+def nothing() -> None: ...
+
+
+@dg.job
+def idle() -> None:
+    nothing()
+
+
+def started(instance: dg.DagsterInstance, tags: dict[str, str]) -> str:
+    """A run that says it is under way."""
+    return instance.create_run_for_job(idle, status=dg.DagsterRunStatus.STARTED, tags=tags).run_id
+
+
+def gone() -> str:
+    """The signature of a process that has ended."""
+    with subprocess.Popen(["sleep", "60"]) as process:
+        signature = worker.identity(process.pid)
+        process.kill()
+    assert signature is not None
+    return signature
+
+
+def test_reap_closes_runs_without_a_process_and_no_others(
+    run: Command, instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    mine = worker.identity(os.getpid())
+    server = json.dumps({"socket": str(tmp_path / "no.sock")})
+    alive = started(instance, {worker.TAG: str(mine)})
+    dead = {
+        started(instance, {worker.TAG: gone()}): "its process is gone",
+        started(instance, {".dagster/grpc_info": server}): "the code server that launched it",
+        started(instance, {}): "it never reached a process of this machine",
+    }
+
+    def statuses() -> dict[str, str]:
+        return {item.run_id: item.status.value for item in instance.get_runs()}
+
+    before = statuses()
+    for words in (["reap", "--dry-run"], ["reap"]):
+        done = run(*words)
+        assert done.exit_code == 0, done.output
+        for run_id, reason in dead.items():
+            assert f"run {run_id[:8]} (STARTED): {reason}" in done.output
+        assert alive[:8] not in done.output
+        if "--dry-run" in words:
+            assert statuses() == before
+    after = statuses()
+    assert {after[run_id] for run_id in dead} == {"FAILURE"}
+    assert after[alive] == "STARTED"
+    assert run("reap").output == ""
+
+
+def test_reap_sweeps_what_a_killed_build_left(run: Command, data: Path) -> None:
+    left = data / PACKS / ".gristmill/slots/one/staging"
+    left.mkdir(parents=True)
+    (left / "steps.npy").write_bytes(b"half")
+    assert f"left by a killed build: {left.parent}" in run("reap", "--dry-run").output
+    assert left.exists()
+    assert run("reap").exit_code == 0
+    assert not left.parent.exists()
+
+
+def test_reap_keeps_finished_parts_unless_asked_to_remove_them(run: Command, data: Path) -> None:
+    slot = data / PACKS / ".gristmill/slots/one"
+    store = PartStore(slot / "parts/0123456789abcdef")
+    (slot / "staging").mkdir(parents=True)
+    store.folder.mkdir(parents=True)
+    with store.writing("games_0") as (path, _):
+        path.write_bytes(b"whole")
+    kept = f"left by a killed build: {slot}; its finished parts (1) stay for the next build"
+    assert kept in run("reap", "--dry-run").output
+    assert (slot / "staging").exists()
+    assert kept in run("reap").output
+    assert not (slot / "staging").exists()
+    assert store.finished("games_0") == {}
+    assert f"left by a killed build: {slot}\n" in run("reap", "--parts").output
+    assert not slot.exists()

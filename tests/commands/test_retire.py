@@ -1,0 +1,85 @@
+"""`gristmill retire`: which partition it forgets, and what it removes."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from gristmill import provenance
+from tests.commands.drops import PACKS, Command, land
+
+
+@pytest.fixture
+def retired(run: Command, data: Path) -> Path:
+    """A pack whose drop was moved away, and one that stays."""
+    folder = land(data, "one")
+    land(data, "two", seed=5)
+    assert run("materialize", "macroxue/pack").exit_code == 0
+    shutil.move(folder, data / "archived")
+    return data / PACKS / "one"
+
+
+def known(instance: dg.DagsterInstance) -> set[str]:
+    return set(instance.get_dynamic_partitions("macroxue_drops"))
+
+
+def test_retire_forgets_the_partition_and_keeps_the_pack(
+    run: Command, instance: dg.DagsterInstance, retired: Path
+) -> None:
+    listed = run("retire", "one", "--dry-run")
+    assert "macroxue_drops: forget one" in listed.output
+    assert f"stays: {retired}" in listed.output
+    assert known(instance) == {"one", "two"}
+    assert run("retire", "one").exit_code == 0
+    assert known(instance) == {"two"}
+    assert provenance.verify(retired, check_inputs=False) == []
+
+
+def test_retire_removes_the_pack_if_asked_to_and_nothing_else(
+    run: Command, data: Path, instance: dg.DagsterInstance, retired: Path
+) -> None:
+    stranger = data / "other/things/one"
+    stranger.mkdir(parents=True)
+    listed = run("retire", "one", "--artifacts", "--dry-run")
+    assert f"remove: {retired}" in listed.output
+    assert str(stranger) not in listed.output
+    assert retired.exists()
+    assert run("retire", "one", "--artifacts").exit_code == 0
+    assert not retired.exists()
+    assert stranger.exists()
+    assert provenance.verify(data / PACKS / "two") == []
+    assert not list((data / PACKS / ".gristmill/slots").iterdir())
+
+
+def test_retire_refuses_while_the_drop_is_there(
+    run: Command, data: Path, instance: dg.DagsterInstance
+) -> None:
+    folder = land(data, "one")
+    run("materialize", "macroxue/pack")
+    done = run("retire", "one", "--artifacts")
+    assert done.exit_code == 2
+    assert f"{folder} is still there" in "".join(done.output.split("\n"))
+    assert known(instance) == {"one"}
+    assert (data / PACKS / "one").exists()
+
+
+def test_retire_of_an_unknown_key_is_a_usage_error(run: Command) -> None:
+    done = run("retire", "never")
+    assert done.exit_code == 2
+    assert "no dynamic partition is called 'never'" in done.output
+
+
+@pytest.mark.parametrize("key", ["*", "..", "t*", "[a-z]*", "one/..", ".gristmill"])
+def test_retire_of_a_key_that_no_drop_can_have_touches_no_file(
+    run: Command, data: Path, instance: dg.DagsterInstance, retired: Path, key: str
+) -> None:
+    # The instance takes anything as a key, from the UI's dialog too.
+    instance.add_dynamic_partitions("macroxue_drops", [key])
+    before = sorted(data.rglob("*"))
+    done = run("retire", key, "--artifacts")
+    assert done.exit_code == 0, done.output
+    assert known(instance) == {"one", "two"}
+    assert sorted(data.rglob("*")) == before

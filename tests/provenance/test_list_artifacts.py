@@ -1,0 +1,260 @@
+"""What `gristmill ls` lists: every artifact with a record, and whether it is current."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gristmill.cli import main
+from gristmill.contract import FileNote, Summary
+from gristmill.provenance import Input, read_record
+from gristmill.provenance.list_artifacts import Listed, list_artifacts
+from gristmill.provenance.raw_inputs import raw_inputs
+from gristmill.publish.build import Attempt, Build
+from gristmill.publish.publish import publish
+
+
+@dataclass(frozen=True)
+class Words:
+    """A config without fields."""
+
+
+@dataclass(frozen=True)
+class Counted(Summary):
+    rows: int = 0
+
+
+def make(attempt: Attempt) -> Counted:
+    attempt.out.mkdir()
+    (attempt.out / "words.txt").write_text("one\ntwo\n")
+    return Counted(files={"words.txt": FileNote(rows=2)}, rows=2)
+
+
+def build(root: Path, asset: str, partition: str, inputs: list[Input]) -> Path:
+    """Publish an artifact of one file at `<asset>/<partition>`."""
+    artifact = f"{asset}/{partition}"
+    publish(
+        Build(
+            root=root,
+            artifact=artifact,
+            asset=asset,
+            partition=partition,
+            code_version="1",
+            config=Words(),
+            inputs=inputs,
+            make=make,
+        )
+    )
+    return root / artifact
+
+
+def raw(root: Path, key: str) -> list[Input]:
+    """One raw file as input, written where it is not there."""
+    file = root / "drops/words" / key / "words.txt"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("words")
+    return raw_inputs(root, [file], "words/raw_drop", key, {})
+
+
+def made_from(root: Path, asset: str, partition: str) -> list[Input]:
+    """A published artifact as input."""
+    path = f"{asset}/{partition}"
+    version = read_record(root / path / "provenance.json").data_version
+    return [Input(asset=asset, partition=partition, data_version=version, path=path)]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A chain of two: a drop, an artifact from it, and one from that."""
+    root = tmp_path / "data"
+    build(root, "words/pack", "one", raw(root, "one"))
+    build(root, "words/pool", "all", made_from(root, "words/pack", "one"))
+    return root
+
+
+def states(root: Path) -> dict[str, str]:
+    return {str(item.asset): item.state for item in list_artifacts(root)}
+
+
+def test_a_current_artifact_is_listed_with_what_its_record_says(root: Path) -> None:
+    pack, pool = list_artifacts(root)
+    record = read_record(root / "words/pack/one/provenance.json")
+    assert pack == Listed(
+        folder=str(root / "words/pack/one"),
+        asset="words/pack",
+        partition="one",
+        rows=2,
+        bytes=8,
+        built=record.created.isoformat(timespec="seconds"),
+        code_version="1",
+        sources=("words/raw_drop one",),
+        state="current",
+        why="",
+    )
+    assert (pool.asset, pool.sources, pool.state) == ("words/pool", ("words/pack one",), "current")
+
+
+@pytest.mark.parametrize("below", ["words", "words/pack/one"])
+def test_a_folder_in_a_data_root_is_listed_against_that_root(root: Path, below: str) -> None:
+    assert {item.state for item in list_artifacts(root / below)} == {"current"}
+
+
+def test_a_raw_file_that_changed_is_named(root: Path) -> None:
+    (root / "drops/words/one/words.txt").write_text("other words")
+    pack, pool = list_artifacts(root)
+    assert (pack.state, pack.why) == ("input changed", "drops/words/one/words.txt")
+    assert pool.state == "current"
+
+
+def test_a_drop_that_is_gone_is_named(root: Path) -> None:
+    shutil.rmtree(root / "drops/words/one")
+    assert states(root) == {"words/pack": "drop gone", "words/pool": "current"}
+
+
+@pytest.mark.parametrize("change", ["size", "time", "gone"])
+def test_a_file_of_the_artifact_that_changed_is_named(root: Path, change: str) -> None:
+    file = root / "words/pack/one/words.txt"
+    if change == "size":
+        file.write_text("less")
+    elif change == "time":
+        os.utime(file, (0, 0))
+    else:
+        file.unlink()
+    (pack, _) = list_artifacts(root)
+    assert (pack.state, pack.why) == ("files changed", "words.txt")
+
+
+def test_an_input_that_was_built_again_is_named(root: Path) -> None:
+    path = root / "words/pack/one/provenance.json"
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps(record | {"data_version": "0" * 64}))
+    (_, pool) = list_artifacts(root)
+    assert (pool.state, pool.why) == ("input changed", "words/pack one")
+
+
+def test_an_input_that_is_gone_is_named(root: Path) -> None:
+    shutil.rmtree(root / "words/pack/one")
+    assert states(root) == {"words/pool": "input gone"}
+
+
+def test_an_input_that_its_pool_deleted_is_no_change(root: Path) -> None:
+    path = root / "words/pool/all/provenance.json"
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps(record | {"deleted_inputs": ["words/pack/one"]}))
+    shutil.rmtree(root / "words/pack/one")
+    assert states(root) == {"words/pool": "current"}
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"schema_version": 99}', "\x00\xff"])
+def test_a_damaged_record_is_a_line_and_hides_no_other(root: Path, damage: str) -> None:
+    (root / "words/pack/one/provenance.json").write_text(damage)
+    damaged, pool = list_artifacts(root)
+    assert damaged.state == "record damaged"
+    assert damaged.folder == str(root / "words/pack/one")
+    assert "words/pack/one/provenance.json" in damaged.why
+    assert (damaged.asset, damaged.sources) == (None, ())
+    assert (pool.asset, pool.state) == ("words/pool", "input changed")
+
+
+def test_a_damaged_list_of_inputs_damages_the_record(tmp_path: Path) -> None:
+    for number in range(101):
+        raw(tmp_path, f"drop{number:03}")
+    files = sorted(tmp_path.glob("drops/words/*/words.txt"))
+    folder = build(
+        tmp_path, "words/pack", "many", raw_inputs(tmp_path, files, "words/raw_drop", "many", {})
+    )
+    assert states(tmp_path) == {"words/pack": "current"}
+    (folder / "inputs.jsonl").write_text("{")
+    (item,) = list_artifacts(tmp_path)
+    assert item.state == "record damaged"
+
+
+def test_partitions_that_share_a_folder_are_listed_by_their_own_records(root: Path) -> None:
+    folder = root / "words/pool/all"
+    (folder / "provenance").mkdir()
+    (folder / "provenance.json").rename(folder / "provenance/all.json")
+    assert states(root) == {"words/pack": "current", "words/pool": "current"}
+    assert [item.folder for item in list_artifacts(root)][1] == str(folder)
+
+
+def test_records_in_drops_and_in_folders_of_builders_are_not_listed(root: Path) -> None:
+    for copy in ("drops/words/copy", ".gristmill/copy", "words/.gristmill/slots/copy"):
+        shutil.copytree(root / "words/pack/one", root / copy)
+    assert len(list_artifacts(root)) == 2
+
+
+# --- the command -------------------------------------------------------------
+
+
+def ls(*words: str | Path) -> list[str]:
+    """Lines that the command prints."""
+    done = CliRunner().invoke(main, ["ls", *map(str, words)])
+    assert done.exit_code == 0, done.output
+    return done.output.splitlines()
+
+
+def test_the_table_has_a_line_for_each_artifact(root: Path) -> None:
+    titles, pack, pool = ls(root)
+    assert titles.split()[:4] == ["asset", "partition", "rows", "bytes"]
+    assert pack.split()[:4] == ["words/pack", "one", "2", "8"]
+    assert pack.endswith("words/raw_drop one  current")
+    assert pool.endswith("words/pack one      current")
+    shutil.rmtree(root / "drops/words/one")
+    assert ls(root)[1].endswith("drop gone: drops/words/one/words.txt")
+
+
+def test_the_data_root_is_taken_from_the_environment(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRISTMILL_DATA", str(root))
+    assert len(ls()) == 3
+
+
+def test_one_asset_can_be_listed(root: Path) -> None:
+    assert [line.split()[0] for line in ls(root, "--asset", "words/pool")[1:]] == ["words/pool"]
+    assert ls(root, "--asset", "words/none") == [f"{root}: no artifact of words/none with a record"]
+
+
+def test_json_has_the_same_artifacts(root: Path) -> None:
+    first, second = json.loads("\n".join(ls(root, "--json")))
+    assert (first["asset"], first["rows"], first["state"]) == ("words/pack", 2, "current")
+    assert second["sources"] == ["words/pack one"]
+
+
+def test_an_empty_root_is_said_to_be_empty(tmp_path: Path) -> None:
+    assert ls(tmp_path) == [f"{tmp_path}: no artifact with a record"]
+    assert json.loads("\n".join(ls(tmp_path, "--json"))) == []
+
+
+def test_a_root_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["ls", str(tmp_path / "none")])
+    assert done.exit_code == 2
+
+
+def test_a_thousand_artifacts_are_listed_and_each_record_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = build(tmp_path, "words/pack", "p0000", raw(tmp_path, "one"))
+    record = json.loads((first / "provenance.json").read_text())
+    for number in range(1, 1000):
+        name = f"p{number:04}"
+        shutil.copytree(first, first.with_name(name))
+        changed = record | {"artifact": f"words/pack/{name}", "partition": name}
+        first.with_name(name).joinpath("provenance.json").write_text(json.dumps(changed))
+    reads: list[Path] = []
+
+    def counted(path: Path) -> object:
+        reads.append(path)
+        return read_record(path)
+
+    monkeypatch.setattr("gristmill.provenance.list_artifacts.read_record", counted)
+    listed = list_artifacts(tmp_path)
+    assert [item.partition for item in listed] == [f"p{number:04}" for number in range(1000)]
+    assert {item.state for item in listed} == {"current"}
+    assert len(reads) == 1000

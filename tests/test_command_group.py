@@ -1,0 +1,138 @@
+"""The group `gristmill`: it lists every command, and imports Dagster only when one needs it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from gristmill import command_group
+from gristmill.cli import main
+from gristmill.command_group import ENTRY_POINTS, LATE_COMMANDS
+from tests.paths import CHECKOUT
+
+COMMANDS = [
+    *("fetch", "ls", "materialize", "reap", "retire", "samples", "show", "tokenizers", "trace"),
+    *("ui", "verify"),
+]
+
+
+class Point:
+    """An entry point, without an installed package."""
+
+    def __init__(self, load: Callable[[], object]) -> None:
+        self.load, self.value = load, "somewhere:command"
+
+
+def missing(module: str) -> Callable[[], object]:
+    def load() -> object:
+        raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+
+    return load
+
+
+def test_help_lists_every_command_without_importing_dagster() -> None:
+    code = (
+        "import sys\nfrom gristmill.cli import main\n"
+        "try:\n    main(['--help'])\n"
+        "except SystemExit as end:\n    print(end.code, 'dagster' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    *lines, last = done.stdout.splitlines()
+    assert last == "0 False"
+    after = lines[lines.index("Commands:") + 1 :]
+    assert [line.split()[0] for line in after] == COMMANDS
+    assert all(len(line.split()) > 1 for line in after)
+
+
+def test_the_entry_points_of_the_project_are_the_late_commands() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    points = project["entry-points"][ENTRY_POINTS]
+    assert points.keys() == LATE_COMMANDS.keys()
+    for name, value in points.items():
+        command = metadata.EntryPoint(name, value, ENTRY_POINTS).load()
+        assert isinstance(command, click.Command)
+        assert command.name == name
+        assert command.help
+
+
+@pytest.mark.parametrize("module", ["commands", "dagster"])
+def test_a_command_whose_modules_are_not_installed_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    monkeypatch.setattr(
+        command_group, "_entry_points", lambda: {"materialize": Point(missing(module))}
+    )
+    done = CliRunner().invoke(main, ["materialize", "--all"])
+    assert done.exit_code == 1
+    assert done.output.count("\n") == 1
+    assert 'pip install -e ".[pipeline]"' in done.output
+    assert f"No module named '{module}'" in done.output
+
+
+def test_a_command_whose_entry_point_is_not_installed_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(command_group, "_entry_points", dict)
+    done = CliRunner().invoke(main, ["ui"])
+    assert done.exit_code == 1
+    assert 'pip install -e ".[pipeline]"' in done.output
+
+
+def test_an_error_of_another_kind_in_a_command_is_not_taken_for_a_missing_extra(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def load() -> object:
+        raise ImportError("cannot import name 'Lake'")
+
+    monkeypatch.setattr(command_group, "_entry_points", lambda: {"ui": Point(load)})
+    done = CliRunner().invoke(main, ["ui"])
+    assert isinstance(done.exception, ImportError)
+
+
+def test_an_unknown_command_is_a_usage_error() -> None:
+    done = CliRunner().invoke(main, ["materialise"])
+    assert done.exit_code == 2
+    assert "No such command 'materialise'" in done.output
+
+
+def completion(instruction: str, *words: str) -> str:
+    """What the installed command prints for a shell."""
+    done = subprocess.run(
+        [Path(sys.executable).with_name("gristmill")],
+        env={
+            **os.environ,
+            "_GRISTMILL_COMPLETE": instruction,
+            "COMP_WORDS": " ".join(("gristmill", *words)),
+            "COMP_CWORD": str(len(words)),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("shell", "line"),
+    [
+        ("bash", "complete -o nosort -F _gristmill_completion gristmill"),
+        ("zsh", "compdef _gristmill_completion gristmill"),
+        ("fish", "complete --no-files --command gristmill"),
+    ],
+)
+def test_the_completion_script_of_a_shell_is_printed(shell: str, line: str) -> None:
+    assert line in completion(f"{shell}_source")
+
+
+def test_commands_and_their_options_are_completed() -> None:
+    assert completion("bash_complete", "re").split() == ["plain,reap", "plain,retire"]
+    assert completion("bash_complete", "reap", "--p").split() == ["plain,--parts"]

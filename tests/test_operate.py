@@ -1,0 +1,45 @@
+"""`python operate.py`, as a process, from a folder that is not the checkout."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from bench.servers import copy_checkout, plain_environment
+from tests.commands.drops import PACKS, land
+
+
+def test_it_works_from_any_folder_and_in_one_instance_with_and_without_dagster_home(
+    tmp_path: Path,
+) -> None:
+    checkout, elsewhere = tmp_path / "checkout", tmp_path / "elsewhere"
+    copy_checkout(checkout)
+    land(elsewhere / "data", "one")
+
+    def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, str(checkout / "operate.py"), *words],
+            cwd=elsewhere,
+            # A name relative to where the command is typed.
+            env={**plain_environment(), "GRISTMILL_DATA": "data", **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    words = ("materialize", "macroxue/pack")
+    first = run(*words, DAGSTER_HOME=str(checkout))
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert f" data/{PACKS}/one " in first.stdout
+    second = run(*words)
+    assert second.returncode == 0, second.stdout + second.stderr
+    assert "nothing needed doing" in second.stdout
+    assert (elsewhere / "data" / PACKS / "one/provenance.json").exists()
+    # Both are in the store that dagster.yaml names, and nothing lies elsewhere.
+    asked = "import dagster as dg; print(dg.DagsterInstance.from_config('.').get_runs_count())"
+    counted = subprocess.run(
+        [sys.executable, "-c", asked], cwd=checkout, capture_output=True, text=True, check=True
+    )
+    assert counted.stdout.split()[-1] == "2"
+    assert [path.name for path in elsewhere.iterdir()] == ["data"]

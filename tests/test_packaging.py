@@ -1,0 +1,226 @@
+"""What pip installs: the library alone from a wheel, everything from an editable checkout."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from bench.servers import copy_checkout, plain_environment
+from gristmill.samples.macroxue import write_drop
+from tests.paths import CHECKOUT
+
+PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+# The mission names these; each stays declared.
+NAMED = [
+    *("dagster", "dagster-webserver", "numpy", "pyarrow", "polars", "tiktoken", "openai-harmony"),
+    "megatron-core",
+]
+
+
+def name_of(requirement: str) -> str:
+    return re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0].lower().replace("_", "-")
+
+
+def declared() -> dict[str, str]:
+    """Requirements of the project and its extras by name."""
+    extras = PROJECT["optional-dependencies"].values()
+    lines = [*PROJECT["dependencies"], *(line for extra in extras for line in extra)]
+    return {name_of(line): line for line in lines}
+
+
+def test_every_requirement_is_a_range_that_the_pinned_version_satisfies() -> None:
+    from packaging.requirements import Requirement
+
+    pins = dict(line.split("==") for line in (CHECKOUT / "constraints.txt").read_text().split())
+    pinned = {name_of(name): version for name, version in pins.items()}
+    for name, line in declared().items():
+        requirement = Requirement(line)
+        assert requirement.specifier.contains(pinned[name]), line
+        assert ("==" in line) == (name == "torch"), line
+
+
+def test_the_packages_that_the_mission_names_are_declared() -> None:
+    assert set(NAMED) <= declared().keys()
+
+
+def test_the_base_install_has_no_orchestrator_and_no_torch() -> None:
+    base = {name_of(line) for line in PROJECT["dependencies"]}
+    assert not base & {"dagster", "dagster-webserver", "torch", "megatron-core", "chess"}
+
+
+# --- fresh environments ------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy, so that building writes nothing into ours."""
+    copy = tmp_path_factory.mktemp("packaging") / "checkout"
+    copy_checkout(copy)
+    return copy
+
+
+@pytest.fixture(scope="module")
+def wheel(checkout: Path) -> Path:
+    words = ["wheel", "-q", "--no-deps", "-w", str(checkout.parent), str(checkout)]
+    subprocess.run([sys.executable, "-m", "pip", *words], check=True)
+    (built,) = checkout.parent.glob("gristmill-*.whl")
+    return built
+
+
+class Environment:
+    """A fresh venv with the base dependencies, linked from the environment of the tests."""
+
+    def __init__(self, folder: Path) -> None:
+        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+        self._bin = folder / "bin"
+        (packages,) = folder.glob("lib/python*/site-packages")
+        for path in linked(PROJECT["dependencies"]):
+            if not (packages / path.name).exists():
+                (packages / path.name).symlink_to(path)
+
+    def run(self, program: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
+        """A program of the environment, from a folder that holds no package of ours."""
+        return subprocess.run(
+            [self._bin / program, *words],
+            cwd=self._bin.parent,
+            env=plain_environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def python(self, code: str) -> str:
+        done = self.run("python", "-c", code)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def install(self, *words: str | Path) -> None:
+        done = self.run("python", "-m", "pip", "install", "-q", "--no-deps", *words)
+        assert done.returncode == 0, done.stderr
+
+
+def linked(requirements: list[str]) -> set[Path]:
+    """What the installed requirements, and theirs, put into site-packages."""
+    found: set[Path] = set()
+    todo, seen = [name_of(line) for line in requirements], set()
+    while todo:
+        name = todo.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        try:
+            distribution = metadata.distribution(name)
+        except metadata.PackageNotFoundError:
+            continue  # for another platform
+        todo += [name_of(line) for line in distribution.requires or () if "extra ==" not in line]
+        for file in distribution.files or ():
+            if file.parts[0] not in ("..", "__pycache__"):
+                found.add(Path(str(distribution.locate_file(file.parts[0]))))
+    return found
+
+
+@pytest.fixture(scope="module")
+def base(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """The wheel beside its base dependencies."""
+    made = Environment(tmp_path_factory.mktemp("base") / "venv")
+    made.install(wheel)
+    return made
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_the_library_alone(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = {Path(name) for name in archive.namelist()}
+    version = PROJECT["version"]
+    assert {name.parts[0] for name in names} == {"gristmill", f"gristmill-{version}.dist-info"}
+    modules = {path.relative_to(CHECKOUT) for path in (CHECKOUT / "gristmill").rglob("*.py")}
+    assert {name for name in names if name.suffix == ".py"} == modules
+
+
+@pytest.mark.slow
+def test_readers_import_without_dagster(base: Environment) -> None:
+    code = (
+        "from importlib.util import find_spec\n"
+        "from gristmill.macroxue import StepDataset\n"
+        "from gristmill.chess import GameSpliceDataset\n"
+        "import gristmill.synth, gristmill.provenance\n"
+        "print(*(name for name in ('dagster', 'torch', 'polars', 'assets') if find_spec(name)))"
+    )
+    assert base.python(code) == ""
+
+
+@pytest.mark.slow
+def test_every_module_that_the_base_install_needs_imports(base: Environment) -> None:
+    """All but what builds from raw drops or reads for torch."""
+    code = (
+        "import importlib, pathlib, gristmill\n"
+        "root = pathlib.Path(gristmill.__file__).parent\n"
+        "for path in sorted(root.rglob('*.py')):\n"
+        "    name = '.'.join(path.relative_to(root.parent).with_suffix('').parts)\n"
+        "    name = name.removesuffix('.__init__')\n"
+        "    try:\n"
+        "        importlib.import_module(name)\n"
+        "    except ModuleNotFoundError as error:\n"
+        "        print(name, error.name.partition('.')[0])"
+    )
+    missing = dict(line.split() for line in base.python(code).splitlines())
+    assert set(missing.values()) <= {"huggingface_hub", "httpx2", "isal", "megatron", "torch"}
+    packages = {name.split(".")[2] for name in missing}
+    assert packages <= {"build", "raw", "read"}, missing
+    readers = {name for name in missing if ".read." in name}
+    assert {missing[name] for name in readers} <= {"megatron", "torch"}, missing
+
+
+@pytest.mark.slow
+def test_the_command_looks_at_artifacts_without_dagster(
+    base: Environment, checkout: Path, tmp_path: Path
+) -> None:
+    write_drop(tmp_path / "drops/macroxue/one", seed=1, games=1, max_moves=20, depth=6)
+    done = subprocess.run(
+        [sys.executable, "operate.py", "materialize", "macroxue/pack"],
+        cwd=checkout,
+        env={**plain_environment(), "GRISTMILL_DATA": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    pack = tmp_path / "macroxue/packs/one"
+    for words, expected in (
+        (("--help",), "materialize"),
+        (("ls", tmp_path), "current"),
+        (("verify", tmp_path), "1 artifacts are as their records say"),
+        (("show", pack, "0"), "run 0"),
+        (("trace", pack, "0"), "run_id: 0"),
+    ):
+        done = base.run("gristmill", *words)
+        assert done.returncode == 0, done.stderr
+        assert expected in done.stdout
+    for command in ("materialize", "ui", "fetch", "reap", "retire"):
+        done = base.run("gristmill", command)
+        assert done.returncode == 1
+        assert 'pip install -e ".[pipeline]"' in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_an_editable_install_exposes_the_whole_checkout(checkout: Path, tmp_path: Path) -> None:
+    environment = Environment(tmp_path / "venv")
+    environment.install("-e", checkout)
+    names = ["gristmill", "assets", "commands", "definitions", "resources", "sensors", "operate"]
+    code = (
+        "from importlib.util import find_spec\n"
+        f"print(*(find_spec(name).origin for name in {names}), sep='\\n')"
+    )
+    for origin in environment.python(code).splitlines():
+        assert Path(origin).is_relative_to(checkout)
+    done = environment.run("gristmill", "materialize", "--all")
+    assert done.returncode == 1
+    assert "No module named 'dagster'" in done.stderr
