@@ -1,4 +1,4 @@
-"""A family is two folders and one line: the family of docs/adding-a-family.md, from drop to reader."""
+"""The family of docs/adding-a-family.md: two folders and one line, from drop to reader."""
 
 from __future__ import annotations
 

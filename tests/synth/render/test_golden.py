@@ -87,7 +87,7 @@ def test_both_renderers_give_the_tokens_or_the_error_of_every_edge_case(
     for case in cases:
         text = json.dumps({"messages": case["messages"]})
         if "error" in case:
-            with pytest.raises(Exception) as caught:  # noqa: B017, PT011: the case names the type
+            with pytest.raises(Exception) as caught:  # noqa: PT011  the case names the type
                 harmony.render(harmony.parse(text), encoding)
             mro = [kind.__name__ for kind in type(caught.value).__mro__]
             assert case["error_type"] in mro, case["name"]
