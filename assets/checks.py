@@ -1,4 +1,4 @@
-"""Asset checks: what was checked before the commit, checked again from the disk.
+"""Asset checks: the checks made before the commit, made again from the disk.
 
 In a run of some partitions a check looks at those, so that its cost follows the
 run and not the lake; executed by itself it looks at all that is published.
@@ -9,9 +9,9 @@ from pathlib import Path
 
 import dagster as dg
 
+from gristmill import markdown
 from gristmill.contract import Violation
 from gristmill.provenance import verification
-from gristmill.provenance.verification import Finding
 from resources import Lake
 
 _PARTITION = "dagster/partition"
@@ -24,12 +24,15 @@ def disk_checks(
     has_laws: bool = True,
     notes: Callable[[Path], Iterable[Violation]] | None = None,
 ) -> list[dg.AssetChecksDefinition]:
-    """`intact` (bytes, records, inputs) and `lawful` (the family's laws) for one asset.
+    """The checks `intact` (bytes, records, inputs) and `lawful` (the family's laws) of one asset.
 
-    All are one step, since a step of its own costs more than most checks.
+    All checks are one step, since a step takes longer than most checks.
+
+    asset: the asset to check.
     below: folder relative to the data root that holds the asset's artifacts.
-    notes: what is worth knowing of an artifact but no fault of it; the check
-        `noteworthy` warns of it.
+    has_laws: False leaves `lawful` out; default True.
+    notes: reports what is unusual in an artifact but no violation; the check
+        `noteworthy` warns about it. Default None: no such check.
     """
     name = asset.key.to_user_string()
     specs = [
@@ -95,23 +98,26 @@ def partitions_of_run(
 
 
 def _result(
-    check: dg.AssetCheckKey, keys: Collection[str] | None, checked: int, findings: Sequence[Finding]
+    check: dg.AssetCheckKey,
+    keys: Collection[str] | None,
+    checked: int,
+    violations: Sequence[Violation],
 ) -> dg.AssetCheckResult:
     scope = "all that is published" if keys is None else f"partitions of the run: {_short(keys)}"
     counted = f"{checked} artifact{'' if checked == 1 else 's'}"
-    listed = "\n".join(f"* `{finding}`" for finding in findings[:50])
+    listed = markdown.bullets(markdown.code(str(violation)) for violation in violations[:50])
     return dg.AssetCheckResult(
         check_name=check.name,
         asset_key=check.asset_key,
-        passed=not findings,
+        passed=not violations,
         severity=dg.AssetCheckSeverity.WARN
         if check.name == "noteworthy"
         else dg.AssetCheckSeverity.ERROR,
-        description=str(findings[0]) if findings else f"{counted}, {scope}",
+        description=str(violations[0]) if violations else f"{counted}, {scope}",
         metadata={
             "scope": scope,
             "artifacts": checked,
-            "findings": len(findings),
+            "violations": len(violations),
             **({"listed": dg.MetadataValue.md(listed)} if listed else {}),
         },
     )

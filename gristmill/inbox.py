@@ -188,7 +188,7 @@ def look(
     return found
 
 
-def at_hand(inbox: Path, refuse: Callable[[Path], str | None], shape: Shape = FOLDER) -> Look:
+def present_drops(inbox: Path, refuse: Callable[[Path], str | None], shape: Shape = FOLDER) -> Look:
     """All drops that lie in `inbox` now, taken as complete because a person says so."""
     by_key, loose = _sorted_out(inbox, shape)
     found = Look(refusals=[Refusal(key, said, is_new=True) for key, (_, said) in loose.items()])

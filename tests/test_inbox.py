@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.inbox import TOML, Look, Shape, State, at_hand, look
+from gristmill.inbox import TOML, Look, Shape, State, look, present_drops
 
 
 class Inbox:
@@ -200,10 +200,10 @@ def test_ten_thousand_drops_settle_in_bounded_looks(inbox):
     assert len(inbox.cursor or "") < 40 * 10_000
 
 
-def test_what_lies_at_hand_is_taken_at_once_when_a_person_asks(inbox):
+def test_present_drops_are_taken_at_once_when_a_person_asks(inbox):
     inbox.drop("good")
     inbox.drop("not good")
-    found = at_hand(inbox.folder, lambda _: None)
+    found = present_drops(inbox.folder, lambda _: None)
     assert [arrival.key for arrival in found.arrivals] == ["good"]
     assert [refusal.key for refusal in found.refusals] == ["not good"]
 
@@ -218,7 +218,7 @@ def test_a_drop_that_cannot_be_read_does_not_hold_up_the_others(inbox):
     (refusal,) = found.refusals
     assert refusal.key == "m_loop"
     assert "cannot be read: Too many levels of symbolic links" in refusal.reason
-    at_once = at_hand(inbox.folder, lambda _: None)
+    at_once = present_drops(inbox.folder, lambda _: None)
     assert [arrival.key for arrival in at_once.arrivals] == ["a_good", "z_good"]
     assert [item.key for item in at_once.refusals] == ["m_loop"]
 
@@ -261,7 +261,9 @@ def test_a_loose_entry_does_not_hold_up_the_drop_of_its_key(tmp_path):
     found = look(tmp_path, state, lambda _: None, 20, 60.0, TOML)
     assert [arrival.path.name for arrival in found.arrivals] == ["a.toml"]
     assert [refusal.key for refusal in found.refusals] == ["a"]
-    assert [arrival.key for arrival in at_hand(tmp_path, lambda _: None, TOML).arrivals] == ["a"]
+    assert [arrival.key for arrival in present_drops(tmp_path, lambda _: None, TOML).arrivals] == [
+        "a"
+    ]
 
 
 def test_many_files_of_one_key_make_a_small_cursor_and_reason(tmp_path):

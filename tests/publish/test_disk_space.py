@@ -146,7 +146,7 @@ def test_a_limit_on_the_size_of_files(tmp_path: Path, filler: str) -> None:
     assert garbage(tmp_path) == []
 
 
-def test_other_errors_are_not_told_as_a_full_disk(tmp_path: Path) -> None:
+def test_other_errors_are_not_reported_as_a_full_disk(tmp_path: Path) -> None:
     def deny(attempt: Attempt) -> Summary:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "drops/a")
 
@@ -158,4 +158,4 @@ def test_other_errors_are_not_told_as_a_full_disk(tmp_path: Path) -> None:
         publish(tiny_build(tmp_path, make=deny))
     with pytest.raises(sqlite3.OperationalError, match="no such table"):
         publish(tiny_build(tmp_path, make=misuse))
-    assert not disk_space.exhausted(sqlite3.OperationalError("raised by no call of SQLite"))
+    assert not disk_space.is_disk_full(sqlite3.OperationalError("raised by no call of SQLite"))

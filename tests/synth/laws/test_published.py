@@ -120,7 +120,7 @@ def everything(root: Path, vocabulary: Path, fraction: float) -> dict[str, Recor
 def test_the_whole_family_is_published_and_verified(vocabulary: Path, tmp_path: Path) -> None:
     write_drop(tmp_path / "drops/synth", rows=12)
     records = everything(tmp_path, vocabulary, 0.25)
-    assert [str(finding) for finding in verify(tmp_path)] == []
+    assert [str(violation) for violation in verify(tmp_path)] == []
     manifest = json.loads((tmp_path / KD / "manifest.json").read_text())
     for split in ("train", "valid"):
         inventory = manifest["splits"][split]
