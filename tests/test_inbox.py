@@ -49,7 +49,7 @@ def test_a_drop_settles_on_the_second_equal_look_and_only_once(inbox):
     assert inbox.arrivals() == []
 
 
-def test_an_inbox_that_is_not_there_yet_is_empty(inbox):
+def test_an_inbox_that_does_not_exist_is_empty(inbox):
     assert inbox.look() == Look()
 
 
@@ -144,7 +144,7 @@ def test_a_file_in_the_inbox_is_refused(inbox):
     assert "a drop is a folder" in inbox.look().refusals[0].reason
 
 
-def test_a_refused_drop_arrives_once_it_is_mended(inbox):
+def test_a_refused_drop_arrives_when_it_is_repaired(inbox):
     inbox.refusing = "no *.meta.json in it"
     inbox.drop("d6")
     inbox.look()
@@ -223,7 +223,7 @@ def test_a_drop_that_cannot_be_read_does_not_hold_up_the_others(inbox):
     assert [item.key for item in at_once.refusals] == ["m_loop"]
 
 
-def test_a_drop_with_a_link_that_leads_nowhere_settles_and_arrives_anew_once_it_leads_somewhere(
+def test_a_drop_with_a_link_without_target_settles_and_arrives_again_when_the_target_exists(
     inbox, tmp_path
 ):
     folder = inbox.drop("linked")
@@ -246,7 +246,7 @@ def test_loose_files_share_one_entry_and_only_new_ones_are_new(inbox):
     assert [arrival.key for arrival in second.arrivals] == ["d6"]
     assert not any(item.is_new for item in second.refusals)
     (inbox.folder / "0000.jsonl.gz").unlink()
-    time.sleep(0.02)  # file systems tell times by ticks of the clock
+    time.sleep(0.02)  # times in file systems have the resolution of the clock's ticks
     (inbox.folder / "0500a.jsonl.gz").touch()
     third = inbox.look()
     assert [item.key for item in third.refusals if item.is_new] == ["0500a.jsonl.gz"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from gristmill import provenance
 from gristmill.contract import FileNote, GristmillError, Summary, Violation
 from gristmill.provenance import Input
-from gristmill.publish import atomic_fs
+from gristmill.publish import atomic_fs, locks
 from gristmill.publish.build import Attempt, Build, InputChanged, LawsBroken
 from gristmill.publish.publish import publish
 from gristmill.publish.slot import Slot
@@ -67,6 +68,62 @@ def _edit(path: Path, old: bytes, new: bytes) -> None:
     path.write_bytes(data.replace(old, new))
 
 
+def test_a_rebuild_replaces_an_intact_artifact_and_one_with_an_unreadable_record(
+    tmp_path: Path,
+) -> None:
+    first = publish(tiny_build(tmp_path))
+    again = publish(tiny_build(tmp_path), rebuild=True)
+    assert again.rebuilt and again.record.data_version == first.record.data_version
+    publish(tiny_build(tmp_path, NESTED, outer=OUTER))
+    (_folder(tmp_path) / "provenance.json").write_bytes(b"{")
+    with pytest.raises(GristmillError, match=r"not a provenance record: move"):
+        publish(tiny_build(tmp_path))
+    mended = publish(tiny_build(tmp_path), rebuild=True)
+    assert mended.notes == ["dropped runtime/cache: it was made from the replaced version"]
+    assert provenance.verify(tmp_path) == []
+    assert garbage(tmp_path) == []
+
+
+def test_an_unreadable_record_of_a_shared_folder_stops_a_rebuild_before_it_builds(
+    tmp_path: Path,
+) -> None:
+    def make(attempt: Attempt) -> Summary:
+        raise AssertionError
+
+    build = tiny_build(tmp_path, shared=True)
+    publish(build)
+    build.record_path.write_bytes(b"{")
+    before = State.of(tmp_path)
+    with pytest.raises(GristmillError, match=r"p1.json: not a provenance record: move"):
+        publish(tiny_build(tmp_path, shared=True, make=make), rebuild=True)
+    assert State.of(tmp_path) == before
+    assert garbage(tmp_path) == []
+
+
+def test_the_published_record_is_read_once_under_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for shared in (False, True):
+        build = tiny_build(tmp_path, "wing/s" if shared else OUTER, shared=shared)
+        publish(build)
+        reads: list[bool] = []
+
+        def read_record(
+            path: Path,
+            build: Build = build,
+            reads: list[bool] = reads,
+            original: Callable[[Path], provenance.Record] = provenance.read_record,
+        ) -> provenance.Record:
+            if path == build.record_path:
+                reads.append(locks.is_locked(Slot.of(build).lock))
+            return original(path)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(provenance, "read_record", read_record)
+            publish(dataclasses.replace(build, code_version="2"))
+        assert reads == [False, True]
+
+
 @pytest.mark.parametrize("shared", [False, True])
 def test_a_folder_without_a_record_is_not_overwritten(tmp_path: Path, shared: bool) -> None:
     foreign = _folder(tmp_path) / "thesis.txt"
@@ -109,7 +166,7 @@ def _with_stray_note(attempt: Attempt) -> Summary:
         (_with_link, r"staging/link: an artifact holds regular files and folders only"),
         (_with_pipe, r"staging/pipe: an artifact holds regular files and folders only"),
         (_with_record, r"staging/provenance.json: this name is reserved for the provenance record"),
-        (_with_stray_note, r"speaks of files not written: \['manifest.json'\]"),
+        (_with_stray_note, r"names files that were not written: \['manifest.json'\]"),
     ],
 )
 def test_a_link_a_pipe_a_record_or_a_stray_note_of_the_builder_stops_the_commit(
