@@ -18,6 +18,16 @@ _PARTITION = "dagster/partition"
 _RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 
 
+_DESCRIPTIONS = {
+    "intact": "Every published file has the size and sha256 of its record, the record is whole, "
+    "and what it was built from is still the same.",
+    "lawful": "What must hold of the contents, recomputed from the published files; for a sample "
+    "where that takes long, and it was done whole before the commit.",
+    "noteworthy": "What whoever trains on it may want to know, though it is as its drop has it. "
+    "A warning.",
+}
+
+
 def disk_checks(
     asset: dg.AssetsDefinition,
     below: str,
@@ -35,29 +45,12 @@ def disk_checks(
         `noteworthy` warns about it. Default None: no such check.
     """
     name = asset.key.to_user_string()
+    wanted = {"intact": True, "lawful": has_laws, "noteworthy": notes is not None}
     specs = [
-        dg.AssetCheckSpec(
-            name="intact",
-            asset=asset,
-            description="Every published file has the size and sha256 of its record, the record "
-            "is whole, and what it was built from is still the same.",
-        ),
-        dg.AssetCheckSpec(
-            name="lawful",
-            asset=asset,
-            description="What must hold of the contents, recomputed from the published files; "
-            "for a sample where that takes long, and it was done whole before the commit.",
-        ),
-    ][: 2 if has_laws else 1]
-    if notes is not None:
-        specs.append(
-            dg.AssetCheckSpec(
-                name="noteworthy",
-                asset=asset,
-                description="What whoever trains on it may want to know, though it is as its drop "
-                "has it. A warning.",
-            )
-        )
+        dg.AssetCheckSpec(name=check, asset=asset, description=_DESCRIPTIONS[check])
+        for check in _DESCRIPTIONS
+        if wanted[check]
+    ]
 
     @dg.multi_asset_check(
         name=f"{asset.key.to_python_identifier()}_on_disk",

@@ -68,6 +68,18 @@ def _edit(path: Path, old: bytes, new: bytes) -> None:
     path.write_bytes(data.replace(old, new))
 
 
+def test_an_artifact_with_a_shortened_list_of_inputs_is_built_again(tmp_path: Path) -> None:
+    (tmp_path / "drops").mkdir()
+    for number in range(101):
+        (tmp_path / f"drops/{number}").write_bytes(b"raw")
+    inputs = [raw_input(tmp_path, f"drops/{number}") for number in range(101)]
+    publish(tiny_build(tmp_path, inputs=inputs))
+    assert not publish(tiny_build(tmp_path, inputs=inputs)).rebuilt
+    os.truncate(_folder(tmp_path) / "inputs.jsonl", 100)
+    assert publish(tiny_build(tmp_path, inputs=inputs)).rebuilt
+    assert provenance.verify(tmp_path) == []
+
+
 def test_a_rebuild_replaces_an_intact_artifact_and_one_with_an_unreadable_record(
     tmp_path: Path,
 ) -> None:

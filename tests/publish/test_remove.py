@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
 from gristmill import provenance
-from gristmill.contract import Summary
+from gristmill.contract import GristmillError, Summary
 from gristmill.layout import PARTS
+from gristmill.provenance import Input
 from gristmill.publish import atomic_fs, locks, remove
 from gristmill.publish.build import Attempt, Build
 from gristmill.publish.publish import publish
@@ -123,3 +125,32 @@ def test_a_removed_artifact_disappears_in_one_rename_and_its_neighbours_stay(
 
 def _records(root: Path) -> list[provenance.Record]:
     return [provenance.read_record(path) for path in root.rglob(provenance.RECORD)]
+
+
+def _pool(root: Path, config: TinyConfig | None = None, delete: bool = True) -> Build:
+    """A build of one artifact from another one, which it may delete."""
+    member = root / "wing/member"
+    version = provenance.read_record(member / provenance.RECORD).data_version
+    item = Input(asset="test/tiny", partition="p1", data_version=version, path="wing/member")
+    build = tiny_build(root, inputs=[item], config=config)
+    return dataclasses.replace(build, deletes=["wing/member"] if delete else [])
+
+
+def test_a_build_that_deletes_inputs_is_not_up_to_date_until_its_record_announces_it(
+    tmp_path: Path,
+) -> None:
+    publish(tiny_build(tmp_path, "wing/member"))
+    publish(_pool(tmp_path, delete=False))
+    published = publish(_pool(tmp_path))
+    assert (published.rebuilt, published.record.deleted_inputs) == (True, ["wing/member"])
+    assert not (tmp_path / "wing/member").exists()
+    assert garbage(tmp_path) == []
+
+
+def test_an_input_of_another_version_is_not_deleted(tmp_path: Path) -> None:
+    publish(tiny_build(tmp_path, "wing/member"))
+    record = publish(_pool(tmp_path, delete=False)).record
+    publish(tiny_build(tmp_path, "wing/member", config=TinyConfig(seed=2)))
+    with pytest.raises(GristmillError, match=r"^wing/member: not deleted, since it was rebuilt"):
+        remove.delete_inputs(tmp_path, record, ["wing/member"])
+    assert (tmp_path / "wing/member" / provenance.RECORD).exists()
