@@ -197,7 +197,7 @@ def test_a_game_against_the_rules_is_not_published_unless_asked_for(build, lake)
     facts = json.loads(meta.read_text())
     meta.write_text(json.dumps({**facts, "score": facts["score"] - 4}))
     text = failure(build(pack, "d1"))
-    assert "score: run " in text
+    assert ": score: rewards" in text
     assert not (lake.root / "macroxue/packs/d1").exists()
     assert build(pack, "d1", game_laws="warn").success
 
@@ -304,11 +304,11 @@ def test_a_pack_let_through_can_be_pooled_and_verified(build, lake, two_packs):
     meta.write_text(json.dumps({**facts, "score": facts["score"] - 4}))
     assert build(pack, "d1", game_laws="warn").success
     pool_file(lake, "p", 'members = ["d1", "d2"]\n')
-    assert "score: run 0" in failure(build(pool, "p"))
+    assert "run 0: score: " in failure(build(pool, "p"))
     assert build(pool, "p", game_laws="warn").success
     assert provenance.verify(lake.root) == []
     # A stricter word is asked for again, not passed over as unchanged.
-    assert "score: run 0" in failure(build(pack, "d1"))
+    assert "run 0: score: " in failure(build(pack, "d1"))
 
 
 def test_values_verify_where_the_pack_is_not(build, lake, two_packs, tmp_path):
