@@ -1,4 +1,4 @@
-"""Asset checks: what was checked before the commit, checked again from the disk.
+"""Asset checks: the checks made before the commit, made again from the disk.
 
 In a run of some partitions a check looks at those, so that its cost follows the
 run and not the lake; executed by itself it looks at all that is published.
@@ -9,13 +9,23 @@ from pathlib import Path
 
 import dagster as dg
 
+from gristmill import markdown
 from gristmill.contract import Violation
 from gristmill.provenance import verification
-from gristmill.provenance.verification import Finding
 from resources import Lake
 
 _PARTITION = "dagster/partition"
 _RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
+
+
+_DESCRIPTIONS = {
+    "intact": "Every published file has the size and sha256 of its record, the record is whole, "
+    "and what it was built from is still the same.",
+    "lawful": "What must hold of the contents, recomputed from the published files; for a sample "
+    "where that takes long, and it was done whole before the commit.",
+    "noteworthy": "What whoever trains on it may want to know, though it is as its drop has it. "
+    "A warning.",
+}
 
 
 def disk_checks(
@@ -24,37 +34,23 @@ def disk_checks(
     has_laws: bool = True,
     notes: Callable[[Path], Iterable[Violation]] | None = None,
 ) -> list[dg.AssetChecksDefinition]:
-    """`intact` (bytes, records, inputs) and `lawful` (the family's laws) for one asset.
+    """The checks `intact` (bytes, records, inputs) and `lawful` (the family's laws) of one asset.
 
-    All are one step, since a step of its own costs more than most checks.
+    All checks are one step, since a step takes longer than most checks.
+
+    asset: the asset to check.
     below: folder relative to the data root that holds the asset's artifacts.
-    notes: what is worth knowing of an artifact but no fault of it; the check
-        `noteworthy` warns of it.
+    has_laws: False leaves `lawful` out; default True.
+    notes: reports what is unusual in an artifact but no violation; the check
+        `noteworthy` warns about it. Default None: no such check.
     """
     name = asset.key.to_user_string()
+    wanted = {"intact": True, "lawful": has_laws, "noteworthy": notes is not None}
     specs = [
-        dg.AssetCheckSpec(
-            name="intact",
-            asset=asset,
-            description="Every published file has the size and sha256 of its record, the record "
-            "is whole, and what it was built from is still the same.",
-        ),
-        dg.AssetCheckSpec(
-            name="lawful",
-            asset=asset,
-            description="What must hold of the contents, recomputed from the published files; "
-            "for a sample where that takes long, and it was done whole before the commit.",
-        ),
-    ][: 2 if has_laws else 1]
-    if notes is not None:
-        specs.append(
-            dg.AssetCheckSpec(
-                name="noteworthy",
-                asset=asset,
-                description="What whoever trains on it may want to know, though it is as its drop "
-                "has it. A warning.",
-            )
-        )
+        dg.AssetCheckSpec(name=check, asset=asset, description=_DESCRIPTIONS[check])
+        for check in _DESCRIPTIONS
+        if wanted[check]
+    ]
 
     @dg.multi_asset_check(
         name=f"{asset.key.to_python_identifier()}_on_disk",
@@ -95,23 +91,26 @@ def partitions_of_run(
 
 
 def _result(
-    check: dg.AssetCheckKey, keys: Collection[str] | None, checked: int, findings: Sequence[Finding]
+    check: dg.AssetCheckKey,
+    keys: Collection[str] | None,
+    checked: int,
+    violations: Sequence[Violation],
 ) -> dg.AssetCheckResult:
     scope = "all that is published" if keys is None else f"partitions of the run: {_short(keys)}"
     counted = f"{checked} artifact{'' if checked == 1 else 's'}"
-    listed = "\n".join(f"* `{finding}`" for finding in findings[:50])
+    listed = markdown.bullets(markdown.code(str(violation)) for violation in violations[:50])
     return dg.AssetCheckResult(
         check_name=check.name,
         asset_key=check.asset_key,
-        passed=not findings,
+        passed=not violations,
         severity=dg.AssetCheckSeverity.WARN
         if check.name == "noteworthy"
         else dg.AssetCheckSeverity.ERROR,
-        description=str(findings[0]) if findings else f"{counted}, {scope}",
+        description=str(violations[0]) if violations else f"{counted}, {scope}",
         metadata={
             "scope": scope,
             "artifacts": checked,
-            "findings": len(findings),
+            "violations": len(violations),
             **({"listed": dg.MetadataValue.md(listed)} if listed else {}),
         },
     )

@@ -16,6 +16,7 @@ from typing import Any
 import dagster as dg
 
 from assets import versions, worker
+from gristmill import markdown
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.publish.build import Build, Published
 from gristmill.publish.publish import publish
@@ -71,7 +72,7 @@ def publish_asset(
     key = key or next(iter(keys), None)
     try:
         with _told_plainly():
-            published = publish(build_of(key), anew=context.run.tags.get(REBUILD) == "true")
+            published = publish(build_of(key), rebuild=context.run.tags.get(REBUILD) == "true")
     except NothingToBuild as reason:
         yield _passed_over(context, key, reason)
         return
@@ -90,7 +91,7 @@ def event_metadata(published: Published, preview_of: SharePreview = lambda _: {}
         "status": "built" if published.rebuilt else "unchanged",
     }
     if published.notes:
-        metadata["notes"] = dg.MetadataValue.md("\n".join(f"* {note}" for note in published.notes))
+        metadata["notes"] = dg.MetadataValue.md(markdown.bullets(published.notes))
     previewed = preview_of(published)
     if taken := set(previewed) & set(record.counts):
         raise ValueError(f"a preview and a count of {record.asset} share the title {taken.pop()}")
@@ -115,7 +116,7 @@ def _publish_batch(
     tags_of = versions.tagger(context, keys)
     for key in keys:
         try:
-            published = publish(build_of(key), anew=context.run.tags.get(REBUILD) == "true")
+            published = publish(build_of(key), rebuild=context.run.tags.get(REBUILD) == "true")
         except NothingToBuild as nothing:
             yield _passed_over(context, key, nothing)
             passed_over = True

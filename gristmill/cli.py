@@ -94,27 +94,27 @@ def samples(root: Path) -> None:
 @click.option("--no-inputs", is_flag=True, help="Do not check inputs: raw drops were archived.")
 @click.option("--no-laws", is_flag=True, help="Compare bytes and records only.")
 def verify(path: Path, data_root: Path | None, no_inputs: bool, no_laws: bool) -> None:
-    """Hash the artifact at PATH, or all below it, against its record; status 1 on any finding.
+    """Hash the artifact at PATH, or all below it, against its record; status 1 on any violation.
 
     Checked are sizes, sha256, files that no record lists, the records themselves, inputs, and the
     laws of the contents.
     """
     from gristmill import provenance
-    from gristmill.provenance import verification
+    from gristmill.provenance import find_artifacts
     from gristmill.run import progress
 
-    findings = provenance.verify(
+    violations = provenance.verify(
         path,
         data_root=data_root,
         check_inputs=not no_inputs,
         check_laws=not no_laws,
         progress=progress.terminal("verify"),
     )
-    for finding in findings:
-        click.echo(str(finding))
-    if findings:
+    for violation in violations:
+        click.echo(str(violation))
+    if violations:
         raise SystemExit(1)
-    click.echo(f"{verification.count(path)} artifacts are as their records say")
+    click.echo(f"{find_artifacts.count(path)} artifacts are as their records say")
 
 
 main.add_command(show)

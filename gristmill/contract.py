@@ -1,4 +1,4 @@
-"""What a builder, a law and a reader of raw input promise each other.
+"""Types that builders, laws and readers of raw input share: errors, summaries, violations.
 
 A builder is a function `build(inputs, out, config) -> summary` that writes a
 complete artifact into `out`, a folder that does not exist yet. It publishes
@@ -18,7 +18,7 @@ class GristmillError(Exception):
 
 
 class NothingToBuild(GristmillError):
-    """There is nothing to build now, and nothing is wrong; the text says why."""
+    """There is nothing to build now, though nothing is wrong; the text says why."""
 
 
 class BadInput(GristmillError):
@@ -42,13 +42,13 @@ class BadInput(GristmillError):
 
 @dataclass(frozen=True)
 class FileNote:
-    """What a builder knows of one file that it wrote, beyond its bytes.
+    """What a builder knows about one file that it wrote, beyond its bytes.
 
-    rows: rows, documents or games in it, None where that means nothing.
+    rows: rows, documents or games in it, None where it has none.
     payload: False for files that carry times, absolute paths or library
         stamps; they are hashed, but do not count for the data version.
     content_sha256: digest of the contents where bytes are not reproducible
-        (a SQLite file); takes the place of the file's hash in the data version.
+        (a SQLite file); the data version uses it instead of the file's hash.
     """
 
     rows: int | None = None
@@ -58,14 +58,19 @@ class FileNote:
 
 @dataclass(frozen=True)
 class Violation:
-    """A law that an artifact breaks: its name, the place, and what was found."""
+    """One broken law of an artifact, or one difference between the disk and a record.
+
+    law: its name.
+    where: a path on disk, a path in the artifact, or a place in its contents.
+    found: what is there instead.
+    """
 
     law: str
     where: str
     found: str
 
     def __str__(self) -> str:
-        return f"{self.law}: {self.where}: {self.found}"
+        return f"{self.where}: {self.law}: {self.found}"
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,7 @@ class Summary:
 
 
 def counts_of(summary: Summary) -> dict[str, int | float]:
-    """A summary's numbers by name: fields, and mappings of numbers as `field/key`."""
+    """A summary's numbers by name: its fields, and mappings of numbers as `field/key`."""
     counts: dict[str, int | float] = {}
     for spec in fields(summary):
         value = getattr(summary, spec.name)

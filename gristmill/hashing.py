@@ -6,18 +6,19 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
-_CHUNK = 1 << 20
+_READ_BYTES = 1 << 20
 
 
 def sha256_file(path: Path, advance: Callable[[int], None] | None = None) -> str:
-    """Hex sha256 of a file's bytes, read in pieces of 1 MiB.
+    """Hex sha256 of a file's bytes, read 1 MiB at a time.
 
-    advance: told the size of each piece, for progress.
+    path: a regular file.
+    advance: called with the bytes read, for progress; default None.
     """
     digest = hashlib.sha256()
     with path.open("rb", buffering=0) as file:
-        while piece := file.read(_CHUNK):
-            digest.update(piece)
+        while data := file.read(_READ_BYTES):
+            digest.update(data)
             if advance is not None:
-                advance(len(piece))
+                advance(len(data))
     return digest.hexdigest()

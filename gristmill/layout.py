@@ -1,4 +1,4 @@
-"""Names of the folders that Gristmill keeps beside artifacts."""
+"""Names of the folders beside artifacts that hold what is not published."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.inbox import TOML, Look, Shape, State, at_hand, look
+from gristmill.inbox import TOML, Look, Shape, State, look, present_drops
 
 
 class Inbox:
@@ -49,7 +49,7 @@ def test_a_drop_settles_on_the_second_equal_look_and_only_once(inbox):
     assert inbox.arrivals() == []
 
 
-def test_an_inbox_that_is_not_there_yet_is_empty(inbox):
+def test_an_inbox_that_does_not_exist_is_empty(inbox):
     assert inbox.look() == Look()
 
 
@@ -144,7 +144,7 @@ def test_a_file_in_the_inbox_is_refused(inbox):
     assert "a drop is a folder" in inbox.look().refusals[0].reason
 
 
-def test_a_refused_drop_arrives_once_it_is_mended(inbox):
+def test_a_refused_drop_arrives_when_it_is_repaired(inbox):
     inbox.refusing = "no *.meta.json in it"
     inbox.drop("d6")
     inbox.look()
@@ -200,10 +200,10 @@ def test_ten_thousand_drops_settle_in_bounded_looks(inbox):
     assert len(inbox.cursor or "") < 40 * 10_000
 
 
-def test_what_lies_at_hand_is_taken_at_once_when_a_person_asks(inbox):
+def test_present_drops_are_taken_at_once_when_a_person_asks(inbox):
     inbox.drop("good")
     inbox.drop("not good")
-    found = at_hand(inbox.folder, lambda _: None)
+    found = present_drops(inbox.folder, lambda _: None)
     assert [arrival.key for arrival in found.arrivals] == ["good"]
     assert [refusal.key for refusal in found.refusals] == ["not good"]
 
@@ -218,12 +218,12 @@ def test_a_drop_that_cannot_be_read_does_not_hold_up_the_others(inbox):
     (refusal,) = found.refusals
     assert refusal.key == "m_loop"
     assert "cannot be read: Too many levels of symbolic links" in refusal.reason
-    at_once = at_hand(inbox.folder, lambda _: None)
+    at_once = present_drops(inbox.folder, lambda _: None)
     assert [arrival.key for arrival in at_once.arrivals] == ["a_good", "z_good"]
     assert [item.key for item in at_once.refusals] == ["m_loop"]
 
 
-def test_a_drop_with_a_link_that_leads_nowhere_settles_and_arrives_anew_once_it_leads_somewhere(
+def test_a_drop_with_a_link_without_target_settles_and_arrives_again_when_the_target_exists(
     inbox, tmp_path
 ):
     folder = inbox.drop("linked")
@@ -246,7 +246,7 @@ def test_loose_files_share_one_entry_and_only_new_ones_are_new(inbox):
     assert [arrival.key for arrival in second.arrivals] == ["d6"]
     assert not any(item.is_new for item in second.refusals)
     (inbox.folder / "0000.jsonl.gz").unlink()
-    time.sleep(0.02)  # file systems tell times by ticks of the clock
+    time.sleep(0.02)  # times in file systems have the resolution of the clock's ticks
     (inbox.folder / "0500a.jsonl.gz").touch()
     third = inbox.look()
     assert [item.key for item in third.refusals if item.is_new] == ["0500a.jsonl.gz"]
@@ -261,7 +261,9 @@ def test_a_loose_entry_does_not_hold_up_the_drop_of_its_key(tmp_path):
     found = look(tmp_path, state, lambda _: None, 20, 60.0, TOML)
     assert [arrival.path.name for arrival in found.arrivals] == ["a.toml"]
     assert [refusal.key for refusal in found.refusals] == ["a"]
-    assert [arrival.key for arrival in at_hand(tmp_path, lambda _: None, TOML).arrivals] == ["a"]
+    assert [arrival.key for arrival in present_drops(tmp_path, lambda _: None, TOML).arrivals] == [
+        "a"
+    ]
 
 
 def test_many_files_of_one_key_make_a_small_cursor_and_reason(tmp_path):

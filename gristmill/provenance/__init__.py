@@ -1,6 +1,7 @@
-"""What was built from what: the record of an artifact, and comparing it with the disk.
+"""What was built from what: the record of an artifact, and comparing records with the disk.
 
-The names of `record.py` are exported here; `verify` loads its module when it is called.
+The names of `record.py` are exported here; `verify` loads its module when it is called. Writing
+a record belongs to `gristmill.publish`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from gristmill.provenance.record import (
 )
 
 if TYPE_CHECKING:
-    from gristmill.provenance.verification import Finding
+    from gristmill.contract import Violation
     from gristmill.run.progress import Progress
 
 __all__ = [
@@ -75,8 +76,8 @@ def verify(
     check_inputs: bool = True,
     check_laws: bool = True,
     progress: Progress | None = None,
-) -> list[Finding]:
-    """Check the artifact at `path`, or all below it, against the records; see `verification`."""
+) -> list[Violation]:
+    """Check the artifact at `path`, or all below it; see `verification.verify`."""
     from gristmill.provenance import verification
 
     return verification.verify(

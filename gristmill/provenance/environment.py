@@ -27,12 +27,12 @@ _NAMED = (
 
 @cache
 def libraries() -> dict[str, str]:
-    """Versions of the installed libraries that can have a say in the output."""
-    found = {}
+    """Versions of the installed libraries that can change the output."""
+    versions = {}
     for name in _NAMED:
         with contextlib.suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
-    return found
+            versions[name] = metadata.version(name)
+    return versions
 
 
 @cache

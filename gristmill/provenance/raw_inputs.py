@@ -13,8 +13,8 @@ from gristmill.provenance.record import Input, InputsFile, inputs_path, read_inp
 def known_hashes(record_path: Path) -> dict[tuple[str, int, int], str]:
     """sha256 by (path, bytes, mtime_ns) of the raw inputs of a published record.
 
-    A file that kept its size and time need not be read again; `verify` does. None
-    is known where the list beside the record is not the one that it speaks of.
+    A file that kept its size and time need not be read again; `verify` reads it.
+    Empty where the list of inputs is not the one that the record describes.
     """
     if not record_path.exists():
         return {}
@@ -40,9 +40,14 @@ def raw_inputs(
     partition: str | None,
     known: Mapping[tuple[str, int, int], str],
 ) -> list[Input]:
-    """Inputs for `files`, which lie below the data root `root`, in the given order.
+    """Inputs for raw files, in the given order.
 
-    Paths become relative to `root`. Raises OSError where a file cannot be read.
+    root: the data root; paths become relative to it.
+    files: below `root`.
+    asset, partition: of the drop that the files belong to.
+    known: from `known_hashes`; files in it are not hashed.
+
+    Raises OSError where a file cannot be read.
     """
 
     def describe(file: Path) -> Input:

@@ -1,7 +1,8 @@
-"""The one record of what was built from what: its shape, its digests, its place.
+"""The provenance record: its fields, its digests, its place on disk.
 
-A record is written beside every artifact partition and goes unchanged into
-the Dagster event. Comparing a record with the disk is `gristmill.provenance.verification`.
+A record is written for every artifact partition and goes unchanged into the
+Dagster event. See also `verification`: comparing records with the disk. Source:
+`docs/publishing.md#provenance`.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Input(_Frozen):
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """What of this input can change the output; times cannot."""
+        """The fields of this input that can change the output; times cannot."""
         return (
             self.asset or "",
             self.partition or "",
@@ -62,8 +63,7 @@ class Input(_Frozen):
 class Output(_Frozen):
     """One file of the artifact; `path` is POSIX and relative to the artifact's folder.
 
-    mtime_ns: as it stood at the commit, so that an untouched file can be told
-        without hashing it.
+    mtime_ns: at the commit; an untouched file is recognised by it without hashing.
     """
 
     path: str
@@ -76,7 +76,7 @@ class Output(_Frozen):
 
 
 class InputsFile(_Frozen):
-    """Stands for the inputs where they are too many to list in the record."""
+    """The file that lists the inputs where they are too many for the record."""
 
     path: str
     count: int
@@ -93,7 +93,7 @@ class Tokenizer(_Frozen):
 
 
 class Record(_Frozen):
-    """What one artifact partition was built from, by what, and what came out.
+    """What one artifact partition was built from, by which code, and with which outputs.
 
     artifact: POSIX path of its folder relative to the data root.
     config: every field of the builder's config; fingerprint_config those that
@@ -131,7 +131,7 @@ class Record(_Frozen):
         return digest(self.model_dump(mode="json", exclude={"digest"}))
 
     def to_bytes(self) -> bytes:
-        """The record as it stands on disk: JSON, two-space indent, final newline."""
+        """The record as it is on disk: JSON, two-space indent, final newline."""
         return self.model_dump_json(indent=2).encode() + b"\n"
 
 
@@ -148,10 +148,13 @@ def digest(value: object) -> str:
 
 
 def config_fields(config: object, affecting_output: bool = False) -> dict[str, Any]:
-    """A config dataclass as plain JSON values.
+    """A config dataclass as JSON values.
 
-    With `affecting_output`, without the fields whose metadata say that they
-    cannot change the output (`affects_output: False`: workers and the like).
+    config: an instance of a dataclass.
+    affecting_output: leave out fields whose metadata say that they cannot change
+        the output (`affects_output: False`: workers and the like); default False.
+
+    Raises TypeError for another object or a value that has no JSON form.
     """
     if not dataclasses.is_dataclass(config) or isinstance(config, type):
         raise TypeError(f"a config is an instance of a dataclass, not {config!r}")
@@ -201,18 +204,18 @@ def data_version(outputs: Iterable[Output]) -> str:
 
 
 def record_path(folder: Path, partition: str | None, shared: bool) -> Path:
-    """Where the record lies: in the artifact, or one a partition where a folder is shared."""
+    """Path of the record: in the artifact, or one for each partition of a shared folder."""
     return folder / SHARED_RECORDS / f"{partition}.json" if shared else folder / RECORD
 
 
 def holds_record(folder: Path) -> bool:
-    """Whether `folder` is an artifact, or shared by some."""
+    """Whether `folder` is an artifact, or several partitions share it."""
     shared = (folder / SHARED_RECORDS).glob("*.json")
     return (folder / RECORD).exists() or next(shared, None) is not None
 
 
 def inputs_path(record: Path) -> Path:
-    """Where the inputs of a record lie when they are too many for the record itself."""
+    """Path of the list of inputs, for a record that has too many to hold them."""
     return record.with_name(INPUTS if record.name == RECORD else f"{record.stem}.{INPUTS}")
 
 
@@ -227,8 +230,8 @@ def split_inputs(inputs: Sequence[Input]) -> bytes | None:
 def read_record(path: Path) -> Record:
     """Read a record.
 
-    Raises GristmillError, naming the file, where it is not one or has a schema
-    that this version does not know.
+    Raises GristmillError with the path where the file is not a record or has a
+    schema version that this code does not know.
     """
     try:
         raw = json.loads(path.read_bytes())
@@ -236,20 +239,20 @@ def read_record(path: Path) -> Record:
         if version != SCHEMA_VERSION:
             raise GristmillError(
                 f"{path}: schema version {version!r} of a provenance record, expected "
-                f"{SCHEMA_VERSION}: it was written by another version of Gristmill: "
-                "move the folder away to build it anew"
+                f"{SCHEMA_VERSION}: another version of Gristmill wrote it: "
+                "move the folder away and build again"
             )
         return Record.model_validate(raw)
     except OSError as error:
         raise GristmillError(f"{path}: no provenance record can be read: {error}") from error
     except (ValueError, ValidationError) as error:
         raise GristmillError(
-            f"{path}: not a provenance record: move the folder away to build it anew: {error}"
+            f"{path}: not a provenance record: move the folder away and build again: {error}"
         ) from error
 
 
 def published_version(folder: Path, partition: str | None) -> str | None:
-    """Data version of the artifact partition that stands in `folder`, None where none does."""
+    """Data version of the artifact partition that is published in `folder`, None without one."""
     for shared in (False, True):
         path = record_path(folder, partition, shared)
         if path.exists():
@@ -270,11 +273,13 @@ def outputs_of(
 ) -> list[Output]:
     """Outputs of a staged artifact: every hashed file with its size, time and note.
 
-    Raises GristmillError for a note on a file that is not there: it was meant
-    for another, which would go unmarked.
+    Raises GristmillError for a note on a file that does not exist: the note
+    was meant for another file, which would have none.
     """
     if strangers := sorted(notes.keys() - hashes.keys()):
-        raise GristmillError(f"{folder}: the summary speaks of files not written: {strangers}")
+        raise GristmillError(
+            f"{folder}: the summary names files that were not written: {strangers}"
+        )
     outputs = []
     for path, sha256 in sorted(hashes.items()):
         stat = (folder / path).stat()

@@ -1,8 +1,7 @@
 """Reading folders that a builder may replace meanwhile, without holding a lock.
 
-A commit puts another folder in the place of the old one and removes that. Who
-reads for longer than an instant asks before and after whether it is still the
-same folder, and looks again where it is not.
+A commit replaces the old folder by another one and deletes the old one. A reader
+compares the folder's generation before and after, and reads again where they differ.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from pathlib import Path
 _TRIES = 10
 
 Generation = tuple[int, int, int, int] | None
-"""Which folder stands at a path, and when its entries last changed; None where none does."""
+"""Which folder is at a path, and when its entries last changed; None where there is none."""
 
 
 def generation(folder: Path) -> Generation:
-    """What differs after another folder was put there, or a nested one into this one.
+    """The generation of `folder`: it differs after a commit of it, or of a folder nested in it.
 
-    Time beside the inode number: that of a removed folder is soon used again.
+    It has times beside the inode number, which is soon reused after a removal.
     """
     try:
         stat = folder.stat()
@@ -35,20 +34,20 @@ def generations(folders: Iterable[Path]) -> dict[Path, Generation]:
 
 
 def listing(folder: Path) -> tuple[list[str], list[str]]:
-    """(names of folders, of all else) in `folder`, of one moment, both sorted.
+    """(names of folders, names of all else) in `folder` at one moment, both sorted.
 
-    Links count as what is no folder. Empty where the folder cannot be read. A
-    folder that files pour into all the time is taken as last seen.
+    Links are not folders. Empty where the folder cannot be read. Of a folder that
+    changes all the time the last listing counts.
     """
-    found: list[tuple[str, bool]] = []
+    listed: list[tuple[str, bool]] = []
     for _ in range(_TRIES):
         before = generation(folder)
         try:
             with os.scandir(folder) as entries:
-                found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+                listed = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
         except OSError:
-            found = []
+            listed = []
         if generation(folder) == before:
             break
-    folders = sorted(name for name, is_folder in found if is_folder)
-    return folders, sorted(name for name, is_folder in found if not is_folder)
+    folders = sorted(name for name, is_folder in listed if is_folder)
+    return folders, sorted(name for name, is_folder in listed if not is_folder)

@@ -1,4 +1,4 @@
-"""The file system steps that a commit is made of: flush, rename, exchange, link.
+"""The file system steps of a commit: flush, rename, exchange, link.
 
 Each function does one thing that the kernel makes atomic or durable. What is
 published, and when, belongs to `gristmill.publish.publish`.
@@ -24,7 +24,7 @@ def files_below(folder: Path) -> Iterator[str]:
     """POSIX paths of the regular files below `folder`, sorted, relative to it.
 
     Raises GristmillError for anything that is neither a folder nor a regular
-    file: links and pipes cannot be vouched for.
+    file: no hash in a record can describe a link or a pipe.
     """
     for entry in sorted(os.scandir(folder), key=lambda item: item.name):
         if entry.is_dir(follow_symlinks=False):
@@ -61,15 +61,15 @@ def flush_upwards(folder: Path, root: Path) -> None:
 
 
 def place(source: Path, target: Path) -> None:
-    """Rename `source` to `target`, where nothing stands, in one step.
+    """Rename `source` to `target` in one step.
 
-    Raises FileExistsError where something stands there.
+    Raises FileExistsError where `target` exists.
     """
     _renameat2(source, target, _RENAME_NOREPLACE)
 
 
 def exchange(left: Path, right: Path) -> None:
-    """Swap two paths in one step."""
+    """Swap two paths, which both exist, in one step."""
     _renameat2(left, right, _RENAME_EXCHANGE)
 
 
@@ -92,7 +92,7 @@ def _renameat2(source: Path, target: Path, flags: int) -> None:
 def link_tree(source: Path, target: Path, leave_out: frozenset[str] = frozenset()) -> None:
     """Make `target`, a new folder, hold hard links to the files of `source`.
 
-    leave_out: POSIX paths, relative to `source`, that get no link.
+    leave_out: POSIX paths, relative to `source`, that get no link; default none.
     """
     target.mkdir()
     for path in files_below(source):

@@ -1,4 +1,4 @@
-"""What is to be built, what a builder is told, and how a build can fail.
+"""The description of a build, what a builder receives, and how a build can fail.
 
 The steps themselves belong to `gristmill.publish.publish` and `gristmill.publish.commit`.
 """
@@ -28,20 +28,21 @@ class LawsBroken(GristmillError):
 
 
 class InputChanged(GristmillError):
-    """An input was written to, or built anew, while it was being read."""
+    """An input was written to, or rebuilt, while it was being read."""
 
 
 class DiskFull(GristmillError):
-    """There is not enough room; nothing was published and nothing was lost."""
+    """There is not enough free disk space; nothing was published and nothing was lost."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """What a builder is told: where to write, and what it is making.
+    """What a builder receives: where to write, and what it makes.
 
     out: the staging folder, which does not exist yet.
-    published: where the artifact will lie, for files that must name their place.
-    store: where parts lie or would lie; a builder takes `parts`.
+    published: the artifact's final folder, for files that must name their place.
+    store: the part store, whose folder may not exist yet; a builder uses `parts`.
+    fingerprint: of the build.
     """
 
     out: Path
@@ -53,8 +54,8 @@ class Attempt:
     def parts(self) -> PartStore:
         """Finished parts of this fingerprint, of this attempt or a killed one.
 
-        The folder is made when it is asked for: small builds, which have no
-        parts, would spend a tenth of their time on it.
+        The first use makes the folder: small builds, which have no parts, would
+        spend a tenth of their time on it.
         """
         self.store.folder.mkdir(parents=True, exist_ok=True)
         return self.store
@@ -64,13 +65,20 @@ class Attempt:
 class Build:
     """One artifact partition: what it is made from, how, and where it goes.
 
-    root: the data root; `artifact` is a POSIX path relative to it.
+    root: the data root.
+    artifact: POSIX path of the artifact's folder, relative to `root`.
+    asset: its key.
+    partition: its key, None where the asset has no partitions.
+    code_version: the builder's constant.
+    config: the builder's frozen config dataclass.
+    inputs: artifacts and raw files that it is made from.
     make: writes a complete artifact into `attempt.out`.
-    laws: what must hold of it before the commit.
+    laws: yields what the staged folder breaks; one violation stops the commit.
     shared: several partitions publish into the folder `artifact`, each with its
         own record `provenance/<partition>.json`.
-    outer: path of the artifact that `artifact` is nested in, which lends its lock.
-    space: bytes that the build needs at most, where known.
+    outer: path of the artifact that `artifact` is nested in; both take its lock.
+    tokenizer: the vocabulary of the token ids, if there are any.
+    space: bytes that the build needs at most, 0 where unknown.
     deletes: paths of artifacts among the inputs that are deleted once this one is
         published and verified.
     """
@@ -96,9 +104,9 @@ class Build:
         if self.outer is not None:
             raise ValueError(f"{self.artifact}: a nested folder is not shared by partitions")
         if self.partition is None or (wrong := refusal(self.partition)):
-            told = "there is none" if self.partition is None else wrong
+            reason = "there is none" if self.partition is None else wrong
             raise ValueError(
-                f"{self.artifact}: a partition of a shared folder names its record: {told}"
+                f"{self.artifact}: a partition of a shared folder names its record: {reason}"
             )
 
     @property
@@ -115,7 +123,7 @@ class Build:
 
     @property
     def parts_key(self) -> str:
-        """Names the folder of parts: the fingerprint, and the raw files as they stand.
+        """Name of the folder of parts: a digest of the fingerprint and the raw files' times.
 
         A raw file that was replaced and put back while parts were made has the
         old bytes, but a new time.
@@ -130,7 +138,13 @@ class Build:
 
 @dataclass(frozen=True)
 class Published:
-    """The record that stands now, whether this call built it, and what to tell the user."""
+    """What is published now.
+
+    folder: of the artifact.
+    record: of this partition.
+    rebuilt: whether this call built it.
+    notes: lines for the user.
+    """
 
     folder: Path
     record: Record

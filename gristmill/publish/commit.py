@@ -1,6 +1,7 @@
 """The commit: a staged artifact becomes the published one by one rename.
 
 Building, checking and recording come before and belong to `gristmill.publish.publish`.
+Source: `docs/publishing.md#shared-folders` and `docs/publishing.md#nested-artifacts`.
 """
 
 from __future__ import annotations
@@ -17,16 +18,27 @@ from gristmill.publish.build import Build
 from gristmill.publish.slot import Slot
 
 
-def commit(build: Build, slot: Slot, staged: Path, record: Record) -> list[str]:
-    """Make the staged artifact the published one, in one rename."""
+def commit(
+    build: Build, slot: Slot, staged: Path, record: Record, replaced: Record | None
+) -> list[str]:
+    """Make the staged artifact the published one, in one rename.
+
+    build, slot: what is committed; the caller holds `slot.lock`.
+    staged: the checked folder, with its record inside.
+    record: the record in `staged`.
+    replaced: the published record that `record` replaces, None where there is none.
+
+    Returns notes about nested artifacts. Raises GristmillError where a file of
+    another partition of a shared folder has the name of a staged file.
+    """
     build.folder.parent.mkdir(parents=True, exist_ok=True)
     if build.shared:
-        with locks.held(slot.folder_lock, build.artifact, wait=True):
+        with locks.locked(slot.folder_lock, build.artifact, wait=True):
             whole = slot.work / "whole"
-            _join(build, staged, whole)
+            _join(build, staged, whole, replaced)
             _swap_in(whole, build)
         return []
-    notes = _carry_nested(build, staged, record)
+    notes = _carry_nested(build, staged, record, replaced)
     _swap_in(staged, build)
     return notes
 
@@ -42,11 +54,10 @@ def _swap_in(staged: Path, build: Build) -> None:
     atomic_fs.remove_tree(staged)
 
 
-def _join(build: Build, staged: Path, whole: Path) -> None:
-    """Make `whole`: the shared folder as it stands, with this partition's files replaced."""
-    mine = _files_of(build.record_path, build.folder)
+def _join(build: Build, staged: Path, whole: Path, replaced: Record | None) -> None:
+    """Make `whole`: links to the shared folder's files, with this partition's files replaced."""
     if build.folder.exists():
-        atomic_fs.link_tree(build.folder, whole, leave_out=mine)
+        atomic_fs.link_tree(build.folder, whole, leave_out=_files_of(build, replaced))
     else:
         whole.mkdir()
     for path in atomic_fs.files_below(staged):
@@ -56,20 +67,20 @@ def _join(build: Build, staged: Path, whole: Path) -> None:
             os.link(staged / path, target)
         except FileExistsError:
             raise GristmillError(
-                f"{build.title}: the file {path} belongs to another partition of the folder"
+                f"{build.title}: the file {path} belongs to another partition of "
+                f"{build.artifact}: the builder must give it another name"
             ) from None
 
 
-def _files_of(record_path: Path, folder: Path) -> frozenset[str]:
-    """The paths, relative to `folder`, of everything that a record's partition put there."""
-    if not record_path.exists():
+def _files_of(build: Build, replaced: Record | None) -> frozenset[str]:
+    """Paths, relative to the folder, of all files that the replaced partition has there."""
+    if replaced is None:
         return frozenset()
-    record = provenance.read_record(record_path)
-    mine = {output.path for output in record.outputs}
-    mine.add(record_path.relative_to(folder).as_posix())
-    if record.inputs_file:
-        mine.add(record.inputs_file.path)
-    return frozenset(mine)
+    files = {output.path for output in replaced.outputs}
+    files.add(build.record_path.relative_to(build.folder).as_posix())
+    if replaced.inputs_file:
+        files.add(replaced.inputs_file.path)
+    return frozenset(files)
 
 
 def _nested(folder: Path) -> Iterator[Path]:
@@ -83,14 +94,11 @@ def _nested(folder: Path) -> Iterator[Path]:
             yield from _nested(entry)
 
 
-def _carry_nested(build: Build, staged: Path, record: Record) -> list[str]:
+def _carry_nested(build: Build, staged: Path, record: Record, replaced: Record | None) -> list[str]:
     """Keep the nested artifacts of an unchanged artifact, drop those of a changed one."""
     names = [path.relative_to(build.folder).as_posix() for path in _nested(build.folder)]
-    if not names:
-        return []
-    old = provenance.read_record(build.record_path)
-    if old.data_version != record.data_version:
-        return [f"dropped {name}: it was made from the version now replaced" for name in names]
+    if replaced is None or replaced.data_version != record.data_version:
+        return [f"dropped {name}: it was made from the replaced version" for name in names]
     for name in names:
         (staged / name).parent.mkdir(parents=True, exist_ok=True)
         atomic_fs.link_tree(build.folder / name, staged / name)

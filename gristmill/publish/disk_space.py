@@ -1,6 +1,6 @@
-"""Room on disk: whether there is enough, and how running out of it is told.
+"""Free disk space: check before a build; turn ENOSPC-like errors into DiskFull.
 
-What becomes of the build that ran out belongs to `gristmill.publish.publish`.
+What is kept of a build that filled the disk is decided in `gristmill.publish.publish`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from gristmill.publish.build import Build, DiskFull
 
 _SPARE_BYTES = 64 << 20
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-# SQLite tells ENOSPC from other failures of a write, but not quotas and limits.
+# SQLite reports ENOSPC by a code of its own, but quotas and limits as a failed write.
 _SQLITE_DISK_FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE}
 
 
 def check(build: Build, folder: Path) -> None:
-    """Raise DiskFull where `folder` lies on a disk without room for `build`."""
+    """Raise DiskFull where the disk of `folder` has less free space than `build` needs."""
     free = shutil.disk_usage(folder).free
     if free < build.space + _SPARE_BYTES:
         raise DiskFull(
@@ -31,12 +31,12 @@ def check(build: Build, folder: Path) -> None:
 
 
 @contextmanager
-def exhaustion_told(build: Build) -> Iterator[None]:
-    """Turn the many ways in which a full disk shows into DiskFull."""
+def translate_errors(build: Build) -> Iterator[None]:
+    """Raise DiskFull in place of the errors by which libraries report a full disk."""
     try:
         yield
     except (OSError, sqlite3.OperationalError) as error:
-        if not exhausted(error):
+        if not is_disk_full(error):
             raise
         raise DiskFull(
             f"{build.title}: {error}: make room in {build.root} and build again; "
@@ -44,8 +44,8 @@ def exhaustion_told(build: Build) -> Iterator[None]:
         ) from error
 
 
-def exhausted(error: BaseException) -> bool:
-    """Whether an error means that the disk, a quota or a limit on files is full."""
+def is_disk_full(error: BaseException) -> bool:
+    """Whether an error means that the disk, a quota or a limit on file sizes is full."""
     if isinstance(error, OSError):
         return error.errno in _DISK_FULL
     if isinstance(error, sqlite3.OperationalError):

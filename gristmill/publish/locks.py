@@ -1,6 +1,6 @@
-"""Locks between builders: one builder an artifact, known by name to the others.
+"""Locks between builders: one builder for each artifact partition; an error names the holder.
 
-The kernel releases a lock when its holder dies, so none is ever left behind.
+The kernel releases a lock when its holder dies, so no lock outlives its builder.
 Lock files stay: removing one would race with a builder that just opened it.
 """
 
@@ -23,12 +23,14 @@ class Busy(GristmillError):
 
 
 @contextmanager
-def held(path: Path, what: str, wait: bool = False) -> Iterator[None]:
+def locked(path: Path, what: str, wait: bool = False) -> Iterator[None]:
     """Hold the lock file `path` while the body runs.
 
-    what: what the lock stands for, in the words of the error.
-    wait: wait for the holder, for steps that are short; else raise Busy, which
-        names the holder's process, machine and start.
+    path: created with its folder where it does not exist.
+    what: the artifact partition, as the error names it.
+    wait: wait for the holder, for steps that are short; default False.
+
+    Raises Busy where another process holds it and `wait` is False.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -36,12 +38,22 @@ def held(path: Path, what: str, wait: bool = False) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
-            raise Busy(f"{what} is being built by {_holder(descriptor)}: this one stops") from None
+            holder = _holder(descriptor)
+            raise Busy(f"{what} is already being built by {holder}; this run stops") from None
         os.truncate(descriptor, 0)
         os.pwrite(descriptor, _signature(), 0)
         yield
     finally:
         os.close(descriptor)
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process holds the lock file `path` now."""
+    try:
+        with locked(path, path.name):
+            return False
+    except Busy:
+        return True
 
 
 def _signature() -> bytes:
@@ -54,6 +66,6 @@ def _signature() -> bytes:
 def _holder(descriptor: int) -> str:
     try:
         holder = json.loads(os.pread(descriptor, 4096, 0))
-        return f"process {holder['process']} on {holder['host']} since {holder['since']}"
+        return f"process {holder['process']} on host {holder['host']} since {holder['since']}"
     except (ValueError, KeyError, TypeError):
-        return "another builder"  # it holds the lock, but has not signed yet
+        return "another builder"  # it holds the lock, but has not written its signature yet

@@ -2,14 +2,13 @@
 
 A build happens in a staging folder on the same file system, is checked, gets
 its record, is flushed to disk and then committed by one rename. A kill at any
-instant leaves what was published before or what is published now, and the
-next build sweeps what the killed one left. Source:
-`docs/publishing.md#the-steps`.
+instant leaves the old version or the new one, and the next build removes what
+the killed build left. Source: `docs/publishing.md#the-steps`.
 
-For an artifact `<parent>/<name>`, all that is not published lies in
+For an artifact `<parent>/<name>`, everything that is not published is in
 `<parent>/.gristmill/`: lock files in `locks/`, and in `slots/` one folder for
-each artifact, partition of a shared folder or nested artifact under way, with
-`parts/<key>/` and the staging folder of the attempt.
+each artifact, partition of a shared folder or nested artifact that is being
+built, with `parts/<key>/` and the staging folder of the attempt.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from pathlib import Path
 from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.layout import PARTS
-from gristmill.provenance import Input, InputsFile, Output, environment
-from gristmill.publish import atomic_fs, commit, delete_inputs, disk_space, locks, write_record
+from gristmill.provenance import Input, InputsFile, Output, Record, environment
+from gristmill.publish import atomic_fs, commit, disk_space, locks, remove, write_record
 from gristmill.publish.build import Attempt, Build, DiskFull, InputChanged, LawsBroken, Published
 from gristmill.publish.slot import Slot
 from gristmill.run.parts import PartStore
@@ -31,50 +30,68 @@ from gristmill.run.parts import PartStore
 __all__ = ["Attempt", "Build", "DiskFull", "InputChanged", "LawsBroken", "Published", "publish"]
 
 
-def publish(build: Build, anew: bool = False) -> Published:
-    """Build, check, record and commit one artifact partition, unless it stands already.
+def publish(build: Build, rebuild: bool = False) -> Published:
+    """Build, check, record and commit one artifact partition, if it is not up to date.
 
-    An artifact whose record has the same fingerprint and whose files have the
-    recorded sizes and times is left alone, unless it is to be built `anew`.
+    build: what to make, from which inputs, and where it goes.
+    rebuild: build even where the published record has the same fingerprint and
+        every file has the recorded size and time; default False.
 
-    Raises locks.Busy where another builder is at work, LawsBroken, InputChanged
-    and DiskFull as they say, GristmillError where a folder without a record
-    stands in the way, and whatever the builder raises. In every case what was
-    published before is untouched. Inputs that the build deletes go last, and a
-    kill before that is made up for by the next call.
+    Raises locks.Busy where another builder is at work; LawsBroken, InputChanged
+    and DiskFull as their docstrings say; GristmillError where a folder without
+    a record is in the way; and whatever the builder raises. In every case what was
+    published before is untouched. Inputs that the build deletes are deleted last;
+    the next call deletes those that a kill left.
     """
-    published = _publish(build, anew)
-    deleted = delete_inputs.delete_inputs(build.root, published.record, build.deletes)
+    published = _publish(build, rebuild)
+    deleted = remove.delete_inputs(build.root, published.record, build.deletes)
     return replace(published, notes=[*published.notes, *deleted])
 
 
-def _publish(build: Build, anew: bool) -> Published:
+def _publish(build: Build, rebuild: bool) -> Published:
     slot = Slot.of(build)
-    if not anew and not slot.work.exists() and (standing := _standing(build)):
-        return standing
-    with disk_space.exhaustion_told(build), locks.held(slot.lock, build.title):
-        if not anew and (standing := _standing(build)):
-            atomic_fs.remove_tree(slot.work)  # left by one that was killed after its commit
-            return standing
-        return _build(build, slot)
+    if not rebuild and not slot.work.exists():
+        standing = _standing_record(build)
+        if standing is not None and _is_up_to_date(build, standing):
+            return _unchanged(build, standing)
+    with disk_space.translate_errors(build), locks.locked(slot.lock, build.title):
+        standing = _standing_record(build, ignore_unreadable=rebuild and not build.shared)
+        if not rebuild and standing is not None and _is_up_to_date(build, standing):
+            atomic_fs.remove_tree(slot.work)  # of a build that was killed after its commit
+            return _unchanged(build, standing)
+        return _build(build, slot, standing)
 
 
-def _standing(build: Build) -> Published | None:
-    """What is published, if it is what `build` would make and its files are intact."""
+def _standing_record(build: Build, ignore_unreadable: bool = False) -> Record | None:
+    """The published record of this artifact partition, None where there is none.
+
+    ignore_unreadable: return None for an unreadable record instead of raising
+        GristmillError. A shared folder needs the record to know its files.
+    """
     if not build.record_path.exists():
         return None
-    record = provenance.read_record(build.record_path)
-    if record.fingerprint != build.fingerprint or record.digest != record.computed_digest():
-        return None
-    if not set(build.deletes) <= set(record.deleted_inputs):
-        return None
-    if record.inputs_file and not _has_size(build, record.inputs_file):
-        return None
-    if not all(_untouched(build, output) for output in record.outputs):
-        return None
-    return Published(
-        build.folder, record, rebuilt=False, notes=["nothing to do: same inputs, config and code"]
+    try:
+        return provenance.read_record(build.record_path)
+    except GristmillError:
+        if ignore_unreadable:
+            return None
+        raise
+
+
+def _is_up_to_date(build: Build, standing: Record) -> bool:
+    """Whether `standing` is what `build` would make and its files are as recorded."""
+    return (
+        standing.fingerprint == build.fingerprint
+        and standing.digest == standing.computed_digest()
+        and set(build.deletes) <= set(standing.deleted_inputs)
+        and (standing.inputs_file is None or _has_size(build, standing.inputs_file))
+        and all(_untouched(build, output) for output in standing.outputs)
     )
+
+
+def _unchanged(build: Build, standing: Record) -> Published:
+    notes = ["nothing to do: same inputs, config and code"]
+    return Published(build.folder, standing, rebuilt=False, notes=notes)
 
 
 def _untouched(build: Build, output: Output) -> bool:
@@ -92,7 +109,7 @@ def _has_size(build: Build, listed: InputsFile) -> bool:
         return False
 
 
-def _build(build: Build, slot: Slot) -> Published:
+def _build(build: Build, slot: Slot, standing: Record | None) -> Published:
     _check_place(build)
     parts = PartStore(slot.work / PARTS / build.parts_key)
     attempt = Attempt(slot.work / "staging", build.folder, parts, build.fingerprint)
@@ -100,7 +117,7 @@ def _build(build: Build, slot: Slot) -> Published:
     environment.reset_peak_memory()
     try:
         if slot.work.exists():
-            _sweep(slot, parts)
+            _remove_leftovers(slot, parts)
         else:
             slot.work.mkdir(parents=True)
         disk_space.check(build, slot.work)
@@ -109,9 +126,10 @@ def _build(build: Build, slot: Slot) -> Published:
         if violations := list(build.laws(attempt.out)):
             raise LawsBroken(build.title, violations)
         record = write_record.write_record(build, attempt.out, summary, time.monotonic() - started)
-        notes = commit.commit(build, slot, attempt.out, record)
+        notes = commit.commit(build, slot, attempt.out, record, standing)
     except BaseException as error:
-        # The frames may hold a pool that still writes; letting go of it ends it.
+        # Traceback frames can keep a worker pool alive; clearing them stops it before
+        # its files are removed.
         traceback.clear_frames(error.__traceback__)
         _clear(slot, parts, keep_parts=_worth_keeping(error))
         raise
@@ -120,29 +138,29 @@ def _build(build: Build, slot: Slot) -> Published:
 
 
 def _check_place(build: Build) -> None:
-    """Refuse to replace what Gristmill did not make, and to nest without saying so."""
+    """Refuse to replace a folder without a record, and to nest without `outer`."""
     if build.outer is not None:
         provenance.read_record(build.root / build.outer / provenance.RECORD)
     for above in build.folder.relative_to(build.root).parents:
         if str(above) not in (".", build.outer) and provenance.holds_record(build.root / above):
             raise GristmillError(
-                f"{build.folder}: lies inside the artifact {above}: name it as `outer`, "
-                "or the next build of that one loses it"
+                f"{build.folder}: is inside the artifact {above}: name that artifact as `outer`, "
+                "or its next build loses this one"
             )
     if not build.folder.exists() or build.record_path.exists():
         return
     if build.shared and provenance.holds_record(build.folder):
         return
     raise GristmillError(
-        f"{build.folder}: something stands here that has no provenance record: "
-        "move it away, it will not be overwritten"
+        f"{build.folder}: this folder has no provenance record and is not overwritten: "
+        "move it away and build again"
     )
 
 
-def _sweep(slot: Slot, parts: PartStore) -> None:
+def _remove_leftovers(slot: Slot, parts: PartStore) -> None:
     """Remove what earlier attempts left in the slot, but keep the finished `parts`.
 
-    The lock is held: nothing in the slot belongs to a living builder.
+    The caller holds the lock: nothing in the slot belongs to a living builder.
     """
     for entry in slot.work.iterdir():
         if entry != parts.folder.parent:
@@ -157,17 +175,17 @@ def _sweep(slot: Slot, parts: PartStore) -> None:
 
 
 def _clear(slot: Slot, parts: PartStore, keep_parts: bool) -> None:
-    """Remove what a failed attempt leaves; all of it where there is no part to keep."""
+    """Remove what a failed attempt left; all of it where there is no part to keep."""
     if keep_parts and parts.folder.exists():
-        _sweep(slot, parts)
+        _remove_leftovers(slot, parts)
         if any(parts.folder.iterdir()):
             return
     atomic_fs.remove_tree(slot.work)
 
 
 def _worth_keeping(error: BaseException) -> bool:
-    """Not parts that fill the disk, nor those made from an input that changed meanwhile."""
-    return not (isinstance(error, InputChanged | DiskFull) or disk_space.exhausted(error))
+    """Whether to keep parts: not where they fill the disk or an input changed under them."""
+    return not (isinstance(error, InputChanged | DiskFull) or disk_space.is_disk_full(error))
 
 
 def _check_inputs_unchanged(build: Build) -> None:
@@ -175,9 +193,9 @@ def _check_inputs_unchanged(build: Build) -> None:
         if item.path is None:
             continue
         if item.data_version is not None:
-            found = provenance.published_version(build.root / item.path, item.partition)
-            if found != item.data_version:
-                raise InputChanged(f"{item.path}: built anew while it was being read: build again")
+            published = provenance.published_version(build.root / item.path, item.partition)
+            if published != item.data_version:
+                raise InputChanged(f"{item.path}: rebuilt while it was being read: build again")
         elif item.mtime_ns is not None:
             _check_file_unchanged(build.root / item.path, item)
 
@@ -186,7 +204,9 @@ def _check_file_unchanged(path: Path, item: Input) -> None:
     try:
         stat = path.stat()
     except OSError as error:
-        raise InputChanged(f"{item.path}: gone while it was being read: {error}") from error
+        raise InputChanged(
+            f"{item.path}: gone while it was being read: {error}: put it back and build again"
+        ) from error
     if (stat.st_size, stat.st_mtime_ns) != (item.bytes, item.mtime_ns):
         raise InputChanged(
             f"{item.path}: changed while it was being read: build again once it is complete"

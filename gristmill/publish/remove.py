@@ -1,62 +1,110 @@
-"""What is to go: leftovers of killed builds, and published artifacts that nobody wants."""
+"""Removal: artifacts that are no longer wanted, and what killed builds left.
+
+Removing takes one rename, so a reader sees the whole artifact or none of it. The
+deletion that follows happens in the artifact's slot; a kill during it leaves a
+slot that `abandoned_slots` finds. Source: `docs/publishing.md#deleting-inputs`
+and `docs/publishing.md#what-a-kill-leaves`.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from gristmill import provenance
+from gristmill.contract import GristmillError
 from gristmill.layout import PARTS, WORK
+from gristmill.provenance import Input, Record
 from gristmill.publish import atomic_fs, locks
-from gristmill.publish.slot import lock_of_slot
+from gristmill.publish.slot import SLOTS, lock_of_slot, slot_of_folder
 
 
-def abandoned(root: Path) -> Iterator[Path]:
+def remove_artifact(folder: Path) -> None:
+    """Remove the published artifact `folder`, which has a folder to itself, in one rename.
+
+    Raises locks.Busy where a builder is at work on it, and OSError where it does not exist.
+    """
+    with locks.locked(lock_of_slot(slot_of_folder(folder)), folder.name):
+        _remove_locked(folder)
+
+
+def delete_inputs(root: Path, record: Record, wanted: Sequence[str]) -> list[str]:
+    """Delete inputs of a published artifact, as its record announces.
+
+    The step comes after the commit, and only where the artifact verifies: until
+    then the inputs are the only whole copy.
+
+    root: the data root.
+    record: of the published artifact.
+    wanted: paths of inputs to delete, relative to `root`; those already gone are
+        passed over.
+
+    Returns a note for each deleted input. Raises GristmillError, and deletes
+    nothing more, where the artifact does not verify or an input is no longer the
+    version that the artifact was made from; locks.Busy where an input is being built.
+    """
+    present = [path for path in wanted if (root / path).exists()]
+    if not present:
+        return []
+    folder = root / record.artifact
+    if violations := provenance.verify(folder, data_root=root, check_inputs=False):
+        raise GristmillError(
+            f"{record.artifact}: its inputs were not deleted, since it does not verify: "
+            f"{violations[0]}"
+        )
+    record_path = provenance.record_path(folder, record.partition, shared=False)
+    recorded = {item.path: item for item in provenance.read_inputs(record, record_path)}
+    for path in present:
+        _delete_input(root / path, recorded[path], record)
+    return [f"deleted {path}: {record.artifact} holds all of it and verifies" for path in present]
+
+
+def _delete_input(folder: Path, item: Input, record: Record) -> None:
+    with locks.locked(lock_of_slot(slot_of_folder(folder)), str(item.path)):
+        if provenance.published_version(folder, item.partition) != item.data_version:
+            raise GristmillError(
+                f"{item.path}: not deleted, since it was rebuilt after {record.artifact} was made: "
+                f"build {record.artifact} again"
+            )
+        _remove_locked(folder)
+
+
+def _remove_locked(folder: Path) -> None:
+    slot = slot_of_folder(folder)
+    atomic_fs.remove_tree(slot)
+    slot.mkdir(parents=True)
+    atomic_fs.place(folder, slot / "removed")
+    atomic_fs.flush(folder.parent)
+    atomic_fs.remove_tree(slot)
+
+
+def abandoned_slots(root: Path) -> Iterator[Path]:
     """Slots below `root` that hold something though no builder is at work on them."""
     for here, folders, _ in os.walk(root):
         if WORK in folders:
             folders.remove(WORK)
-            yield from (
-                slot for slot in sorted(Path(here, WORK, "slots").glob("*")) if not _is_held(slot)
-            )
+            slots = sorted(Path(here, WORK, SLOTS).glob("*"))
+            yield from (slot for slot in slots if not locks.is_locked(lock_of_slot(slot)))
 
 
 def finished_parts(slot: Path) -> int:
-    """How many finished parts lie in a slot, which the next build may go on from."""
+    """How many finished parts a slot holds, which the next build reuses."""
     return sum(ledger.with_suffix(".part").exists() for ledger in (slot / PARTS).glob("*/*.json"))
 
 
-def sweep(slot: Path, keep_parts: bool = False) -> None:
-    """Remove a slot. Raises locks.Busy if a builder came.
+def clean_slot(slot: Path, keep_parts: bool = False) -> None:
+    """Remove what a killed build left in its slot.
 
-    keep_parts: leave the folder of parts, where a finished one is in it.
+    slot: as `abandoned_slots` yields it.
+    keep_parts: keep the folder of parts, where a finished part is in it.
+
+    Raises locks.Busy if a builder started meanwhile.
     """
-    with locks.held(lock_of_slot(slot), slot.name):
+    with locks.locked(lock_of_slot(slot), slot.name):
         if not (keep_parts and finished_parts(slot)):
             atomic_fs.remove_tree(slot)
             return
         for entry in slot.iterdir():
             if entry.name != PARTS:
                 atomic_fs.remove_tree(entry)
-
-
-def withdraw(folder: Path) -> None:
-    """Remove the published artifact `folder`, which is gone at one rename.
-
-    Raises locks.Busy where a builder is at work on it. A kill in between leaves
-    a slot that `abandoned` finds.
-    """
-    slot = folder.parent / WORK / "slots" / folder.name
-    with locks.held(lock_of_slot(slot), folder.name):
-        atomic_fs.remove_tree(slot)
-        slot.mkdir(parents=True)
-        atomic_fs.place(folder, slot / "withdrawn")
-        atomic_fs.remove_tree(slot)
-
-
-def _is_held(slot: Path) -> bool:
-    try:
-        with locks.held(lock_of_slot(slot), slot.name):
-            return False
-    except locks.Busy:
-        return True

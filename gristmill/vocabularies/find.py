@@ -1,16 +1,15 @@
-"""Pinned vocabularies: finding them, verifying them, fetching them at set-up, loading them offline.
+"""Finding a pinned vocabulary on this machine, verified by its sha256.
 
-What tokens mean to a dataset does not belong here. This is the only module of
-the library that reads environment variables (O200K_HARMONY_VOCAB_PATH and
-TIKTOKEN_ENCODINGS_BASE) and, for the moment of a load, sets one. Whatever way a
-file came, its sha256 decides (`docs/formats/vocabularies.md#verification`).
+Only this package reads environment variables: O200K_HARMONY_VOCAB_PATH and
+TIKTOKEN_ENCODINGS_BASE here, and `load` sets the second one during a load. See
+also `fetch`: getting a vocabulary that is not on this machine. Source:
+`docs/formats/vocabularies.md#order-of-places`.
 """
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gristmill.contract import BadInput
 from gristmill.vocabularies.pinned import (
@@ -21,22 +20,22 @@ from gristmill.vocabularies.pinned import (
     read_verified,
 )
 
-if TYPE_CHECKING:
-    pass
-
 
 def find(vocabulary: Vocabulary, data_root: Path) -> Path:
     """The verified file of a vocabulary, without any network.
 
-    Looks at the file that O200K_HARMONY_VOCAB_PATH names, in the folder
-    TIKTOKEN_ENCODINGS_BASE, in `<data_root>/tokenizer` and in
-    `<data_root>/drops/tokenizers`. The first file there counts: a wrong one is
-    refused with BadInput, never passed over. MissingVocabulary if there is none.
+    vocabulary: one of `pinned.VOCABULARIES`.
+    data_root: where `tokenizer/` and `drops/tokenizers/` are.
+
+    Takes the first file of these: the one that O200K_HARMONY_VOCAB_PATH names, in
+    the folder TIKTOKEN_ENCODINGS_BASE, in `<data_root>/tokenizer`, in
+    `<data_root>/drops/tokenizers`. Raises BadInput where that file is not the
+    pinned one, and MissingVocabulary where there is none.
     """
     if vocabulary.variable and (named := os.environ.get(vocabulary.variable)):
         path = Path(named)
         if not path.is_file():
-            raise BadInput(path, f"{vocabulary.variable} names it, but there is no such file")
+            raise BadInput(path, f"{vocabulary.variable} names this file, which does not exist")
         read_verified(vocabulary, path)
         return path
     places = [
@@ -51,6 +50,6 @@ def find(vocabulary: Vocabulary, data_root: Path) -> Path:
             read_verified(vocabulary, path)
             return path
     raise MissingVocabulary(
-        f"{vocabulary.file} is not in {data_root}: run `gristmill tokenizers` once, or put it"
+        f"{vocabulary.file} is not in {data_root}: run `gristmill tokenizers`, or put the file"
         f" into {drop_folder(data_root)}"
     )

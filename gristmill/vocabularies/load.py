@@ -1,4 +1,8 @@
-"""Loading the encodings offline, from verified files."""
+"""Loading openai-harmony's and tiktoken's encodings offline, from verified files.
+
+Source: `docs/formats/vocabularies.md#loading-offline`. See also `encode`: fast
+encoding of ordinary text.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +26,10 @@ _environment = threading.Lock()
 
 @contextmanager
 def _encodings_base(path: Path) -> Iterator[None]:
-    """Let openai-harmony read its vocabulary from the file `path`, and from nowhere else."""
+    """Let openai-harmony read its vocabulary from the file `path` alone."""
     with _environment, tempfile.TemporaryDirectory(prefix="gristmill-vocabulary-") as folder:
-        # It wants a folder and its own file name, which a file named by the
-        # user need not have.
+        # openai-harmony takes a folder and expects its own file name in it, which a
+        # file that the user names need not have.
         (Path(folder) / O200K.file).symlink_to(path.resolve())
         before = os.environ.get(BASE)
         os.environ[BASE] = folder

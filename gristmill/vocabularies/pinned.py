@@ -1,4 +1,8 @@
-"""The pinned vocabularies: names, sizes, hashes, and the check that a file is the pinned one."""
+"""The pinned vocabularies: names, sizes, hashes, and the check of a file against them.
+
+Also `place`, the builder of the tokenizer assets. Source:
+`docs/formats/vocabularies.md#pinned-files`.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,10 @@ from gristmill.contract import BadInput, FileNote, GristmillError, Summary
 class Vocabulary:
     """One pinned vocabulary file in tiktoken's form (a base64 token and its rank a line).
 
-    name: as the asset is called. file: its official name. relative: where it
-    lies under `<data_root>/tokenizer`. bytes and sha256: what it must be.
+    name: as in the asset's key.
+    file: its official name.
+    relative: its path under `<data_root>/tokenizer`.
+    bytes, sha256: of the pinned file.
     variable: an environment variable that may name the file itself, if any.
     """
 
@@ -52,7 +58,7 @@ BASE: Final = "TIKTOKEN_ENCODINGS_BASE"
 
 
 class MissingVocabulary(GristmillError):
-    """A vocabulary that is in none of the places where `find` looks."""
+    """A vocabulary that is in none of the places where `find` searches."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +71,13 @@ class PlacedVocabulary(Summary):
 
 
 def read_verified(vocabulary: Vocabulary, path: Path) -> bytes:
-    """The bytes of the vocabulary at `path`. BadInput names the hash found and the one expected."""
+    """The bytes of the vocabulary at `path`.
+
+    Raises BadInput with both hashes where the file is not the pinned one. Source:
+    `docs/formats/vocabularies.md#verification`.
+    """
     with path.open("rb") as file:
-        # One byte more than there should be is enough to know that it is another file.
+        # One byte more than the pinned size is enough to recognise another file.
         data = file.read(vocabulary.bytes + 1)
     digest = hashlib.sha256(data)
     if digest.hexdigest() != vocabulary.sha256:

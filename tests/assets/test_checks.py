@@ -77,7 +77,7 @@ def evaluate(instance: dg.DagsterInstance, tmp_path: Path) -> Any:
 
 def numbers(evaluation: dg.AssetCheckEvaluation) -> tuple[bool, int, int]:
     metadata = {name: value.value for name, value in evaluation.metadata.items()}
-    return evaluation.passed, metadata["artifacts"], metadata["findings"]
+    return evaluation.passed, metadata["artifacts"], metadata["violations"]
 
 
 def spoil(root: Path, key: str) -> Path:
@@ -114,7 +114,7 @@ def test_alone_the_checks_look_at_all_and_name_the_bad_file(evaluate, tmp_path):
     assert numbers(found["lawful"]) == (True, 5, 0)
 
 
-def test_a_run_mends_what_it_builds_anew(evaluate, tmp_path):
+def test_a_run_repairs_the_damaged_partition_that_it_rebuilds(evaluate, tmp_path):
     evaluate(*KEYS)
     spoil(tmp_path, "k3")
     assert numbers(evaluate("k3")["intact"]) == (True, 1, 0)
@@ -124,7 +124,7 @@ def test_nothing_published_is_nothing_wrong(evaluate):
     assert numbers(evaluate()["intact"]) == (True, 0, 0)
 
 
-def test_a_broken_law_is_told_by_the_other_check(evaluate, tmp_path, monkeypatch):
+def test_a_broken_law_fails_the_check_lawful_alone(evaluate, tmp_path, monkeypatch):
     evaluate(*KEYS)
 
     def check(asset: str, subject: families.Subject) -> Iterator[Violation]:
@@ -138,7 +138,7 @@ def test_a_broken_law_is_told_by_the_other_check(evaluate, tmp_path, monkeypatch
     assert numbers(found["intact"]) == (True, 5, 0)
 
 
-def test_a_long_list_of_findings_is_cut(evaluate, instance, tmp_path):
+def test_a_long_list_of_violations_is_cut(evaluate, instance, tmp_path):
     many = [f"m{number:02}" for number in range(60)]
     instance.add_dynamic_partitions("mill", many)
     evaluate(*many)

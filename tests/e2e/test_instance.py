@@ -202,7 +202,7 @@ def test_of_two_runs_at_once_one_builds_and_the_other_says_why_it_stops(
         assert mill.server.finished(second)["status"] == "FAILURE"
     finally:
         os.kill(worker, signal.SIGCONT)
-    assert f"is being built by process {worker} on " in mill.server.failure(second)
+    assert f"is already being built by process {worker} on " in mill.server.failure(second)
     assert mill.server.finished(first)["status"] == "SUCCESS"
     # A free race: whoever comes late stops, or finds nothing to do.
     change(big, seed=599)
@@ -211,7 +211,7 @@ def test_of_two_runs_at_once_one_builds_and_the_other_says_why_it_stops(
     assert "SUCCESS" in outcomes
     for run, outcome in zip(runs, outcomes, strict=True):
         if outcome != "SUCCESS":
-            assert "is being built by process" in mill.server.failure(run)
+            assert "is already being built by process" in mill.server.failure(run)
     assert provenance.verify(mill.pack("big")) == []
     assert (
         mill.partition("big").tags["dagster/data_version"]

@@ -260,9 +260,9 @@ def test_what_is_not_a_record(tmp_path: Path, data: bytes, message: str) -> None
         provenance.read_record(tmp_path / "none.json")
 
 
-def test_a_note_on_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_note_on_a_file_that_was_not_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"a")
-    with pytest.raises(GristmillError, match=r"files not written: \['b'\]"):
+    with pytest.raises(GristmillError, match=r"names files that were not written: \['b'\]"):
         provenance.outputs_of(tmp_path, {"a": SHA}, {"b": FileNote(payload=False)})
 
 

@@ -1,4 +1,4 @@
-"""Every way in which an artifact can differ from its record is found and named."""
+"""Every difference between an artifact and its record is reported with its path and law."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _found(root: Path, where: str = "", **options: object) -> list[tuple[str, str]]:
-    findings = provenance.verify(root / where, **options)  # type: ignore[arg-type]
-    return [(os.path.relpath(finding.path, root), finding.rule) for finding in findings]
+def _violations(root: Path, where: str = "", **options: object) -> list[tuple[str, str]]:
+    violations = provenance.verify(root / where, **options)  # type: ignore[arg-type]
+    return [(os.path.relpath(violation.where, root), violation.law) for violation in violations]
 
 
-def test_all_is_well(root: Path) -> None:
+def test_published_artifacts_have_no_violations(root: Path) -> None:
     assert provenance.verify(root) == []
     for artifact in (OUTER, NESTED, "megatron/kd", "megatron"):
         assert provenance.verify(root / artifact) == []
@@ -163,33 +163,33 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], list[tuple[str, str]]]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damage_is_found_and_named(root: Path, damage: str) -> None:
+def test_damage_is_reported_with_its_path_and_law(root: Path, damage: str) -> None:
     inflict, expected = DAMAGES[damage]
     inflict(root)
-    assert sorted(_found(root)) == sorted(expected)
+    assert sorted(_violations(root)) == sorted(expected)
 
 
-def test_findings_say_what_was_found(root: Path) -> None:
+def test_violations_begin_with_the_path_and_end_with_what_was_found(root: Path) -> None:
     os.truncate(root / OUTER / "trace.jsonl", 3)
     _flip(root / OUTER / "train/steps.npy")
     (root / OUTER / "metadata.db").unlink()
-    texts = [str(finding) for finding in provenance.verify(root / OUTER, check_inputs=False)]
+    texts = [str(violation) for violation in provenance.verify(root / OUTER, check_inputs=False)]
     assert any(text.endswith("trace.jsonl: output: 3 bytes, recorded 39") for text in texts)
     assert any("metadata.db: output: cannot be read: No such file" in text for text in texts)
     assert any("steps.npy: output: sha256 " in text and ", recorded " in text for text in texts)
 
 
-def test_inputs_can_be_left_out(root: Path) -> None:
+def test_missing_inputs_are_reported_unless_inputs_are_left_out(root: Path) -> None:
     shutil.rmtree(root / "drops")
-    assert len(_found(root)) == 123
-    assert _found(root, check_inputs=False) == []
+    assert len(_violations(root)) == 123
+    assert _violations(root, check_inputs=False) == []
 
 
 def test_a_folder_that_was_moved_needs_its_root_named(root: Path, tmp_path: Path) -> None:
     moved = tmp_path / "elsewhere"
     shutil.copytree(root / OUTER, moved)
     shutil.rmtree(moved / "runtime")
-    assert _found(root, "elsewhere") == [("elsewhere/provenance.json", "inputs")]
+    assert _violations(root, "elsewhere") == [("elsewhere/provenance.json", "inputs")]
     assert provenance.verify(moved, data_root=root) == []
     assert provenance.verify(moved, check_inputs=False) == []
 
@@ -197,24 +197,26 @@ def test_a_folder_that_was_moved_needs_its_root_named(root: Path, tmp_path: Path
 def test_inputs_deleted_on_purpose_are_not_missed(root: Path) -> None:
     (root / "drops/2").unlink()
     _edit(root / RECORD, lambda record: record.update(deleted_inputs=["drops/2"]), seal=True)
-    assert _found(root, OUTER) == []
+    assert _violations(root, OUTER) == []
 
 
-def test_what_is_not_published_is_ignored(root: Path) -> None:
+def test_the_folders_of_unfinished_builds_are_not_checked(root: Path) -> None:
     work = root / "wing/.gristmill/slots/tiny/staging"
     shutil.copytree(root / OUTER, work)
     (work / "trace.jsonl").unlink()
     assert provenance.verify(root) == []
 
 
-def test_no_artifact_at_all(tmp_path: Path) -> None:
+def test_a_folder_without_any_artifact_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(GristmillError, match="no artifact with a provenance record is here"):
         provenance.verify(tmp_path)
     with pytest.raises(GristmillError, match="no artifact with a provenance record is here"):
         provenance.verify(tmp_path / "none")
 
 
-def test_a_broken_law_is_a_finding(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_law_is_a_violation_of_the_folder(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[tuple[str, Path]] = []
 
     def check(asset: str, subject: families.Subject) -> Iterator[Violation]:
@@ -223,29 +225,27 @@ def test_a_broken_law_is_a_finding(root: Path, monkeypatch: pytest.MonkeyPatch) 
             yield Violation("rows are sorted", "train/steps.npy", "row 3 is not")
 
     monkeypatch.setattr(families, "check", check)
-    assert _found(root) == [(f"{OUTER}: train/steps.npy", "rows are sorted")]
+    assert _violations(root) == [(f"{OUTER}: train/steps.npy", "rows are sorted")]
     assert len(asked) == 4
-    assert _found(root, check_laws=False) == []
+    assert _violations(root, check_laws=False) == []
     asked.clear()
     (root / OUTER / "metadata.db").unlink()
-    assert _found(root, OUTER) == [(f"{OUTER}/metadata.db", "output")]
+    assert _violations(root, OUTER) == [(f"{OUTER}/metadata.db", "output")]
     assert (root / OUTER) not in [folder for _, folder in asked]
 
 
-def test_a_survey_of_some_partitions_takes_the_others_as_they_are(root: Path) -> None:
+def test_a_survey_of_some_partitions_does_not_check_the_others(root: Path) -> None:
     shared = root / "megatron/kd"
     assert verification.survey(shared, "test/tiny", {"p0"}) == (1, [])
     assert verification.survey(root, "test/tiny") == (4, [])
     assert verification.survey(root, "test/other") == (0, [])
     (shared / "p1_trace.jsonl").unlink()
     assert verification.survey(shared, "test/tiny", {"p0"}) == (1, [])
-    count, findings = verification.survey(shared, "test/tiny", {"p1"})
-    assert (count, [finding.rule for finding in findings]) == (1, ["output"])
+    count, violations = verification.survey(shared, "test/tiny", {"p1"})
+    assert (count, [violation.law for violation in violations]) == (1, ["output"])
     (shared / "stray").write_bytes(b"")
-    _, findings = verification.survey(shared, "test/tiny", {"p0"})
-    assert [(finding.path, finding.rule) for finding in findings] == [
-        (str(shared / "stray"), "unlisted")
-    ]
+    _, violations = verification.survey(shared, "test/tiny", {"p0"})
+    assert violations == [Violation("unlisted", str(shared / "stray"), "no record lists this file")]
 
 
 def test_progress_reaches_its_total(root: Path) -> None:
@@ -291,26 +291,26 @@ def _rebuild(root: Path, seed: int) -> None:
     publish(tiny_build(root, OUTER, config=TinyConfig(seed=seed, rows=seed)))
 
 
-def test_what_is_replaced_meanwhile_is_judged_as_it_stands_then(root: Path) -> None:
+def test_an_artifact_that_is_replaced_meanwhile_is_checked_in_its_new_version(root: Path) -> None:
     rebuild = _Meanwhile(lambda: _rebuild(root, 5))
     assert provenance.verify(root / OUTER, progress=rebuild) == []
-    # What was made from the version now replaced is found wanting, and nothing else.
+    # Only what was made from the replaced version breaks a law.
     rebuild = _Meanwhile(lambda: _rebuild(root, 6))
-    assert [finding.rule for finding in provenance.verify(root, progress=rebuild)] == ["input"]
+    assert [violation.law for violation in provenance.verify(root, progress=rebuild)] == ["input"]
 
 
-def test_a_replaced_artifact_that_is_damaged_is_still_found(root: Path) -> None:
+def test_damage_of_an_artifact_that_is_replaced_meanwhile_is_reported(root: Path) -> None:
     def rebuild_and_break() -> None:
         _rebuild(root, 5)
         _flip(root / OUTER / "train/steps.npy")
 
-    found = provenance.verify(root / OUTER, progress=_Meanwhile(rebuild_and_break))
-    assert [(finding.path, finding.rule) for finding in found] == [
+    violations = provenance.verify(root / OUTER, progress=_Meanwhile(rebuild_and_break))
+    assert [(violation.where, violation.law) for violation in violations] == [
         (str(root / OUTER / "train/steps.npy"), "output")
     ]
 
 
-def test_a_partition_that_joins_its_folder_meanwhile_is_no_stranger(root: Path) -> None:
+def test_a_partition_that_joins_its_folder_meanwhile_is_not_unlisted(root: Path) -> None:
     joined = _Meanwhile(lambda: publish(_shared(root, "p2")))
     assert provenance.verify(root / "megatron", progress=joined) == []
     changed = _Meanwhile(lambda: publish(_shared(root, "p1", seed=9)))
@@ -322,7 +322,7 @@ def _shared(root: Path, partition: str, seed: int = 1) -> Build:
     return tiny_build(root, "megatron/kd", partition=partition, shared=True, config=config)
 
 
-def test_what_is_taken_away_meanwhile_has_no_findings(root: Path) -> None:
+def test_an_artifact_that_is_removed_meanwhile_has_no_violations(root: Path) -> None:
     away = root / ".gristmill" / "deleted"
     away.parent.mkdir(exist_ok=True)
 
@@ -336,8 +336,8 @@ def test_what_is_taken_away_meanwhile_has_no_findings(root: Path) -> None:
         )
 
 
-def test_an_artifact_that_never_rests_is_said_to_be_replaced(root: Path) -> None:
+def test_an_artifact_that_is_replaced_in_every_pass_is_reported_as_replaced(root: Path) -> None:
     seeds = iter(range(2, 99))
     restless = _Meanwhile(lambda: _rebuild(root, next(seeds)), times=99)
-    (found,) = provenance.verify(root / OUTER, progress=restless)
-    assert (found.path, found.rule) == (str(root / OUTER), "replaced")
+    (violation,) = provenance.verify(root / OUTER, progress=restless)
+    assert (violation.where, violation.law) == (str(root / OUTER), "replaced")

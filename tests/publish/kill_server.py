@@ -46,7 +46,7 @@ def _build(request: dict[str, str]) -> None:
         ctypes.CDLL(None).killpoint_arm()
         publish(build)
         code = 0
-    except BaseException:  # noqa: BLE001 - told in the log, by which the test judges
+    except BaseException:  # noqa: BLE001 - it goes to the log, which the test reads
         traceback.print_exc()
     finally:
         sys.stderr.flush()

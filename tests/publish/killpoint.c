@@ -83,7 +83,7 @@ static void die(void)
         syscall(SYS_kill, getpid(), SIGKILL);
 }
 
-/* The path relative to the root, or NULL where it lies elsewhere. */
+/* The path relative to the root, or NULL where it is elsewhere. */
 static const char *below(const char *path)
 {
     if (strncmp(path, root, root_length) != 0)

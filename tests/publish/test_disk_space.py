@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -146,7 +147,7 @@ def test_a_limit_on_the_size_of_files(tmp_path: Path, filler: str) -> None:
     assert garbage(tmp_path) == []
 
 
-def test_other_errors_are_not_told_as_a_full_disk(tmp_path: Path) -> None:
+def test_other_errors_are_not_reported_as_a_full_disk(tmp_path: Path) -> None:
     def deny(attempt: Attempt) -> Summary:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "drops/a")
 
@@ -158,4 +159,18 @@ def test_other_errors_are_not_told_as_a_full_disk(tmp_path: Path) -> None:
         publish(tiny_build(tmp_path, make=deny))
     with pytest.raises(sqlite3.OperationalError, match="no such table"):
         publish(tiny_build(tmp_path, make=misuse))
-    assert not disk_space.exhausted(sqlite3.OperationalError("raised by no call of SQLite"))
+    assert not disk_space.is_disk_full(sqlite3.OperationalError("raised by no call of SQLite"))
+
+
+@pytest.mark.parametrize(("missing", "fits"), [(0, True), (1, False)])
+def test_a_build_needs_its_own_space_and_64_mib(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: int, fits: bool
+) -> None:
+    free = 1000 + (64 << 20) - missing
+    monkeypatch.setattr(disk_space.shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    build = tiny_build(tmp_path, space=1000)
+    if fits:
+        disk_space.check(build, tmp_path)
+    else:
+        with pytest.raises(DiskFull, match=r"needs about 67,109,864 bytes"):
+            disk_space.check(build, tmp_path)

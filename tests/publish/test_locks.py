@@ -85,8 +85,10 @@ def _finish(process: subprocess.Popen[str]) -> None:
 
 def test_the_second_builder_stops_and_says_why(tmp_path: Path, start: Starter) -> None:
     winner = start()
-    who = f"process {winner.pid} on {re.escape(socket.gethostname())} since 20"
-    with pytest.raises(Busy, match=rf"^wing/tiny is being built by {who}\S+: this one stops$"):
+    who = f"process {winner.pid} on host {re.escape(socket.gethostname())} since 20"
+    with pytest.raises(
+        Busy, match=rf"^wing/tiny is already being built by {who}\S+; this run stops$"
+    ):
         publish(tiny_build(tmp_path))
     _finish(winner)
     assert provenance.verify(tmp_path) == []
@@ -106,7 +108,7 @@ def test_two_partitions_of_a_shared_folder_are_built_at_once(
     tmp_path: Path, start: Starter
 ) -> None:
     builders = [start(partition=f"p{number}", shared=True) for number in (1, 2, 3)]
-    with pytest.raises(Busy, match=r"^wing/tiny \[p2\] is being built by process"):
+    with pytest.raises(Busy, match=r"^wing/tiny \[p2\] is already being built by process"):
         publish(tiny_build(tmp_path, partition="p2", shared=True))
     for builder in builders:  # let go of all before waiting: the commits meet
         assert builder.stdin is not None
@@ -140,7 +142,7 @@ def test_outer_and_nested_exclude_each_other(tmp_path: Path, start: Starter, fir
 def test_waiting_for_a_short_step(tmp_path: Path) -> None:
     code = (
         "import sys, time; from pathlib import Path; from gristmill.publish import locks\n"
-        "with locks.held(Path(sys.argv[1]), 'it'):\n"
+        "with locks.locked(Path(sys.argv[1]), 'it'):\n"
         "    print('held', flush=True); time.sleep(0.5)"
     )
     lock = tmp_path / "a.lock"
@@ -149,18 +151,18 @@ def test_waiting_for_a_short_step(tmp_path: Path) -> None:
     ) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
-        with pytest.raises(Busy), locks.held(lock, "it"):
+        with pytest.raises(Busy), locks.locked(lock, "it"):
             pass
         started = time.monotonic()
-        with locks.held(lock, "it", wait=True):
+        with locks.locked(lock, "it", wait=True):
             assert time.monotonic() - started > 0.1
 
 
-def test_a_holder_that_has_not_signed_yet(tmp_path: Path) -> None:
+def test_a_holder_without_a_signature_is_another_builder(tmp_path: Path) -> None:
     lock = tmp_path / "a.lock"
-    with locks.held(lock, "it"):
+    with locks.locked(lock, "it"):
         lock.write_bytes(b"")
-        with pytest.raises(Busy, match="by another builder"), locks.held(lock, "it"):
+        with pytest.raises(Busy, match="by another builder"), locks.locked(lock, "it"):
             pass
 
 

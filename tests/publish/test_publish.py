@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from gristmill import provenance
 from gristmill.contract import FileNote, GristmillError, Summary, Violation
 from gristmill.provenance import Input
-from gristmill.publish import atomic_fs
+from gristmill.publish import atomic_fs, locks
 from gristmill.publish.build import Attempt, Build, InputChanged, LawsBroken
 from gristmill.publish.publish import publish
 from gristmill.publish.slot import Slot
@@ -67,12 +68,82 @@ def _edit(path: Path, old: bytes, new: bytes) -> None:
     path.write_bytes(data.replace(old, new))
 
 
+def test_an_artifact_with_a_shortened_list_of_inputs_is_built_again(tmp_path: Path) -> None:
+    (tmp_path / "drops").mkdir()
+    for number in range(101):
+        (tmp_path / f"drops/{number}").write_bytes(b"raw")
+    inputs = [raw_input(tmp_path, f"drops/{number}") for number in range(101)]
+    publish(tiny_build(tmp_path, inputs=inputs))
+    assert not publish(tiny_build(tmp_path, inputs=inputs)).rebuilt
+    os.truncate(_folder(tmp_path) / "inputs.jsonl", 100)
+    assert publish(tiny_build(tmp_path, inputs=inputs)).rebuilt
+    assert provenance.verify(tmp_path) == []
+
+
+def test_a_rebuild_replaces_an_intact_artifact_and_one_with_an_unreadable_record(
+    tmp_path: Path,
+) -> None:
+    first = publish(tiny_build(tmp_path))
+    again = publish(tiny_build(tmp_path), rebuild=True)
+    assert again.rebuilt and again.record.data_version == first.record.data_version
+    publish(tiny_build(tmp_path, NESTED, outer=OUTER))
+    (_folder(tmp_path) / "provenance.json").write_bytes(b"{")
+    with pytest.raises(GristmillError, match=r"not a provenance record: move"):
+        publish(tiny_build(tmp_path))
+    mended = publish(tiny_build(tmp_path), rebuild=True)
+    assert mended.notes == ["dropped runtime/cache: it was made from the replaced version"]
+    assert provenance.verify(tmp_path) == []
+    assert garbage(tmp_path) == []
+
+
+def test_an_unreadable_record_of_a_shared_folder_stops_a_rebuild_before_it_builds(
+    tmp_path: Path,
+) -> None:
+    def make(attempt: Attempt) -> Summary:
+        raise AssertionError
+
+    build = tiny_build(tmp_path, shared=True)
+    publish(build)
+    build.record_path.write_bytes(b"{")
+    before = State.of(tmp_path)
+    with pytest.raises(GristmillError, match=r"p1.json: not a provenance record: move"):
+        publish(tiny_build(tmp_path, shared=True, make=make), rebuild=True)
+    assert State.of(tmp_path) == before
+    assert garbage(tmp_path) == []
+
+
+def test_the_published_record_is_read_once_under_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for shared in (False, True):
+        build = tiny_build(tmp_path, "wing/s" if shared else OUTER, shared=shared)
+        publish(build)
+        reads: list[bool] = []
+
+        def read_record(
+            path: Path,
+            build: Build = build,
+            reads: list[bool] = reads,
+            original: Callable[[Path], provenance.Record] = provenance.read_record,
+        ) -> provenance.Record:
+            if path == build.record_path:
+                reads.append(locks.is_locked(Slot.of(build).lock))
+            return original(path)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(provenance, "read_record", read_record)
+            publish(dataclasses.replace(build, code_version="2"))
+        assert reads == [False, True]
+
+
 @pytest.mark.parametrize("shared", [False, True])
 def test_a_folder_without_a_record_is_not_overwritten(tmp_path: Path, shared: bool) -> None:
     foreign = _folder(tmp_path) / "thesis.txt"
     foreign.parent.mkdir(parents=True)
     foreign.write_bytes(b"years of work")
-    with pytest.raises(GristmillError, match=r"no provenance record: move it away"):
+    with pytest.raises(
+        GristmillError, match=r"no provenance record and is not overwritten: move it away"
+    ):
         publish(tiny_build(tmp_path, shared=shared))
     assert snapshot(_folder(tmp_path)) == {"thesis.txt": b"years of work"}
     assert garbage(tmp_path) == []
@@ -106,11 +177,11 @@ def _with_stray_note(attempt: Attempt) -> Summary:
     [
         (_with_link, r"staging/link: an artifact holds regular files and folders only"),
         (_with_pipe, r"staging/pipe: an artifact holds regular files and folders only"),
-        (_with_record, r"staging/provenance.json: a builder leaves this name to the record"),
-        (_with_stray_note, r"speaks of files not written: \['manifest.json'\]"),
+        (_with_record, r"staging/provenance.json: this name is reserved for the provenance record"),
+        (_with_stray_note, r"names files that were not written: \['manifest.json'\]"),
     ],
 )
-def test_what_may_not_be_published(
+def test_a_link_a_pipe_a_record_or_a_stray_note_of_the_builder_stops_the_commit(
     tmp_path: Path, make: Callable[[Attempt], Summary], message: str
 ) -> None:
     publish(tiny_build(tmp_path))
@@ -134,7 +205,7 @@ def test_broken_laws_publish_nothing(tmp_path: Path) -> None:
 
     broken = Build(**{**vars(build), "laws": laws})
     with pytest.raises(
-        LawsBroken, match=r"rows are sorted: row 19: is not\n  and 2 more"
+        LawsBroken, match=r"row 19: rows are sorted: is not\n  and 2 more"
     ) as caught:
         publish(broken)
     assert len(caught.value.violations) == 22
@@ -169,7 +240,7 @@ def test_a_raw_file_that_changes_during_the_build(
     assert garbage(tmp_path) == []  # nor parts, which may be made of either version
 
 
-def test_an_artifact_that_is_built_anew_during_the_build(tmp_path: Path) -> None:
+def test_an_input_artifact_that_is_rebuilt_during_the_build_stops_it(tmp_path: Path) -> None:
     upstream = publish(tiny_build(tmp_path, "wing/upstream")).record
     made_from = Input(
         asset="test/tiny",
@@ -182,7 +253,7 @@ def test_an_artifact_that_is_built_anew_during_the_build(tmp_path: Path) -> None
         publish(tiny_build(tmp_path, "wing/upstream", config=TinyConfig(seed=2)))
         return build_tiny(attempt, TinyConfig(), "")
 
-    with pytest.raises(InputChanged, match=r"^wing/upstream: built anew while it was being read"):
+    with pytest.raises(InputChanged, match=r"^wing/upstream: rebuilt while it was being read"):
         publish(tiny_build(tmp_path, inputs=[made_from], make=make))
     assert not _folder(tmp_path).exists()
 
@@ -192,16 +263,16 @@ def test_a_nested_artifact_needs_its_outer_one(tmp_path: Path) -> None:
         publish(tiny_build(tmp_path, NESTED, outer=OUTER))
 
 
-def test_nesting_must_be_said(tmp_path: Path) -> None:
+def test_an_artifact_inside_another_must_name_it_as_outer(tmp_path: Path) -> None:
     publish(tiny_build(tmp_path))
-    with pytest.raises(GristmillError, match=r"lies inside the artifact wing/tiny: name it"):
+    with pytest.raises(GristmillError, match=r"is inside the artifact wing/tiny: name that"):
         publish(tiny_build(tmp_path, NESTED))
     publish(tiny_build(tmp_path, "wing/shared", shared=True))
-    with pytest.raises(GristmillError, match=r"lies inside the artifact wing/shared"):
+    with pytest.raises(GristmillError, match=r"is inside the artifact wing/shared"):
         publish(tiny_build(tmp_path, "wing/shared/within"))
 
 
-def test_a_nested_artifact_is_kept_or_dropped_and_the_notes_say_so(tmp_path: Path) -> None:
+def test_a_nested_artifact_is_kept_or_dropped_and_a_note_says_which(tmp_path: Path) -> None:
     publish(tiny_build(tmp_path))
     nested = tiny_build(tmp_path, NESTED, outer=OUTER)
     publish(nested)
@@ -210,7 +281,7 @@ def test_a_nested_artifact_is_kept_or_dropped_and_the_notes_say_so(tmp_path: Pat
     assert kept.notes == ["kept runtime/cache: the data that it was made from did not change"]
     assert snapshot(nested.folder) == before
     dropped = publish(tiny_build(tmp_path, config=TinyConfig(seed=2)))
-    assert dropped.notes == ["dropped runtime/cache: it was made from the version now replaced"]
+    assert dropped.notes == ["dropped runtime/cache: it was made from the replaced version"]
     assert not nested.folder.exists()
     assert provenance.verify(tmp_path) == []
     assert garbage(tmp_path) == []

@@ -1,14 +1,16 @@
-"""Slots that no build will come back to."""
+"""Removal: published artifacts go in one rename; slots of killed builds are cleaned up."""
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
 from gristmill import provenance
-from gristmill.contract import Summary
+from gristmill.contract import GristmillError, Summary
 from gristmill.layout import PARTS
+from gristmill.provenance import Input
 from gristmill.publish import atomic_fs, locks, remove
 from gristmill.publish.build import Attempt, Build
 from gristmill.publish.publish import publish
@@ -29,14 +31,14 @@ def _leave_parts(build: Build) -> Path:
     return Slot.of(build).work
 
 
-def _sweep(root: Path) -> list[Path]:
-    found = list(remove.abandoned(root))
-    for slot in found:
-        remove.sweep(slot)
-    return found
+def _clean(root: Path) -> list[Path]:
+    slots = list(remove.abandoned_slots(root))
+    for slot in slots:
+        remove.clean_slot(slot)
+    return slots
 
 
-def test_abandoned_slots_are_swept_and_held_ones_are_not(tmp_path: Path) -> None:
+def test_abandoned_slots_are_cleaned_and_locked_slots_are_not(tmp_path: Path) -> None:
     publish(tiny_build(tmp_path))
     before = State.of(tmp_path)
     nested = tiny_build(tmp_path, NESTED, outer=OUTER)
@@ -44,23 +46,23 @@ def test_abandoned_slots_are_swept_and_held_ones_are_not(tmp_path: Path) -> None
     single = tiny_build(tmp_path, "wing/other")
     left = [_leave_parts(shared), _leave_parts(nested)]
     held = _leave_parts(single)
-    with locks.held(Slot.of(single).lock, "it"):
-        assert _sweep(tmp_path) == left
+    with locks.locked(Slot.of(single).lock, "it"):
+        assert _clean(tmp_path) == left
         assert held.exists()
         with pytest.raises(locks.Busy):
-            remove.sweep(held)
-    with locks.held(Slot.of(tiny_build(tmp_path)).lock, "the outer one"):
+            remove.clean_slot(held)
+    with locks.locked(Slot.of(tiny_build(tmp_path)).lock, "the outer one"):
         nested_slot = _leave_empty_slot(nested)
-        assert _sweep(tmp_path) == [held]
+        assert _clean(tmp_path) == [held]
         assert nested_slot.exists()
-    assert _sweep(tmp_path) == [nested_slot]
+    assert _clean(tmp_path) == [nested_slot]
     assert garbage(tmp_path) == []
     assert State.of(tmp_path) == before
     assert provenance.verify(tmp_path) == []
-    assert _sweep(tmp_path) == []
+    assert _clean(tmp_path) == []
 
 
-def test_finished_parts_stay_where_that_is_asked_for(tmp_path: Path) -> None:
+def test_finished_parts_stay_with_keep_parts(tmp_path: Path) -> None:
     build = tiny_build(tmp_path)
     slot = _leave_parts(build)
     store = next((slot / PARTS).iterdir())
@@ -69,7 +71,7 @@ def test_finished_parts_stay_where_that_is_asked_for(tmp_path: Path) -> None:
     assert finished == len(list(store.glob("*.part"))) > 0
     first = min(store.glob("*.part"))
     inode = first.stat().st_ino
-    remove.sweep(slot, keep_parts=True)
+    remove.clean_slot(slot, keep_parts=True)
     assert list(slot.iterdir()) == [slot / PARTS]
     assert first.stat().st_ino == inode
     # A ledger entry without its data, or data without an entry, is no finished part.
@@ -78,7 +80,7 @@ def test_finished_parts_stay_where_that_is_asked_for(tmp_path: Path) -> None:
     for ledger in store.glob("*.json"):
         ledger.unlink()
     assert remove.finished_parts(slot) == 0
-    remove.sweep(slot, keep_parts=True)
+    remove.clean_slot(slot, keep_parts=True)
     assert not slot.exists()
 
 
@@ -89,19 +91,19 @@ def _leave_empty_slot(nested: Build) -> Path:
     return slot
 
 
-def test_a_withdrawn_artifact_is_gone_with_one_rename_and_its_neighbours_stay(
+def test_a_removed_artifact_disappears_in_one_rename_and_its_neighbours_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build, other = tiny_build(tmp_path), tiny_build(tmp_path, "wing/other")
     publish(build), publish(other)
     with (
-        locks.held(Slot.of(build).lock, "a builder"),
-        pytest.raises(locks.Busy, match="is being built by"),
+        locks.locked(Slot.of(build).lock, "a builder"),
+        pytest.raises(locks.Busy, match="is already being built by"),
     ):
-        remove.withdraw(build.folder)
+        remove.remove_artifact(build.folder)
     assert provenance.verify(tmp_path) == []
 
-    # Killed before anything of it was removed: gone for readers, found by the next sweep.
+    # A kill before anything was deleted: readers see no artifact, and its slot is abandoned.
     def killed(path: Path) -> None:
         if path.exists():
             raise KeyboardInterrupt
@@ -109,12 +111,12 @@ def test_a_withdrawn_artifact_is_gone_with_one_rename_and_its_neighbours_stay(
     with monkeypatch.context() as patched:
         patched.setattr(atomic_fs, "remove_tree", killed)
         with pytest.raises(KeyboardInterrupt):
-            remove.withdraw(build.folder)
+            remove.remove_artifact(build.folder)
     assert not build.folder.exists()
-    assert _sweep(tmp_path) == [Slot.of(build).work]
+    assert _clean(tmp_path) == [Slot.of(build).work]
 
     publish(build)
-    remove.withdraw(build.folder)
+    remove.remove_artifact(build.folder)
     assert not build.folder.exists()
     assert garbage(tmp_path) == []
     assert [item.artifact for item in _records(tmp_path)] == ["wing/other"]
@@ -123,3 +125,32 @@ def test_a_withdrawn_artifact_is_gone_with_one_rename_and_its_neighbours_stay(
 
 def _records(root: Path) -> list[provenance.Record]:
     return [provenance.read_record(path) for path in root.rglob(provenance.RECORD)]
+
+
+def _pool(root: Path, config: TinyConfig | None = None, delete: bool = True) -> Build:
+    """A build of one artifact from another one, which it may delete."""
+    member = root / "wing/member"
+    version = provenance.read_record(member / provenance.RECORD).data_version
+    item = Input(asset="test/tiny", partition="p1", data_version=version, path="wing/member")
+    build = tiny_build(root, inputs=[item], config=config)
+    return dataclasses.replace(build, deletes=["wing/member"] if delete else [])
+
+
+def test_a_build_that_deletes_inputs_is_not_up_to_date_until_its_record_announces_it(
+    tmp_path: Path,
+) -> None:
+    publish(tiny_build(tmp_path, "wing/member"))
+    publish(_pool(tmp_path, delete=False))
+    published = publish(_pool(tmp_path))
+    assert (published.rebuilt, published.record.deleted_inputs) == (True, ["wing/member"])
+    assert not (tmp_path / "wing/member").exists()
+    assert garbage(tmp_path) == []
+
+
+def test_an_input_of_another_version_is_not_deleted(tmp_path: Path) -> None:
+    publish(tiny_build(tmp_path, "wing/member"))
+    record = publish(_pool(tmp_path, delete=False)).record
+    publish(tiny_build(tmp_path, "wing/member", config=TinyConfig(seed=2)))
+    with pytest.raises(GristmillError, match=r"^wing/member: not deleted, since it was rebuilt"):
+        remove.delete_inputs(tmp_path, record, ["wing/member"])
+    assert (tmp_path / "wing/member" / provenance.RECORD).exists()

@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from assets.inbox import Inbox
-from gristmill.inbox import at_hand
+from gristmill.inbox import present_drops
 from resources import Lake
 from sensors.raw_drops import raw_drop_sensor
 
@@ -99,7 +99,7 @@ def materialize(instance: dg.DagsterInstance, asset: dg.AssetKey, version: str) 
 
 def test_a_drop_that_was_built_without_the_sensor_starts_no_run(tick, tmp_path, instance):
     land(tmp_path, "d1")
-    found = at_hand(tmp_path / "drops/mill", refuse)
+    found = present_drops(tmp_path / "drops/mill", refuse)
     materialize(instance, raw_drop.key, found.arrivals[0].signature)
     materialize(instance, flour.key, "f")
     tick()
@@ -114,7 +114,7 @@ def test_a_drop_that_was_built_without_the_sensor_starts_no_run(tick, tmp_path, 
 
 def test_a_drop_that_is_known_but_not_built_since_starts_its_run(tick, tmp_path, instance):
     land(tmp_path, "d1")
-    found = at_hand(tmp_path / "drops/mill", refuse)
+    found = present_drops(tmp_path / "drops/mill", refuse)
     materialize(instance, flour.key, "f")
     materialize(instance, raw_drop.key, found.arrivals[0].signature)
     tick()

@@ -1,1 +1,4 @@
-"""X."""
+"""Laws of the chess artifacts: what must hold of their contents.
+
+A law reads an artifact and yields violations; it changes nothing.
+"""

@@ -1,6 +1,6 @@
-"""The numbers of a month that a UI plots, and tables of where it came from and what it gives.
+"""The numbers of a month that a UI plots, and tables of its source and its samples.
 
-Pictures, and tables of games and openings, are `preview`'s.
+See also `preview`: pictures, and tables of games and openings.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from gristmill.chess.format.names import SOURCE
 from gristmill.chess.show.preview import (
     dataset_preview,
     drift,
-    plain,
     read_profile,
     validated_preview,
 )
+from gristmill.markdown import Markdown, code, escape, table
 
 _BIN, _LAST_BIN = 40, 200
 
@@ -28,20 +28,21 @@ Figures = dict[str, str | int | float]
 def archive_figures(path: Path) -> Figures:
     """A downloaded or dropped month: where it came from, as a table."""
     source = json.loads((path / SOURCE).read_bytes())
-    lines = ["| | |", "|---|---|", f"| origin | {plain(source['origin'], 200)} |"]
+    rows: list[tuple[str, str]] = [("origin", escape(source["origin"], 200))]
     for kind in ("archive", "pgn"):
-        told = source[kind]
-        lines.append(f"| {kind} | {told['bytes']:,} bytes, sha256 `{told['sha256']}` |")
+        file = source[kind]
+        digest = code(file["sha256"])
+        rows.append((kind, Markdown(f"{file['bytes']:,} bytes, sha256 {digest}")))
     for name, value in source.get("http", {}).items():
         if name in ("etag", "last_modified", "requests", "resumed_bytes") and value != "":
-            lines.append(f"| {name} | {plain(str(value), 80)} |")
-    return {"source": "\n".join(lines)}
+            rows.append((name, escape(str(value), 80)))
+    return {"source": table(("", ""), rows, "ll")}
 
 
 def validated_figures(path: Path, before: Path | None = None) -> Figures:
     """A validated month: documents, lengths, results, shares and openings as numbers.
 
-    before: the validated folder of the month before, to tell the drift from.
+    before: the validated folder of the month before, which the drift is measured from.
     """
     profile = read_profile(path)
     then = read_profile(before) if before is not None else None
@@ -67,26 +68,31 @@ def dataset_figures(path: Path) -> Figures:
 def cache_figures(path: Path) -> Figures:
     """A splice cache: games, samples and bytes by split; rows are samples."""
     manifest = json.loads((path / "manifest.json").read_bytes())
-    lines = ["| split | games | samples | bytes |", "|---|--:|--:|--:|"]
-    for split in SPLITS:
-        told = manifest["splits"][split]
-        games, samples = told["game_rows_total"], told["sample_rows_total"]
-        lines.append(f"| {split} | {games:,} | {samples:,} | {told['total_cache_bytes']:,} |")
-    return {"samples_by_split": "\n".join(lines), "rows": manifest["sample_rows_total"]}
+    names = ("game_rows_total", "sample_rows_total", "total_cache_bytes")
+    rows = [
+        (split, *(f"{manifest['splits'][split][name]:,}" for name in names)) for split in SPLITS
+    ]
+    return {
+        "samples_by_split": table(("split", "games", "samples", "bytes"), rows, "lrrr"),
+        "rows": manifest["sample_rows_total"],
+    }
 
 
 def splice_figures(path: Path) -> Figures:
     """A legacy splice dataset: samples by split and phase; rows are samples."""
     stats = json.loads((path / "stats.json").read_bytes())
     phases = sorted({name for counts in stats["split_phase_counts"].values() for name in counts})
-    heads = " | ".join(phases)
-    lines = [f"| split | games | samples | {heads} |", "|---|" + "--:|" * (2 + len(phases))]
+    rows = []
     for split in SPLITS:
         counts = stats["split_phase_counts"][split]
-        cells = " | ".join(f"{counts.get(name, 0):,}" for name in phases)
         games, samples = stats["split_games"][split], stats["split_samples"][split]
-        lines.append(f"| {split} | {games:,} | {samples:,} | {cells} |")
-    return {"samples_by_split": "\n".join(lines), "rows": sum(stats["split_samples"].values())}
+        cells = (games, samples, *(counts.get(name, 0) for name in phases))
+        rows.append((split, *(f"{cell:,}" for cell in cells)))
+    headers = ("split", "games", "samples", *phases)
+    return {
+        "samples_by_split": table(headers, rows, "l" + "r" * (2 + len(phases))),
+        "rows": sum(stats["split_samples"].values()),
+    }
 
 
 def _ratio(part: Any, whole: int) -> float:

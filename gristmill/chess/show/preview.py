@@ -1,39 +1,30 @@
-"""Which pictures and tables show a month: distributions, openings, positions, drift.
+"""Markdown that shows a month: distributions, openings, positions, drift.
 
-Each function returns Markdown documents by name, for a UI that draws data
-images and GitHub tables; all of a folder's stay under 100 kB together.
+Documents of one folder stay under 100 kB together. See also `board`: drawing a
+position; `metrics`: the numbers beside these documents.
 """
 
 from __future__ import annotations
 
-import html
 import json
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gristmill import markdown
 from gristmill.chess.config import SPLITS
 from gristmill.chess.format import sidecar
 from gristmill.chess.format.names import PROFILE
 from gristmill.chess.format.rows import PHASES, moves_of
 from gristmill.chess.read.trace import trace
 from gristmill.chess.show.board import board_svg
-from gristmill.svg import data_uri, histogram_svg
+from gristmill.markdown import Markdown, escape, table
+from gristmill.svg import histogram_svg
 
 _OPENINGS_SHOWN = 15
+_NAME_LIMIT = 48
 _BIN = 20
 _LAST_BIN = 200
-
-
-def plain(text: str, most: int = 48) -> str:
-    """Text of others without what Markdown or HTML might take for its own."""
-    cut = text if len(text) <= most else text[: most - 1] + "…"
-    return html.escape(re.sub(r"[\x00-\x1f|`*_\[\]<>\\]", " ", cut), quote=False)
-
-
-def _image(name: str, svg: str) -> str:
-    return f"![{name}]({data_uri(svg)})"
 
 
 def _share(part: int, whole: int) -> str:
@@ -58,36 +49,39 @@ def distributions(profile: Mapping[str, Any]) -> str:
     games, plies = f"{profile['games']:,} games", f"{profile['plies']:,} plies"
     return "\n\n".join(
         (
-            _image("results", histogram_svg("Results", results, games)),
-            _image("phases", histogram_svg("Phase of positions", by_phase, plies)),
-            _image("lengths", histogram_svg("Length, plies", length_bars(profile["plies_bins"]))),
+            markdown.image("results", histogram_svg("Results", results, games)),
+            markdown.image("phases", histogram_svg("Phase of positions", by_phase, plies)),
+            markdown.image(
+                "lengths", histogram_svg("Length, plies", length_bars(profile["plies_bins"]))
+            ),
         )
     )
 
 
 def openings(profile: Mapping[str, Any]) -> str:
     """The most played openings by ECO code, with their results, as a table."""
-    lines = ["| ECO | opening | games | White | draw | Black |", "|---|---|--:|--:|--:|--:|"]
+    rows: list[tuple[str, ...]] = []
     ranked = sorted(profile["openings"].items(), key=lambda item: (-item[1][0], item[0]))
     for code, (games, white, drawn, black, name) in ranked[:_OPENINGS_SHOWN]:
-        shares = " | ".join(_share(n, games) for n in (white, drawn, black))
-        lines.append(f"| {plain(code)} | {plain(name)} | {games:,} | {shares} |")
+        shares = (_share(n, games) for n in (white, drawn, black))
+        names = (escape(code, _NAME_LIMIT), escape(name, _NAME_LIMIT))
+        rows.append((*names, f"{games:,}", *shares))
     rest = sum(entry[0] for _, entry in ranked[_OPENINGS_SHOWN:])
     if rest:
         more = len(ranked) - _OPENINGS_SHOWN
-        lines.append(f"| … | {more} more codes | {rest:,} | | | |")
-    return "\n".join(lines)
+        rows.append(("…", f"{more} more codes", f"{rest:,}"))
+    return table(("ECO", "opening", "games", "White", "draw", "Black"), rows, "llrrrr")
 
 
 def invalid_reasons(profile: Mapping[str, Any]) -> str:
     """Why games were invalid, and what was flagged, as a table."""
-    lines = ["| what | kind | games |", "|---|---|--:|"]
+    rows: list[tuple[str, str, str]] = []
     for kind in ("reasons", "flags"):
         word = "invalid" if kind == "reasons" else "flagged"
         for name, count in sorted(profile[kind].items(), key=lambda item: -item[1]):
-            lines.append(f"| {plain(name)} | {word} | {count:,} |")
-    lines.append(f"| same moves as an earlier game | noted | {profile['duplicate_games']:,} |")
-    return "\n".join(lines)
+            rows.append((escape(name, _NAME_LIMIT), word, f"{count:,}"))
+    rows.append(("same moves as an earlier game", "noted", f"{profile['duplicate_games']:,}"))
+    return table(("what", "kind", "games"), rows, "llr")
 
 
 def drift(profile: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, float]:
@@ -128,7 +122,7 @@ def positions(path: Path, split: str | None = None, boards: int = 6) -> str:
     beside = sidecar.Sidecar.open(path, split or "games")
     if beside is None or beside.games == 0:
         return "no games"
-    shown: list[str] = []
+    boards_shown: list[Markdown] = []
     count = min(boards, beside.games)
     for number in range(count):
         row = beside.games * number // count
@@ -142,15 +136,11 @@ def positions(path: Path, split: str | None = None, boards: int = 6) -> str:
         players = f"{headers.get('White', '?')} – {headers.get('Black', '?')}"
         title = players if headers else f"game {traced.row['game_id'][:10]}"
         notes = [f"{traced.source['name'][:28]} at byte {traced.pgn_offset:,}"]
-        told = f"{title[:34]} · {traced.row['result'][:8]}"
-        shown.append(
-            _image("position", board_svg(moves[:ply], title=told, phase=phase, notes=notes))
-        )
-    lines = ["| | | |", "|---|---|---|"]
-    for start in range(0, len(shown), 3):
-        row_cells = shown[start : start + 3]
-        lines.append("| " + " | ".join(row_cells + [""] * (3 - len(row_cells))) + " |")
-    return "\n".join(lines)
+        title = f"{title[:34]} · {traced.row['result'][:8]}"
+        svg = board_svg(moves[:ply], title=title, phase=phase, notes=notes)
+        boards_shown.append(markdown.image("position", svg))
+    rows = [boards_shown[start : start + 3] for start in range(0, len(boards_shown), 3)]
+    return table(("", "", ""), rows, "lll")
 
 
 def _plies_before(beside: sidecar.Sidecar, row: int) -> int:
@@ -181,20 +171,20 @@ def validated_preview(path: Path, before: Mapping[str, Any] | None = None) -> di
         "positions": positions(path),
     }
     if before is not None:
-        lines = ["| against the month before | change |", "|---|--:|"]
-        lines += [f"| {name} | {value:+.2f} |" for name, value in drift(profile, before).items()]
-        documents["drift"] = "\n".join(lines)
+        rows = [(name, f"{value:+.2f}") for name, value in drift(profile, before).items()]
+        documents["drift"] = table(("against the month before", "change"), rows, "lr")
     return documents
 
 
 def dataset_preview(path: Path, splits: Sequence[str] = SPLITS) -> dict[str, str]:
     """A game dataset: its splits as a table, and positions of the train games."""
     stats = json.loads((path / "stats.json").read_bytes())
-    lines = ["| split | games | plies | mean plies | White | Black |", "|---|--:|--:|--:|--:|--:|"]
+    rows = []
     for split in splits:
         games, plies = stats["split_games"][split], stats["split_plies_total"][split]
         winners = stats["split_winner_counts"][split]
-        sides = " | ".join(_share(winners.get(side, 0), games) for side in "WB")
+        sides = (_share(winners.get(side, 0), games) for side in "WB")
         mean = stats["split_avg_plies"][split]
-        lines.append(f"| {split} | {games:,} | {plies:,} | {mean:.1f} | {sides} |")
-    return {"splits": "\n".join(lines), "positions": positions(path, "train")}
+        rows.append((split, f"{games:,}", f"{plies:,}", f"{mean:.1f}", *sides))
+    headers = ("split", "games", "plies", "mean plies", "White", "Black")
+    return {"splits": table(headers, rows, "lrrrrr"), "positions": positions(path, "train")}

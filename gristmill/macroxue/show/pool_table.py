@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gristmill import markdown
 from gristmill.contract import BadInput
 from gristmill.macroxue.build.pool_sidefiles import pool_members
 from gristmill.macroxue.format.jsonl import read_lines
 from gristmill.macroxue.format.metadata_db import read_runs
+from gristmill.markdown import Markdown
 
-
-def _cell(text: object) -> str:
-    return str(text).replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
+_HEADERS = (
+    "pack",
+    "runs",
+    "rows",
+    "share",
+    "run ids",
+    "first row",
+    "highest score",
+    "raw drops",
+)
+_DROPS_SHOWN = 8
 
 
 def origin_table(pool: Path) -> str:
@@ -30,21 +40,29 @@ def origin_table(pool: Path) -> str:
             f"has {len(runs)} runs, but not those that session key 'packs' counts",
         )
     total = sum(run.steps for run in runs)
-    lines = [
-        "| pack | runs | rows | share | run ids | first row | highest score | raw drops |",
-        "|---|---:|---:|---:|---|---:|---:|---|",
-    ]
+    rows: list[tuple[str, ...]] = []
     for entry in members:
         first, count = entry["first_run"], entry["runs"]
         own = slice(first, first + count)
         drops = sorted({str(line["drop"]) for line in trace[own] if "drop" in line})
-        shown = ", ".join(f"`{_cell(drop)}`" for drop in drops[:8]) or "not traced"
-        more = f" and {len(drops) - 8} more" if len(drops) > 8 else ""
         best = max((run.max_score for run in runs[own]), default=0)
-        lines.append(
-            f"| `{_cell(entry['name'])}` | {count:,} | {entry['rows']:,} |"
-            f" {entry['rows'] / total:.1%} | {first:,}–{first + count - 1:,} |"
-            f" {entry['first_row']:,} | {best:,} | {shown}{more} |"
+        rows.append(
+            (
+                markdown.code(str(entry["name"])),
+                f"{count:,}",
+                f"{entry['rows']:,}",
+                f"{entry['rows'] / total:.1%}",
+                f"{first:,}–{first + count - 1:,}",
+                f"{entry['first_row']:,}",
+                f"{best:,}",
+                _drops(drops),
+            )
         )
-    lines.append(f"| all | {len(runs):,} | {total:,} | 100.0% | | | | |")
-    return "\n".join(lines) + "\n"
+    rows.append(("all", f"{len(runs):,}", f"{total:,}", "100.0%"))
+    return markdown.table(_HEADERS, rows, "lrrrlrrl") + "\n"
+
+
+def _drops(drops: list[str]) -> Markdown:
+    shown = ", ".join(markdown.code(drop) for drop in drops[:_DROPS_SHOWN]) or "not traced"
+    more = len(drops) - _DROPS_SHOWN
+    return Markdown(f"{shown} and {more} more" if more > 0 else shown)

@@ -1,7 +1,6 @@
 """The Markdown that shows a pack in Dagster's UI: runs, distributions, boards.
 
-There raw HTML is stripped and only Markdown tables and images with data
-addresses render; drawing stands in `picture.py`.
+See also `board`: drawing a board; `gristmill.markdown`: tables and untrusted text.
 """
 
 from __future__ import annotations
@@ -10,11 +9,13 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from gristmill import markdown
 from gristmill.macroxue.format.metadata_db import Run
 from gristmill.macroxue.read.lookup import Pack, PackedStep
 from gristmill.macroxue.rules.moves import DIRECTIONS
 from gristmill.macroxue.show.board import plain_name, step_svg
-from gristmill.svg import data_uri, histogram_svg
+from gristmill.markdown import Markdown
+from gristmill.svg import histogram_svg
 
 _FIRST, _BEST = 10, 20
 _SCORE_BINS = 10
@@ -41,18 +42,25 @@ def _runs(runs: Sequence[Run], rows: int) -> str:
     best = sorted(runs, key=lambda run: (-run.max_score, run.id))[:_BEST]
     shown = sorted({run.id: run for run in [*runs[:_FIRST], *best]}.values(), key=lambda r: r.id)
     top = best[0].id if best else None
-    lines = [
-        f"**{len(runs):,} runs, {rows:,} steps**",
-        "",
-        "| id | seed | steps | score | highest tile |",
-        "|---:|---:|---:|---:|---:|",
-    ]
+    lines = []
     for run in shown:
-        score = f"**{run.max_score:,}**" if run.id == top else f"{run.max_score:,}"
-        lines.append(f"| {run.id} | {run.seed} | {run.steps:,} | {score} | {run.highest_tile:,} |")
+        score = f"{run.max_score:,}"
+        lines.append(
+            (
+                str(run.id),
+                str(run.seed),
+                f"{run.steps:,}",
+                markdown.bold(score) if run.id == top else score,
+                f"{run.highest_tile:,}",
+            )
+        )
+    blocks = [
+        f"**{len(runs):,} runs, {rows:,} steps**",
+        markdown.table(("id", "seed", "steps", "score", "highest tile"), lines, "rrrrr"),
+    ]
     if len(shown) < len(runs):
-        lines += ["", f"The first {_FIRST} and the best {_BEST}; {len(runs) - len(shown):,} more."]
-    return "\n".join(lines) + "\n"
+        blocks.append(f"The first {_FIRST} and the best {_BEST}; {len(runs) - len(shown):,} more.")
+    return "\n\n".join(blocks) + "\n"
 
 
 def score_bins(scores: Sequence[int]) -> list[tuple[str, int]]:
@@ -85,19 +93,15 @@ def _distributions(runs: Sequence[Run]) -> str:
     by_tile = histogram_svg(
         "Highest tile", [(f"{tile}", tiles[tile]) for tile in sorted(tiles)][-20:], "runs"
     )
-    return "\n".join(
-        [
-            "| | lowest | median | mean | highest |",
-            "|---|---:|---:|---:|---:|",
-            f"| score | {scores[0]:,} | {scores[len(scores) // 2]:,} | {mean:,.0f} |"
-            f" {scores[-1]:,} |",
-            "",
-            f"![score of the runs]({data_uri(by_score)})",
-            "",
-            f"![highest tile of the runs]({data_uri(by_tile)})",
-            "",
-        ]
-    )
+    summary = ("score", f"{scores[0]:,}", f"{scores[len(scores) // 2]:,}", f"{mean:,.0f}")
+    blocks = [
+        markdown.table(
+            ("", "lowest", "median", "mean", "highest"), [(*summary, f"{scores[-1]:,}")], "lrrrr"
+        ),
+        markdown.image("score of the runs", by_score),
+        markdown.image("highest tile of the runs", by_tile),
+    ]
+    return "\n\n".join(blocks) + "\n"
 
 
 def _boards(pack: Pack) -> str:
@@ -106,16 +110,15 @@ def _boards(pack: Pack) -> str:
         return "No steps.\n"
     ranked = sorted(played, key=lambda run: (-run.max_score, run.id))
     chosen = {run.id: run for run in (ranked[0], ranked[len(ranked) // 2], ranked[-1])}
-    lines = ["| | start | middle | late |", "|---|---|---|---|"]
+    lines = []
     for run in list(chosen.values())[:_RUNS_SHOWN]:
         first = pack.first_row(run.id)
         rows = [first, first + run.steps // 2, first + (run.steps - 1) * 19 // 20]
-        cells = " | ".join(_cell(step) for step in pack.steps(rows))
-        lines.append(f"| **run {run.id}** | {cells} |")
-    return "\n".join(lines) + "\n"
+        lines.append((markdown.bold(f"run {run.id}"), *map(_board, pack.steps(rows))))
+    return markdown.table(("", "start", "middle", "late"), lines, "llll") + "\n"
 
 
-def _cell(step: PackedStep) -> str:
-    name = f"run {step.run.id}, step {step.step_index}"
-    image = f"![{name}]({data_uri(step_svg(step, SCALE))})"
-    return f"{image} {DIRECTIONS[step.move]}, `{plain_name(step.valuation)}`"
+def _board(step: PackedStep) -> Markdown:
+    image = markdown.image(f"run {step.run.id}, step {step.step_index}", step_svg(step, SCALE))
+    valuation = markdown.code(plain_name(step.valuation))
+    return Markdown(f"{image} {DIRECTIONS[step.move]}, {valuation}")

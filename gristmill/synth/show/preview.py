@@ -1,22 +1,20 @@
-"""How a shard looks: counts, lengths, languages, exercises and a few conversations.
+"""Markdown that shows a shard: counts, lengths, languages, exercises and a few conversations.
 
-Markdown for Dagster's UI, with pictures as data URIs; how a conversation is
-drawn belongs to `chips.py`.
+See also `tokens`: drawing a conversation.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from html import escape
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.svg import data_uri
+from gristmill import markdown
 from gristmill.synth.format import harmony_tokens, indexed
 from gristmill.synth.show import tokens as chips
 
@@ -25,6 +23,7 @@ LIMIT: Final = 95_000
 
 _SHOWN: Final = 3
 _NAMES: Final = 12
+_NAME_LIMIT: Final = 60
 _BARS: Final = 32
 
 
@@ -54,17 +53,18 @@ def _markdown(
             chips.conversation(root, number, split, document, vocabulary)
             for split, document in documents
         ]
-        blocks.append(image("Conversations as token chips", chips.svg(drawn)))
+        blocks.append(markdown.image("Conversations as token chips", chips.svg(drawn)))
     lengths, numbers = document_lengths(root, number)
     if len(lengths):
-        blocks.append(image("Document lengths in tokens", histogram(lengths, numbers)))
+        blocks.append(markdown.image("Document lengths in tokens", histogram(lengths, numbers)))
     for name in ("languages", "exercises"):
         found = {k.split("/", 1)[1]: int(v) for k, v in counts.items() if k.startswith(f"{name}/")}
         if found:
-            blocks.append(_table((name.capitalize(), "documents"), _largest(found)))
+            headers = (name.capitalize(), "documents")
+            blocks.append(markdown.table(headers, _largest(found), "lr"))
     if counts.get("control_texts"):
         blocks.append(
-            f"{counts['control_texts']:,} control-token texts stood in bodies and stayed text."
+            f"{counts['control_texts']:,} control-token texts were in bodies and stayed text."
         )
     if counts.get("bad_rows"):
         blocks.append(f"{counts['bad_rows']:,} rows were set aside, see `quarantine/`.")
@@ -77,7 +77,8 @@ def _splits(counts: Mapping[str, int | float]) -> str:
         documents, tokens = counts[f"{split}_rows"], counts[f"{split}_tokens"]
         mean = f"{tokens / documents:,.1f}" if documents else "–"
         rows.append((split, f"{documents:,}", f"{tokens:,}", mean))
-    return _table(("split", "documents", "tokens", "tokens per document"), rows)
+    headers = ("split", "documents", "tokens", "tokens per document")
+    return markdown.table(headers, rows, "lrrr")
 
 
 def _spans(counts: Mapping[str, int | float]) -> str:
@@ -88,32 +89,17 @@ def _spans(counts: Mapping[str, int | float]) -> str:
         (name, kind, f"{count:,}", f"{100 * count / whole:.1f} %")
         for (name, count), kind in zip(tokens.items(), loss, strict=True)
     ]
-    return _table(("span of the label", "loss", "tokens", "share"), rows)
+    return markdown.table(("span of the label", "loss", "tokens", "share"), rows, "llrr")
 
 
 def _largest(found: Mapping[str, int]) -> list[tuple[str, str]]:
     ordered = sorted(found.items(), key=lambda item: (-item[1], item[0]))
-    rows = [(name, f"{count:,}") for name, count in ordered[:_NAMES]]
+    rows: list[tuple[str, str]] = [
+        (markdown.escape(name, _NAME_LIMIT), f"{count:,}") for name, count in ordered[:_NAMES]
+    ]
     if rest := sum(count for _, count in ordered[_NAMES:]):
         rows.append((f"{len(ordered) - _NAMES} others", f"{rest:,}"))
     return rows
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A GFM table; numbers to the right. Cells may hold anything."""
-    lines = [head, ["---", *["---:"] * (len(head) - 1)]]
-    lines += [[_cell(cell) for cell in row] for row in rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def _cell(text: str) -> str:
-    flat = " ".join(text.split())[:60]
-    return escape(flat, quote=False).replace("|", "\\|").replace("`", "\\`")
-
-
-def image(title: str, drawing: str) -> str:
-    """An SVG as a Markdown image that needs no file."""
-    return f"![{title}]({data_uri(drawing)})"
 
 
 def _examples(root: Path, number: str) -> list[tuple[str, int]]:
@@ -208,4 +194,4 @@ def manifest_table(root: Path) -> str:
         for split, inventory in manifest["splits"].items()
         for shard in inventory["shards"]
     ]
-    return _table(("shard", "documents", "tokens", "bytes"), rows) + "\n"
+    return markdown.table(("shard", "documents", "tokens", "bytes"), rows, "lrrr") + "\n"

@@ -9,7 +9,7 @@ import pytest
 
 from assets.chess.inbox import INBOXES
 from definitions import build_defs
-from gristmill.inbox import at_hand
+from gristmill.inbox import present_drops
 from resources import Lake
 from sensors.raw_drops import raw_drop_sensor
 
@@ -91,7 +91,7 @@ def test_other_files_are_refused_by_name(tick, inbox, name, reason):
     result = tick()
     assert result.run_requests == []
     assert reason in result.skip_reason.skip_message
-    (refusal,) = at_hand(inbox, INBOX.refuse, INBOX.shape).refusals
+    (refusal,) = present_drops(inbox, INBOX.refuse, INBOX.shape).refusals
     assert reason in refusal.reason
 
 
@@ -102,7 +102,7 @@ def test_two_files_of_a_month_wait_until_one_is_taken_away(tick, inbox):
     result = tick()
     assert result.run_requests == []
     assert "a_2024-01.pgn, b_2024-01.zip are the same partition" in result.skip_reason.skip_message
-    assert at_hand(inbox, INBOX.refuse, INBOX.shape).arrivals == []
+    assert present_drops(inbox, INBOX.refuse, INBOX.shape).arrivals == []
     (inbox / "a_2024-01.pgn").unlink()
     tick()
     assert [request.partition_key for request in tick().run_requests] == ["2024-01"]

@@ -167,7 +167,7 @@ def test_a_bad_line_fails_the_run_and_leaves_the_old_pack(build, lake):
     assert "move" in text
     assert sha256(lake.root / "macroxue/packs/d1/steps.npy") == old
     # The pack still verifies by itself; its drop is no longer what it was made from.
-    assert {finding.rule for finding in provenance.verify(lake.root)} == {"input"}
+    assert {violation.law for violation in provenance.verify(lake.root)} == {"input"}
 
 
 def test_a_game_that_comes_while_its_drop_is_read_is_not_packed_unseen(build, lake, monkeypatch):
@@ -197,7 +197,7 @@ def test_a_game_against_the_rules_is_not_published_unless_asked_for(build, lake)
     facts = json.loads(meta.read_text())
     meta.write_text(json.dumps({**facts, "score": facts["score"] - 4}))
     text = failure(build(pack, "d1"))
-    assert "score: run " in text
+    assert ": score: rewards" in text
     assert not (lake.root / "macroxue/packs/d1").exists()
     assert build(pack, "d1", game_laws="warn").success
 
@@ -304,11 +304,11 @@ def test_a_pack_let_through_can_be_pooled_and_verified(build, lake, two_packs):
     meta.write_text(json.dumps({**facts, "score": facts["score"] - 4}))
     assert build(pack, "d1", game_laws="warn").success
     pool_file(lake, "p", 'members = ["d1", "d2"]\n')
-    assert "score: run 0" in failure(build(pool, "p"))
+    assert "run 0: score: " in failure(build(pool, "p"))
     assert build(pool, "p", game_laws="warn").success
     assert provenance.verify(lake.root) == []
     # A stricter word is asked for again, not passed over as unchanged.
-    assert "score: run 0" in failure(build(pack, "d1"))
+    assert "run 0: score: " in failure(build(pack, "d1"))
 
 
 def test_values_verify_where_the_pack_is_not(build, lake, two_packs, tmp_path):
@@ -319,35 +319,35 @@ def test_values_verify_where_the_pack_is_not(build, lake, two_packs, tmp_path):
 
 
 def test_a_deletion_cut_short_is_made_up_for(build, lake, two_packs, monkeypatch):
-    from gristmill.publish import delete_inputs
+    from gristmill.publish import remove
 
-    real = delete_inputs._delete
+    real = remove._delete_input
 
     def once(*arguments: Any) -> None:
-        monkeypatch.setattr(delete_inputs, "_delete", stop)
+        monkeypatch.setattr(remove, "_delete_input", stop)
         real(*arguments)
 
     def stop(*_: Any) -> None:
         raise KeyboardInterrupt
 
     pool_file(lake, "p", 'members = ["d1", "d2"]\ndelete_members = true\n')
-    monkeypatch.setattr(delete_inputs, "_delete", once)
+    monkeypatch.setattr(remove, "_delete_input", once)
     with contextlib.suppress(KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
         build(pool, "p")
     assert sorted(path.name for path in two_packs.glob("d*")) == ["d2"]
-    monkeypatch.setattr(delete_inputs, "_delete", real)
+    monkeypatch.setattr(remove, "_delete_input", real)
     assert build(pool, "p").success
     assert list(two_packs.glob("d*")) == []
 
 
 def test_nothing_is_deleted_where_the_pool_does_not_verify(build, lake, two_packs, monkeypatch):
-    from gristmill.provenance.verification import Finding
-    from gristmill.publish import delete_inputs
+    from gristmill.contract import Violation
+    from gristmill.publish import remove
 
     monkeypatch.setattr(
-        delete_inputs.provenance,
+        remove.provenance,
         "verify",
-        lambda *_, **__: [Finding("steps.npy", "output", "torn")],
+        lambda *_, **__: [Violation("output", "steps.npy", "torn")],
     )
     pool_file(lake, "p", 'members = ["d1", "d2"]\ndelete_members = true\n')
     assert "its inputs were not deleted" in failure(build(pool, "p"))

@@ -63,4 +63,4 @@ def test_notes_are_a_warning_that_names_them(instance: dg.DagsterInstance, tmp_p
     assert "noted: run " in noted.metadata["listed"].value
     everything = evaluate(instance, lake, None)
     assert everything.metadata["artifacts"].value == 2
-    assert everything.metadata["findings"].value == 1
+    assert everything.metadata["violations"].value == 1

@@ -382,8 +382,8 @@ def test_shards_of_unequal_config_get_no_manifest(build, all_of, lake):
     text = failure(build(kd_manifest))
     assert "unequal configs: valid_fraction 0.2 and 0.3" in text
     assert (lake.root / KD / "manifest.json").read_bytes() == old
-    findings = provenance.verify(lake.root / KD)
-    assert any("build again" in finding.found for finding in findings)
+    violations = provenance.verify(lake.root / KD)
+    assert any("build again" in violation.found for violation in violations)
     all_of(kd_shards, valid_fraction=0.3)
     assert build(kd_manifest).success
     assert provenance.verify(lake.root) == []
@@ -399,9 +399,9 @@ def test_a_harmony_shard_built_anew_makes_the_manifests_stale(build, drop, lake)
     assert "synth/kd_shards 00 was built from another synth/harmony 00" in text
     assert build(kd_shards, "00", valid_fraction=0.2).success
     told = [
-        finding.found
-        for finding in provenance.verify(lake.root / KD, check_inputs=False)
-        if finding.rule == "inventory" and "train" in finding.found
+        violation.found
+        for violation in provenance.verify(lake.root / KD, check_inputs=False)
+        if violation.law == "inventory" and "train" in violation.found
     ]
     (reason,) = told
     assert reason.startswith("train shard 00 has other tokens_bin, tokens_idx, ")

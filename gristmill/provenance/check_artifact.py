@@ -1,0 +1,220 @@
+"""One record against the disk: sizes, hashes, inputs, unlisted files, and the family's laws.
+
+Each function returns violations: `where` is a path on disk, `law` names what the
+path was checked for. See also `verification`: which artifacts are checked, and
+when an artifact is checked again. Source: `docs/publishing.md#verify`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from gristmill import families
+from gristmill.contract import GristmillError, Violation
+from gristmill.hashing import sha256_file
+from gristmill.provenance import record as provenance
+from gristmill.provenance.find_artifacts import Artifact
+from gristmill.provenance.record import Input, Record
+from gristmill.run.progress import Progress
+
+
+class Hashes:
+    """sha256 of files, each computed once, by threads (hashing releases the GIL)."""
+
+    def __init__(self, threads: ThreadPoolExecutor, progress: Progress) -> None:
+        self._threads = threads
+        self._progress = progress
+        self._known: dict[Path, Future[str]] = {}
+
+    def start(self, path: Path, size: int) -> None:
+        """Begin to hash `path`, a file of `size` bytes, if no check asked for it before."""
+        if path not in self._known:
+            self._progress.expect(size)
+            self._known[path] = self._threads.submit(self._hash, path)
+
+    def result(self, path: Path) -> str:
+        """The hex sha256 of `path`, which was started. Raises OSError as reading does."""
+        return self._known[path].result()
+
+    def _hash(self, path: Path) -> str:
+        return sha256_file(path, self._progress.advance)
+
+
+class ArtifactCheck:
+    """One record against the disk, in two steps: `start` asks for all hashes, then `violations`.
+
+    artifact: the record and its folder.
+    data_root: where paths of inputs start; None takes it from the artifact's place.
+    hashes: shared by all checks, so that a file that several records name is read once.
+    """
+
+    def __init__(self, artifact: Artifact, data_root: Path | None, hashes: Hashes) -> None:
+        self._artifact = artifact
+        self._root = data_root
+        self._hashes = hashes
+        self._violations: list[Violation] = []
+        self._expected: list[tuple[Path, str, str]] = []  # path, sha256, law
+
+    def start(self, check_inputs: bool) -> None:
+        """Check the record and the sizes, and begin to hash what it lists."""
+        path = self._artifact.record_path
+        try:
+            record = provenance.read_record(path)
+        except GristmillError as error:
+            self._report(path, "record", str(error))
+            return
+        if record.digest != record.computed_digest():
+            self._report(path, "record digest", "the record was changed after it was written")
+        if record.data_version != provenance.data_version(record.outputs):
+            self._report(path, "data version", "is not the digest of the recorded outputs")
+        if (listed := record.inputs_file) is not None:
+            self._expect(
+                self._artifact.folder / listed.path, listed.bytes, listed.sha256, "inputs list"
+            )
+        for output in record.outputs:
+            self._expect(self._artifact.folder / output.path, output.bytes, output.sha256, "output")
+        if check_inputs:
+            self._start_inputs(record)
+
+    def violations(self) -> list[Violation]:
+        """What differs from the record, after waiting for the hashes."""
+        for path, sha256, law in self._expected:
+            try:
+                found = self._hashes.result(path)
+            except OSError as error:
+                self._report(path, law, f"cannot be read: {error}")
+                continue
+            if found != sha256:
+                self._report(path, law, f"sha256 {found}, recorded {sha256}")
+        return self._violations
+
+    def _start_inputs(self, record: Record) -> None:
+        root = self._root or self._artifact.data_root(record)
+        if root is None:
+            self._report(
+                self._artifact.record_path,
+                "inputs",
+                f"the folder does not lie at {record.artifact} below a data root: "
+                "name the root, or leave the inputs out",
+            )
+            return
+        if not self._inputs_list_intact(record):
+            return  # reported with the outputs; a changed list says nothing about inputs
+        try:
+            inputs = provenance.read_inputs(record, self._artifact.record_path)
+        except (OSError, ValueError) as error:
+            self._report(self._artifact.record_path, "inputs list", f"cannot be read: {error}")
+            return
+        for item in inputs:
+            if item.path is None or item.path in record.deleted_inputs:
+                continue
+            path = root / item.path
+            if item.data_version is None:
+                self._expect(path, item.bytes or 0, item.sha256 or "", "input")
+            else:
+                self._compare_version(path, item)
+
+    def _inputs_list_intact(self, record: Record) -> bool:
+        if record.inputs_file is None:
+            return True
+        try:
+            found = sha256_file(self._artifact.folder / record.inputs_file.path)
+        except OSError:
+            return False
+        return found == record.inputs_file.sha256
+
+    def _compare_version(self, folder: Path, item: Input) -> None:
+        try:
+            published = provenance.published_version(folder, item.partition)
+        except GristmillError as error:
+            self._report(folder, "input", str(error))
+            return
+        if published is None:
+            self._report(folder, "input", "is gone")
+        elif published != item.data_version:
+            recorded = (item.data_version or "")[:12]
+            self._report(
+                folder,
+                "input",
+                f"has data version {published[:12]}, recorded {recorded}: build again",
+            )
+
+    def _expect(self, path: Path, size: int, sha256: str, law: str) -> None:
+        try:
+            found = path.stat().st_size
+        except OSError as error:
+            self._report(path, law, f"cannot be read: {error.strerror}")
+            return
+        if found != size:
+            self._report(path, law, f"{found:,} bytes, recorded {size:,}")
+            return
+        self._hashes.start(path, size)
+        self._expected.append((path, sha256, law))
+
+    def _report(self, path: Path, law: str, found: str) -> None:
+        self._violations.append(Violation(law, str(path), found))
+
+
+def unlisted(folder: Path, items: Sequence[Artifact]) -> list[Violation]:
+    """Files in `folder` that no record of its artifacts `items` lists."""
+    listed: set[Path] = set()
+    for item in items:
+        listed.add(item.record_path)
+        try:
+            record = provenance.read_record(item.record_path)
+        except GristmillError:
+            return []  # reported already; without the record every file would be unlisted
+        listed.update(folder / output.path for output in record.outputs)
+        if record.inputs_file is not None:
+            listed.add(folder / record.inputs_file.path)
+    violations = []
+    for here, folders, names in os.walk(folder):
+        inside = Path(here)
+        names += [name for name in folders if (inside / name).is_symlink()]
+        folders[:] = sorted(name for name in folders if not provenance.holds_record(inside / name))
+        violations += [
+            Violation("unlisted", str(inside / name), "no record lists this file")
+            for name in sorted(names)
+            if inside / name not in listed
+        ]
+    return violations
+
+
+def input_folders(item: Artifact, data_root: Path | None) -> list[Path]:
+    """Folders of the artifacts that `item` was made from, none where its root is unknown.
+
+    Raises GristmillError, OSError or ValueError where the record or its list of
+    inputs cannot be read.
+    """
+    record = provenance.read_record(item.record_path)
+    root = data_root or item.data_root(record)
+    return [
+        root / given.path
+        for given in provenance.read_inputs(record, item.record_path)
+        if root is not None and given.path is not None and given.data_version is not None
+    ]
+
+
+def broken_laws(item: Artifact, data_root: Path | None, sampled: bool) -> list[Violation]:
+    """What an artifact breaks of its family's laws.
+
+    sampled: a law that takes long may recompute a sample.
+    """
+    try:
+        record = provenance.read_record(item.record_path)
+        inputs = input_folders(item, data_root)
+    except (GristmillError, OSError, ValueError) as error:
+        return [Violation("record", str(item.record_path), str(error))]
+    try:
+        return [
+            Violation(broken.law, f"{item.folder}: {broken.where}", broken.found)
+            for broken in families.check(
+                record.asset,
+                families.Subject(item.folder, record.partition, inputs, record.config, sampled),
+            )
+        ]
+    except (GristmillError, OSError) as error:
+        return [Violation("laws", str(item.folder), f"they cannot be checked: {error}")]
