@@ -8,7 +8,7 @@ import dagster as dg
 
 from assets.inbox import Inbox
 from assets.versions import latest
-from gristmill.inbox import at_hand
+from gristmill.inbox import present_drops
 from resources.lake import Lake
 from sensors.raw_drops import arrival_events
 
@@ -18,7 +18,7 @@ def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> Iterator
 
     Yields a line for each refused drop: its path below `drops/` and the reason.
     """
-    found = at_hand(lake.inbox(inbox.folder), inbox.refuse, inbox.shape)
+    found = present_drops(lake.inbox(inbox.folder), inbox.refuse, inbox.shape)
     if new := inbox.new_keys(instance, found.arrivals):
         instance.add_dynamic_partitions(str(inbox.dynamic), new)
     partitions = {arrival.key: next(iter(inbox.fed_by(arrival.key))) for arrival in found.arrivals}

@@ -39,12 +39,12 @@ def reap(dry_run: bool, parts: bool) -> None:
                 if not dry_run:
                     instance.report_run_failed(run, f"Reaped: {reason}.")
                     instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
-    for folder in remove.abandoned(Lake().root):
+    for folder in remove.abandoned_slots(Lake().root):
         finished = 0 if parts else remove.finished_parts(folder)
         kept = f"; its finished parts ({finished}) stay for the next build" if finished else ""
         say(f"left by a killed build: {escape(str(folder))}{kept}")
         if not dry_run:
-            remove.sweep(folder, keep_parts=not parts)
+            remove.clean_slot(folder, keep_parts=not parts)
 
 
 def why_dead(tags: Mapping[str, str]) -> str | None:

@@ -43,7 +43,7 @@ def retire(key: str, dry_run: bool, artifacts: bool) -> None:
             for folder in _built_from(lake, assets, key):
                 say(f"{'remove' if artifacts else 'stays'}: {escape(str(folder))}")
                 if artifacts and not dry_run:
-                    remove.withdraw(folder)
+                    remove.remove_artifact(folder)
             # Last, so that the command can be repeated after a kill.
             say(f"{inbox.dynamic}: forget {escape(key)}")
             if not dry_run:
