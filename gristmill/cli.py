@@ -101,15 +101,16 @@ def verify(path: Path, data_root: Path | None, no_inputs: bool, no_laws: bool) -
     """
     from gristmill import provenance
     from gristmill.provenance import find_artifacts
-    from gristmill.run import progress
+    from gristmill.run.progress import Progress, TerminalBar
 
-    violations = provenance.verify(
-        path,
-        data_root=data_root,
-        check_inputs=not no_inputs,
-        check_laws=not no_laws,
-        progress=progress.terminal("verify"),
-    )
+    with TerminalBar() as bar:
+        violations = provenance.verify(
+            path,
+            data_root=data_root,
+            check_inputs=not no_inputs,
+            check_laws=not no_laws,
+            progress=Progress(bar),
+        )
     for violation in violations:
         click.echo(str(violation))
     if violations:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from gristmill import keys
+from gristmill.run.progress import SILENT, Progress
 from gristmill.synth.raw import files as raw
 
 if TYPE_CHECKING:
@@ -49,12 +50,14 @@ class CorporaHub(dg.ConfigurableResource[Any]):
             token=os.environ.get(self.token_variable) or False,
         )
 
-    def fetch(self, inbox: Path) -> Fetched:
+    def fetch(self, inbox: Path, progress: Progress = SILENT) -> Fetched:
         """Bring the files into their drop in `inbox`; those there already are kept.
+
+        progress: gets the stage "fetch", in bytes.
 
         Raises gristmill.synth.raw.hub.HubError where the hub breaks off for good or
         sends other bytes than it listed; what came so far is taken up next time.
         """
         from gristmill.synth.raw.hub import fetch
 
-        return fetch(inbox / self.drop, self.source, self.files)
+        return fetch(inbox / self.drop, self.source, self.files, progress=progress)

@@ -56,13 +56,21 @@ def elite_build(lake: Lake, server: EliteArchive, key: str | None) -> Build:
 
     def make(attempt: Attempt) -> Summary:
         if isinstance(config, ArchiveConfig):
-            return archive.fetch_month(month, attempt.out, config, parts=attempt.parts)
+            return archive.fetch_month(
+                month, attempt.out, config, parts=attempt.parts, progress=attempt.progress
+            )
         if drop is None:
             raise GristmillError(
                 f"{inputs[0].path}: the drop is gone: bring it back, or move {artifact} away to "
                 "have the month downloaded"
             )
-        return archive.take_drop(drop, attempt.out, month, ArchiveConfig(limits=config))
+        return archive.take_drop(
+            drop,
+            attempt.out,
+            month,
+            ArchiveConfig(limits=config),
+            progress=attempt.progress,
+        )
 
     return Build(
         root=lake.root,
@@ -87,7 +95,9 @@ def valid_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
     config = replace(config, source_names=config.source_names or (pgn.name,))
 
     def make(attempt: Attempt) -> Summary:
-        return validate.validate([pgn], attempt.out, config, parts=attempt.parts)
+        return validate.validate(
+            [pgn], attempt.out, config, parts=attempt.parts, progress=attempt.progress
+        )
 
     return Build(
         root=lake.root,
@@ -113,7 +123,12 @@ def dataset_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
 
     def make(attempt: Attempt) -> Summary:
         return dataset_builder.build_game_dataset(
-            folder, attempt.out, config, parts=attempt.parts, published=attempt.published
+            folder,
+            attempt.out,
+            config,
+            parts=attempt.parts,
+            published=attempt.published,
+            progress=attempt.progress,
         )
 
     return Build(
@@ -139,7 +154,12 @@ def cache_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
 
     def make(attempt: Attempt) -> Summary:
         return cache_builder.build_splice_cache(
-            folder, attempt.out, config, parts=attempt.parts, published=attempt.published
+            folder,
+            attempt.out,
+            config,
+            parts=attempt.parts,
+            published=attempt.published,
+            progress=attempt.progress,
         )
 
     return Build(
@@ -169,7 +189,12 @@ def splice_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
 
     def make(attempt: Attempt) -> Summary:
         return splice_builder.build_splice_dataset(
-            folder, attempt.out, config, parts=attempt.parts, published=attempt.published
+            folder,
+            attempt.out,
+            config,
+            parts=attempt.parts,
+            published=attempt.published,
+            progress=attempt.progress,
         )
 
     return Build(

@@ -35,7 +35,14 @@ def pack_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
 
     def make(attempt: Attempt) -> Summary:
         session = {"fingerprint": attempt.fingerprint}
-        summary = pack.pack(drop, attempt.out, config, parts=attempt.parts, session=session)
+        summary = pack.pack(
+            drop,
+            attempt.out,
+            config,
+            parts=attempt.parts,
+            session=session,
+            progress=attempt.progress,
+        )
         # The publisher looks at the files that it knows, and a game that came
         # since they were listed may have been packed.
         found = [file.relative_to(lake.root).as_posix() for file in raw_files(drop)]
@@ -76,7 +83,9 @@ def values_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
         code_version=ValueConfig.CODE_VERSION,
         config=config,
         inputs=[source],
-        make=lambda attempt: value_builder.value_sidecar(folder, attempt.out, config),
+        make=lambda attempt: value_builder.value_sidecar(
+            folder, attempt.out, config, progress=attempt.progress
+        ),
         laws=lambda out: families.check(VALUES, Subject(out, inputs=[folder])),
         space=_bytes_of(folder) // 2,
     )
@@ -98,7 +107,7 @@ def pool_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
                 f"in drops/pools/{key}.toml and materialize {PACK} for them first"
             )
         session = {"fingerprint": attempt.fingerprint}
-        return pool.merge(folders, attempt.out, config, session=session)
+        return pool.merge(folders, attempt.out, config, session=session, progress=attempt.progress)
 
     return Build(
         root=lake.root,

@@ -61,7 +61,9 @@ def harmony_build(lake: Lake, run: dg.Config, key: str | None) -> Build:
     return build(
         config=config,
         inputs=inputs,
-        make=lambda attempt: harmony.to_harmony(files, attempt.out, int(number), config),
+        make=lambda attempt: harmony.to_harmony(
+            files, attempt.out, int(number), config, progress=attempt.progress
+        ),
         space=sum(item.bytes or 0 for item in inputs) if config.max_rows < 0 else 0,
     )
 
@@ -79,7 +81,9 @@ def _adopted(
     return build(
         config=import_harmony.AdoptConfig(source.name),
         inputs=inputs,
-        make=lambda attempt: import_harmony.adopt_shard(source.folder, attempt.out, number),
+        make=lambda attempt: import_harmony.adopt_shard(
+            source.folder, attempt.out, number, progress=attempt.progress
+        ),
         space=sum(item.bytes or 0 for item in inputs),
     )
 

@@ -86,7 +86,9 @@ def kd_build(lake: Lake, dataset: Dataset, run: dg.Config, key: str | None) -> B
         code_version=KDConfig.CODE_VERSION,
         config=config,
         inputs=[source, vocabulary],
-        make=lambda attempt: kd_shard.build_kd_shard(shard, attempt.out, told, attempt.parts),
+        make=lambda attempt: kd_shard.build_kd_shard(
+            shard, attempt.out, told, attempt.parts, progress=attempt.progress
+        ),
         laws=lambda folder: synth_laws.kd_laws(folder, key, config.valid_fraction),
         shared=True,
         tokenizer=Tokenizer(name=O200K.name, path=place.as_posix(), sha256=O200K.sha256),

@@ -35,10 +35,10 @@ from gristmill.provenance.record import (
     record_path,
     split_inputs,
 )
+from gristmill.run.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from gristmill.contract import Violation
-    from gristmill.run.progress import Progress
 
 __all__ = [
     "INPUTS",
@@ -75,7 +75,7 @@ def verify(
     data_root: Path | None = None,
     check_inputs: bool = True,
     check_laws: bool = True,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> list[Violation]:
     """Check the artifact at `path`, or all below it; see `verification.verify`."""
     from gristmill.provenance import verification

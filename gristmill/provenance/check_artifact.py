@@ -18,21 +18,21 @@ from gristmill.hashing import sha256_file
 from gristmill.provenance import record as provenance
 from gristmill.provenance.find_artifacts import Artifact
 from gristmill.provenance.record import Input, Record
-from gristmill.run.progress import Progress
+from gristmill.run.progress import Stage
 
 
 class Hashes:
     """sha256 of files, each computed once, by threads (hashing releases the GIL)."""
 
-    def __init__(self, threads: ThreadPoolExecutor, progress: Progress) -> None:
+    def __init__(self, threads: ThreadPoolExecutor, stage: Stage) -> None:
         self._threads = threads
-        self._progress = progress
+        self._stage = stage
         self._known: dict[Path, Future[str]] = {}
 
     def start(self, path: Path, size: int) -> None:
         """Begin to hash `path`, a file of `size` bytes, if no check asked for it before."""
         if path not in self._known:
-            self._progress.expect(size)
+            self._stage.expect(size)
             self._known[path] = self._threads.submit(self._hash, path)
 
     def result(self, path: Path) -> str:
@@ -40,7 +40,7 @@ class Hashes:
         return self._known[path].result()
 
     def _hash(self, path: Path) -> str:
-        return sha256_file(path, self._progress.advance)
+        return sha256_file(path, self._stage.advance)
 
 
 class ArtifactCheck:

@@ -31,7 +31,7 @@ from gristmill.provenance.find_artifacts import (
     folders_of,
     is_of,
 )
-from gristmill.run.progress import Progress, silent
+from gristmill.run.progress import SILENT, Progress
 
 _PASSES = 5
 """How often an artifact is read that builders replace again and again."""
@@ -43,7 +43,7 @@ def verify(
     data_root: Path | None = None,
     check_inputs: bool = True,
     check_laws: bool = True,
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> list[Violation]:
     """Check the artifact at `path`, or every artifact below it, against its records.
 
@@ -96,7 +96,7 @@ def survey(
     checks = _Checks(
         lambda item: is_of(item, asset, partitions), None, True, check_bytes, check_laws, sampled
     )
-    return len(items), checks.of(folders_of(items), None)
+    return len(items), checks.of(folders_of(items))
 
 
 def notes(
@@ -125,16 +125,18 @@ class _Checks:
     check_laws: bool
     sampled: bool = False
 
-    def of(self, folders: Collection[Path], progress: Progress | None) -> list[Violation]:
+    def of(self, folders: Collection[Path], progress: Progress = SILENT) -> list[Violation]:
         """Violations of the artifacts wanted in these folders, folder by folder."""
         by_folder: dict[Path, list[Violation]] = {}
-        progress = progress or silent()
-        with ThreadPoolExecutor(os.cpu_count()) as threads, progress:
+        with (
+            progress.stage("verify", unit="bytes", total=0) as stage,
+            ThreadPoolExecutor(os.cpu_count()) as threads,
+        ):
             for _ in range(_PASSES):
                 before = {
                     folder: stable_listing.generations(self._read(folder)) for folder in folders
                 }
-                by_folder |= self._pass(folders, Hashes(threads, progress))
+                by_folder |= self._pass(folders, Hashes(threads, stage))
                 folders = [
                     folder
                     for folder, generations in before.items()

@@ -15,6 +15,7 @@ from gristmill.contract import GristmillError, Summary, Violation
 from gristmill.keys import refusal
 from gristmill.provenance import Input, Record, Tokenizer
 from gristmill.run.parts import PartStore
+from gristmill.run.progress import SILENT, Progress
 
 
 class LawsBroken(GristmillError):
@@ -43,12 +44,14 @@ class Attempt:
     published: the artifact's final folder, for files that must name their place.
     store: the part store, whose folder may not exist yet; a builder uses `parts`.
     fingerprint: of the build.
+    progress: what the builder reports to.
     """
 
     out: Path
     published: Path
     store: PartStore
     fingerprint: str
+    progress: Progress = SILENT
 
     @property
     def parts(self) -> PartStore:

@@ -26,16 +26,18 @@ from gristmill.publish import atomic_fs, commit, disk_space, locks, remove, writ
 from gristmill.publish.build import Attempt, Build, DiskFull, InputChanged, LawsBroken, Published
 from gristmill.publish.slot import Slot
 from gristmill.run.parts import PartStore
+from gristmill.run.progress import SILENT, Progress
 
 __all__ = ["Attempt", "Build", "DiskFull", "InputChanged", "LawsBroken", "Published", "publish"]
 
 
-def publish(build: Build, rebuild: bool = False) -> Published:
+def publish(build: Build, rebuild: bool = False, *, progress: Progress = SILENT) -> Published:
     """Build, check, record and commit one artifact partition, if it is not up to date.
 
     build: what to make, from which inputs, and where it goes.
     rebuild: build even where the published record has the same fingerprint and
         every file has the recorded size and time; default False.
+    progress: what the builder reports to; default: nothing.
 
     Raises locks.Busy where another builder is at work; LawsBroken, InputChanged
     and DiskFull as their docstrings say; GristmillError where a folder without
@@ -43,12 +45,12 @@ def publish(build: Build, rebuild: bool = False) -> Published:
     published before is untouched. Inputs that the build deletes are deleted last;
     the next call deletes those that a kill left.
     """
-    published = _publish(build, rebuild)
+    published = _publish(build, rebuild, progress)
     deleted = remove.delete_inputs(build.root, published.record, build.deletes)
     return replace(published, notes=[*published.notes, *deleted])
 
 
-def _publish(build: Build, rebuild: bool) -> Published:
+def _publish(build: Build, rebuild: bool, progress: Progress) -> Published:
     slot = Slot.of(build)
     if not rebuild and not slot.work.exists():
         standing = _standing_record(build)
@@ -59,7 +61,7 @@ def _publish(build: Build, rebuild: bool) -> Published:
         if not rebuild and standing is not None and _is_up_to_date(build, standing):
             atomic_fs.remove_tree(slot.work)  # of a build that was killed after its commit
             return _unchanged(build, standing)
-        return _build(build, slot, standing)
+        return _build(build, slot, standing, progress)
 
 
 def _standing_record(build: Build, ignore_unreadable: bool = False) -> Record | None:
@@ -109,10 +111,10 @@ def _has_size(build: Build, listed: InputsFile) -> bool:
         return False
 
 
-def _build(build: Build, slot: Slot, standing: Record | None) -> Published:
+def _build(build: Build, slot: Slot, standing: Record | None, progress: Progress) -> Published:
     _check_place(build)
     parts = PartStore(slot.work / PARTS / build.parts_key)
-    attempt = Attempt(slot.work / "staging", build.folder, parts, build.fingerprint)
+    attempt = Attempt(slot.work / "staging", build.folder, parts, build.fingerprint, progress)
     started = time.monotonic()
     environment.reset_peak_memory()
     try:

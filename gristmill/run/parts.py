@@ -1,21 +1,29 @@
-"""Finished parts of a build, kept so that a killed build goes on where it stopped.
+"""Parts of a build: the store that keeps finished parts, and the one runner that makes them.
 
-A part is one file that a worker made from a known share of the input. The
-store lives in a folder that belongs to one fingerprint (code version, config,
-inputs), so a part found there was made from the same things; its sha256 is
-checked before it is used. What an artifact is made of does not belong here.
+A part is one file that a worker writes from a known range of the input. The
+store lies in a folder that belongs to one fingerprint (code version, config,
+inputs), so a part in it was made from the same things; its sha256 is checked
+before it is used. A killed build therefore goes on where it stopped.
+
+How processes are started: `workers.py`. Several files from one part:
+`part_streams.py`. What an artifact is made of does not belong here.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+import shutil
+import tempfile
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from gristmill.hashing import sha256_file
+from gristmill.run.workers import Engine, ordered_map
+
+Task = TypeVar("Task")
 
 
 @dataclass(frozen=True)
@@ -25,11 +33,11 @@ class PartStore:
     folder: Path
 
     def data(self, name: str) -> Path:
-        """Where the finished part `name` lies."""
+        """The file of the finished part `name`."""
         return self.folder / f"{name}.part"
 
     def finished(self, name: str) -> dict[str, Any] | None:
-        """The summary of part `name` if it is there whole, else None."""
+        """The summary of part `name` if the part is there and whole, else None."""
         ledger = self.folder / f"{name}.json"
         try:
             entry = json.loads(ledger.read_bytes())
@@ -40,7 +48,7 @@ class PartStore:
         return None
 
     def sweep(self) -> None:
-        """Remove what killed writers left, so that no one goes on writing in it.
+        """Remove what killed writers left, so that no writer goes on in such a file.
 
         A half-written SQLite file and its journal would be taken for a database.
         """
@@ -52,7 +60,7 @@ class PartStore:
     def writing(self, name: str) -> Iterator[tuple[Path, dict[str, Any]]]:
         """Give a path to write part `name` to, and a dict for its JSON summary.
 
-        Nothing stands at the path yet. On leaving without an error the part
+        There is no file at the path yet. On leaving without an error the part
         becomes visible to `finished`: first its data, then the ledger entry that
         vouches for it.
         """
@@ -64,3 +72,68 @@ class PartStore:
         ledger = self.folder / f"{name}.json.writing"
         ledger.write_text(json.dumps(entry))
         ledger.replace(self.folder / f"{name}.json")
+
+
+@dataclass(frozen=True)
+class _Job(Generic[Task]):
+    """One part for a worker. kept: whether a later build may use the part again."""
+
+    make: Callable[[Task, Path], dict[str, Any]]
+    name: str
+    task: Task
+    store: PartStore
+    kept: bool
+
+
+def _finish(job: _Job[Any]) -> tuple[str, dict[str, Any]]:
+    """Make a part unless the store has it; return its name and summary."""
+    if not job.kept:
+        # Read once by this build, then removed: nobody asks for its hash.
+        return job.name, job.make(job.task, job.store.data(job.name))
+    if (finished := job.store.finished(job.name)) is not None:
+        return job.name, finished
+    with job.store.writing(job.name) as (path, summary):
+        summary.update(job.make(job.task, path))
+    return job.name, summary
+
+
+def run_parts(
+    make: Callable[[Task, Path], dict[str, Any]],
+    tasks: Iterable[tuple[str, Task]],
+    store: PartStore | None,
+    workers: int,
+    *,
+    scratch: Path,
+    engine: Engine = ordered_map,
+) -> Generator[tuple[str, Path, dict[str, Any]]]:
+    """Yield (name, path of the finished part, summary) of each task, in the order of the tasks.
+
+    make: writes the part of a task to a path where no file is yet, and returns a
+        summary that JSON can hold.
+    tasks: (name, task). In one store a name stands for one content: where the
+        same name could mean other input, put that input into the name. Tasks are
+        taken as workers become free, so a task may depend on the results so far
+        only where `workers` is at most 1.
+    store: keeps the parts, and parts finished in it are not made again. None: each
+        part is removed once the caller asks for the next one.
+    workers: processes; 0 or 1 makes the parts in this process. `make` and the
+        tasks must pickle for more.
+    scratch: folder for the parts where there is no store; it is left as it was.
+    engine: what runs the tasks.
+
+    Raises WorkerDied where a worker was killed or crashed, and what `make` raises.
+    Closing the generator ends the workers.
+    """
+    kept = store is not None
+    parts = store or PartStore(Path(tempfile.mkdtemp(prefix=".parts-", dir=scratch)))
+    jobs = (_Job(make, name, task, parts, kept) for name, task in tasks)
+    try:
+        with closing(engine(_finish, jobs, workers)) as results:
+            for name, summary in results:
+                path = parts.data(name)
+                yield name, path, summary
+                if not kept:
+                    path.unlink()
+    finally:
+        if not kept:
+            shutil.rmtree(parts.folder)

@@ -1,116 +1,185 @@
-"""Progress for a terminal, for a log, or for nobody, behind one small interface."""
+"""How far a piece of work has come: one interface for builders, downloads and verification.
+
+Work opens a stage and advances it, once a part or batch and never once a row. A
+sink, which the caller gives, receives reports: `TerminalBar`, `log_lines`, or any
+function. Without a sink nothing is counted.
+"""
 
 from __future__ import annotations
 
 import logging
-import threading
 import time
-from types import TracebackType
-from typing import Protocol, Self
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+Unit = Literal["rows", "games", "bytes", "files"]
 
 
-class Progress(Protocol):
-    """Bytes (or rows) done out of those expected. A context manager; safe from threads."""
+@dataclass(frozen=True)
+class Report:
+    """How far one stage has come.
 
-    def expect(self, amount: int) -> None:
-        """Raise the total by `amount`."""
+    stage: name of the stage, such as "read".
+    done: units done.
+    total: units to do in all, None where that is not known.
+    unit: what is counted.
+    """
+
+    stage: str
+    done: int
+    total: int | None
+    unit: Unit
+
+    def __str__(self) -> str:
+        total = "" if self.total is None else f" of {self.total:,}"
+        return f"{self.stage}: {self.done:,}{total} {self.unit}"
+
+
+Sink = Callable[[Report], None]
+
+
+class Stage:
+    """One stage under way, made by `Progress.stage`. Safe to use from several threads."""
+
+    def __init__(self, start: Report, sink: Sink | None, every: float) -> None:
+        self._name, self._unit = start.stage, start.unit
+        self._done, self._total = start.done, start.total
+        self._sink, self._every = sink, every
+        self._lock = Lock()
+        self._due = 0.0
+        self._delivered: Report | None = None
 
     def advance(self, amount: int) -> None:
-        """Say that `amount` more is done."""
+        """Note that `amount` more units are done."""
+        if self._sink is not None:
+            with self._lock:
+                self._done += amount
+                self._deliver_if_due()
 
-    def __enter__(self) -> Self: ...
+    def expect(self, amount: int) -> None:
+        """Raise the total by `amount` units."""
+        if self._sink is not None:
+            with self._lock:
+                self._total = (self._total or 0) + amount
+                self._deliver_if_due()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
+    def move_to(self, done: int, total: int | None) -> None:
+        """Note how far the work is, as for a download that goes on or begins again."""
+        if self._sink is not None:
+            with self._lock:
+                self._done, self._total = done, total
+                self._deliver_if_due()
+
+    def deliver(self) -> None:
+        """Give the sink the report of now, unless it has it already."""
+        if self._sink is not None:
+            with self._lock:
+                self._deliver()
+
+    def _deliver_if_due(self) -> None:
+        if time.monotonic() >= self._due:
+            self._deliver()
+
+    def _deliver(self) -> None:
+        report = Report(self._name, self._done, self._total, self._unit)
+        if report != self._delivered and self._sink is not None:
+            self._delivered = report
+            self._sink(report)
+            self._due = time.monotonic() + self._every
 
 
-class _Counting:
-    """Keeps the two sums; what is shown of them is a subclass's."""
+class Progress:
+    """Where the reports of a piece of work go.
+
+    sink: called with each report, in the thread that advances the stage and with
+        the stage locked, so it must not use the stage. An error of the sink fails
+        the work. None: nothing is reported.
+    every: seconds between two reports of a stage, at least. The first and the
+        last report of a stage are always delivered.
+    """
+
+    def __init__(self, sink: Sink | None = None, every: float = 0.1) -> None:
+        self._sink = sink
+        self._every = every
+
+    @contextmanager
+    def stage(self, name: str, unit: Unit, total: int | None = None) -> Iterator[Stage]:
+        """Open a stage, and deliver its last report on leaving, also after an error."""
+        stage = Stage(Report(name, 0, total, unit), self._sink, self._every)
+        stage.deliver()
+        try:
+            yield stage
+        finally:
+            stage.deliver()
+
+
+SILENT = Progress()
+"""Reports nothing."""
+
+
+def log_lines(logger: logging.Logger) -> Sink:
+    """A sink that writes a line for each report; give `Progress` some seconds as `every`."""
+
+    def write(report: Report) -> None:
+        logger.info("%s", report)
+
+    return write
+
+
+class TerminalBar:
+    """A sink that shows a bar for each stage on stderr; a context manager.
+
+    The bars go away at its end. Nothing is shown where stderr is no terminal.
+    """
 
     def __init__(self) -> None:
-        self.total = 0
-        self.done = 0
-        self._lock = threading.Lock()
-
-    def expect(self, amount: int) -> None:
-        with self._lock:
-            self.total += amount
-            self.show()
-
-    def advance(self, amount: int) -> None:
-        with self._lock:
-            self.done += amount
-            self.show()
-
-    def show(self) -> None: ...
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
-
-
-class _Logged(_Counting):
-    def __init__(self, logger: logging.Logger, what: str, every: float) -> None:
-        super().__init__()
-        self._logger, self._what, self._every = logger, what, every
-        self._last = time.monotonic()
-
-    def show(self) -> None:
-        now = time.monotonic()
-        if now - self._last >= self._every:
-            self._last = now
-            self._logger.info("%s: %s of %s", self._what, f"{self.done:,}", f"{self.total:,}")
-
-
-class _Terminal(_Counting):
-    def __init__(self, what: str) -> None:
-        super().__init__()
         from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
-        from rich.progress import Progress as Bar
+        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bars
 
-        columns = (TextColumn(what), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[amount]}"),
+            TimeRemainingColumn(),
+        )
         console = Console(stderr=True)
         # Into a file or a pipe the bar would only write an empty line.
-        self._bar = Bar(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self._task = self._bar.add_task(what, total=0)
+        self._bars = Bars(
+            *columns, console=console, transient=True, disable=not console.is_terminal
+        )
+        self._tasks: dict[str, TaskID] = {}
 
-    def show(self) -> None:
-        self._bar.update(self._task, total=self.total, completed=self.done)
+    def __call__(self, report: Report) -> None:
+        """Show a report."""
+        if report.stage not in self._tasks:
+            self._tasks[report.stage] = self._bars.add_task(report.stage, amount="")
+        self._bars.update(
+            self._tasks[report.stage],
+            total=report.total,
+            completed=report.done,
+            amount=_amount(report),
+        )
 
-    def __enter__(self) -> Self:
-        self._bar.start()
+    def __enter__(self) -> TerminalBar:
+        self._bars.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
+    def __exit__(self, *error: object) -> None:
+        self._bars.stop()
 
 
-def silent() -> Progress:
-    """Shows nothing."""
-    return _Counting()
+def _amount(report: Report) -> str:
+    """The numbers of a report in few characters: `1.2 MB of 3.4 MB`, `5 of 9 rows`."""
+    if report.unit != "bytes":
+        return str(report).partition(": ")[2]
+    from rich.filesize import decimal
 
-
-def logged(logger: logging.Logger, what: str, every: float = 10.0) -> Progress:
-    """A line in `logger` at most every `every` seconds."""
-    return _Logged(logger, what, every)
-
-
-def terminal(what: str) -> Progress:
-    """A bar of bytes on stderr that goes away when all is done."""
-    return _Terminal(what)
+    total = "" if report.total is None else f" of {decimal(report.total)}"
+    return f"{decimal(report.done)}{total}"

@@ -8,13 +8,13 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.context import SpawnContext, SpawnProcess
 from threading import Lock
 from types import ModuleType
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from gristmill.contract import GristmillError
 
@@ -24,6 +24,16 @@ Result = TypeVar("Result")
 log = logging.getLogger(__name__)
 
 _PR_SET_PDEATHSIG = 1
+
+
+class Engine(Protocol):
+    """What runs tasks: `ordered_map`, or a function like it."""
+
+    def __call__(
+        self, function: Callable[[Task], Result], tasks: Iterable[Task], workers: int
+    ) -> Generator[Result]:
+        """Yield `function(task)` for each task, in the order of the tasks."""
+        ...
 
 
 class WorkerDied(GristmillError):
@@ -40,8 +50,8 @@ def _die_with(parent: int) -> None:
 class _Process(SpawnProcess):
     """A spawned process that does not import its parent's main module.
 
-    Of `operate.py` that would be Dagster, 0.7 s and 60 MB for each worker, and of
-    a script without a `__name__` guard all of its work once more.
+    The main module of `operate.py` loads Dagster: 0.7 s and 60 MB for each worker.
+    A script without a `__name__` guard would do all of its work once more.
     """
 
     _lock = Lock()
@@ -65,7 +75,7 @@ def _start(workers: int) -> ProcessPoolExecutor | None:
     try:
         context = _Context()
         # The executor makes its semaphores only when the first task comes, too
-        # late to choose another way; so make one of our own now.
+        # late to choose another way; so make one now.
         context.Semaphore(1)
         return ProcessPoolExecutor(
             workers, mp_context=context, initializer=_die_with, initargs=(os.getpid(),)
@@ -77,7 +87,7 @@ def _start(workers: int) -> ProcessPoolExecutor | None:
 
 def ordered_map(
     function: Callable[[Task], Result], tasks: Iterable[Task], workers: int
-) -> Iterator[Result]:
+) -> Generator[Result]:
     """Yield `function(task)` for each task, in the order of the tasks.
 
     With `workers` of 0 or 1 everything runs here. Otherwise `function` and the

@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 from gristmill.chess import ValidateConfig, validate
-from gristmill.chess.build.range_output import Harvest, ShareTask
+from gristmill.chess.build.range_output import RangeOutput, RangeTask
 from gristmill.chess.build.validate_fallback import take_odd
-from gristmill.chess.build.validate_range import harvest_share
+from gristmill.chess.build.validate_range import validate_range
 from gristmill.chess.raw.pgn import PlacedGame, plan
 from gristmill.chess.raw.python_chess import read_game
 from tests.chess import reference_rules
@@ -26,20 +26,20 @@ def same_as_reference(pgn: Path, tmp: Path, share_bytes: int = 2 << 20) -> int:
 
 
 def all_by_python_chess(pgn: Path, config: ValidateConfig) -> dict[str, bytes]:
-    """The sections of a file when every game goes to the oracle."""
-    task = ShareTask(plan(pgn, 1 << 40)[0], 0, pgn.name, config)
-    data, pos, harvest = pgn.read_bytes(), 0, Harvest(task)
-    while (read := read_game(data, pos)[0]) is not None:
-        blank = BLANK_LINES.match(data, pos)
+    """The streams of a file when every game goes to the oracle."""
+    task = RangeTask(plan(pgn, 1 << 40)[0], 0, pgn.name, config)
+    text, pos, output = pgn.read_bytes(), 0, RangeOutput(task)
+    while (read := read_game(text, pos)[0]) is not None:
+        blank = BLANK_LINES.match(text, pos)
         pos = blank.end() if blank else pos
-        take_odd(harvest, PlacedGame(pos, read.end - pos, read))
+        take_odd(output, PlacedGame(pos, read.end - pos, read))
         pos = read.end
-    return {name: bytes(piece) for name, piece in harvest.made(pos)[0].items()}
+    return {name: bytes(data) for name, data in output.made(pos)[0].items()}
 
 
 def both_ways(pgn: Path, config: ValidateConfig) -> None:
-    """The scanner's decisions in the current mode are the oracle's, section by section."""
-    task = ShareTask(plan(pgn, 1 << 40)[0], 0, pgn.name, config)
-    fast, _ = harvest_share(task)
-    for name, piece in all_by_python_chess(pgn, config).items():
-        assert bytes(fast[name]) == piece, name
+    """The scanner's decisions in the current mode are the oracle's, stream by stream."""
+    task = RangeTask(plan(pgn, 1 << 40)[0], 0, pgn.name, config)
+    fast, _ = validate_range(task)
+    for name, data in all_by_python_chess(pgn, config).items():
+        assert bytes(fast[name]) == data, name

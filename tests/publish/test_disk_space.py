@@ -20,7 +20,7 @@ from gristmill.contract import Summary
 from gristmill.publish import disk_space
 from gristmill.publish.build import Attempt, DiskFull
 from gristmill.publish.publish import publish
-from gristmill.run.workers import ordered_map
+from gristmill.run.parts import run_parts
 from tests.paths import CHECKOUT
 from tests.publish.killing import State
 from tests.publish.tiny import TinyConfig, garbage, tiny_build
@@ -41,8 +41,8 @@ def _fill(attempt: Attempt) -> Summary:
 
 
 def _fill_from_workers(attempt: Attempt) -> Summary:
-    shares = [tiny_work.Share(attempt.parts, 1, index, 1000) for index in range(4)]
-    list(ordered_map(tiny_work.fill, shares, 2))
+    tasks = [(f"fill-{index}", tiny_work.Task(1, index, 1000)) for index in range(4)]
+    list(run_parts(tiny_work.fill, tasks, attempt.parts, 2, scratch=attempt.out.parent))
     return Summary(files={})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -44,3 +45,11 @@ def test_a_killed_worker_fails_the_build(killer: Killer) -> None:
     kills = [Kill("replace", place, how="alone") for place in sorted(places)]
     assert len(kills) >= 5
     assert set(_kill_all(killer, kills, 2)) == {"old"}
+
+
+def test_a_build_killed_between_parts_goes_on_with_them(killer: Killer) -> None:
+    """The kill comes when the main process writes the database: all parts are finished."""
+    kill = Kill("fresh", "main create wing/.gristmill/slots/tiny/staging/metadata.db")
+    assert killer.recomputed(kill, workers=2) == 0
+    kill = replace(kill, place="worker rename wing/.gristmill/slots/tiny/parts/#/rows-2.part")
+    assert killer.recomputed(kill, workers=2) in (1, 2)

@@ -19,7 +19,8 @@ from gristmill.publish import atomic_fs, locks
 from gristmill.publish.build import Attempt, Build, InputChanged, LawsBroken
 from gristmill.publish.publish import publish
 from gristmill.publish.slot import Slot
-from gristmill.run.workers import ordered_map
+from gristmill.run.parts import run_parts
+from gristmill.run.progress import Progress, Report
 from tests.publish.killing import State
 from tests.publish.scenarios import NESTED, OUTER
 from tests.publish.tiny import TinyConfig, build_tiny, garbage, raw_input, snapshot, tiny_build
@@ -310,12 +311,12 @@ def test_a_partition_that_cannot_name_a_record(tmp_path: Path, partition: str) -
 
 
 def test_a_failing_builder_that_holds_its_pool_leaves_nothing(tmp_path: Path) -> None:
-    """The results' name keeps the pool in the frame that the error carries."""
+    """The name `finished` keeps the pool in the frame that the error carries."""
 
     def make(attempt: Attempt) -> Summary:
-        shares = [tiny_work.Share(attempt.parts, 1, index, 8, 0.05) for index in range(20)]
-        results = ordered_map(tiny_work.work, shares, 2)
-        next(results)
+        tasks = [(f"rows-{index}", tiny_work.Task(1, index, 8, 0.05)) for index in range(20)]
+        finished = run_parts(tiny_work.make, tasks, attempt.parts, 2, scratch=tmp_path)
+        next(finished)
         raise KeyboardInterrupt
 
     build = tiny_build(tmp_path, make=make)
@@ -395,3 +396,11 @@ def test_a_shared_folder_holds_the_union(
         assert garbage(root) == []
         if expected:
             assert provenance.verify(root) == []
+
+
+def test_the_progress_of_a_publication_is_that_of_its_builder(tmp_path: Path) -> None:
+    reports: list[Report] = []
+    published = publish(tiny_build(tmp_path), progress=Progress(reports.append, every=0.0))
+    rows = published.record.counts["rows"]
+    assert [report.done for report in reports] == [0, 2, 4, 6]
+    assert reports[-1] == Report("rows", rows, rows, "rows")

@@ -1,7 +1,7 @@
 """A tiny real artifact: rows from workers, a SQLite file, a JSONL file and a note.
 
-It goes through everything that the families' builders use: `ordered_map`,
-`PartStore`, several files, a folder within, a file that is no payload.
+It goes through everything that the families' builders use: `run_parts` with a
+store, progress, several files, a folder within, a file that is no payload.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from gristmill import provenance
 from gristmill.contract import FileNote, Summary
 from gristmill.provenance import Input
 from gristmill.publish.build import Attempt, Build
-from gristmill.run.workers import ordered_map
+from gristmill.run.parts import run_parts
 from tests.run import tiny_work
 
-SHARES = 3
+PARTS = 3
 
 
 @dataclass(frozen=True)
@@ -45,27 +45,33 @@ def build_tiny(attempt: Attempt, config: TinyConfig, prefix: str) -> TinySummary
     out = attempt.out
     rows = out / "train" / f"{prefix}steps.npy"
     rows.parent.mkdir(parents=True)
-    shares = [
-        tiny_work.Share(attempt.parts, config.seed, index, config.rows, config.seconds)
-        for index in range(SHARES)
+    tasks = [
+        tiny_work.Task(config.seed, index, config.rows, config.seconds) for index in range(PARTS)
     ]
-    computed = 0
-    with rows.open("xb", buffering=0) as file:
-        file.write(_header(config.rows * SHARES))
-        for name, fresh in ordered_map(tiny_work.work, shares, config.workers):
-            file.write(attempt.parts.data(name).read_bytes())
-            computed += fresh
+    store = attempt.parts
+    computed = sum(store.finished(task.name) is None for task in tasks)
+    named = [(task.name, task) for task in tasks]
+    finished = run_parts(tiny_work.make, named, store, config.workers, scratch=out)
+    total = config.rows * PARTS
+    with (
+        rows.open("xb", buffering=0) as file,
+        attempt.progress.stage("rows", unit="rows", total=total) as stage,
+    ):
+        file.write(_header(total))
+        for _, path, summary in finished:
+            file.write(path.read_bytes())
+            stage.advance(summary["rows"])
     content = _write_database(out / f"{prefix}metadata.db", config)
     with (out / f"{prefix}trace.jsonl").open("x") as trace:
-        trace.writelines(json.dumps({"share": share.index}) + "\n" for share in shares)
+        trace.writelines(json.dumps({"part": task.index}) + "\n" for task in tasks)
     (out / f"{prefix}place.json").write_text(json.dumps({"place": str(attempt.published)}))
     return TinySummary(
         files={
-            f"train/{prefix}steps.npy": FileNote(rows=config.rows * SHARES),
+            f"train/{prefix}steps.npy": FileNote(rows=config.rows * PARTS),
             f"{prefix}metadata.db": FileNote(content_sha256=content),
             f"{prefix}place.json": FileNote(payload=False),
         },
-        rows=config.rows * SHARES,
+        rows=config.rows * PARTS,
         computed=computed,
     )
 
@@ -76,7 +82,7 @@ def _header(rows: int) -> bytes:
 
 
 def _write_database(path: Path, config: TinyConfig) -> str:
-    values = [(index, config.seed * 1000 + index) for index in range(SHARES)]
+    values = [(index, config.seed * 1000 + index) for index in range(PARTS)]
     connection = sqlite3.connect(path)
     with connection:
         connection.execute("create table runs (run_id integer primary key, score integer)")

@@ -1,11 +1,12 @@
-"""Parts: finished ones are adopted, broken and foreign ones are not."""
+"""Parts come in task order, from the store where it has them; broken and foreign ones do not."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import replace
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,9 +14,10 @@ from gristmill.contract import BadInput, Summary
 from gristmill.publish.build import Attempt
 from gristmill.publish.publish import publish
 from gristmill.publish.slot import Slot
-from gristmill.run.parts import PartStore
-from tests.publish.killing import Kill, Killer
+from gristmill.run.parts import PartStore, run_parts
+from gristmill.run.workers import WorkerDied, ordered_map
 from tests.publish.tiny import TinyConfig, build_tiny, garbage, payload, raw_input, tiny_build
+from tests.run import tiny_work
 
 
 class PowerLoss(BaseException):
@@ -133,9 +135,134 @@ def test_a_part_keeps_its_summary(tmp_path: Path) -> None:
     assert store.finished("b") is None
 
 
-def test_a_build_killed_between_parts_goes_on_with_them(killer: Killer) -> None:
-    """The kill comes when the main process writes the database: all parts are finished."""
-    kill = Kill("fresh", "main create wing/.gristmill/slots/tiny/staging/metadata.db")
-    assert killer.recomputed(kill, workers=2) == 0
-    kill = replace(kill, place="worker rename wing/.gristmill/slots/tiny/parts/#/rows-2.part")
-    assert killer.recomputed(kill, workers=2) in (1, 2)
+def _tasks(count: int) -> list[tuple[str, tiny_work.Task]]:
+    return [(f"rows-{index}", tiny_work.Task(1, index, index)) for index in range(count)]
+
+
+def _store(folder: Path) -> PartStore:
+    folder.mkdir()
+    return PartStore(folder)
+
+
+@pytest.mark.parametrize("workers", [0, 1, 2])
+@pytest.mark.parametrize("kept", [True, False])
+def test_parts_come_in_the_order_of_the_tasks(tmp_path: Path, workers: int, kept: bool) -> None:
+    store = _store(tmp_path / "parts") if kept else None
+    tasks = [
+        (name, tiny_work.Task(1, i, i, 0.1 * (i == 0))) for i, (name, _) in enumerate(_tasks(9))
+    ]
+    finished = [
+        (name, path.stat().st_size, summary)
+        for name, path, summary in run_parts(
+            tiny_work.make, tasks, store, workers, scratch=tmp_path
+        )
+    ]
+    assert finished == [(f"rows-{i}", 8 * i, {"rows": i}) for i in range(9)]
+
+
+def test_parts_that_the_store_has_are_not_made_again(tmp_path: Path) -> None:
+    store = _store(tmp_path / "parts")
+    list(run_parts(tiny_work.make, _tasks(3), store, 1, scratch=tmp_path))
+    made: list[int] = []
+
+    def make(task: tiny_work.Task, path: Path) -> dict[str, Any]:
+        made.append(task.index)
+        return tiny_work.make(task, path)
+
+    finished = list(run_parts(make, _tasks(5), store, 1, scratch=tmp_path))
+    assert made == [3, 4]
+    assert [summary["rows"] for _, _, summary in finished] == [0, 1, 2, 3, 4]
+    assert all(store.finished(name) == summary for name, _, summary in finished)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_without_a_store_a_part_goes_when_the_next_one_is_asked_for(
+    tmp_path: Path, workers: int
+) -> None:
+    before: Path | None = None
+    for _, path, _ in run_parts(tiny_work.make, _tasks(20), None, workers, scratch=tmp_path):
+        assert path.exists()
+        assert path.is_relative_to(tmp_path)
+        assert before is None or not before.exists()
+        # Two a worker under way, and the one that was given out.
+        assert len(list(path.parent.iterdir())) <= 2 * workers + 1
+        before = path
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_caller_that_stops_early_leaves_nothing_in_the_scratch_folder(
+    tmp_path: Path, workers: int
+) -> None:
+    finished = run_parts(tiny_work.make, _tasks(20), None, workers, scratch=tmp_path)
+    next(finished)
+    finished.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_runs_of_parts_share_a_scratch_folder(tmp_path: Path) -> None:
+    for _, outer, _ in run_parts(tiny_work.make, _tasks(3), None, 1, scratch=tmp_path):
+        for _, inner, _ in run_parts(tiny_work.make, _tasks(1), None, 1, scratch=tmp_path):
+            assert inner != outer
+        assert outer.exists()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_tasks_are_taken_no_faster_than_parts_are(tmp_path: Path, workers: int) -> None:
+    taken = 0
+
+    def tasks() -> Iterator[tuple[str, tiny_work.Task]]:
+        nonlocal taken
+        for task in _tasks(30):
+            taken += 1
+            yield task
+
+    finished = run_parts(tiny_work.make, tasks(), None, workers, scratch=tmp_path)
+    for count, _ in enumerate(finished, start=1):
+        assert taken <= count + 2 * workers
+
+
+def test_one_worker_makes_the_parts_in_this_thread_one_after_the_other(tmp_path: Path) -> None:
+    threads: list[int] = []
+    results: list[int] = []
+
+    def make(task: int, path: Path) -> dict[str, Any]:
+        threads.append(threading.get_ident())
+        path.touch()
+        return {"number": task}
+
+    def tasks() -> Iterator[tuple[str, int]]:
+        for index in range(4):
+            yield str(index), sum(results) + 1
+
+    for _, _, summary in run_parts(make, tasks(), None, 1, scratch=tmp_path):
+        results.append(summary["number"])
+    assert results == [1, 2, 4, 8]
+    assert set(threads) == {threading.get_ident()}
+
+
+def test_parts_finished_before_a_worker_was_killed_are_used_again(tmp_path: Path) -> None:
+    store = _store(tmp_path / "parts")
+    tasks = [(str(index), index) for index in range(9)]
+    with pytest.raises(WorkerDied):
+        list(run_parts(tiny_work.die_as_part, tasks, store, 2, scratch=tmp_path))
+    assert store.finished("3") is None
+    store.sweep()
+    kept = {path.name: path.stat().st_ino for path in store.folder.glob("*.part")}
+    list(run_parts(tiny_work.die_as_part, tasks[:3], store, 1, scratch=tmp_path))
+    assert kept
+    assert {name: (store.folder / name).stat().st_ino for name in kept} == kept
+
+
+def test_the_engine_runs_the_tasks(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def engine(
+        function: Callable[[Any], Any], tasks: Iterable[Any], workers: int
+    ) -> Generator[Any]:
+        asked.append(workers)
+        yield from ordered_map(function, tasks, 1)
+
+    finished = run_parts(tiny_work.make, _tasks(2), None, 7, scratch=tmp_path, engine=engine)
+    assert [name for name, _, _ in finished] == ["rows-0", "rows-1"]
+    assert asked == [7]

@@ -8,42 +8,42 @@ import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
-
-from gristmill.run.parts import PartStore
+from typing import Any
 
 
 @dataclass(frozen=True)
-class Share:
-    """One worker's share: `rows` rows of 8 bytes that depend on `seed` and `index` alone."""
+class Task:
+    """One part: `rows` rows of 8 bytes that depend on `seed` and `index` alone.
 
-    parts: PartStore
+    seconds: how long the worker waits before it writes.
+    """
+
     seed: int
     index: int
     rows: int
     seconds: float = 0.0
 
-
-def work(share: Share) -> tuple[str, bool]:
-    """Make one part, or adopt it. Returns its name, and whether it was computed here."""
-    name = f"rows-{share.index}"
-    if share.parts.finished(name) is not None:
-        return name, False
-    time.sleep(share.seconds)
-    block = hashlib.sha256(f"{share.seed}:{share.index}".encode()).digest()
-    with share.parts.writing(name) as (path, summary):
-        with path.open("xb", buffering=0) as file:
-            for row in range(share.rows):
-                file.write(block[row % 4 * 8 :][:8])
-        summary["rows"] = share.rows
-    return name, True
+    @property
+    def name(self) -> str:
+        return f"rows-{self.index}"
 
 
-def fill(share: Share) -> int:
+def make(task: Task, path: Path) -> dict[str, Any]:
+    """Write the part of a task; `path` must be free."""
+    time.sleep(task.seconds)
+    digest = hashlib.sha256(f"{task.seed}:{task.index}".encode()).digest()
+    with path.open("xb", buffering=0) as file:
+        for row in range(task.rows):
+            file.write(digest[row % 4 * 8 :][:8])
+    return {"rows": task.rows}
+
+
+def fill(task: Task, path: Path) -> dict[str, Any]:
     """Write until the disk is full."""
-    with Path(share.parts.folder, f"fill-{share.index}").open("xb", buffering=0) as file:
-        for _ in range(share.rows):
+    with path.open("xb", buffering=0) as file:
+        for _ in range(task.rows):
             file.write(bytes(1 << 20))
-    return share.index
+    return {}
 
 
 def die(index: int) -> int:
@@ -51,6 +51,13 @@ def die(index: int) -> int:
     if index == 3:
         os.kill(os.getpid(), signal.SIGKILL)
     return index
+
+
+def die_as_part(index: int, path: Path) -> dict[str, Any]:
+    """Write a part, but be killed in the fourth."""
+    die(index)
+    path.write_bytes(b"x")
+    return {}
 
 
 def sleep_and_sign(folder: str) -> str:

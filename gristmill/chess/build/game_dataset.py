@@ -7,7 +7,7 @@ order; nothing is replayed where the sidecar is there.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,9 @@ from gristmill.chess.format.move_keys import count_duplicates
 from gristmill.chess.format.names import STATS, valid_file
 from gristmill.chess.read.row_batches import read_batch
 from gristmill.contract import FileNote, Summary
+from gristmill.run.part_streams import Bytes, Made, StreamFiles, run_streams
 from gristmill.run.parts import PartStore
-from gristmill.run.sections import Bytes, Made, Sinks, clear_scratch, grind, scratch
+from gristmill.run.progress import SILENT, Progress
 
 
 @dataclass(frozen=True)
@@ -45,39 +46,55 @@ class GameSummary(Summary):
 def _make(task: SplitTask[GameConfig]) -> Made:
     from gristmill.chess.kernels import rowshape, rowtext
 
-    block = read_batch(task.share)
-    passes, _ = taken(block, task.config)
-    places = task.places(block)
-    plies = block.columns[:, rowshape.N]
-    winner = block.columns[:, rowshape.WINNER]
-    out = np.empty(len(block.buf) + 128 * len(block.columns), np.uint8)
+    batch = read_batch(task.range)
+    passes, _ = taken(batch, task.config)
+    places = task.places(batch)
+    plies = batch.columns[:, rowshape.N]
+    winner = batch.columns[:, rowshape.WINNER]
+    out = np.empty(len(batch.buf) + 128 * len(batch.columns), np.uint8)
     used = 0
-    sections: dict[str, Bytes] = {}
-    summary: dict[str, Any] = {"games": len(block.columns), "eligible": int(passes.sum())}
+    streams: dict[str, Bytes] = {}
+    summary: dict[str, Any] = {"games": len(batch.columns), "eligible": int(passes.sum())}
     for number, split in enumerate(SPLITS):
         picked = places == number
         lengths = np.zeros(int(picked.sum()), np.int64)
         room = out[used:]
         size = rowtext.write_games(
-            block.buf, block.columns, picked, task.config.keep_headers, room, lengths
+            batch.buf, batch.columns, picked, task.config.keep_headers, room, lengths
         )
         used += size
-        records = block.records[picked].copy()
+        records = batch.records[picked].copy()
         records["row"] = np.cumsum(lengths) - lengths
-        sections[split] = room[:size].data
-        sections[f"{split}.games"] = records.tobytes()
-        sections[f"{split}.phases"] = block.codes[np.repeat(picked, plies)].tobytes()
+        streams[split] = room[:size].data
+        streams[f"{split}.games"] = records.tobytes()
+        streams[f"{split}.phases"] = batch.codes[np.repeat(picked, plies)].tobytes()
         chars, counts = np.unique(winner[picked], return_counts=True)
         summary[split] = {
             "games": len(lengths),
-            "plies": int(block.columns[picked, rowshape.PLIES].sum()),
+            "plies": int(batch.columns[picked, rowshape.PLIES].sum()),
             "winners": {chr(c): n for c, n in zip(chars.tolist(), counts.tolist(), strict=True)},
         }
-    return sections, summary
+    return streams, summary
+
+
+def _append(streams: Iterable[tuple[str, Bytes]], written: StreamFiles) -> None:
+    """Append one part's streams; its records learn where its rows begin in the whole."""
+    bases = {split: written.sizes[split] for split in SPLITS}
+    records = {split: bytearray() for split in SPLITS}
+    for name, data in streams:
+        split, _, kind = name.partition(".")
+        if kind == "games":
+            records[split] += data
+        else:
+            written.write(name, data)
+    for split in SPLITS:
+        games = np.frombuffer(records[split], sidecar.GAME)
+        games["row"] += bases[split]
+        written.write(f"{split}.games", games.tobytes())
 
 
 class _Totals:
-    """Counts over all shares."""
+    """Counts over all parts."""
 
     def __init__(self) -> None:
         self.games = self.eligible = 0
@@ -132,12 +149,15 @@ def build_game_dataset(
     *,
     parts: PartStore | None = None,
     published: Path | None = None,
+    progress: Progress = SILENT,
 ) -> GameSummary:
     """Build the compact game dataset of a validated folder (or JSONL file) into `out`.
 
     Writes {train,val,test}.jsonl (docs/formats/chess.md#game-rows; an empty split: 0 bytes),
     stats.json (#game-stats) and `sidecar/` (#sidecar). published: where the folder will stand, for
-    stats.json. Rows may have `moves` or `moves_uci`; FEN or variant games that
+    stats.json. parts: store of finished parts, where a killed build goes on.
+    progress: gets the stage "games", in bytes of rows; before it "deal" for
+    split="shuffle". Rows may have `moves` or `moves_uci`; FEN or variant games that
     an earlier validation let through get phase `unknown`.
 
     Raises BadInput for live bot games, rows that cannot be read, and a sidecar
@@ -149,23 +169,16 @@ def build_game_dataset(
         files[f"{split}.games"] = sidecar.games_file(out, split)
         files[f"{split}.phases"] = sidecar.phases_file(out, split)
     totals = _Totals()
-    with split_tasks(valid, out, config, drop_empty=True) as tasks, Sinks(files) as sinks:
-        store = scratch(out, parts, config.workers)
-        for pieces, part in grind(_make, tasks, config.workers, store):
-            bases = {split: sinks.sizes[split] for split in SPLITS}
-            records = {split: bytearray() for split in SPLITS}
-            for name, piece in pieces:
-                split, _, kind = name.partition(".")
-                if kind == "games":
-                    records[split] += piece
-                else:
-                    sinks.write(name, piece)
-            for split in SPLITS:
-                games = np.frombuffer(records[split], sidecar.GAME)
-                games["row"] += bases[split]
-                sinks.write(f"{split}.games", games.tobytes())
+    with (
+        split_tasks(valid, out, config, drop_empty=True, progress=progress) as tasks,
+        StreamFiles(files) as written,
+        progress.stage("games", unit="bytes", total=valid.stat().st_size) as stage,
+    ):
+        finished = run_streams(_make, tasks, parts, config.workers, scratch=out)
+        for (_, task), (streams, part) in zip(tasks, finished, strict=True):
+            _append(streams, written)
             totals.add(part)
-    clear_scratch(out)
+            stage.advance(task.size)
     if sidecar.sources_file(valid.parent).exists():
         sidecar.sources_file(out).write_bytes(sidecar.sources_file(valid.parent).read_bytes())
     (out / STATS).write_text(json.dumps(_stats(valid, published or out, config, totals), indent=2))

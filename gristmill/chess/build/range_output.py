@@ -16,26 +16,31 @@ from gristmill.chess.config import ValidateConfig
 from gristmill.chess.format import rows
 from gristmill.chess.format.sidecar import GAME
 from gristmill.chess.raw.pgn import ByteRange
-from gristmill.run.sections import Made
+from gristmill.run.part_streams import Made
 
 PLIES_BIN = 10
 
 
 @dataclass(frozen=True)
-class ShareTask:
-    """A share, the number of its file among the inputs, and the name for `source_file`."""
+class RangeTask:
+    """A byte range, the number of its file among the inputs, and the name for `source_file`."""
 
-    share: ByteRange
+    range: ByteRange
     file: int
     source: str
     config: ValidateConfig
 
+    @property
+    def size(self) -> int:
+        """Bytes of the range."""
+        return self.range.stop - self.range.start
+
 
 @dataclass
-class Harvest:
-    """What has come of a share so far."""
+class RangeOutput:
+    """What a byte range has yielded so far."""
 
-    task: ShareTask
+    task: RangeTask
     rows: list[bytes] = field(default_factory=list)
     records: list[bytes] = field(default_factory=list)
     phases: list[bytes] = field(default_factory=list)
@@ -82,7 +87,7 @@ class Harvest:
             self.counts[f"winner.{winner}"] += n
 
     def made(self, end: int) -> Made:
-        """The share's sections and summary."""
+        """The streams and the summary of the range."""
         records = np.frombuffer(b"".join(self.records), GAME)
         phases = b"".join(self.phases)
         for code, n in enumerate(np.bincount(np.frombuffer(phases, np.uint8) & 3, minlength=4)):
@@ -92,11 +97,11 @@ class Harvest:
             self.counts[f"plies.{at * PLIES_BIN}"] += n
         self.counts["plies"] += len(phases)
         self.counts["valid"] += len(self.rows)
-        sections = {
+        streams = {
             "valid": b"".join(self.rows),
             "invalid": self._invalid.getvalue().encode(),
             "flagged": self._flagged.getvalue().encode(),
             "games": records.tobytes(),
             "phases": phases,
         }
-        return sections, {"end": end, "counts": dict(self.counts), "openings": self.openings}
+        return streams, {"end": end, "counts": dict(self.counts), "openings": self.openings}

@@ -1,6 +1,6 @@
 """A game dataset to its runtime splice cache: parallel arrays, one element a sample.
 
-Rules: docs/formats/chess.md#splice-cache. `sample_arrays` makes the arrays; here they become
+Rules: docs/formats/chess.md#splice-cache. `read/samples.py` makes the arrays; here they become
 files with a manifest.
 """
 
@@ -24,8 +24,9 @@ from gristmill.chess.read.move_vocabulary import write_vocabulary
 from gristmill.chess.read.samples import make_samples, sample_tasks
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.hashing import sha256_file
+from gristmill.run.part_streams import StreamFiles, run_streams
 from gristmill.run.parts import PartStore
-from gristmill.run.sections import Sinks, clear_scratch, grind, scratch
+from gristmill.run.progress import SILENT, Progress, Stage
 
 
 @dataclass(frozen=True)
@@ -54,17 +55,17 @@ def _source(dataset: Path, split: str, noted: Mapping[str, Any]) -> dict[str, An
 
 
 def _build_split(
-    task: tuple[Path, Path, str, Path], config: CacheConfig, store: PartStore | None
+    task: tuple[Path, Path, str, Path], config: CacheConfig, store: PartStore | None, stage: Stage
 ) -> dict[str, Any]:
     """Write one split's files; returns games, samples and phases."""
     dataset, out, split, published = task
     counts: dict[str, Any] = {"games": 0, "samples": 0, "phases": [0, 0, 0, 0]}
-    with Sinks({name: out / split / name for name in LAYOUT}) as sinks:
-        for pieces, part in grind(
-            make_samples, sample_tasks(dataset, split, config), config.workers, store
-        ):
-            for name, piece in pieces:
-                sinks.write(name, piece)
+    tasks = sample_tasks(dataset, split, config)
+    with StreamFiles({name: out / split / name for name in LAYOUT}) as written:
+        for streams, part in run_streams(make_samples, tasks, store, config.workers, scratch=out):
+            for name, data in streams:
+                written.write(name, data)
+            stage.advance(part["games"])
             counts["games"] += part["games"]
             counts["samples"] += part["samples"]
             counts["phases"] = [
@@ -97,42 +98,14 @@ def _split_entry(
     }
 
 
-def build_splice_cache(
-    dataset_dir: Path,
-    out: Path,
-    config: CacheConfig = CacheConfig(),  # noqa: B008 (frozen)
-    *,
-    parts: PartStore | None = None,
-    published: Path | None = None,
-) -> CacheSummary:
-    """Build the runtime splice cache of a game dataset into `out`.
-
-    Writes for each split the four arrays (docs/formats/chess.md#cache-arrays; no header,
-    of length 0 for an empty split) and paths.json, manifest.json (#manifest, with the
-    source's size and sha256, row counts and layout) and vocab_rows_meta.json
-    (#vocabulary). published: where the cache will stand, inside its dataset's folder, for
-    the absolute paths in paths.json; by default that is where the dataset is now.
-
-    Raises BadInput where a split file is missing, cannot be read, or is not the
-    one that its sidecar was made with.
-    """
-    dataset = dataset_dir.resolve()
-    home = published.parent if published else dataset
-    noted = sidecar.read_rows(dataset)
-    sources = {split: _source(dataset, split, noted) for split in SPLITS}
-    out.mkdir()
-    store = scratch(out, parts, config.workers)
-    notes: dict[str, FileNote] = {CACHE_MANIFEST: FileNote(payload=False)}
-    entries: dict[str, Any] = {}
-    counted: dict[str, dict[str, Any]] = {}
-    for split in SPLITS:
-        counted[split] = counts = _build_split((dataset, out, split, home), config, store)
-        entries[split] = _split_entry(out, split, counts, sources[split], config)
-        notes |= {f"{split}/{name}": FileNote(rows=counts["samples"]) for name in LAYOUT}
-        notes[f"{split}/{CACHE_PATHS}"] = FileNote(payload=False)
-    clear_scratch(out)
-    now = datetime.now(UTC)
-    manifest = {
+def _manifest(
+    home: Path,
+    config: CacheConfig,
+    now: datetime,
+    entries: Mapping[str, Any],
+    counted: Mapping[str, Mapping[str, Any]],
+) -> dict[str, Any]:
+    return {
         "schema_version": 1,
         "kind": rows.CACHE_KIND,
         "created_at_utc": now.isoformat(),
@@ -149,6 +122,48 @@ def build_splice_cache(
         "sample_rows_total": sum(c["samples"] for c in counted.values()),
         "total_cache_bytes": sum(e["total_cache_bytes"] for e in entries.values()),
     }
+
+
+def build_splice_cache(
+    dataset_dir: Path,
+    out: Path,
+    config: CacheConfig = CacheConfig(),  # noqa: B008 (frozen)
+    *,
+    parts: PartStore | None = None,
+    published: Path | None = None,
+    progress: Progress = SILENT,
+) -> CacheSummary:
+    """Build the runtime splice cache of a game dataset into `out`.
+
+    Writes for each split the four arrays (docs/formats/chess.md#cache-arrays; no header,
+    of length 0 for an empty split) and paths.json, manifest.json (#manifest, with the
+    source's size and sha256, row counts and layout) and vocab_rows_meta.json
+    (#vocabulary). published: where the cache will stand, inside its dataset's folder, for
+    the absolute paths in paths.json; by default that is where the dataset is now.
+    parts: store of finished parts, where a killed build goes on. progress: gets the
+    stage "samples", in games; how many is not known for a dataset without a sidecar.
+
+    Raises BadInput where a split file is missing, cannot be read, or is not the
+    one that its sidecar was made with.
+    """
+    dataset = dataset_dir.resolve()
+    home = published.parent if published else dataset
+    noted = sidecar.read_rows(dataset)
+    sources = {split: _source(dataset, split, noted) for split in SPLITS}
+    out.mkdir()
+    notes: dict[str, FileNote] = {CACHE_MANIFEST: FileNote(payload=False)}
+    entries: dict[str, Any] = {}
+    counted: dict[str, dict[str, Any]] = {}
+    games = sum(noted[split]["rows"] for split in SPLITS) if noted else None
+    with progress.stage("samples", unit="games", total=games) as stage:
+        for split in SPLITS:
+            task = (dataset, out, split, home)
+            counted[split] = counts = _build_split(task, config, parts, stage)
+            entries[split] = _split_entry(out, split, counts, sources[split], config)
+            notes |= {f"{split}/{name}": FileNote(rows=counts["samples"]) for name in LAYOUT}
+            notes[f"{split}/{CACHE_PATHS}"] = FileNote(payload=False)
+    now = datetime.now(UTC)
+    manifest = _manifest(home, config, now, entries, counted)
     (out / CACHE_MANIFEST).write_text(json.dumps(manifest, indent=2))
     size = 0
     if config.vocabulary:

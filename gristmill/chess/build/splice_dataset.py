@@ -26,8 +26,9 @@ from gristmill.chess.format.move_keys import count_duplicates
 from gristmill.chess.format.names import STATS, valid_file
 from gristmill.chess.read.row_batches import RowBatch, read_batch
 from gristmill.contract import FileNote, Summary
+from gristmill.run.part_streams import Bytes, Made, StreamFiles, run_streams
 from gristmill.run.parts import PartStore
-from gristmill.run.sections import Bytes, Made, Sinks, clear_scratch, grind, scratch
+from gristmill.run.progress import SILENT, Progress
 
 _BATCH = 256  # of the original code's stats: docs/formats/chess.md#legacy-stats
 
@@ -50,12 +51,12 @@ def _first_met(numbers: NDArray[np.integer[Any]], names: tuple[str, ...]) -> dic
     return {names[values[i]]: int(counts[i]) for i in order}
 
 
-def _id_keys(block: RowBatch, picked: NDArray[np.bool_]) -> bytes:
+def _id_keys(batch: RowBatch, picked: NDArray[np.bool_]) -> bytes:
     """Sidecar-like records that carry a hash of the game id, to count distinct ids by."""
     from gristmill.chess.kernels import rowshape
 
-    text, sha256 = block.buf.data, hashlib.sha256
-    spans = block.columns[picked][:, [rowshape.ID0, rowshape.ID1]].tolist()
+    text, sha256 = batch.buf.data, hashlib.sha256
+    spans = batch.columns[picked][:, [rowshape.ID0, rowshape.ID1]].tolist()
     records = np.zeros(len(spans), sidecar.GAME)
     digests = b"".join([sha256(text[a:b]).digest()[:8] for a, b in spans])
     records["move_key"] = np.frombuffer(digests, ">u8")
@@ -65,10 +66,10 @@ def _id_keys(block: RowBatch, picked: NDArray[np.bool_]) -> bytes:
 def _make(task: SplitTask[SpliceConfig]) -> Made:
     from gristmill.chess.kernels import rowshape, splicetext
 
-    config, block = task.config, read_batch(task.share)
-    found, codes = block.columns, block.codes
-    passes, _ = taken(block, config)
-    places = task.places(block)
+    config, batch = task.config, read_batch(task.range)
+    found, codes = batch.columns, batch.codes
+    passes, _ = taken(batch, config)
+    places = task.places(batch)
     n = found[:, rowshape.N].copy()
     samples = splice_points.counts(n, config.min_context, config.min_target)
     samples[places > 2] = 0
@@ -77,7 +78,7 @@ def _make(task: SplitTask[SpliceConfig]) -> Made:
         samples,
         config.min_context,
         cap,
-        block.ids() if cap else [""] * len(n),
+        batch.ids() if cap else [""] * len(n),
         config.seed,
         splice_points.legacy_order,
     )
@@ -90,18 +91,18 @@ def _make(task: SplitTask[SpliceConfig]) -> Made:
     out = np.empty(bound + 64, np.uint8)
     used = 0
     scratch_places = np.zeros(int(n.max(initial=0)) + 2, np.int64)
-    sections: dict[str, Bytes] = {}
+    streams: dict[str, Bytes] = {}
     summary: dict[str, Any] = {"games": len(n), "eligible": int(passes.sum())}
     for number, split in enumerate(SPLITS):
         picked = places == number
         room = out[used:]
         size = splicetext.write_splices(
-            block.buf, found, picked, kept, indices, begins, codes, config.k, room, scratch_places
+            batch.buf, found, picked, kept, indices, begins, codes, config.k, room, scratch_places
         )
-        sections[split] = room[:size].data
+        streams[split] = room[:size].data
         used += size
-        sections[f"{split}.ids"] = _id_keys(block, picked)
-        sections[f"{split}.moves"] = block.records[picked].tobytes()
+        streams[f"{split}.ids"] = _id_keys(batch, picked)
+        streams[f"{split}.moves"] = batch.records[picked].tobytes()
         mine = picked[owner]
         left = n[owner][mine] - indices[mine] - 1
         summary[split] = {
@@ -110,7 +111,7 @@ def _make(task: SplitTask[SpliceConfig]) -> Made:
             "phases": _first_met(codes[(begins[owner] + indices)[mine]] & 3, rows.PHASES),
             "left": _first_met(np.where(left <= 10, 0, np.where(left <= 20, 1, 2)), rows.REMAINING),
         }
-    return sections, summary
+    return streams, summary
 
 
 def _stats(
@@ -150,11 +151,15 @@ def build_splice_dataset(
     *,
     parts: PartStore | None = None,
     published: Path | None = None,
+    progress: Progress = SILENT,
 ) -> SpliceSummary:
     """Build the legacy splice dataset of a validated folder (or JSONL file) into `out`.
 
     Writes {train,val,test}.jsonl (docs/formats/chess.md#legacy-rows; an empty split: 0 bytes) and
     stats.json (#legacy-stats). published: where the folder will stand, for stats.json.
+    parts: store of finished parts, where a killed build goes on.
+    progress: gets the stage "splices", in bytes of rows; before it "deal" for
+    split="shuffle".
 
     Raises BadInput and SplitLeakage as `build_game_dataset` does.
     """
@@ -166,23 +171,28 @@ def build_splice_dataset(
     files = {split: out / f"{split}.jsonl" for split in SPLITS}
     for kind in ("ids", "moves"):
         files |= {f"{split}.{kind}": out / f".{kind}.{split}" for split in SPLITS}
-    with split_tasks(valid, out, config, drop_empty=False) as tasks, Sinks(files) as sinks:
-        store = scratch(out, parts, config.workers)
-        for pieces, part in grind(_make, tasks, config.workers, store):
-            for name, piece in pieces:
-                sinks.write(name, piece)
+    with (
+        split_tasks(valid, out, config, drop_empty=False, progress=progress) as tasks,
+        StreamFiles(files) as written,
+        progress.stage("splices", unit="bytes", total=valid.stat().st_size) as stage,
+    ):
+        finished = run_streams(_make, tasks, parts, config.workers, scratch=out)
+        for (_, task), (streams, part) in zip(tasks, finished, strict=True):
+            for name, data in streams:
+                written.write(name, data)
             totals.update(games=part["games"], eligible=part["eligible"])
             for split in SPLITS:
                 totals["rows"] += part[split]["rows"]
                 splits[split]["samples"] += part[split]["samples"]
                 splits[split]["phases"].update(part[split]["phases"])
                 splits[split]["left"].update(part[split]["left"])
-    clear_scratch(out)
+            stage.advance(task.size)
     shared_sequences(out, [files[f"{split}.moves"] for split in SPLITS], config)
     for split in SPLITS:
         ids = files[f"{split}.ids"]
-        games = ids.stat().st_size // sidecar.GAME.itemsize
-        splits[split]["games"] = games - count_duplicates([ids])
+        splits[split]["games"] = ids.stat().st_size // sidecar.GAME.itemsize - count_duplicates(
+            [ids]
+        )
         ids.unlink()
         files[f"{split}.moves"].unlink()
     stats = _stats(config, published or out, totals, splits)

@@ -26,6 +26,7 @@ from gristmill.chess.format.move_keys import count_shared, split_of
 from gristmill.chess.format.sidecar import Sidecar
 from gristmill.chess.read.row_batches import RowBatch, RowRange, read_batch, row_ranges
 from gristmill.contract import BadInput, GristmillError
+from gristmill.run.progress import Progress
 
 NOT_TAKEN = 255
 _LIVE_PATHS = ("lichess_bot_archive", "/live_play/")
@@ -61,11 +62,11 @@ def refuse_live_games(path: Path) -> None:
                 raise BadInput(path, f"is a live bot game; {advice}", number)
 
 
-def taken(block: RowBatch, config: GameConfig | SpliceConfig) -> tuple[NDArray[np.bool_], ...]:
+def taken(batch: RowBatch, config: GameConfig | SpliceConfig) -> tuple[NDArray[np.bool_], ...]:
     """(passes the filter of results, and is long enough to splice too) for each row."""
     from gristmill.chess.kernels import rowshape
 
-    winner, n = block.columns[:, rowshape.WINNER], block.columns[:, rowshape.N]
+    winner, n = batch.columns[:, rowshape.WINNER], batch.columns[:, rowshape.N]
     passes = np.full(len(winner), True)
     if not config.allow_draws:
         passes = (winner == ord("W")) | (winner == ord("B"))
@@ -90,29 +91,38 @@ class Dealt:
     count: int
 
     def splits(self) -> NDArray[np.uint8]:
+        """The split of each row, NOT_TAKEN for rows that go nowhere."""
         with self.path.open("rb") as file:
             file.seek(self.first)
             return np.frombuffer(file.read(self.count), np.uint8)
 
 
 def deal_all(
-    parts: Sequence[RowRange], config: GameConfig | SpliceConfig, path: Path, drop_empty: bool
+    ranges: Sequence[RowRange],
+    config: GameConfig | SpliceConfig,
+    path: Path,
+    drop_empty: bool,
+    progress: Progress,
 ) -> list[Dealt]:
-    """Deal the rows of all shares by the shuffle into the file `path`; one entry a share.
+    """Deal the rows of all byte ranges by the shuffle into the file `path`; one entry a range.
 
     Holds the ids of all games that are taken, which the shuffle is made of.
+    progress: gets the stage "deal", in bytes.
     """
     ids: list[str | None] = []
     dealt: list[Dealt] = []
-    for share in parts:
-        block = read_batch(share)
-        good = taken(block, config)[1].tolist()
-        mine = [
-            name if ok and (name or not drop_empty) else None
-            for name, ok in zip(block.ids(), good, strict=True)
-        ]
-        dealt.append(Dealt(path, len(ids), len(mine)))
-        ids += mine
+    total = sum(item.stop - item.start for item in ranges)
+    with progress.stage("deal", unit="bytes", total=total) as stage:
+        for item in ranges:
+            batch = read_batch(item)
+            good = taken(batch, config)[1].tolist()
+            mine = [
+                name if ok and (name or not drop_empty) else None
+                for name, ok in zip(batch.ids(), good, strict=True)
+            ]
+            dealt.append(Dealt(path, len(ids), len(mine)))
+            ids += mine
+            stage.advance(item.stop - item.start)
     places = deal(
         [i for i in ids if i is not None], config.seed, config.train_ratio, config.val_ratio
     )
@@ -121,31 +131,36 @@ def deal_all(
 
 
 def splits_of(
-    block: RowBatch, config: GameConfig | SpliceConfig, dealt: Dealt | None
+    batch: RowBatch, config: GameConfig | SpliceConfig, dealt: Dealt | None
 ) -> NDArray[np.uint8]:
-    """The split of each row of a block, NOT_TAKEN for rows that go nowhere."""
+    """The split of each row of a batch, NOT_TAKEN for rows that go nowhere."""
     if dealt is not None:
         return dealt.splits()
-    places = split_of(block.keys, config.seed, config.train_ratio, config.val_ratio)
-    return np.where(taken(block, config)[1], places, NOT_TAKEN).astype(np.uint8)
+    places = split_of(batch.keys, config.seed, config.train_ratio, config.val_ratio)
+    return np.where(taken(batch, config)[1], places, NOT_TAKEN).astype(np.uint8)
 
 
 @dataclass(frozen=True)
 class SplitTask(Generic[Chosen]):
-    """Rows of a share, where they were dealt to (None: their moves decide), and the config."""
+    """Rows of a byte range, where they were dealt to (None: their moves decide), the config."""
 
-    share: RowRange
+    range: RowRange
     dealt: Dealt | None
     config: Chosen
 
-    def places(self, block: RowBatch) -> NDArray[np.uint8]:
-        """The split of each row of the share's block: see `splits_of`."""
-        return splits_of(block, self.config, self.dealt)
+    @property
+    def size(self) -> int:
+        """Bytes of the range."""
+        return self.range.stop - self.range.start
+
+    def places(self, batch: RowBatch) -> NDArray[np.uint8]:
+        """The split of each row of the range: see `splits_of`."""
+        return splits_of(batch, self.config, self.dealt)
 
 
 @contextmanager
 def split_tasks(
-    valid: Path, out: Path, config: Chosen, drop_empty: bool
+    valid: Path, out: Path, config: Chosen, drop_empty: bool, progress: Progress
 ) -> Iterator[list[tuple[str, SplitTask[Chosen]]]]:
     """Make the folder `out`, and give the named tasks that fill it from validated games.
 
@@ -155,16 +170,16 @@ def split_tasks(
     if not config.allow_live_bot_games:
         refuse_live_games(valid)
     out.mkdir()
-    row_shares: list[RowRange] = list(
+    ranges: list[RowRange] = list(
         row_ranges(valid, config.share_bytes, Sidecar.open(valid.parent, "games"))
     )
-    dealt: list[Dealt | None] = [None] * len(row_shares)
+    dealt: list[Dealt | None] = [None] * len(ranges)
     plan: Path = out / ".splits"
     if config.split == "shuffle":
-        dealt = [*deal_all(row_shares, config, plan, drop_empty)]
+        dealt = [*deal_all(ranges, config, plan, drop_empty, progress)]
     yield [
-        (f"{share.start:014d}", SplitTask(share, mine, config))
-        for share, mine in zip(row_shares, dealt, strict=True)
+        (f"{item.start:014d}", SplitTask(item, mine, config))
+        for item, mine in zip(ranges, dealt, strict=True)
     ]
     plan.unlink(missing_ok=True)
 

@@ -1,22 +1,22 @@
 """PGN files to validated games: rows, rejects with their reasons, flags, sidecar, summary.
 
-Rules: docs/formats/chess.md#validation. `harvest` reads a share of a file; here the shares
-are put together in file order and the counts added up.
+Rules: docs/formats/chess.md#validation. `validate_range.py` validates a byte range of a file;
+here the parts are put together in file order and the counts added up.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gristmill.chess.build.range_output import ShareTask
-from gristmill.chess.build.validate_range import harvest_share
+from gristmill.chess.build.range_output import RangeTask
+from gristmill.chess.build.validate_range import validate_range
 from gristmill.chess.config import ValidateConfig
 from gristmill.chess.format import sidecar
 from gristmill.chess.format.move_keys import count_duplicates
@@ -24,8 +24,9 @@ from gristmill.chess.format.names import FLAGGED, INVALID, PROFILE, SUMMARY, VAL
 from gristmill.chess.raw.pgn import follow, plan
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.hashing import sha256_file
+from gristmill.run.part_streams import Bytes, StreamFiles, run_streams
 from gristmill.run.parts import PartStore
-from gristmill.run.sections import Bytes, Sinks, clear_scratch, grind, scratch
+from gristmill.run.progress import SILENT, Progress
 
 _INVALID_HEAD = "game_id,source_file,reason,offending_ply,result"
 _FLAGGED_HEAD = "game_id,source_file,flag,result,detail,pgn_offset\r\n"
@@ -60,16 +61,16 @@ def _named(counts: Mapping[str, int], kind: str) -> dict[str, int]:
 
 def _tasks(
     paths: Sequence[Path], names: Sequence[str], config: ValidateConfig
-) -> list[tuple[str, ShareTask]]:
+) -> list[tuple[str, RangeTask]]:
     return [
-        (f"{i:04d}_{share.start:014d}_{share.stop:014d}", ShareTask(share, i, names[i], config))
+        (f"{i:04d}_{item.start:014d}_{item.stop:014d}", RangeTask(item, i, names[i], config))
         for i, path in enumerate(paths)
-        for share in plan(path, config.share_bytes)
+        for item in plan(path, config.share_bytes)
     ]
 
 
 class _Tally:
-    """Counts of all shares so far, and the opening table."""
+    """Counts of all parts so far, and the opening table."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -84,41 +85,54 @@ class _Tally:
             known[4] = known[4] or entry[4]
 
 
-def _pour(
-    pieces: Iterator[tuple[str, Bytes]] | Any, sinks: Sinks, tally: _Tally, part: Mapping[str, Any]
-) -> None:
-    """Write one part's sections; its records learn where its rows begin in the whole."""
-    base, records = sinks.sizes["valid"], bytearray()
-    for name, piece in pieces:
+def _append(
+    streams: Iterable[tuple[str, Bytes]],
+    summary: Mapping[str, Any],
+    written: StreamFiles,
+    tally: _Tally,
+) -> int:
+    """Append one part's streams and add up its counts; return the offset where its games end.
+
+    Its records learn where its rows begin in the whole.
+    """
+    base, records = written.sizes["valid"], bytearray()
+    for name, data in streams:
         if name == "games":
-            records += piece
+            records += data
         else:
-            sinks.write(name, piece)
+            written.write(name, data)
     games = np.frombuffer(records, sidecar.GAME)
     games["row"] += base
-    sinks.write("games", games.tobytes())
-    tally.add(part)
+    written.write("games", games.tobytes())
+    tally.add(summary)
+    return int(summary["end"])
 
 
-def _grind_all(
-    tasks: list[tuple[str, ShareTask]], workers: int, store: PartStore | None, sinks: Sinks
+def _append_all(
+    tasks: list[tuple[str, RangeTask]],
+    workers: int,
+    store: PartStore | None,
+    written: StreamFiles,
+    scratch: Path,
+    progress: Progress,
 ) -> _Tally:
-    """Run all shares; one that began in the wrong place is done again from the right one."""
+    """Validate all ranges; one that began in the wrong place is done again from the right one."""
     tally, file, expected = _Tally(), -1, 0
-    done = grind(harvest_share, tasks, workers, store)
-    for (name, task), made in zip(tasks, done, strict=True):
-        pieces, part = made
-        if task.file != file:
-            file, expected = task.file, 0
-        moved = follow(expected, task.share)
-        if moved is None:
-            _pour(pieces, sinks, tally, part)
-        else:
-            again = ShareTask(moved, task.file, task.source, task.config)
-            redo = [(f"{name}_from_{expected:014d}", again)]
-            pieces, part = next(grind(harvest_share, redo, 1, store))
-            _pour(pieces, sinks, tally, part)
-        expected = part["end"] if task.share.stop < task.share.path.stat().st_size else 0
+    total = sum(task.size for _, task in tasks)
+    finished = run_streams(validate_range, tasks, store, workers, scratch=scratch)
+    with progress.stage("validate", unit="bytes", total=total) as stage:
+        for (name, task), (streams, summary) in zip(tasks, finished, strict=True):
+            if task.file != file:
+                file, expected = task.file, 0
+            moved = follow(expected, task.range)
+            if moved is None:
+                end = _append(streams, summary, written, tally)
+            else:
+                redo = [(f"{name}_from_{expected:014d}", replace(task, range=moved))]
+                for part in run_streams(validate_range, redo, store, 1, scratch=scratch):
+                    end = _append(*part, written, tally)
+            expected = end if task.range.stop < task.range.path.stat().st_size else 0
+            stage.advance(task.size)
     return tally
 
 
@@ -126,84 +140,25 @@ def _write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, indent=2))
 
 
-def validate(
-    pgn_paths: Sequence[Path],
-    out: Path,
-    config: ValidateConfig = ValidateConfig(),  # noqa: B008 (frozen)
-    *,
-    parts: PartStore | None = None,
-) -> ValidateSummary:
-    """Validate PGN files into the folder `out`, in the order given.
-
-    Writes valid_games.jsonl (docs/formats/chess.md#valid-rows), invalid_games.csv (#rejected-games:
-    error text and byte offset), flagged_games.csv, summary.json (#validation-summary),
-    profile.json (distributions) and `sidecar/`. With compat="reference" the
-    rows, rejects and summary are those of the original code (#compatibility-mode). Memory
-    does not grow with the number of games.
-
-    Raises BadInput for no input, a file that cannot be PGN, or names that do
-    not match; `MissingPythonChess` where python-chess is needed and absent.
-    """
-    paths = [Path(path) for path in pgn_paths]
-    if not paths:
-        raise BadInput("pgn_paths", "No PGN inputs found; pass at least one .pgn file")
-    reference = config.compat == "reference"
-    names = list(config.source_names) or [str(p) if reference else p.name for p in paths]
-    if len(names) != len(paths):
-        raise BadInput("source_names", f"{len(names)} names for {len(paths)} PGN files")
-    out.mkdir()
-    store = scratch(out, parts, config.workers)
-    files = {
-        "valid": out / VALID,
-        "invalid": out / INVALID,
-        "flagged": out / FLAGGED,
-        "games": sidecar.games_file(out, "games"),
-        "phases": sidecar.phases_file(out, "games"),
-    }
-    with Sinks(files) as sinks:
-        head = _INVALID_HEAD + ("\r\n" if reference else ",error,pgn_offset\r\n")
-        sinks.write("invalid", head.encode())
-        sinks.write("flagged", _FLAGGED_HEAD.encode())
-        tally = _grind_all(_tasks(paths, names, config), config.workers, store, sinks)
-    clear_scratch(out)
+def _profile(tally: _Tally, twins: int) -> dict[str, Any]:
+    """What profile.json holds: distributions of the valid games."""
     counts = tally.counts
-    reasons, flags = _named(counts, "reason"), _named(counts, "flag")
-    valid, total = counts["valid"], counts["total"]
-    twins = count_duplicates([files["games"]])
-    sources = [
-        {"name": name, "bytes": path.stat().st_size, "sha256": sha256_file(path)}
-        for name, path in zip(names, paths, strict=True)
-    ]
-    _write_json(sidecar.sources_file(out), {"sources": sources})
-    summary: dict[str, Any] = {
-        "input_files": names,
-        "input_source": ",".join(names),
-        "auto_sharded_single_file": False,
-        "auto_shard_game_count": None,
-        "total_games": total,
-        "valid_games": valid,
-        "invalid_games": total - valid,
-        "valid_ratio": valid / total if total else 0.0,
-        "invalid_reason_counts": reasons,
-        "outputs": {"valid_games": VALID, "invalid_games": INVALID},
+    return {
+        "games": counts["valid"],
+        "plies": counts["plies"],
+        "winners": _named(counts, "winner"),
+        "phases": _named(counts, "phase"),
+        "plies_bins": dict(sorted(_named(counts, "plies").items(), key=lambda kv: int(kv[0]))),
+        "reasons": _named(counts, "reason"),
+        "flags": _named(counts, "flag"),
+        "duplicate_games": twins,
+        "openings": dict(sorted(tally.openings.items())),
     }
-    if not reference:
-        summary |= {"compat": config.compat, "flag_counts": flags, "duplicate_games": twins}
-    _write_json(out / SUMMARY, summary)
-    _write_json(
-        out / PROFILE,
-        {
-            "games": valid,
-            "plies": counts["plies"],
-            "winners": _named(counts, "winner"),
-            "phases": _named(counts, "phase"),
-            "plies_bins": dict(sorted(_named(counts, "plies").items(), key=lambda kv: int(kv[0]))),
-            "reasons": reasons,
-            "flags": flags,
-            "duplicate_games": twins,
-            "openings": dict(sorted(tally.openings.items())),
-        },
-    )
+
+
+def _summary(counts: Mapping[str, int], twins: int) -> ValidateSummary:
+    valid, total = counts["valid"], counts["total"]
+    reasons, flags = _named(counts, "reason"), _named(counts, "flag")
     return ValidateSummary(
         files={
             VALID: FileNote(rows=valid),
@@ -226,3 +181,79 @@ def validate(
         flags=flags,
         phases=_named(counts, "phase"),
     )
+
+
+def validate(
+    pgn_paths: Sequence[Path],
+    out: Path,
+    config: ValidateConfig = ValidateConfig(),  # noqa: B008 (frozen)
+    *,
+    parts: PartStore | None = None,
+    progress: Progress = SILENT,
+) -> ValidateSummary:
+    """Validate PGN files into the folder `out`, in the order given.
+
+    Writes valid_games.jsonl (docs/formats/chess.md#valid-rows), invalid_games.csv (#rejected-games:
+    error text and byte offset), flagged_games.csv, summary.json (#validation-summary),
+    profile.json (distributions) and `sidecar/`. With compat="reference" the
+    rows, rejects and summary are those of the original code (#compatibility-mode). Memory
+    does not grow with the number of games.
+
+    parts: store of finished parts, where a killed build goes on.
+    progress: gets the stages "validate" and "hash", in bytes of PGN.
+
+    Raises BadInput for no input, a file that cannot be PGN, or names that do
+    not match; `MissingPythonChess` where python-chess is needed and absent.
+    """
+    paths = [Path(path) for path in pgn_paths]
+    if not paths:
+        raise BadInput("pgn_paths", "No PGN inputs found; pass at least one .pgn file")
+    reference = config.compat == "reference"
+    names = list(config.source_names) or [str(p) if reference else p.name for p in paths]
+    if len(names) != len(paths):
+        raise BadInput("source_names", f"{len(names)} names for {len(paths)} PGN files")
+    out.mkdir()
+    files = {
+        "valid": out / VALID,
+        "invalid": out / INVALID,
+        "flagged": out / FLAGGED,
+        "games": sidecar.games_file(out, "games"),
+        "phases": sidecar.phases_file(out, "games"),
+    }
+    with StreamFiles(files) as written:
+        head = _INVALID_HEAD + ("\r\n" if reference else ",error,pgn_offset\r\n")
+        written.write("invalid", head.encode())
+        written.write("flagged", _FLAGGED_HEAD.encode())
+        tasks = _tasks(paths, names, config)
+        tally = _append_all(tasks, config.workers, parts, written, out, progress)
+    counts = tally.counts
+    reasons, flags = _named(counts, "reason"), _named(counts, "flag")
+    valid, total = counts["valid"], counts["total"]
+    twins = count_duplicates([files["games"]])
+    sizes = [path.stat().st_size for path in paths]
+    with progress.stage("hash", unit="bytes", total=sum(sizes)) as stage:
+        sources = [
+            {"name": name, "bytes": size, "sha256": sha256_file(path, stage.advance)}
+            for name, size, path in zip(names, sizes, paths, strict=True)
+        ]
+    _write_json(sidecar.sources_file(out), {"sources": sources})
+    summary: dict[str, Any] = {
+        "input_files": names,
+        "input_source": ",".join(names),
+        "auto_sharded_single_file": False,
+        "auto_shard_game_count": None,
+        "total_games": total,
+        "valid_games": valid,
+        "invalid_games": total - valid,
+        "valid_ratio": valid / total if total else 0.0,
+        "invalid_reason_counts": reasons,
+        "outputs": {"valid_games": VALID, "invalid_games": INVALID},
+    }
+    if not reference:
+        summary |= {"compat": config.compat, "flag_counts": flags, "duplicate_games": twins}
+    _write_json(out / SUMMARY, summary)
+    _write_json(
+        out / PROFILE,
+        _profile(tally, twins),
+    )
+    return _summary(counts, twins)

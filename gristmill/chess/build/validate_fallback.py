@@ -1,4 +1,4 @@
-"""A game that the oracle read, taken into the harvest."""
+"""A game that the oracle read, added to the output of its byte range."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from gristmill.chess.build.range_output import Harvest
+from gristmill.chess.build.range_output import RangeOutput
 from gristmill.chess.build.verdict import judge
 from gristmill.chess.format import rows
 from gristmill.chess.format.sidecar import GAME
@@ -16,31 +16,31 @@ from gristmill.chess.read.phases import phase_codes
 _ECO = re.compile("[A-E][0-9][0-9]")
 
 
-def take_odd(harvest: Harvest, odd: PlacedGame) -> None:
+def take_odd(output: RangeOutput, odd: PlacedGame) -> None:
     """Take a game that the oracle read."""
-    game, task = odd.game, harvest.task
-    harvest.counts["total"] += 1
-    harvest.counts["oracle"] += 1
+    game, task = odd.game, output.task
+    output.counts["total"] += 1
+    output.counts["oracle"] += 1
     headers = rows.ordered_headers(game.headers)
     reason, ply, flags, why = judge(game, task.config)
-    if harvest.reference:
+    if output.reference:
         game_id = rows.reference_id(task.source, headers, game.moves)
     else:
         game_id = rows.content_id(headers, game.moves)
     if reason:
-        nameless = ("pgn_errors", "empty_game", *("result_mismatch",) * harvest.reference)
+        nameless = ("pgn_errors", "empty_game", *("result_mismatch",) * output.reference)
         game_id = "" if reason in nameless else game_id
-        harvest.reject(game_id, reason, ply, game.result, why, odd.offset)
+        output.reject(game_id, reason, ply, game.result, why, odd.offset)
         return
     winner = rows.winner_side(game.result)
     told = "/".join(game.terminators)
-    harvest.flag(game_id, flags, game.result, f"movetext {told}", odd.offset)
+    output.flag(game_id, flags, game.result, f"movetext {told}", odd.offset)
     row = rows.valid_row(game_id, task.source, headers, game.result, game.moves)
     record = (0, odd.offset, odd.size, task.file, len(game.moves), flags)
     records = np.array([(*record, rows.move_key(game.moves))], dtype=GAME)
-    harvest.keep([row], records)
-    harvest.phases.append(phase_codes([game.moves])[0])
+    output.keep([row], records)
+    output.phases.append(phase_codes([game.moves])[0])
     eco = headers.get("ECO", "")
     known = bool(_ECO.fullmatch(eco))
     name = headers.get("Opening", "") if known else ""
-    harvest.opening(eco if known else "?", name, [int(winner == side) for side in "WDB?"])
+    output.opening(eco if known else "?", name, [int(winner == side) for side in "WDB?"])

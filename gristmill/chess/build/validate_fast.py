@@ -1,4 +1,4 @@
-"""A batch of games that the compiled scanner read, taken into the harvest.
+"""A batch of games that the compiled scanner read, added to the output of their byte range.
 
 The same decisions as `judge`, made for a whole batch at once; what is left per
 game in Python is two hashes and the joining of a row.
@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.chess.build.range_output import Harvest
+from gristmill.chess.build.range_output import RangeOutput
 from gristmill.chess.build.verdict import filtered, has_filters
 from gristmill.chess.config import ValidateConfig
 from gristmill.chess.format import rows
@@ -121,7 +121,7 @@ def _flags(
     return flags
 
 
-def _openings(harvest: Harvest, batch: Batch, kept: NDArray[np.bool_]) -> None:
+def _openings(output: RangeOutput, batch: Batch, kept: NDArray[np.bool_]) -> None:
     """Count the kept games by ECO code and winner."""
     from gristmill.chess.kernels import scan
 
@@ -139,21 +139,21 @@ def _openings(harvest: Harvest, batch: Batch, kept: NDArray[np.bool_]) -> None:
         mine = kept & (codes == code)
         name = "?" if code == 500 else f"{'ABCDE'[code // 100]}{code % 100:02d}"
         title = "" if code == 500 else _text(batch, int(np.flatnonzero(mine)[0]), _OPENING_TAG)
-        harvest.opening(name, title, np.bincount(sides[mine], minlength=4).tolist())
+        output.opening(name, title, np.bincount(sides[mine], minlength=4).tolist())
 
 
-def take_batch(harvest: Harvest, batch: Batch) -> None:
+def take_batch(output: RangeOutput, batch: Batch) -> None:
     """Take a batch of scanned games."""
     from gristmill.chess.kernels import scan
 
-    task, reference = harvest.task, harvest.reference
+    task, reference = output.task, output.reference
     games, text, uci = batch.games, batch.text, batch.uci
     plain, claimed = _verdicts(batch)
     board = claimed if reference else plain
     reasons = _reasons(batch, task.config, board)
     flags = _flags(batch, plain, claimed, reference)
     identify = _identify(batch, task.source, reference)
-    harvest.counts["total"] += len(games)
+    output.counts["total"] += len(games)
     source = b'", "source_file": ' + json.dumps(task.source).encode() + b', "headers": '
     sha256, game_id = hashlib.sha256, ""
     valid: list[bytes] = []
@@ -183,12 +183,12 @@ def take_batch(harvest: Harvest, batch: Batch) -> None:
             why = f"the board says {said}, the header {outcome}"
             at = batch.base + int(games[i, scan.START])
             why = why if reason == "result_mismatch" else ""
-            harvest.reject(game_id, reason, plies, outcome, why, at)
+            output.reject(game_id, reason, plies, outcome, why, at)
             continue
         if flag:
             told = rows.RESULTS[games[i, scan.TERMINATOR]]
             at = batch.base + int(games[i, scan.START])
-            harvest.flag(game_id, flag, _result(batch, i, code), f"movetext {told}", at)
+            output.flag(game_id, flag, _result(batch, i, code), f"movetext {told}", at)
         middle = middles[code]
         if code == _OTHER:
             odd = json.dumps(_result(batch, i, code))
@@ -212,6 +212,6 @@ def take_batch(harvest: Harvest, batch: Batch) -> None:
     records["plies"] = games[kept, scan.PLIES]
     records["flags"] = flags[kept]
     records["move_key"] = np.frombuffer(b"".join(digests), ">u8")
-    harvest.keep(valid, records)
-    harvest.phases.append(batch.phases[np.repeat(kept, games[:, scan.PLIES])].tobytes())
-    _openings(harvest, batch, kept)
+    output.keep(valid, records)
+    output.phases.append(batch.phases[np.repeat(kept, games[:, scan.PLIES])].tobytes())
+    _openings(output, batch, kept)

@@ -21,6 +21,7 @@ from gristmill.chess.raw.unpack import unpack_pgn, unpack_zip, unpack_zst
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.hashing import sha256_file
 from gristmill.run.parts import PartStore
+from gristmill.run.progress import SILENT, Progress
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,7 @@ def fetch_month(
     *,
     parts: PartStore | None = None,
     sleep: Callable[[float], None] = time.sleep,
+    progress: Progress = SILENT,
 ) -> ArchiveSummary:
     """Download the archive of a month and unpack its PGN.
 
@@ -86,6 +88,7 @@ def fetch_month(
     parts: where an unfinished download stays, so that the next attempt goes on from
         it; None (the default) keeps nothing.
     sleep: waits so many seconds; `time.sleep` by default.
+    progress: gets the stages "download" and "unpack", in bytes.
 
     Raises NotPublished where the server does not have the month, DownloadError where
     the download fails, BadInput for a wrong month or an archive that is refused.
@@ -95,10 +98,10 @@ def fetch_month(
     out.mkdir()
     # The store of parts keeps a file with this suffix when the build fails.
     part_file = (parts.folder if parts else out) / "archive.zip.part"
-    fetched = fetch(url, part_file, config.fetch, sleep)
+    fetched = fetch(url, part_file, config.fetch, sleep, progress=progress)
     try:
         archive = (part_file.stat().st_size, sha256_file(part_file))
-        unpack_zip(part_file, out / pgn_name(month), config.limits)
+        unpack_zip(part_file, out / pgn_name(month), config.limits, progress=progress)
     finally:
         # A complete archive is never resumed, also not one that was refused.
         part_file.unlink()
@@ -111,6 +114,8 @@ def take_drop(
     out: Path,
     month: str,
     config: ArchiveConfig = ArchiveConfig(),
+    *,
+    progress: Progress = SILENT,
 ) -> ArchiveSummary:
     """Unpack the PGN of a drop.
 
@@ -118,6 +123,7 @@ def take_drop(
     out: the folder to make.
     month: `YYYY-MM`, from 2020-06 on.
     config: the limits count.
+    progress: gets the stage "unpack", in bytes; how many is not known for zstd.
 
     Raises BadInput for a wrong month, another kind of file, or a file that is refused.
     Source: docs/formats/chess.md#drops
@@ -129,5 +135,5 @@ def take_drop(
     if unpack is None:
         raise BadInput(drop, "is neither .zip nor .pgn nor .pgn.zst; pack or rename it")
     out.mkdir()
-    unpack(drop, out / pgn_name(month), config.limits)
+    unpack(drop, out / pgn_name(month), config.limits, progress=progress)
     return _finish(out, month, drop.name, (drop.stat().st_size, sha256_file(drop)), None)

@@ -27,6 +27,7 @@ from gristmill.chess.raw.partial_download import (
 )
 from gristmill.chess.raw.unpack import snippet
 from gristmill.contract import NothingToBuild
+from gristmill.run.progress import SILENT, Progress, Stage
 
 __all__ = ["DownloadError", "Fetched", "NotPublished", "fetch"]
 
@@ -150,7 +151,7 @@ def _refuse_web_page(url: str, answer: Any, have: int) -> None:
 
 
 def _attempt(
-    url: str, part_file: Path, config: FetchConfig, deadline: float
+    url: str, part_file: Path, config: FetchConfig, deadline: float, stage: Stage
 ) -> tuple[int, dict[str, str]]:
     """Make one request and store what it gives: (bytes it resumed from, validators)."""
     state = load_state(part_file, url)
@@ -169,7 +170,8 @@ def _attempt(
         _refuse_web_page(url, answer, have)
         if not have:
             state = start_over(part_file, url, answer.headers)
-        written = append_body(answer, part_file, have, expected, config.max_bytes, deadline)
+        most = config.max_bytes
+        written = append_body(answer, part_file, have, expected, most, deadline, stage)
         if expected is not None and written < expected:
             raise _TryAgain(
                 f"the connection ended after {have + written} of {have + expected} bytes"
@@ -178,7 +180,12 @@ def _attempt(
 
 
 def fetch(
-    url: str, part_file: Path, config: FetchConfig, sleep: Callable[[float], None] = time.sleep
+    url: str,
+    part_file: Path,
+    config: FetchConfig,
+    sleep: Callable[[float], None] = time.sleep,
+    *,
+    progress: Progress = SILENT,
 ) -> Fetched:
     """Download a file whole, and go on from the bytes of an earlier attempt.
 
@@ -187,6 +194,7 @@ def fetch(
         suffix .json.
     config: timeouts and limits.
     sleep: waits so many seconds; `time.sleep` by default.
+    progress: gets the stage "download", in bytes.
 
     Raises NotPublished for the status 404 and 410, DownloadError where the attempts or
     the time are used up and for every final answer of the server.
@@ -194,14 +202,22 @@ def fetch(
     """
     if not url.startswith(("http://", "https://")):
         raise DownloadError(f"{url}: only http and https addresses are fetched")
+    with progress.stage("download", unit="bytes") as stage:
+        return _fetch(url, part_file, config, sleep, stage)
+
+
+def _fetch(
+    url: str, part_file: Path, config: FetchConfig, sleep: Callable[[float], None], stage: Stage
+) -> Fetched:
     deadline = time.monotonic() + config.total_seconds
     failures = requests = 0
     longest = part_file.stat().st_size if part_file.exists() else 0
     while True:
         requests += 1
         try:
-            have, state = _attempt(url, part_file, config, deadline)
+            have, state = _attempt(url, part_file, config, deadline, stage)
             size = part_file.stat().st_size
+            stage.move_to(size, size)
             return Fetched(url, size, state["etag"], state["last_modified"], requests, have)
         except (_TryAgain, OSError, http.client.HTTPException) as error:
             # Only bytes beyond the longest state are progress: a server that names a

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gristmill.contract import GristmillError
+from gristmill.run.progress import Stage
 
 _READ_BYTES = 1 << 20
 
@@ -82,6 +83,7 @@ def append_body(
     expected: int | None,
     max_bytes: int,
     deadline: float,
+    stage: Stage,
 ) -> int:
     """Write the body of an answer after the bytes that the part file has.
 
@@ -91,6 +93,7 @@ def append_body(
     expected: bytes of the body, None where the server does not say.
     max_bytes: bytes of the whole file at most.
     deadline: time of `time.monotonic()` at which to stop, in seconds.
+    stage: learns the bytes of the whole file so far.
 
     Returns the bytes written.
     Raises DownloadError where the file would be larger than `max_bytes`, and after
@@ -106,6 +109,7 @@ def append_body(
             if not data:
                 break
             written += len(data)
+            stage.move_to(have + written, None if expected is None else have + expected)
             if have + written > max_bytes:
                 raise DownloadError(
                     f"{answer.url}: is larger than {max_bytes} bytes; look at the address"

@@ -19,6 +19,7 @@ from typing import BinaryIO
 
 from gristmill.chess.raw.archive_config import Limits
 from gristmill.contract import BadInput, GristmillError
+from gristmill.run.progress import SILENT, Progress
 
 _READ_BYTES = 1 << 20
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
@@ -75,10 +76,20 @@ def check_zip_signature(path: Path) -> None:
         )
 
 
-def _write(reads: Iterable[bytes], source: Path, target: Path, max_bytes: int) -> int:
+def _write(
+    reads: Iterable[bytes],
+    source: Path,
+    target: Path,
+    max_bytes: int,
+    progress: Progress,
+    expected: int | None = None,
+) -> int:
     """Write a PGN; refuse an empty one, one of more than `max_bytes`, and one that is no text."""
     total = 0
-    with target.open("wb", buffering=0) as file:
+    with (
+        target.open("wb", buffering=0) as file,
+        progress.stage("unpack", unit="bytes", total=expected) as stage,
+    ):
         for data in reads:
             if total == 0 and data:
                 _check_text(data[:_HEAD_BYTES], source)
@@ -88,6 +99,7 @@ def _write(reads: Iterable[bytes], source: Path, target: Path, max_bytes: int) -
             view = memoryview(data)
             while view:
                 view = view[file.write(view) :]
+            stage.advance(len(data))
     if total == 0:
         raise BadInput(source, "holds an empty PGN; download it again")
     return total
@@ -150,12 +162,15 @@ def _bad_input(path: Path) -> Iterator[None]:
         raise BadInput(path, f"is a broken ZIP ({error}); download it again") from error
 
 
-def unpack_zip(path: Path, target: Path, limits: Limits = Limits()) -> int:
+def unpack_zip(
+    path: Path, target: Path, limits: Limits = Limits(), *, progress: Progress = SILENT
+) -> int:
     """Unpack the one PGN of a ZIP.
 
     path: the ZIP.
     target: the PGN file to write.
     limits: how large the PGN may be.
+    progress: gets the stage "unpack", in bytes of PGN.
 
     Returns the bytes of the PGN.
     Raises BadInput where signature, members, CRC or limits are not right, OSError for
@@ -168,7 +183,7 @@ def unpack_zip(path: Path, target: Path, limits: Limits = Limits()) -> int:
         with archive.open(info) as member:
             # zipfile checks the CRC when it reads the end.
             reads = iter(lambda: member.read(_READ_BYTES), b"")
-            size = _write(reads, path, target, info.file_size)
+            size = _write(reads, path, target, info.file_size, progress, info.file_size)
     if size != info.file_size:
         raise BadInput(
             path,
@@ -201,12 +216,15 @@ def _unzstd(file: BinaryIO, path: Path) -> Iterator[bytes]:
         raise BadInput(path, "ends in the middle of a zstd frame; download it again")
 
 
-def unpack_zst(path: Path, target: Path, limits: Limits = Limits()) -> int:
+def unpack_zst(
+    path: Path, target: Path, limits: Limits = Limits(), *, progress: Progress = SILENT
+) -> int:
     """Unpack a `.pgn.zst`.
 
     path: one or more zstd frames.
     target: the PGN file to write.
     limits: how large the PGN may be.
+    progress: gets the stage "unpack", in bytes of PGN.
 
     Returns the bytes of the PGN.
     Raises BadInput where signature, frames or limits are not right, GristmillError
@@ -220,19 +238,24 @@ def unpack_zst(path: Path, target: Path, limits: Limits = Limits()) -> int:
             raise BadInput(path, f"not zstd (bad signature {head!r}); download it again")
         file.seek(0)
         ratio_bytes = max(_ANY_RATIO_BYTES, limits.ratio * path.stat().st_size)
-        return _write(_unzstd(file, path), path, target, min(limits.pgn_bytes, ratio_bytes))
+        max_bytes = min(limits.pgn_bytes, ratio_bytes)
+        return _write(_unzstd(file, path), path, target, max_bytes, progress)
 
 
-def unpack_pgn(path: Path, target: Path, limits: Limits = Limits()) -> int:
+def unpack_pgn(
+    path: Path, target: Path, limits: Limits = Limits(), *, progress: Progress = SILENT
+) -> int:
     """Copy a PGN that is not packed.
 
     path: the PGN.
     target: the PGN file to write.
     limits: how large the PGN may be.
+    progress: gets the stage "unpack", in bytes of PGN.
 
     Returns the bytes of the PGN.
     Raises BadInput where it is no text, is empty or is too large.
     Source: docs/formats/chess.md#drops
     """
     with path.open("rb") as file:
-        return _write(iter(lambda: file.read(_READ_BYTES), b""), path, target, limits.pgn_bytes)
+        reads = iter(lambda: file.read(_READ_BYTES), b"")
+        return _write(reads, path, target, limits.pgn_bytes, progress, path.stat().st_size)

@@ -26,7 +26,7 @@ from gristmill.chess.format.cache_arrays import (
 )
 from gristmill.chess.format.names import split_file
 from gristmill.chess.read.row_batches import RowRange, read_batch, row_ranges
-from gristmill.run.sections import Made
+from gristmill.run.part_streams import Made
 
 _RANGE_BYTES = 4 << 20
 

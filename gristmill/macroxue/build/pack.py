@@ -1,19 +1,17 @@
-"""A raw drop to a pack: work cut into parts, parts poured into shards, the tables beside them.
+"""A raw drop to a pack: work cut into parts, their rows copied to shards, and the tables.
 
-How one run becomes rows is the business of `run_rows.py`, the making of a part
-that of `pack_parts.py`, and what a pack must fulfil stands in `laws.py`.
+See also `raw/read_run.py`: one run to rows; `pack_parts.py`: some runs to a part;
+`laws/pack.py`: what a pack must fulfil.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +25,8 @@ from gristmill.macroxue.format.rows import STEP_FORMATS
 from gristmill.macroxue.format.shards import ShardWriter
 from gristmill.macroxue.format.valuation_types import write_valuation_types
 from gristmill.macroxue.raw.drops import find_runs
-from gristmill.run.parts import PartStore
-from gristmill.run.workers import ordered_map
+from gristmill.run.parts import PartStore, run_parts
+from gristmill.run.progress import SILENT, Progress
 
 # Compressed bytes from which it pays to load the compiled scanner (a quarter of
 # a second, what the strict parser needs for 12,000 lines), and to start worker
@@ -81,13 +79,17 @@ def pack(
     parts: PartStore | None = None,
     *,
     session: Mapping[str, str] | None = None,
+    progress: Progress = SILENT,
 ) -> PackSummary:
     """Pack one raw drop, or several in the order given, into the new folder `out`.
 
     Writes steps.npy or steps-00000.npy, ...; metadata.db; valuation_types.json;
     trace.jsonl (run -> raw pair); warnings.jsonl and quarantine.jsonl where
     there is something to tell. Rules: docs/formats/macroxue.md#raw-drop and below.
+
+    parts: store of finished parts, where a killed build goes on.
     session: further keys for the `session` table, beside those of `Ledger.session`.
+    progress: gets the stage "read", in compressed bytes of steps.
 
     Raises BadInput naming file, line and rule; for a drop without runs or rows;
     and where more runs than `quarantine_share` are bad. OSError passes.
@@ -100,28 +102,23 @@ def pack(
             "no run found: a run is a *.meta.json or *.meta.json.gz with its .jsonl.gz beside it",
         )
     out.mkdir(parents=True)
-    own = None
-    if parts is None:
-        own = PartStore(out / ".parts")
-        own.folder.mkdir()
-    store = parts or own
-    assert store is not None
     size = sum(run.steps_size for run in found.runs)
-    tasks = cut_parts(found.runs, config.layout, config.on_error, store, size >= _SCANNER_PAYS)
+    tasks = cut_parts(found.runs, config.layout, config.on_error, size >= _SCANNER_PAYS)
+    workers = _workers(config, size, len(tasks))
     ledger = Ledger(found, _where(drops), config.quarantine_share)
-    results = ordered_map(make_part, tasks, _workers(config, size, len(tasks)))
+    finished = run_parts(
+        make_part, ((part.name, part) for part in tasks), parts, workers, scratch=out
+    )
     with (
         # Ends the workers at once where a part breaks a rule.
-        closing(cast("Generator[dict[str, Any]]", results)),
+        closing(finished),
         ShardWriter(out, STEP_FORMATS[config.layout], config.shard_rows) as writer,
+        progress.stage("read", unit="bytes", total=size) as stage,
     ):
-        for part, summary in zip(tasks, results, strict=True):
+        for part, (_, path, summary) in zip(tasks, finished, strict=True):
             ids, kinds = ledger.add(part, summary)
-            _pour(part, ids, kinds, writer)
-            if own is not None:
-                store.data(part.name).unlink()
-    if own is not None:
-        shutil.rmtree(own.folder)
+            _copy_rows(part, path, ids, kinds, writer)
+            stage.advance(part.size)
     if ledger.rows == 0:
         raise BadInput(_where(drops), f"{ledger.runs} runs, but not one step in them")
     write_metadata(out / "metadata.db", ledger.run_table, ledger.session(session or {}))
@@ -135,14 +132,15 @@ def pack(
     return _summary(ledger, files, len(writer.written))
 
 
-def _pour(
+def _copy_rows(
     part: Part,
+    path: Path,
     ids: npt.NDArray[np.uint32] | None,
     kinds: npt.NDArray[np.uint8] | None,
     writer: ShardWriter,
 ) -> None:
     """Copy a part's rows to the shards; ids and kinds map what was only known in the end."""
-    for rows in read_rows(part):
+    for rows in read_rows(path, part.layout):
         if ids is not None:
             rows["run_id"] = ids[rows["run_id"] - part.first_id]
         if kinds is not None:

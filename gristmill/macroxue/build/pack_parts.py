@@ -1,15 +1,18 @@
-"""Parts of a pack: consecutive runs of bounded size, each read into one file of rows.
+"""Parts of a pack: consecutive runs of bounded size, each part one file of rows.
 
 A part knows neither which runs before it were set aside nor which valuation
-names they met; `packer.py` puts its numbers right while pouring.
+names they met; `pack.py` corrects these numbers while it copies the rows.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import FileIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,18 +22,18 @@ from gristmill.macroxue.config import Layout
 from gristmill.macroxue.format.rows import STEP_FORMATS, Rows, to_layout
 from gristmill.macroxue.raw.drops import RunFiles
 from gristmill.macroxue.raw.read_run import Names, RunFacts, Scanner, notes_of, read_run
-from gristmill.run.parts import PartStore
 
 PART_BYTES = 4_000_000
 """Compressed bytes at which a part is full: about 130,000 rows of real logs, 6 MB."""
 
-_POUR_ROWS = 1 << 15
+_BATCH_ROWS = 1 << 15
 
 
 @dataclass(frozen=True)
 class Part:
-    """A task for a worker: which runs to read, and where the rows go.
+    """A task for a worker: which runs to read.
 
+    name: of the part; it holds a digest of which runs these are.
     first_id: place of the first run among all runs found; run_id in the part's
         rows counts from there.
     scanner: whether the compiled scanner is worth its loading.
@@ -41,22 +44,24 @@ class Part:
     first_id: int
     layout: Layout
     on_error: str
-    store: PartStore
     scanner: bool
 
+    @property
+    def size(self) -> int:
+        """Compressed bytes of the runs' steps."""
+        return sum(run.steps_size for run in self.runs)
 
-def cut_parts(
-    runs: Sequence[RunFiles], layout: Layout, on_error: str, store: PartStore, scanner: bool
-) -> list[Part]:
+
+def cut_parts(runs: Sequence[RunFiles], layout: Layout, on_error: str, scanner: bool) -> list[Part]:
     """Cut the runs into parts by compressed bytes, the same for any number of workers."""
     parts: list[Part] = []
     first = size = 0
     for at, run in enumerate(runs):
         size += run.steps_size
         if size >= PART_BYTES or at == len(runs) - 1:
-            name = f"rows-{len(parts):06d}"
             taken = tuple(runs[first : at + 1])
-            parts.append(Part(name, taken, first, layout, on_error, store, scanner))
+            name = f"rows-{len(parts):06d}-{_digest(taken)}"
+            parts.append(Part(name, taken, first, layout, on_error, scanner))
             first, size = at + 1, 0
     return parts
 
@@ -86,19 +91,18 @@ def _entry(facts: RunFacts) -> dict[str, Any]:
     }
 
 
-def _contents(part: Part) -> list[list[Any]]:
-    return [[run.drop, run.meta_name, run.steps_size] for run in part.runs]
+def _digest(runs: Sequence[RunFiles]) -> str:
+    """Tells apart parts of other runs, as where a game came to the drop since."""
+    listed = json.dumps([[run.drop, run.meta_name, run.steps_size] for run in runs])
+    return hashlib.sha256(listed.encode()).hexdigest()[:12]
 
 
-def make_part(part: Part) -> dict[str, Any]:
-    """Read a part's runs into its file, unless the store has it already; returns its summary.
+def make_part(part: Part, path: Path) -> dict[str, Any]:
+    """Read a part's runs into the file `path`; return the part's summary.
 
-    Summary: `of` (which runs), `names` (valuation names by the ids in the rows),
-    `runs` (one entry each: facts, or `file`, `row`, `rule` of one set aside).
+    Summary: `names` (valuation names by the ids in the rows), `runs` (one entry
+    each: facts, or `file`, `row`, `rule` of one set aside).
     """
-    finished = part.store.finished(part.name)
-    if finished is not None and finished.get("of") == _contents(part):
-        return finished
     scanner: Scanner | None = None
     # A scanner that is loaded already costs nothing, whatever the size.
     if part.scanner or "gristmill.macroxue.raw.fast_scanner" in sys.modules:
@@ -107,10 +111,7 @@ def make_part(part: Part) -> dict[str, Any]:
         scanner = scan
     names = Names()
     entries: list[dict[str, Any]] = []
-    with (
-        part.store.writing(part.name) as (path, summary),
-        path.open("wb", buffering=0) as file,
-    ):
+    with path.open("wb", buffering=0) as file:
         for at, files in enumerate(part.runs):
             start, met = file.tell(), len(names.known)
             try:
@@ -130,15 +131,14 @@ def make_part(part: Part) -> dict[str, Any]:
                 del names.known[met:]
                 name = files.meta_name if error.file == str(files.meta) else files.steps_name
                 entries.append({"file": name, "row": error.row, "rule": error.rule})
-        summary |= {"of": _contents(part), "names": list(names.known), "runs": entries}
-    return dict(summary)
+    return {"names": list(names.known), "runs": entries}
 
 
-def read_rows(part: Part) -> Iterator[Rows]:
-    """The rows of a finished part in pieces that may be changed; reused between pieces."""
-    rows = np.empty(_POUR_ROWS, STEP_FORMATS[part.layout].dtype)
+def read_rows(path: Path, layout: Layout) -> Iterator[Rows]:
+    """The rows of a finished part in batches, in one array that the caller may change."""
+    rows = np.empty(_BATCH_ROWS, STEP_FORMATS[layout].dtype)
     octets = rows.view(np.uint8).data
-    with part.store.data(part.name).open("rb", buffering=0) as file:
+    with path.open("rb", buffering=0) as file:
         while True:
             filled = 0
             while filled < len(octets) and (got := file.readinto(octets[filled:])):

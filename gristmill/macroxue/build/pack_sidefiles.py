@@ -69,8 +69,10 @@ class Ledger:
     def add(
         self, part: Part, summary: Mapping[str, Any]
     ) -> tuple[npt.NDArray[np.uint32] | None, npt.NDArray[np.uint8] | None]:
-        """Book a part. Returns maps for its rows' run_id (by place in the part) and
-        valuation_type; None where the numbers stand already.
+        """Add the counts and lines of a part.
+
+        Returns maps for its rows' run_id (by place in the part) and valuation_type;
+        None where the numbers are final already.
 
         Raises BadInput where more runs are set aside than allowed.
         """
@@ -126,8 +128,10 @@ class Ledger:
             self._warn({"kind": note["kind"], **place, **note})
 
     def seconds(self) -> float:
-        """Sum of the metas' seconds, correctly rounded whatever the order; the largest
-        float64 where it is above that."""
+        """Sum of the metas' seconds, correctly rounded whatever the order.
+
+        The largest float64 where the sum is above that.
+        """
         try:
             return math.fsum(value for value in self._seconds if value is not None)
         except OverflowError:

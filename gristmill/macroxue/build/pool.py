@@ -1,8 +1,7 @@
-"""Packs to one pool: rows renumbered and poured, tables joined, origin of every run kept.
+"""Packs to one pool: rows renumbered and copied, tables joined, origin of every run kept.
 
-What the tables of a pool say is the business of `pool_tables.py`; what must
-hold of a pool stands in `pool_laws.py`. Deleting the inputs is the publisher's
-step after the commit, never done here.
+See also `pool_sidefiles.py`: the tables of a pool; `laws/pool.py`: what must hold
+of a pool. Deleting the inputs is the publisher's step after the commit.
 """
 
 from __future__ import annotations
@@ -31,6 +30,7 @@ from gristmill.macroxue.format.rows import PADDING, STEP_FORMATS, Rows, as_bytes
 from gristmill.macroxue.format.shards import ShardWriter
 from gristmill.macroxue.format.valuation_types import write_valuation_types
 from gristmill.macroxue.read.step_stream import BLOCK_ROWS
+from gristmill.run.progress import SILENT, Progress
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,7 @@ def merge(
     config: MergeConfig,
     *,
     session: Mapping[str, str] | None = None,
+    progress: Progress = SILENT,
 ) -> MergeSummary:
     """Merge two or more packs into the new folder `out` (docs/formats/macroxue.md#merge).
 
@@ -71,7 +72,10 @@ def merge(
     change, and padding becomes 0. Pools are packs and may be merged again.
 
     Writes steps.npy or steps-00000.npy, ...; metadata.db; valuation_types.json;
-    trace.jsonl; warnings.jsonl where a pack has one. session: further keys for the `session` table.
+    trace.jsonl; warnings.jsonl where a pack has one.
+
+    session: further keys for the `session` table.
+    progress: gets the stage "merge", in rows.
 
     Raises BadInput for fewer than two packs, for folders that are the same or lie
     in one another (`out` included), for a pack without rows, for rows that do not
@@ -84,9 +88,14 @@ def merge(
     names = joined_names(members)
     repeated = joined_runs(members)
     out.mkdir(parents=True)
-    with ShardWriter(out, STEP_FORMATS[config.layout], config.shard_rows) as writer:
+    total = sum(member.stream.rows for member in members)
+    with (
+        ShardWriter(out, STEP_FORMATS[config.layout], config.shard_rows) as writer,
+        progress.stage("merge", unit="rows", total=total) as stage,
+    ):
         for rows in _renumbered(members, names, config):
             writer.write(rows)
+            stage.advance(len(rows))
     table = [run for member in members for run in member.joined]
     write_metadata(out / "metadata.db", table, joined_session(members, session or {}))
     write_valuation_types(out / "valuation_types.json", names, config.enum_form)
@@ -103,7 +112,7 @@ def merge(
         files=files,
         packs=len(members),
         runs=len(table),
-        rows=sum(member.stream.rows for member in members),
+        rows=total,
         shards=len(writer.written),
         names=len(names),
         warnings=warnings,
@@ -117,9 +126,9 @@ def merge(
 def _renumbered(
     members: Sequence[Member], names: Sequence[str], config: MergeConfig
 ) -> Iterator[Rows]:
-    """Every row of the pool in order, in pieces of the output's layout."""
+    """Every row of the pool in order, in batches of the output's layout."""
 
-    def piece(member: Member, start: int, ids: npt.NDArray[np.uint8]) -> Rows:
+    def batch(member: Member, start: int, ids: npt.NDArray[np.uint8]) -> Rows:
         stream = member.stream
         stretch = stream.stretch(start, min(start + BLOCK_ROWS, stream.rows))
         rows = to_layout(stretch.rows, config.layout)
@@ -149,14 +158,14 @@ def _renumbered(
     )
     if config.workers <= 1:
         for task in tasks:
-            yield piece(*task)
+            yield batch(*task)
         return
     # Reads and copies let go of the interpreter's lock, so threads are enough.
     pending: deque[Future[Rows]] = deque()
     with ThreadPoolExecutor(config.workers) as pool:
         try:
             for task in tasks:
-                pending.append(pool.submit(piece, *task))
+                pending.append(pool.submit(batch, *task))
                 if len(pending) > config.workers:
                     yield pending.popleft().result()
             while pending:

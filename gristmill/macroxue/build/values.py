@@ -21,6 +21,7 @@ from gristmill.macroxue.format.shards import ShardWriter
 from gristmill.macroxue.read.step_stream import StepStream, Stretch
 from gristmill.macroxue.rules.moves import move
 from gristmill.macroxue.rules.true_ranks import TrueRanks, capped_ranks, true_ranks
+from gristmill.run.progress import SILENT, Progress
 
 SETTINGS = "values.json"
 
@@ -57,7 +58,9 @@ class _Tally:
         self.counts.update(more)
 
 
-def value_sidecar(pack: Path, out: Path, config: ValueConfig) -> ValueSummary:
+def value_sidecar(
+    pack: Path, out: Path, config: ValueConfig, *, progress: Progress = SILENT
+) -> ValueSummary:
     """Write the value sidecar of a pack into the new folder `out`.
 
     Source: docs/formats/macroxue.md#value-sidecar.
@@ -71,6 +74,8 @@ def value_sidecar(pack: Path, out: Path, config: ValueConfig) -> ValueSummary:
     next step, backwards through the run in float64, 0 behind its end.
     return_scaled: h(return_raw), whatever the reward_scale.
 
+    progress: gets the stage "values", in rows.
+
     Raises BadInput for an empty pack or shard, rows that do not agree with
     metadata.db, a step_index that falls within a run, and a move_dir above 3.
     """
@@ -80,10 +85,14 @@ def value_sidecar(pack: Path, out: Path, config: ValueConfig) -> ValueSummary:
     tally = _Tally()
     single = [file.path.name for file in stream.files] == ["steps.npy"]
     cuts = 0 if single else [file.rows for file in stream.files]
-    with ShardWriter(out, VALUE_FORMAT, cuts, "values") as writer:
+    with (
+        ShardWriter(out, VALUE_FORMAT, cuts, "values") as writer,
+        progress.stage("values", unit="rows", total=stream.rows) as stage,
+    ):
         for stretch in stream.stretches(whole_runs=True):
             _check(stream, stretch)
             writer.write(_values(stream, stretch, config, tally))
+            stage.advance(len(stretch.rows))
     settings = {**asdict(config), "rows": stream.rows, "runs": len(stream.runs)}
     (out / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n")
     counts = tally.counts

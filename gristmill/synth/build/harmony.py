@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.contract import BadInput, FileNote, Summary
+from gristmill.run.progress import SILENT, Progress, Stage
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format import parquet
 from gristmill.synth.format.row_digest import RowsDigest
@@ -69,14 +70,23 @@ def developer_message(config: HarmonyConfig) -> dict[str, Any] | None:
 
 
 def to_harmony(
-    raw_files: Sequence[Path], out: Path, shard_index: int, config: HarmonyConfig
+    raw_files: Sequence[Path],
+    out: Path,
+    shard_index: int,
+    config: HarmonyConfig,
+    *,
+    progress: Progress = SILENT,
 ) -> HarmonySummary:
     """Write `synth_harmony_shard_XX.parquet` from this shard's run of the raw files.
 
     raw_files: all files of the complete drop in order, since the run depends on
     the whole list. A row is skipped and counted if its query, reasoning or
     answer is null or empty; nothing is stripped. A shard without rows has no
-    file. Memory does not depend on the number of rows. Raises BadInput for a
+    file. Memory does not depend on the number of rows.
+
+    progress: gets the stage "convert", in raw rows.
+
+    Raises BadInput for a
     file that is no Parquet, is damaged, lacks a column or has it twice, for texts
     that are not strings or not UTF-8, and for metadata that JSON cannot hold.
     """
@@ -91,14 +101,16 @@ def to_harmony(
     digest, counts = RowsDigest(), _Counts()
     writer: pq.ParquetWriter | None = None
     groups = rows = 0
-    for table in _grouped(_converted(run, config, schema, counts), config.rows_per_group):
-        if writer is None:
-            # Only now: a shard without rows has no file.
-            writer = pq.ParquetWriter(out / name, schema, compression="zstd")
-        for batch in table.to_batches():
-            digest.update(batch)
-        writer.write_table(table, row_group_size=config.rows_per_group)
-        groups, rows = groups + 1, rows + len(table)
+    with progress.stage("convert", unit="rows", total=_total(run, config)) as stage:
+        converted = _converted(run, config, schema, counts, stage)
+        for table in _grouped(converted, config.rows_per_group):
+            if writer is None:
+                # Only now: a shard without rows has no file.
+                writer = pq.ParquetWriter(out / name, schema, compression="zstd")
+            for batch in table.to_batches():
+                digest.update(batch)
+            writer.write_table(table, row_group_size=config.rows_per_group)
+            groups, rows = groups + 1, rows + len(table)
     files = {}
     if writer is not None:
         writer.close()
@@ -112,7 +124,11 @@ class _Counts:
 
 
 def _converted(
-    run: Sequence[Path], config: HarmonyConfig, schema: pa.Schema, counts: _Counts
+    run: Sequence[Path],
+    config: HarmonyConfig,
+    schema: pa.Schema,
+    counts: _Counts,
+    stage: Stage,
 ) -> Iterator[pa.RecordBatch]:
     """Harmony rows of the raw files, in file and row order."""
     envelope = _Envelope(config)
@@ -128,10 +144,20 @@ def _converted(
                 left = config.max_rows - counts.read
                 batch = whole.slice(0, max(0, left)) if config.max_rows >= 0 else whole
                 counts.read += len(batch)
+                stage.advance(len(batch))
                 yield envelope.convert(_Rows(path, row, batch), fields, schema)
                 row += len(batch)
                 if counts.read == config.max_rows:
                     return
+
+
+def _total(run: Sequence[Path], config: HarmonyConfig) -> int:
+    """How many raw rows the shard takes."""
+    rows = 0
+    for path in run:
+        with parquet.opened(path, [*raw.TEXTS, *config.metadata_fields]) as file:
+            rows += file.metadata.num_rows
+    return min(rows, config.max_rows) if config.max_rows >= 0 else rows
 
 
 def _check_texts(path: Path, schema: pa.Schema) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.contract import FileNote, GristmillError, Summary, Violation
 from gristmill.hashing import sha256_file
+from gristmill.run.progress import SILENT, Progress
 from gristmill.synth.build.harmony import HarmonySummary, shard_name
 from gristmill.synth.build.kd_part import REQUIRED, open_shard, wrong_types
 from gristmill.synth.format import parquet
@@ -120,8 +121,12 @@ def _null(path: Path, shard: pq.ParquetFile, name: str, group: int) -> str:
     return f"{name} in row group {group}, as its statistics say"
 
 
-def adopt_shard(source: Path, out: Path, number: str) -> HarmonySummary:
+def adopt_shard(
+    source: Path, out: Path, number: str, *, progress: Progress = SILENT
+) -> HarmonySummary:
     """Builder: take the ready shard `number` of the folder `source` into `out` as it is.
+
+    progress: gets the stage "digest", in rows.
 
     Raises GristmillError with all that is wrong with it.
     """
@@ -132,11 +137,15 @@ def adopt_shard(source: Path, out: Path, number: str) -> HarmonySummary:
     shutil.copyfile(path, out / path.name)
     digest = RowsDigest()
     rows = 0
-    with open_shard(path) as shard:
+    with (
+        open_shard(path) as shard,
+        progress.stage("digest", unit="rows", total=shard.metadata.num_rows) as stage,
+    ):
         groups = shard.num_row_groups
         for batch in parquet.batches(path, shard, 1000):
             digest.update(batch)
             rows += len(batch)
+            stage.advance(len(batch))
     note = FileNote(rows=rows, content_sha256=digest.hexdigest())
     return HarmonySummary({path.name: note}, rows, 0, groups, 1)
 

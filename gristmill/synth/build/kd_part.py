@@ -1,6 +1,6 @@
 """What a worker does: rows of some row groups of a Harmony shard become one part.
 
-How parts are joined to a shard belongs to `kd.py`.
+How parts are joined to a shard: `kd_shard.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from gristmill.contract import BadInput
-from gristmill.run.parts import PartStore
 from gristmill.synth.build import kd_part_file
 from gristmill.synth.format import holdout, parquet, trace
 from gristmill.synth.render import documents
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-BLOCK_ROWS: Final = 512
+BATCH_ROWS: Final = 512
 REQUIRED: Final = ("messages_json", "synth_id")
 OPTIONAL: Final = ("language", "exercise")
 
@@ -36,21 +35,21 @@ class Task:
     """One part to make.
 
     row_groups: of `shard`, consecutive; the first has `first_row` rows before it.
+    input_rows: how many rows they have together.
     rows, tokens: caps on what may still come, None for no cap. Each is tested
         before a row, so the last document may pass the cap on tokens.
     bad_rows: how many may be set aside before the build fails.
     """
 
-    name: str
     shard: Path
     row_groups: Sequence[int]
     first_row: int
+    input_rows: int
     valid_fraction: float
     vocabulary: Path
     bad_rows: int
     rows: int | None
     tokens: int | None
-    parts: PartStore
 
 
 @lru_cache(maxsize=4)
@@ -58,38 +57,34 @@ def _renderer(vocabulary: Path) -> Renderer:
     return Renderer(vocabulary)
 
 
-def grind(task: Task) -> dict[str, Any]:
-    """Make the part of a task, unless it is there from a build that was killed.
+def make_part(task: Task, path: Path) -> dict[str, Any]:
+    """Write the part of a task to the file `path`.
 
     Returns its summary: documents, tokens, control_texts, languages, exercises,
     and `bad`, a list of [row, synth_id, rule] of the rows set aside.
     """
-    if (summary := task.parts.finished(task.name)) is not None:
-        return summary
-    with task.parts.writing(task.name) as (path, summary):
-        summary |= {"documents": 0, "tokens": 0, "control_texts": 0, "bad": []}
-        names: dict[str, Counter[str]] = {name: Counter() for name in OPTIONAL}
-        with path.open("wb") as file:
-            for block in _blocks(task, summary, names):
-                kd_part_file.write(file, block)
-        summary |= {f"{name}s": dict(counter) for name, counter in names.items()}
-        return summary
+    summary: dict[str, Any] = {"documents": 0, "tokens": 0, "control_texts": 0, "bad": []}
+    names: dict[str, Counter[str]] = {name: Counter() for name in OPTIONAL}
+    with path.open("wb") as file:
+        for batch in _batches(task, summary, names):
+            kd_part_file.write(file, batch)
+    return summary | {f"{name}s": dict(counter) for name, counter in names.items()}
 
 
-def _blocks(
+def _batches(
     task: Task, summary: dict[str, Any], names: dict[str, Counter[str]]
-) -> Iterator[kd_part_file.Block]:
+) -> Iterator[kd_part_file.Batch]:
     limit = holdout.threshold(task.valid_fraction)
     row = task.first_row
     with open_shard(task.shard) as shard:
         columns = [*REQUIRED, *(name for name in OPTIONAL if name in shard.schema_arrow.names)]
         for batch in parquet.batches(
-            task.shard, shard, BLOCK_ROWS, columns, task.row_groups, task.first_row
+            task.shard, shard, BATCH_ROWS, columns, task.row_groups, task.first_row
         ):
             at = 0
             while at < len(batch) and not _full(task, summary):
                 rows = min(_at_once(task, summary), len(batch) - at)
-                yield _block(task, batch.slice(at, rows), row, limit, summary, names)
+                yield _made(task, batch.slice(at, rows), row, limit, summary, names)
                 at, row = at + rows, row + rows
             if at < len(batch):
                 return
@@ -101,7 +96,7 @@ def _at_once(task: Task, summary: dict[str, Any]) -> int:
         # Where it falls is known only row by row.
         return 1
     # A row that is set aside is no document, so these may be fewer than are due.
-    return BLOCK_ROWS if task.rows is None else int(task.rows - summary["documents"])
+    return BATCH_ROWS if task.rows is None else int(task.rows - summary["documents"])
 
 
 def _full(task: Task, summary: dict[str, Any]) -> bool:
@@ -110,14 +105,14 @@ def _full(task: Task, summary: dict[str, Any]) -> bool:
     )
 
 
-def _block(
+def _made(
     task: Task,
     batch: pa.RecordBatch,
     first_row: int,
     limit: int,
     summary: dict[str, Any],
     names: dict[str, Counter[str]],
-) -> kd_part_file.Block:
+) -> kd_part_file.Batch:
     """The documents of a batch, whose first row has `first_row` rows before it."""
     renderer = _renderer(task.vocabulary)
     conversations: dict[str, list[Conversation]] = {name: [] for name in kd_part_file.SPLITS}
@@ -152,7 +147,7 @@ def _block(
     table = _trace(task, batch, first_row, made, places)
     for name, counter in names.items():
         counter.update("unknown" if v is None else v for v in table.column(name).to_pylist())
-    return kd_part_file.Block(made, table.serialize().to_pybytes())
+    return kd_part_file.Batch(made, table.serialize().to_pybytes())
 
 
 def _columns(batch: pa.RecordBatch) -> tuple[dict[str, list[Any]], dict[int, str]]:
@@ -206,7 +201,7 @@ def _trace(
     made: dict[str, documents.Documents],
     places: dict[str, list[int]],
 ) -> pa.RecordBatch:
-    """Trace rows of a block, in the order of the input rows."""
+    """Trace rows of a batch, in the order of the input rows."""
     import pyarrow as pa
 
     kept = np.array(places["train"] + places["valid"], dtype=np.int64)

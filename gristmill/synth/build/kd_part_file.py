@@ -1,7 +1,7 @@
-"""Finished rows of a shard as a worker leaves them for the one who joins the parts.
+"""The file of one part of a shard, as a worker writes it and `kd_shard.py` reads it.
 
-A part is a run of blocks; a block holds the documents of some consecutive rows,
-already split. How parts are kept belongs to `gristmill.run.parts`.
+A part is a sequence of batches; a batch holds the documents of some consecutive
+rows, already split. How parts are kept: `gristmill.run.parts`.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ SPLITS: Final = ("train", "valid")
 
 
 @dataclass(frozen=True)
-class Block:
+class Batch:
     """documents: of each split, in row order; of them only tokens, span and lengths.
 
     trace: an Arrow record batch in the stream form, its `document` column still
-    counted from 0 in this block.
+    counted from 0 in this batch.
     """
 
     documents: Mapping[str, Documents]
     trace: bytes
 
 
-def write(file: BinaryIO, block: Block) -> None:
-    """Append a block: seven sizes in bytes, then the arrays and the trace."""
-    sections: list[memoryview] = []
+def write(file: BinaryIO, batch: Batch) -> None:
+    """Append a batch: seven sizes in bytes, then the arrays and the trace."""
+    arrays: list[memoryview] = []
     for split in SPLITS:
-        documents = block.documents[split]
-        sections += [
+        documents = batch.documents[split]
+        arrays += [
             _bytes(documents.tokens),
             _bytes(documents.span),
             _bytes(documents.lengths),
         ]
-    sections.append(memoryview(block.trace))
-    file.write(_SIZES.pack(*map(len, sections)))
-    for section in sections:
-        file.write(section)
+    arrays.append(memoryview(batch.trace))
+    file.write(_SIZES.pack(*map(len, arrays)))
+    for array in arrays:
+        file.write(array)
 
 
 def _bytes(array: npt.NDArray[Any]) -> memoryview:
@@ -54,16 +54,16 @@ def _bytes(array: npt.NDArray[Any]) -> memoryview:
     return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).view(np.uint8).data
 
 
-def read(path: Path) -> Iterator[Block]:
-    """The blocks of a part, in order."""
+def read(path: Path) -> Iterator[Batch]:
+    """The batches of a part, in order."""
     none = np.zeros(0, dtype=np.int32)
     with path.open("rb") as file:
         while head := file.read(_SIZES.size):
-            sections = iter([file.read(size) for size in _SIZES.unpack(head)])
+            arrays = iter([file.read(size) for size in _SIZES.unpack(head)])
             documents = {}
             for split in SPLITS:
-                tokens = np.frombuffer(next(sections), dtype="<i4")
-                span = np.frombuffer(next(sections), dtype=np.uint8)
-                lengths = np.frombuffer(next(sections), dtype="<i4")
+                tokens = np.frombuffer(next(arrays), dtype="<i4")
+                span = np.frombuffer(next(arrays), dtype=np.uint8)
+                lengths = np.frombuffer(next(arrays), dtype="<i4")
                 documents[split] = Documents(tokens, span, lengths, none, none)
-            yield Block(documents, next(sections))
+            yield Batch(documents, next(arrays))

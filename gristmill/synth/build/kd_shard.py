@@ -1,17 +1,16 @@
 """From one Harmony shard to the Megatron datasets of that shard: the parts, joined in order.
 
-What a part holds belongs to `grinding.py`, the manifest over all shards to
-`kd_manifest.py`. Source: `docs/formats/synth.md#dataset-files`.
+See also `kd_part.py`: some rows to a part; `kd_manifest.py`: the manifest over
+all shards. Source: `docs/formats/synth.md#dataset-files`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from gristmill.contract import BadInput, FileNote, Summary
-from gristmill.run.parts import PartStore
-from gristmill.run.workers import ordered_map
+from gristmill.run.parts import PartStore, run_parts
+from gristmill.run.progress import SILENT, Progress
 from gristmill.synth.build import kd_part, kd_part_file
 from gristmill.synth.config import KDConfig
 from gristmill.synth.format import harmony_tokens, trace
@@ -64,67 +63,71 @@ def shard_number(harmony_shard: Path) -> str:
 
 
 def build_kd_shard(
-    harmony_shard: Path, out: Path, config: KDConfig, parts: PartStore | None = None
+    harmony_shard: Path,
+    out: Path,
+    config: KDConfig,
+    parts: PartStore | None = None,
+    *,
+    progress: Progress = SILENT,
 ) -> KDSummary:
     """Write `{train,valid}/shard_XX_{tokens,lossmask,span}.{bin,idx}` and the trace.
 
-    A split without documents has no files. Raises BadInput with shard, row,
+    A split without documents has no files.
+
+    parts: store of finished parts, where a killed build goes on.
+    progress: gets the stage "render", in rows; how many there are is not known
+        where `max_rows` or `max_tokens` caps them.
+
+    Raises BadInput with shard, row,
     synth_id and rule for the first row that cannot be rendered, or the first
     one beyond `config.bad_rows`.
     """
     number = shard_number(harmony_shard)
     out.mkdir(parents=True)
-    if parts is not None:
-        return _build(harmony_shard, number, out, config, parts)
-    scratch = out / "parts"
-    scratch.mkdir()
-    summary = _build(harmony_shard, number, out, config, PartStore(scratch))
-    shutil.rmtree(scratch)
-    return summary
-
-
-def _build(shard: Path, number: str, out: Path, config: KDConfig, parts: PartStore) -> KDSummary:
     joiner = _Joiner(out, number, config)
     with joiner.open:
-        tasks = joiner.capped(_tasks(shard, config, parts))
+        tasks = list(_tasks(harmony_shard, config))
+        total = None if config.capped else sum(task.input_rows for task in tasks)
+        stage = joiner.open.enter_context(progress.stage("render", unit="rows", total=total))
+        named = (
+            (f"rows_{index:06d}", task) for index, task in enumerate(joiner.capped(iter(tasks)))
+        )
         # How much a capped part may take depends on all parts before it.
         workers = 1 if config.capped else config.workers
-        for index, summary in enumerate(ordered_map(kd_part.grind, tasks, workers)):
-            joiner.add(parts.data(_part_name(index)), summary, shard)
+        finished = run_parts(kd_part.make_part, named, parts, workers, scratch=out)
+        with closing(finished):
+            for (_, path, summary), task in zip(finished, tasks, strict=False):
+                joiner.add(path, summary, harmony_shard)
+                stage.advance(summary["documents"] if config.capped else task.input_rows)
     return joiner.summary()
 
 
-def _part_name(index: int) -> str:
-    return f"rows_{index:06d}"
-
-
-def _tasks(shard: Path, config: KDConfig, parts: PartStore) -> Iterator[kd_part.Task]:
-    """Runs of whole row groups with at least `_PART_ROWS` rows, but for the last."""
+def _tasks(shard: Path, config: KDConfig) -> Iterator[kd_part.Task]:
+    """Tasks of whole row groups with at least `_PART_ROWS` rows, but for the last."""
     with kd_part.open_shard(shard) as parquet:
         if (wrong := next(kd_part.wrong_types(parquet.schema_arrow), None)) is not None:
             raise BadInput(shard, f"{wrong}: is it a Harmony shard?")
         sizes = [
             parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)
         ]
-    index = first_row = rows = 0
+    first_row = rows = 0
     groups: list[int] = []
     for group, size in enumerate(sizes):
         groups.append(group)
         rows += size
         if rows >= _PART_ROWS or group == len(sizes) - 1:
             yield kd_part.Task(
-                name=_part_name(index),
                 shard=shard,
                 row_groups=groups,
                 first_row=first_row,
+                input_rows=rows,
                 valid_fraction=config.valid_fraction,
                 vocabulary=config.vocabulary,
                 bad_rows=config.bad_rows,
                 rows=None,
                 tokens=None,
-                parts=parts,
             )
-            index, first_row, rows, groups = index + 1, first_row + rows, 0, []
+            first_row, rows, groups = first_row + rows, 0, []
 
 
 class _Joiner:
@@ -145,7 +148,7 @@ class _Joiner:
         self._bad: list[list[Any]] = []
 
     def capped(self, tasks: Iterator[kd_part.Task]) -> Iterator[kd_part.Task]:
-        """The tasks, each told what the caps still leave, until nothing is left."""
+        """The tasks, each with what the caps still leave, until nothing is left."""
         for task in tasks:
             rows = self._config.max_rows - sum(self._rows.values())
             tokens = self._config.max_tokens - sum(self._tokens.values())
@@ -174,15 +177,15 @@ class _Joiner:
         self._control_texts += summary["control_texts"]
         self._languages.update(summary["languages"])
         self._exercises.update(summary["exercises"])
-        for block in kd_part_file.read(part):
-            table = pa.ipc.read_record_batch(pa.py_buffer(block.trace), trace.schema())
+        for batch in kd_part_file.read(part):
+            table = pa.ipc.read_record_batch(pa.py_buffer(batch.trace), trace.schema())
             self._trace.add(self._numbered(table))
-            for split, documents in block.documents.items():
+            for split, documents in batch.documents.items():
                 if len(documents.lengths):
                     self._append(split, documents)
 
     def _numbered(self, table: pa.RecordBatch) -> pa.RecordBatch:
-        """The trace of a block with documents counted from the shard's beginning."""
+        """The trace of a batch with documents counted from the shard's beginning."""
         import pyarrow as pa
 
         names = table.column("split").to_numpy(zero_copy_only=False)

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from gristmill.contract import GristmillError
 from gristmill.hashing import sha256_file
+from gristmill.run.progress import SILENT, Progress, Stage
 from gristmill.synth.raw.files import DATASET, DONE, REVISION
 
 if TYPE_CHECKING:
@@ -123,12 +124,15 @@ def _parquet_files(source: Source) -> Iterator[RemoteFile]:
         yield RemoteFile(entry.path, entry.size, entry.lfs.sha256)
 
 
-def fetch(folder: Path, source: Source, files: int | None = None) -> Fetched:
+def fetch(
+    folder: Path, source: Source, files: int | None = None, *, progress: Progress = SILENT
+) -> Fetched:
     """Download the first Parquet files of a repository, by name, into a drop.
 
     folder: the drop. It is made if it is missing.
     source: the repository at one commit.
     files: number of files; None (default) for all.
+    progress: gets the stage "fetch", in bytes of all these files.
 
     A file with the right sha256 is kept. An unfinished download, even of a killed
     process, is a `.partial` file; the next fetch continues it. `.done` is written
@@ -145,23 +149,46 @@ def fetch(folder: Path, source: Source, files: int | None = None) -> Fetched:
             f"{source.repo_id} at {source.revision}: no Parquet files to fetch (files = {files})"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    downloaded = size = 0
-    for file in wanted:
-        target = folder / file.name
-        with _HubErrors(str(target)):
-            if target.exists() and sha256_file(target) == file.sha256:
-                continue
-        # `.done` may be from an earlier fetch of fewer files or of another commit. The
-        # drop is not complete before all files of this fetch are there.
-        (folder / DONE).unlink(missing_ok=True)
-        with _HubErrors(f"{source.repo_id}: {file.path}"):
-            _download(source, file, target)
-        downloaded, size = downloaded + 1, size + file.bytes
+    downloaded = size = before = 0
+    total = sum(file.bytes for file in wanted)
+    with progress.stage("fetch", unit="bytes", total=total) as stage:
+        for file in wanted:
+            target = folder / file.name
+            with _HubErrors(str(target)):
+                present = target.exists() and sha256_file(target) == file.sha256
+            if not present:
+                # `.done` may be from an earlier fetch of fewer files or of another commit.
+                # The drop is not complete before all files of this fetch are there.
+                (folder / DONE).unlink(missing_ok=True)
+                with _HubErrors(f"{source.repo_id}: {file.path}"):
+                    _download(source, file, target, stage, before, total)
+                downloaded, size = downloaded + 1, size + file.bytes
+            before += file.bytes
+            stage.move_to(before, total)
     (folder / DONE).touch()
     return Fetched([folder / file.name for file in wanted], downloaded, size)
 
 
-def _download(source: Source, file: RemoteFile, target: Path) -> None:
+class _Reporting:
+    """A file under download that reports how long it is after each write."""
+
+    def __init__(self, file: BinaryIO, stage: Stage, before: int, total: int) -> None:
+        self._file, self._stage = file, stage
+        self._before, self._total = before, total
+
+    def write(self, data: bytes) -> int:
+        size = self._file.write(data)
+        self._stage.move_to(self._before + self._file.tell(), self._total)
+        return size
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def _download(
+    source: Source, file: RemoteFile, target: Path, stage: Stage, before: int, total: int
+) -> None:
+    """Download one file; the stage is of all files, of which `before` bytes are done."""
     from huggingface_hub import hf_hub_url
     from huggingface_hub.file_download import http_get
     from huggingface_hub.utils import (  # type: ignore[attr-defined]
@@ -185,7 +212,7 @@ def _download(source: Source, file: RemoteFile, target: Path) -> None:
             out.seek(out.truncate(0))
         http_get(
             url,
-            out,
+            cast("BinaryIO", _Reporting(out, stage, before, total)),
             resume_size=out.tell(),
             expected_size=file.bytes,
             headers=build_hf_headers(token=source.token),

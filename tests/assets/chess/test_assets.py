@@ -408,25 +408,25 @@ def test_a_build_that_was_stopped_goes_on_in_the_middle_of_the_month(build, lake
 
     drop(lake, "x_2024-01.pgn", games=6000)
     assert build("2024-01", assets=[chess.elite_pgn]).success
-    real, asked = validate.harvest_share, []
+    real, asked = validate.validate_range, []
 
     def stopping(task: Any) -> Any:
-        asked.append(task.share.start)
+        asked.append(task.range.start)
         if len(asked) == 2:
             raise KeyboardInterrupt
         return real(task)
 
-    monkeypatch.setattr(validate, "harvest_share", stopping)
+    monkeypatch.setattr(validate, "validate_range", stopping)
     with contextlib.suppress(KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
         build("2024-01", assets=[chess.valid_games])
     assert len(asked) == 2
     assert not (lake.root / "chess/validated/elite_2024-01").exists()
     assert build("2024-01", assets=[chess.valid_games]).success
-    # The first share was done before the stop, and not again.
+    # The first part was finished before the stop, and not again.
     assert asked.count(0) == 1
     assert len(asked) > 2
     resumed = hashes(lake.root / "chess/validated/elite_2024-01", "*games*")
-    monkeypatch.setattr(validate, "harvest_share", real)
+    monkeypatch.setattr(validate, "validate_range", real)
     shutil.rmtree(lake.root / "chess/validated")
     assert build("2024-01", assets=[chess.valid_games]).success
     assert hashes(lake.root / "chess/validated/elite_2024-01", "*games*") == resumed

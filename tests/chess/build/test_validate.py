@@ -11,8 +11,7 @@ from gristmill.chess import (
     validate,
 )
 from gristmill.chess.config import SPLITS
-from gristmill.run.parts import PartStore
-from gristmill.run.sections import _into_store
+from gristmill.run.parts import PartStore, _finish
 from tests.chess.build.chain import chain, digests, rows
 
 
@@ -44,9 +43,9 @@ def test_a_killed_build_goes_on_with_its_parts(
         if len(done) == 3:
             raise Killed
         done.append(job.name)
-        return _into_store(job)
+        return _finish(job)
 
-    monkeypatch.setattr("gristmill.run.sections._into_store", dying)
+    monkeypatch.setattr("gristmill.run.parts._finish", dying)
     with pytest.raises(Killed):
         validate([month], tmp_path / "first", config, parts=store)
     monkeypatch.undo()

@@ -15,7 +15,8 @@ from gristmill.chess import (
 )
 from gristmill.chess.laws.games_and_datasets import archive_laws
 from gristmill.contract import BadInput
-from tests.chess.raw.archives import GAME, MONTH, ranged, zipped
+from gristmill.run.progress import Progress, Report
+from tests.chess.raw.archives import GAME, MONTH, nap, ranged, zipped
 
 
 def test_a_month_is_fetched_checked_and_recorded(serve, pgn: bytes, tmp_path: Path) -> None:
@@ -118,3 +119,30 @@ def test_drops_of_every_kind(tmp_path: Path, pgn: bytes) -> None:
             take_drop(tmp_path / "bad.pgn.zst", tmp_path / f"bad{rule[:6]}", MONTH)
     with pytest.raises(BadInput, match=r"neither \.zip"):
         take_drop(tmp_path / "x.7z", tmp_path / "no", MONTH)
+
+
+def test_a_download_reports_its_bytes_also_where_it_goes_on(
+    serve, pgn: bytes, tmp_path: Path
+) -> None:
+    data = zipped(("x.pgn", pgn))
+    cuts = [len(data) // 3, None]
+    server = serve(lambda s, h: ranged(h, data, cuts.pop(0)))
+    reports: list[Report] = []
+    progress = Progress(reports.append, 0.0)
+    fetch_month(MONTH, tmp_path / "a", server.config, sleep=nap([]), progress=progress)
+    download = [report for report in reports if report.stage == "download"]
+    done = [report.done for report in download]
+    assert done == sorted(done)
+    assert len(data) // 3 in done
+    assert download[-1] == Report("download", len(data), len(data), "bytes")
+    assert reports[-1] == Report("unpack", len(pgn), len(pgn), "bytes")
+
+
+@pytest.mark.parametrize("ending", ["pgn", "zip"])
+def test_a_drop_reports_the_bytes_of_its_pgn(pgn: bytes, tmp_path: Path, ending: str) -> None:
+    drop = tmp_path / f"x.{ending}"
+    drop.write_bytes(pgn if ending == "pgn" else zipped(("x.pgn", pgn)))
+    reports: list[Report] = []
+    take_drop(drop, tmp_path / "out", MONTH, progress=Progress(reports.append, 0.0))
+    assert reports[0] == Report("unpack", 0, len(pgn), "bytes")
+    assert reports[-1] == Report("unpack", len(pgn), len(pgn), "bytes")

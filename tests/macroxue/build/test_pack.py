@@ -112,7 +112,7 @@ def odd_drop(root: Path, *, bad: bool) -> None:
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut drops of a few kilobytes into several parts."""
     monkeypatch.setattr(pack_parts, "PART_BYTES", 500)
-    monkeypatch.setattr(pack_parts, "_POUR_ROWS", 50)
+    monkeypatch.setattr(pack_parts, "_BATCH_ROWS", 50)
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -161,11 +161,11 @@ def test_a_killed_pack_goes_on_from_its_parts(tmp_path: Path) -> None:
     store.folder.mkdir()
     calls: list[str] = []
 
-    def killed(part: pack_parts.Part) -> dict[str, Any]:
+    def killed(part: pack_parts.Part, path: Path) -> dict[str, Any]:
         calls.append(part.name)
         if len(calls) == 3:
             raise KeyboardInterrupt
-        return pack_parts.make_part(part)
+        return pack_parts.make_part(part, path)
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(packer, "make_part", killed)

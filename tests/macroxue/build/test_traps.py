@@ -199,7 +199,8 @@ def test_weakness_no_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     whole = pack(tmp_path / "drop", tmp_path / "p", PackConfig(), store)
     shutil.rmtree(tmp_path / "p")
     for part in ("rows-000002", "rows-000004"):
-        (store.folder / f"{part}.json").unlink()
+        (ledger,) = store.folder.glob(f"{part}-*.json")
+        ledger.unlink()
     read: list[str] = []
     plain = pack_parts.read_run
     monkeypatch.setattr(

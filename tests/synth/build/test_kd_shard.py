@@ -147,26 +147,26 @@ def test_rows_set_aside_do_not_count_towards_a_cap(
     assert table["synth_id"].to_pylist() == ["a", "d", "e", "f"]
 
 
-@pytest.mark.parametrize(("caps", "blocks"), [({"max_rows": 33}, 2), ({"max_tokens": 1}, 1)])
+@pytest.mark.parametrize(("caps", "batches"), [({"max_rows": 33}, 2), ({"max_tokens": 1}, 1)])
 @pytest.mark.usefixtures("small_parts")
-def test_a_cap_on_rows_is_ground_in_blocks(
+def test_a_cap_on_rows_is_reached_in_batches(
     harmony: Path,
     vocabulary: Path,
     tmp_path: Path,
     caps: dict[str, int],
-    blocks: int,
+    batches: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made: list[int] = []
-    block = kd_part._block
+    plain = kd_part._made
 
     def counted(task: kd_part.Task, batch: pa.RecordBatch, *rest: Any) -> Any:
         made.append(len(batch))
-        return block(task, batch, *rest)
+        return plain(task, batch, *rest)
 
-    monkeypatch.setattr(kd_part, "_block", counted)
+    monkeypatch.setattr(kd_part, "_made", counted)
     summary = build_kd_shard(harmony, tmp_path / "out", KDConfig(vocabulary, **caps))
-    assert len(made) == blocks
+    assert len(made) == batches
     assert sum(made) == summary.rows == caps.get("max_rows", 1)
 
 
@@ -223,7 +223,7 @@ def main():
     kd._PART_ROWS = 20
     plain_add = kd._Joiner.add
     def add(self, part, *rest):
-        if part.name.startswith(f"rows_{int(stop):06d}"):
+        if part.name == f"rows_{int(stop):06d}.part":
             os.kill(os.getpid(), signal.SIGKILL)
         plain_add(self, part, *rest)
     kd._Joiner.add = add

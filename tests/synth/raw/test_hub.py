@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from gristmill.run.progress import Progress, Report
 from gristmill.synth.raw import files, hub
 from gristmill.synth.raw.hub import HubError, Source
 
@@ -151,6 +152,23 @@ def test_a_download_continues_after_a_closed_connection(
     fetched = hub.fetch(tmp_path, source, files=1)
     assert fetched.files[0].read_bytes() == server.files["synth_001.parquet"]
     assert [requested for _, requested in server.requests] == [None, "bytes=400-", "bytes=500-"]
+
+
+def test_a_fetch_reports_the_bytes_of_all_files(
+    server: Hub, source: Source, tmp_path: Path
+) -> None:
+    hub.fetch(tmp_path, source, files=1)
+    server.drop_after = [400]
+    reports: list[Report] = []
+    hub.fetch(tmp_path, source, progress=Progress(reports.append, every=0.0))
+    assert {(report.stage, report.total, report.unit) for report in reports} == {
+        ("fetch", 6000, "bytes")
+    }
+    done = [report.done for report in reports]
+    assert done[:2] == [0, 1000]
+    assert done[-1] == 6000
+    assert done == sorted(done)
+    assert len(done) > 20
 
 
 def test_a_fetch_continues_the_partial_file_of_a_killed_one(

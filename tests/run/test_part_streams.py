@@ -1,0 +1,57 @@
+"""Streams of parts: appended in task order, the same for any number of workers and any store."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gristmill.contract import GristmillError
+from gristmill.run.part_streams import Made, StreamFiles, run_streams
+from gristmill.run.parts import PartStore
+
+TASKS = [(f"part-{number}", number) for number in range(5)]
+
+
+def _make(number: int) -> Made:
+    streams = {"rows": bytes([number]) * (number * 700_000), "rejects": f"{number};".encode()}
+    return streams, {"number": number}
+
+
+def _build(folder: Path, store: PartStore | None, workers: int) -> tuple[dict[str, int], list[int]]:
+    numbers = []
+    with StreamFiles({name: folder / name / "all" for name in ("rows", "rejects")}) as written:
+        for streams, summary in run_streams(_make, TASKS, store, workers, scratch=folder):
+            for name, data in streams:
+                written.write(name, data)
+            numbers.append(summary["number"])
+    return written.sizes, numbers
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_stream_is_that_of_all_parts_in_task_order(
+    tmp_path: Path, workers: int, kept: bool
+) -> None:
+    store = PartStore(tmp_path / "parts") if kept else None
+    (tmp_path / "parts").mkdir()
+    out = tmp_path / "out"
+    out.mkdir()
+    for _ in range(2 if kept else 1):
+        sizes, numbers = _build(out, store, workers)
+        rows, rejects = (out / "rows/all").read_bytes(), (out / "rejects/all").read_bytes()
+        assert rows == b"".join(bytes([n]) * (n * 700_000) for n in range(5))
+        assert rejects == b"0;1;2;3;4;"
+        assert sizes == {"rows": len(rows), "rejects": len(rejects)}
+        assert numbers == [0, 1, 2, 3, 4]
+    assert sorted(path.name for path in out.iterdir()) == ["rejects", "rows"]
+
+
+def test_a_part_that_is_cut_while_it_is_read_is_named(tmp_path: Path) -> None:
+    store = PartStore(tmp_path)
+    parts = run_streams(_make, TASKS[1:], store, 1, scratch=tmp_path)
+    streams, _ = next(parts)
+    os.truncate(store.data("part-1"), 3)
+    with pytest.raises(GristmillError, match=r"part-1\.part: the part has lost its end"):
+        list(streams)
