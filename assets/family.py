@@ -1,7 +1,7 @@
 """What a family gives to the code location: assets, checks, inboxes and what starts them.
 
-`definitions.py` collects one `Family` from each package `assets/<family>/`. How a family's
-artifacts are made, shown and traced stands in `gristmill/<family>/family.py`.
+`definitions.py` collects one `Family` from each package `assets/<family>/`. See also
+`gristmill/<family>/family.py`: laws, views, traces and sample drops of a family's assets.
 """
 
 from __future__ import annotations

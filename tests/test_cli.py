@@ -238,11 +238,11 @@ def test_trace_leads_to_the_file_and_byte_of_a_game(chess_month: Path) -> None:
     row = json.loads((dataset / "test.jsonl").read_text().splitlines()[1])
     by_row = run("trace", str(dataset), "1", "--split", "test")
     assert by_row in run("trace", str(dataset), row["game_id"])
-    told = dict(line.split(": ", 1) for line in by_row.splitlines())
-    assert told["game_id"] == row["game_id"]
-    assert told["pgn"].startswith("lichess_elite_2024-01.pgn ")
-    assert told["pgn_sha256"] == hashlib.sha256(data).hexdigest()
-    offset, size = int(told["byte_offset"]), int(told["bytes"])
+    traced = dict(line.split(": ", 1) for line in by_row.splitlines())
+    assert traced["game_id"] == row["game_id"]
+    assert traced["pgn"].startswith("lichess_elite_2024-01.pgn ")
+    assert traced["pgn_sha256"] == hashlib.sha256(data).hexdigest()
+    offset, size = int(traced["byte_offset"]), int(traced["bytes"])
     assert data[offset : offset + size].startswith(b'[Event "')
     assert data[offset : offset + size].rstrip().endswith(row["result"].encode())
 
@@ -284,7 +284,7 @@ def test_a_document_and_the_row_it_came_from_show_the_same_tokens(conversations:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["show", "kd", "5000", "--shard", "01"], "holds documents 0 to "),
         (["show", "kd", "0", "--shard", "02"], "shard 02 has no train split"),
@@ -295,10 +295,10 @@ def test_a_document_and_the_row_it_came_from_show_the_same_tokens(conversations:
     ],
 )
 def test_what_is_not_there_is_told_in_one_line(
-    conversations: Path, words: list[str], told: str
+    conversations: Path, words: list[str], message: str
 ) -> None:
     command, folder, *more = words
     result = CliRunner().invoke(main, [command, str(conversations / folder), *more])
     assert result.exit_code == 1
-    assert told in result.output
+    assert message in result.output
     assert result.output.count("\n") == 1

@@ -128,6 +128,7 @@ class Record(_Frozen):
         return self.model_copy(update={"digest": self.computed_digest()})
 
     def computed_digest(self) -> str:
+        """The digest of all fields but `digest` itself."""
         return digest(self.model_dump(mode="json", exclude={"digest"}))
 
     def to_bytes(self) -> bytes:

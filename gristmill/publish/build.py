@@ -114,14 +114,17 @@ class Build:
 
     @property
     def folder(self) -> Path:
+        """Where the artifact is published."""
         return self.root / self.artifact
 
     @property
     def record_path(self) -> Path:
+        """Where the record of the published artifact is."""
         return provenance.record_path(self.folder, self.partition, self.shared)
 
     @cached_property
     def fingerprint(self) -> str:
+        """Digest of everything that decides the payload."""
         return provenance.fingerprint(self.code_version, self.config, self.inputs, self.tokenizer)
 
     @property
@@ -136,6 +139,7 @@ class Build:
 
     @property
     def title(self) -> str:
+        """The artifact in messages: its path, and the partition where several share a folder."""
         return self.artifact if not self.shared else f"{self.artifact} [{self.partition}]"
 
 
