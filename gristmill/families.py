@@ -115,12 +115,19 @@ class Kind:
     laws: what must hold of the contents.
     show: renders a sample for a terminal.
     trace: finds where a sample came from; several results where an id occurs more than once.
+    rows: the counts of the record whose sum is the number of rows (default: the count `rows`).
     """
 
     asset: str
     laws: Sequence[Law] = ()
     show: Callable[[Request], Iterable[RenderableType]] | None = None
     trace: Callable[[Request], Iterable[Trace]] | None = None
+    rows: Sequence[str] = ("rows",)
+
+    def rows_of(self, counts: Mapping[str, int | float]) -> int | None:
+        """The number of rows by the counts of a record, None where it has none of them."""
+        found = [counts[name] for name in self.rows if name in counts]
+        return int(sum(found)) if found else None
 
 
 @dataclass(frozen=True)

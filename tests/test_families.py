@@ -99,3 +99,11 @@ def test_a_module_without_a_catalog_is_named(monkeypatch: pytest.MonkeyPatch) ->
             families.catalog("chess")
     finally:
         families.catalog.cache_clear()
+
+
+def test_rows_are_the_sum_of_the_counts_that_a_kind_names() -> None:
+    counts = {"rows": 7, "games/train": 3, "games/val": 2, "share": 0.5}
+    assert Kind("a/one").rows_of(counts) == 7
+    assert Kind("a/two", rows=("games/train", "games/val")).rows_of(counts) == 5
+    assert Kind("a/three", rows=("games/test",)).rows_of(counts) is None
+    assert Kind("a/four").rows_of({"rows": 0}) == 0

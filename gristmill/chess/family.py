@@ -77,13 +77,24 @@ def _write_month(month: str, games: int, path: Path) -> None:
     write_month(path, month, games=games, seed=1)
 
 
+_GAME_COUNTS = ("games/train", "games/val", "games/test")
+_SAMPLE_COUNTS = ("samples/train", "samples/val", "samples/test")
+
 CATALOG = Catalog(
     kinds=[
         Kind("chess/elite_pgn", [Law("archive", _archive_laws)]),
-        Kind("chess/valid_games", [Law("validated", _validated_laws)], _show, _trace),
-        Kind("chess/game_dataset", [Law("dataset", _dataset_laws)], _show, _trace),
-        Kind("chess/splice_cache", [Law("cache", _cache_laws)], _show),
-        Kind("chess/splice_dataset", [Law("splices", _splice_laws)], _show),
+        Kind(
+            "chess/valid_games",
+            [Law("validated", _validated_laws)],
+            _show,
+            _trace,
+            rows=("valid_games",),
+        ),
+        Kind(
+            "chess/game_dataset", [Law("dataset", _dataset_laws)], _show, _trace, rows=_GAME_COUNTS
+        ),
+        Kind("chess/splice_cache", [Law("cache", _cache_laws)], _show, rows=_SAMPLE_COUNTS),
+        Kind("chess/splice_dataset", [Law("splices", _splice_laws)], _show, rows=_SAMPLE_COUNTS),
     ],
     asset_of=_asset_of,
     options=[

@@ -1,7 +1,6 @@
 """List the artifacts of a data root by their records, and say whether each is current.
 
-Files are compared by size and time; nothing is hashed and no family is imported. Comparing
-contents belongs to `gristmill.provenance.verify`.
+Files are compared by size and time; nothing is hashed. Comparing contents belongs to `gristmill.provenance.verify`.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.contract import GristmillError
+from gristmill.families import Kind, kind_of_asset
 from gristmill.layout import WORK
 from gristmill.provenance import stable_listing
 from gristmill.provenance.record import (
@@ -44,7 +44,7 @@ class Listed:
     folder: as found, POSIX.
     asset, partition, built, code_version: as recorded; `built` is ISO 8601. None where the record
         is damaged, or for an asset without partitions.
-    rows: the count `rows` of the record, None where it has none.
+    rows: as the family counts them (`Kind.rows`), None where the record has no such count.
     bytes: of all files, as recorded.
     sources: what it was made from, each `asset partition`, in the record's order.
     state: `current`, `files changed`, `drop gone`, `input gone`, `input changed` or
@@ -165,13 +165,12 @@ def _listed(root: Path, folder: Path, path: Path, records: _Records) -> Listed:
     except (GristmillError, OSError, ValueError) as error:
         why = " ".join(str(error).split())
         return Listed(folder.as_posix(), None, None, None, 0, None, None, (), RECORD_DAMAGED, why)
-    rows = record.counts.get("rows")
     state, why = _state(_data_root(root, folder, record), folder, record, inputs, records)
     return Listed(
         folder=folder.as_posix(),
         asset=record.asset,
         partition=record.partition,
-        rows=None if rows is None else int(rows),
+        rows=_rows(record),
         bytes=sum(output.bytes for output in record.outputs),
         built=record.created.astimezone(UTC).isoformat(timespec="seconds"),
         code_version=record.code_version,
@@ -179,6 +178,11 @@ def _listed(root: Path, folder: Path, path: Path, records: _Records) -> Listed:
         state=state,
         why=why,
     )
+
+
+def _rows(record: Record) -> int | None:
+    kind = kind_of_asset(record.asset) or Kind(record.asset)
+    return kind.rows_of(record.counts)
 
 
 def _data_root(root: Path, folder: Path, record: Record) -> Path:

@@ -1,0 +1,33 @@
+"""Words that a newcomer stumbles over stay out of code, tests and pages."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.graph import modules
+from tests.paths import CHECKOUT
+
+AVOIDED = re.compile(
+    r"\b(told|anew|at[ _]hand|is the business of|stands in|of our own making|it lies beside"
+    r"|grinding|harvest|adoption)\b",
+    re.IGNORECASE,
+)
+TEXTS = [
+    *(file.relative_to(CHECKOUT) for file in modules(CHECKOUT).values()),
+    *(file.relative_to(CHECKOUT) for file in sorted((CHECKOUT / "tests").rglob("*.py"))),
+    *(file.relative_to(CHECKOUT) for file in sorted((CHECKOUT / "bench").rglob("*.py"))),
+    *(file.relative_to(CHECKOUT) for file in sorted(CHECKOUT.glob("*.md"))),
+    *(file.relative_to(CHECKOUT) for file in sorted((CHECKOUT / "docs").rglob("*.md"))),
+]
+
+
+@pytest.mark.parametrize("file", TEXTS, ids=str)
+def test_a_file_keeps_to_the_words_of_the_glossary(file: Path) -> None:
+    if file.name == Path(__file__).name:
+        return
+    for number, line in enumerate((CHECKOUT / file).read_text().splitlines(), 1):
+        avoided = AVOIDED.search(line)
+        assert avoided is None, f"{file}:{number}: {avoided[0]}" if avoided else ""
