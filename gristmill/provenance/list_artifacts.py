@@ -1,6 +1,7 @@
 """List the artifacts of a data root by their records, and say whether each is current.
 
-Files are compared by size and time; nothing is hashed. Comparing contents belongs to `gristmill.provenance.verify`.
+Files are compared by size and time; nothing is hashed. To compare contents, see
+`gristmill.provenance.verify`.
 """
 
 from __future__ import annotations
