@@ -1,4 +1,4 @@
-"""The code location: collects what the families give to Dagster."""
+"""The code location: the definitions of all families."""
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -15,7 +15,10 @@ from sensors.raw_drops import raw_drop_sensor
 
 
 def families() -> Iterator[Family]:
-    """The tokenizers, which several families use, then each family of `FAMILIES`."""
+    """Yields the tokenizers, which several families use, then each family of `FAMILIES`.
+
+    Raises TypeError if a package `assets/<family>/` has no `FAMILY` of the type Family.
+    """
     yield tokenizers.FAMILY
     for name in FAMILIES:
         family = import_module(f"assets.{name}").FAMILY
@@ -25,9 +28,9 @@ def families() -> Iterator[Family]:
 
 
 def build_defs(resources: Mapping[str, Any] | None = None) -> dg.Definitions:
-    """All definitions of the code location.
+    """Returns all definitions of the code location.
 
-    resources: replace those with the same key, for tests.
+    resources: replace the resources with the same key, for tests; default none.
     """
     collected = list(families())
     return dg.Definitions(
@@ -44,13 +47,13 @@ def build_defs(resources: Mapping[str, Any] | None = None) -> dg.Definitions:
             **{key: value for family in collected for key, value in family.resources.items()},
             **(resources or {}),
         },
-        # Starting a process costs more than most partitions take; heavy assets
-        # bring worker processes of their own.
+        # Starting a process costs more than building most partitions; heavy assets start
+        # their own worker processes.
         executor=dg.in_process_executor,
     )
 
 
 @dg.definitions
 def defs() -> dg.Definitions:
-    """What `dagster dev` loads."""
+    """Returns the definitions that `dagster dev` loads."""
     return build_defs()

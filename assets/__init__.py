@@ -1,16 +1,16 @@
-"""The Dagster layer: thin assets over the library, one module a family."""
+"""The Dagster layer: thin assets over the library, one package for each family."""
 
 import gc
 import warnings
 
 import dagster as dg
 
-# Backfill policies of assets are in beta in Dagster 1.13, and used knowingly.
+# Dagster 1.13 marks the backfill policies of assets as beta; we use them on purpose.
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
-# So that each step of a family's backfill goes on with what came through the one before,
-# assets of one job have policies of their own.
+# The assets of one job have different policies on purpose: each step of a backfill then
+# continues with the partitions that the step before it built.
 warnings.filterwarnings("ignore", message="Asset job .* varying BackfillPolicies")
 
-# Every run starts a process of its own. What Dagster's import leaves lives as long as
-# that process, and a collection that walks it costs as much as all our imports.
+# Every run starts its own process. The objects of Dagster's import live as long as that
+# process, and a garbage collection over them costs as much as all our imports.
 gc.freeze()

@@ -1,7 +1,8 @@
-"""Asset checks: the checks made before the commit, made again from the disk.
+"""Asset checks: repeat the checks from before the commit on the published files.
 
-In a run of some partitions a check looks at those, so that its cost follows the
-run and not the lake; executed by itself it looks at all that is published.
+In a run of some partitions, a check looks at those partitions only, so that its cost
+depends on the run and not on the data root. Executed by itself, it looks at every
+published artifact of the asset.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -19,12 +20,12 @@ _RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_
 
 
 _DESCRIPTIONS = {
-    "intact": "Every published file has the size and sha256 of its record, the record is whole, "
-    "and what it was built from is still the same.",
-    "lawful": "What must hold of the contents, recomputed from the published files; for a sample "
-    "where that takes long, and it was done whole before the commit.",
-    "noteworthy": "What whoever trains on it may want to know, though it is as its drop has it. "
-    "A warning.",
+    "intact": "Every published file has the size and sha256 that its record states, the record is "
+    "complete, and the inputs of the artifact have not changed.",
+    "lawful": "The contents obey the laws of the asset, recomputed from the published files. Where "
+    "that takes long, the check takes a sample; the full check ran before the commit.",
+    "noteworthy": "Unusual contents that come from the drop and break no law, for whoever trains "
+    "on them. This check only warns.",
 }
 
 
@@ -34,15 +35,15 @@ def disk_checks(
     has_laws: bool = True,
     notes: Callable[[Path], Iterable[Violation]] | None = None,
 ) -> list[dg.AssetChecksDefinition]:
-    """The checks `intact` (bytes, records, inputs) and `lawful` (the family's laws) of one asset.
+    """Returns the checks `intact` (bytes, records, inputs) and `lawful` (laws) of one asset.
 
-    All checks are one step, since a step takes longer than most checks.
+    All checks share one step, since a step takes longer than most checks.
 
     asset: the asset to check.
     below: folder relative to the data root that holds the asset's artifacts.
     has_laws: False leaves `lawful` out; default True.
-    notes: reports what is unusual in an artifact but no violation; the check
-        `noteworthy` warns about it. Default None: no such check.
+    notes: takes the folder of an artifact and returns what is unusual in it without being a
+        violation; the check `noteworthy` warns about it. Default None: no such check.
     """
     name = asset.key.to_user_string()
     wanted = {"intact": True, "lawful": has_laws, "noteworthy": notes is not None}
@@ -64,12 +65,12 @@ def disk_checks(
         for check in sorted(context.selected_asset_check_keys):
             folder = lake.root / below
             if check.name == "intact":
-                found = verification.survey(folder, name, keys, check_laws=False)
+                counted = verification.survey(folder, name, keys, check_laws=False)
             elif check.name == "lawful":
-                found = verification.survey(folder, name, keys, check_bytes=False, sampled=True)
+                counted = verification.survey(folder, name, keys, check_bytes=False, sampled=True)
             else:
-                found = verification.notes(folder, name, keys, notes or (lambda _: ()))
-            yield _result(check, keys, *found)
+                counted = verification.notes(folder, name, keys, notes or (lambda _: ()))
+            yield _result(check, keys, *counted)
 
     return [on_disk]
 
@@ -77,7 +78,7 @@ def disk_checks(
 def partitions_of_run(
     context: dg.AssetCheckExecutionContext, asset: dg.AssetsDefinition
 ) -> Collection[str] | None:
-    """The partitions of the run, None where it or the asset has none."""
+    """Returns the partition keys of the run; None if the run or the asset has no partitions."""
     if asset.partitions_def is None:
         return None
     tags = context.run.tags
@@ -96,7 +97,9 @@ def _result(
     checked: int,
     violations: Sequence[Violation],
 ) -> dg.AssetCheckResult:
-    scope = "all that is published" if keys is None else f"partitions of the run: {_short(keys)}"
+    scope = (
+        "everything published" if keys is None else f"partitions of the run: {_first_keys(keys)}"
+    )
     counted = f"{checked} artifact{'' if checked == 1 else 's'}"
     listed = markdown.bullets(markdown.code(str(violation)) for violation in violations[:50])
     return dg.AssetCheckResult(
@@ -116,6 +119,6 @@ def _result(
     )
 
 
-def _short(keys: Collection[str]) -> str:
+def _first_keys(keys: Collection[str]) -> str:
     first = list(keys)[:3]
     return ", ".join(first) + (f" and {len(keys) - 3} more" if len(keys) > 3 else "")

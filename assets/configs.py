@@ -1,4 +1,4 @@
-"""Builder configs as Dagster shows them, and where their values come from."""
+"""Builder configs in the launchpad, and the order in which their values are looked up."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from gristmill.contract import BadInput
 Config = TypeVar("Config")
 
 
-_TOLD = "What is left out here is taken from gristmill.toml, else from the default that is named."
+_LAUNCHPAD_HELP = (
+    "A field that is left out here gets its value from gristmill.toml, else the default named "
+    "beside it."
+)
 
 
 def launchpad(
@@ -26,15 +29,18 @@ def launchpad(
     defaults: Mapping[str, Any] | None = None,
     name: str = "",
 ) -> type[Any]:
-    """A Dagster config with the fields of a builder's config dataclass, all optional.
+    """Returns a Dagster config class with the fields of a builder's config, all optional.
 
-    base: `dg.ConfigurableResource` for choices that several assets of a run share.
-    A field that is left out in the launchpad is taken from `gristmill.toml`,
-    else from the asset's `defaults`, else from the builder's default; the field's
-    description names which it is.
+    A field that is left out in the launchpad gets its value from `gristmill.toml`, else from
+    `defaults`, else from the builder's default. The field's description names the default.
 
-    leave_out: fields that the asset fills in itself. name: of the config's type,
-        where several assets have one of the same builder.
+    config: the builder's config dataclass.
+    base: class to derive from; `dg.ConfigurableResource` for choices that several assets of a
+        run share. Default `dg.Config`.
+    leave_out: names of fields that the asset fills in itself; default none.
+    defaults: values of the asset that replace the builder's defaults, by field; default none.
+    name: name of the returned class; default the name of `config` with `Run` after it. Needed
+        where several assets use the same builder.
     """
     hints = get_type_hints(config)
     fields: dict[str, Any] = {}
@@ -43,14 +49,14 @@ def launchpad(
             continue
         default = (defaults or {}).get(spec.name, spec.default)
         described = Field(default=None, description=_described(spec, hints[spec.name], default))
-        fields[spec.name] = (_plain(hints[spec.name]) | None, described)
-    made: type[Any] = create_model(name or f"{config.__name__}Run", __base__=base, **fields)
-    made.__doc__ = _TOLD  # shown beside the launchpad
-    return made
+        fields[spec.name] = (_launchpad_type(hints[spec.name]) | None, described)
+    model: type[Any] = create_model(name or f"{config.__name__}Run", __base__=base, **fields)
+    model.__doc__ = _LAUNCHPAD_HELP  # the UI shows it beside the launchpad
+    return model
 
 
 def _described(spec: dataclasses.Field[Any], hint: Any, default: object) -> str:
-    """What the launchpad says about a field: its help, its choices, its default."""
+    """The description of a field in the launchpad: its help, its choices, its default."""
     sentences = [str(spec.metadata["help"])] if "help" in spec.metadata else []
     choices = get_args(hint) if get_origin(hint) is Literal else spec.metadata.get("choices", ())
     if choices:
@@ -59,34 +65,37 @@ def _described(spec: dataclasses.Field[Any], hint: Any, default: object) -> str:
 
 
 def resolve(config: type[Config], settings: Mapping[str, Any], run: BaseModel) -> Config:
-    """The builder's config: what the run says, else the settings, else the defaults.
+    """Returns the builder's config: values of the run, else of the settings, else the defaults.
 
-    Raises BadInput where the settings name a field that the config has not, or
-    a value that it refuses.
+    config: the builder's config dataclass.
+    settings: values from `gristmill.toml`, by field.
+    run: the launchpad's config; a field that is None counts as left out.
+
+    Raises BadInput if the settings name an unknown field, or if the config refuses a value.
     """
     known = {spec.name for spec in dataclasses.fields(config)}  # type: ignore[arg-type]
     if unknown := sorted(set(settings) - known):
         raise BadInput(
-            "gristmill.toml", f"unknown setting {unknown[0]!r}, known are {sorted(known)}"
+            "gristmill.toml", f"unknown setting {unknown[0]!r}; known settings: {sorted(known)}"
         )
-    values = {**settings, **said(run)}
+    values = {**settings, **chosen_values(run)}
     try:
         return config(**values)
     except (TypeError, ValueError) as error:
         raise BadInput("configuration", f"{values}: {error}") from error
 
 
-def said(run: BaseModel) -> dict[str, Any]:
-    """What the run itself chose, by field."""
+def chosen_values(run: BaseModel) -> dict[str, Any]:
+    """Returns the values that the run itself sets, by field."""
     return {name: value for name, value in run.model_dump().items() if value is not None}
 
 
-def _plain(hint: Any) -> Any:
-    """The type that Dagster's config can take in place of a field's type."""
+def _launchpad_type(hint: Any) -> Any:
+    """The type that Dagster's config accepts for a field with this type hint."""
     if get_origin(hint) is Literal:
         return type(get_args(hint)[0])
     if get_origin(hint) in (Union, UnionType):
-        return _plain(next(item for item in get_args(hint) if item is not NoneType))
+        return _launchpad_type(next(item for item in get_args(hint) if item is not NoneType))
     if get_origin(hint) is tuple:
         return list[get_args(hint)[0]]  # type: ignore[misc]
     return hint

@@ -1,4 +1,4 @@
-"""What a family gives to the code location: assets, checks, inboxes and what starts them.
+"""The definitions of one family: assets, checks, inboxes, jobs, schedules and resources.
 
 `definitions.py` collects one `Family` from each package `assets/<family>/`. See also
 `gristmill/<family>/family.py`: laws, views, traces and sample drops of a family's assets.
@@ -20,16 +20,16 @@ from resources import Lake
 class Family:
     """Everything that one family adds to the definitions.
 
-    assets: external and built ones, in the order in which `gristmill materialize` builds them
-        where their dependencies leave it open.
-    checks: of those assets; the ones with an automation condition are evaluated by the
-        sensor `followers`.
-    jobs: what `dg.define_asset_job` makes.
-    inboxes: the folders below `drops/` that the family watches.
-    schedules: off unless they say otherwise.
-    resources: by resource key, beside `lake`.
+    assets: external and built assets. `gristmill materialize` builds them in this order where
+        their dependencies leave the order open.
+    checks: the checks of those assets. The sensor `followers` evaluates the assets and checks
+        that have an automation condition.
+    jobs: results of `dg.define_asset_job`; default none.
+    inboxes: the folders below `drops/` that the family watches; default none.
+    schedules: default none.
+    resources: resources in addition to `lake`, by resource key; default none.
     available: returns the partition keys that `materialize --all` builds; an empty collection
-        also leaves out the assets without partitions. None builds every known key.
+        also leaves out the assets without partitions. Default None: every known key.
     """
 
     assets: Sequence[dg.AssetsDefinition | dg.AssetSpec]

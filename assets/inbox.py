@@ -1,6 +1,6 @@
-"""The inbox of raw drops: a folder below `drops/`, and the assets that its drops start.
+"""Inbox: a folder below `drops/`, and the assets that are built from its drops.
 
-When a drop has arrived is decided in `gristmill/inbox.py`; the sensor is `sensors/raw_drops.py`.
+`gristmill/inbox.py` decides when a drop has arrived; the sensor is `sensors/raw_drops.py`.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ import dagster as dg
 
 from gristmill.inbox import FOLDER, Arrival, Shape
 
-# What `dg.define_asset_job` makes; Dagster has no public name for its type.
+# The result of `dg.define_asset_job`; Dagster has no public name for its type.
 UnresolvedJob = Any
 
 
 @dataclass(frozen=True)
 class Inbox:
-    """One folder of raw drops, and what a drop in it starts.
+    """One folder of raw drops, and the runs that a drop in it starts.
 
     folder: name of the folder below `drops/`; the sensor is called `<folder>_drops`.
-    raw_drop: key of the external asset for the drops. An arrival is reported as its
-        materialization, a refused drop as its observation.
-    partitions: dynamic partitions, to which an arrival adds its key; time partitions, of which an
-        arrival feeds the one with its key; or static partitions, all of which it feeds.
+    raw_drop: key of the external asset for the drops. An arrival is reported as a
+        materialization of it, a refused drop as an observation.
+    partitions: the partitions that are built from a drop. Dynamic: the partition with the drop's
+        key, which an arrival adds. Time: the partition with the drop's key. Static: all of them.
     targets: the assets that a drop's runs build, one run for each partition.
-    refuse: returns why a settled drop cannot be built, or None.
-    shape: what a drop is: a folder (default), or a file with certain endings.
-    job: the job that the runs belong to; None for a run over `targets`.
+    refuse: takes the path of a settled drop; returns why it cannot be built, or None.
+    shape: a drop is a folder (default), or a file with one of certain endings.
+    job: the job that the runs belong to; default None: a run over `targets`.
     """
 
     folder: str
@@ -43,20 +43,27 @@ class Inbox:
 
     @property
     def dynamic(self) -> str | None:
-        """Name of the dynamic partitions, None where the keys are known beforehand."""
+        """Name of the dynamic partitions; None if the partitions are static or of time."""
         if isinstance(self.partitions, dg.DynamicPartitionsDefinition):
             return self.partitions.name
         return None
 
     def new_keys(self, instance: dg.DagsterInstance, arrivals: Iterable[Arrival]) -> list[str]:
-        """Keys of arrivals that the instance does not know yet."""
+        """Returns the keys of arrivals that are not yet dynamic partitions of the instance.
+
+        instance: the Dagster instance to ask.
+        arrivals: drops that have settled; the order of the keys is theirs.
+        """
         if self.dynamic is None:
             return []
         known = set(instance.get_dynamic_partitions(self.dynamic))
         return [arrival.key for arrival in arrivals if arrival.key not in known]
 
-    def fed_by(self, drop: str) -> Collection[str]:
-        """Keys of the partitions that the drop with this key feeds."""
+    def partitions_of(self, drop: str) -> Collection[str]:
+        """Returns the keys of the partitions that are built from a drop.
+
+        drop: key of the drop.
+        """
         if isinstance(self.partitions, dg.StaticPartitionsDefinition):
             return self.partitions.get_partition_keys()
         return [drop]

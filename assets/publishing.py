@@ -1,8 +1,8 @@
-"""The one place that turns a library call into a published artifact and a Dagster event.
+"""Publishes the partitions of a run and reports each of them as a Dagster event.
 
-An asset says what a partition is built from; this module publishes it and
-reports it, alone or as one of many in a run. How an artifact is made, and what
-a family's preview shows, do not belong here.
+Every asset of the project calls `publish_asset` with a function that returns the `Build` of a
+partition. The functions for the builds belong in `assets/<family>/`, the previews in
+`gristmill/<family>/show/`.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from gristmill.publish.publish import publish
 
 BuildOf = Callable[[str | None], Build]
 Preview = Callable[[Path], Mapping[str, str | int | float]]
-SharePreview = Callable[[Published], Mapping[str, str | int | float]]
+PartitionPreview = Callable[[Published], Mapping[str, str | int | float]]
 Event = dg.MaterializeResult[Any] | dg.AssetMaterialization | dg.AssetObservation
 
-# The tag of a run that is to build what it would find unchanged: for files that
-# were damaged and kept their size and time.
+# A run with this tag builds unchanged artifacts too, for files that were damaged but kept
+# their size and time.
 REBUILD = "gristmill/rebuild"
 
-# Enough partitions a run to spread the cost of starting it, few enough that
-# the first ones show up soon.
+# Many partitions in one run share the cost of its start; few partitions let the first ones
+# appear soon.
 BATCH = dg.BackfillPolicy.multi_run(max_partitions_per_run=100)
 
 
@@ -39,27 +39,30 @@ def publish_asset(
     context: dg.AssetExecutionContext,
     build_of: BuildOf,
     preview: Preview = lambda _: {},
-    share_preview: SharePreview = lambda _: {},
+    partition_preview: PartitionPreview = lambda _: {},
 ) -> Iterator[Event]:
     """Publish the run's partitions of one asset, and report each with its record.
 
-    build_of: what is to be built for a partition key (None where the asset has
-        no partitions); raises GristmillError where its inputs are not in order.
-    preview: made from the published folder: Markdown documents by title, and
-        numbers beyond those of the record.
-    share_preview: the same of a partition's share of a folder, which its record names.
+    context: the context of the asset's step. The asset has `output_required=False`.
+    build_of: takes a partition key (None for an asset without partitions) and returns what is
+        to be built.
+    preview: takes the published folder and returns Markdown documents and numbers by title, in
+        addition to the counts of the record; default none.
+    partition_preview: the same for a partition in a folder that several partitions share; it
+        takes the published artifact. Default none.
 
-    Of several partitions each is published and reported by itself; those that
-    fail are named in one failure at the end, and the others stand. A partition
-    of which there is nothing to build is observed with the reason, does not
-    count as materialized, and does not fail the run. Asset functions that yield
-    from here have `output_required=False`.
+    Yields one event for each partition. If a build raises NothingToBuild, the event is an
+    observation with the reason: the partition does not count as materialized, and the run
+    does not fail.
+
+    Raises dagster.Failure with the message of a GristmillError, and at the end of a run of
+    several partitions if some of them failed; the others are published.
     """
-    worker.settle()
+    worker.freeze_imports()
     worker.sign(context)
 
     def documents(published: Published) -> Mapping[str, str | int | float]:
-        return {**preview(published.folder), **share_preview(published)}
+        return {**preview(published.folder), **partition_preview(published)}
 
     # A run of some partitions may also hold assets that have none.
     partitioned = context.assets_def.partitions_def is not None
@@ -71,10 +74,10 @@ def publish_asset(
     key = context.partition_key if partitioned and context.has_partition_key else None
     key = key or next(iter(keys), None)
     try:
-        with _told_plainly():
+        with _library_errors_as_failures():
             published = publish(build_of(key), rebuild=context.run.tags.get(REBUILD) == "true")
     except NothingToBuild as reason:
-        yield _passed_over(context, key, reason)
+        yield _not_built(context, key, reason)
         return
     _log(context, published)
     yield dg.MaterializeResult(
@@ -83,8 +86,16 @@ def publish_asset(
     )
 
 
-def event_metadata(published: Published, preview_of: SharePreview = lambda _: {}) -> dict[str, Any]:
-    """Metadata of the event: numbers to plot, documents to read, and the whole record."""
+def event_metadata(
+    published: Published, preview_of: PartitionPreview = lambda _: {}
+) -> dict[str, Any]:
+    """Returns the metadata of an event: numbers to plot, documents to read, the complete record.
+
+    published: the published artifact.
+    preview_of: returns further documents and numbers by title; default none.
+
+    Raises ValueError if a title of the preview is also a count of the record.
+    """
     record = published.record
     metadata: dict[str, Any] = {
         "path": dg.MetadataValue.path(published.folder),
@@ -93,8 +104,11 @@ def event_metadata(published: Published, preview_of: SharePreview = lambda _: {}
     if published.notes:
         metadata["notes"] = dg.MetadataValue.md(markdown.bullets(published.notes))
     previewed = preview_of(published)
-    if taken := set(previewed) & set(record.counts):
-        raise ValueError(f"a preview and a count of {record.asset} share the title {taken.pop()}")
+    if shared := set(previewed) & set(record.counts):
+        raise ValueError(
+            f"{record.asset}: the preview and the record's counts both have {shared.pop()!r}: "
+            "rename it in the preview"
+        )
     for title, value in previewed.items():
         metadata[title] = dg.MetadataValue.md(value) if isinstance(value, str) else value
     metadata |= record.counts
@@ -108,25 +122,28 @@ def event_metadata(published: Published, preview_of: SharePreview = lambda _: {}
 
 
 def _publish_batch(
-    context: dg.AssetExecutionContext, keys: list[str], build_of: BuildOf, preview_of: SharePreview
+    context: dg.AssetExecutionContext,
+    keys: list[str],
+    build_of: BuildOf,
+    preview_of: PartitionPreview,
 ) -> Iterator[Event]:
     events: list[dg.AssetMaterialization] = []
     failed: dict[str, str] = {}
-    passed_over = False
+    has_unbuilt = False
     tags_of = versions.tagger(context, keys)
     for key in keys:
         try:
             published = publish(build_of(key), rebuild=context.run.tags.get(REBUILD) == "true")
         except NothingToBuild as nothing:
-            yield _passed_over(context, key, nothing)
-            passed_over = True
+            yield _not_built(context, key, nothing)
+            has_unbuilt = True
             continue
         except Exception as error:  # noqa: BLE001  each partition fails alone; all are raised below
             reason = str(error) if isinstance(error, GristmillError) else traceback.format_exc()
             failed[key] = reason
             context.log.error(f"{key}: {reason}")
             continue
-        # No line in the log: it would cost as much as the event, which says the same.
+        # No line in the log: it would cost as much as the event, which has the same facts.
         event = dg.AssetMaterialization(
             asset_key=context.asset_key,
             partition=key,
@@ -142,19 +159,22 @@ def _publish_batch(
             metadata={"failed": dg.MetadataValue.json(failed)},
             allow_retries=False,
         )
-    if passed_over:
+    if has_unbuilt:
         # An output would count as a materialization of every partition of the range.
-        context.log.warning("Steps downstream wait: launch them for the partitions that are there.")
+        context.log.warning(
+            "Assets downstream are not built in this run, since some partitions were not built: "
+            "launch them for the partitions that were."
+        )
     elif len(context.job_def.nodes) > 1:
-        # Steps downstream in this run wait for the step's output. Dagster reports
-        # it with one data version for all partitions, so the true events follow it.
+        # Steps downstream in this run wait for the step's output. Dagster reports it with one
+        # data version for all partitions, so the events with their own versions follow it.
         yield dg.MaterializeResult()
         yield from events
 
 
 @contextmanager
-def _told_plainly() -> Iterator[None]:
-    """Raise the library's errors as failures that no retry can mend, with the text alone."""
+def _library_errors_as_failures() -> Iterator[None]:
+    """Raise an error of the library as a failure without retries that shows the message alone."""
     try:
         yield
     except NothingToBuild:
@@ -164,16 +184,16 @@ def _told_plainly() -> Iterator[None]:
 
 
 def _log(context: dg.AssetExecutionContext, published: Published) -> None:
-    what = "built" if published.rebuilt else "unchanged"
-    context.log.info(f"{published.record.artifact}: {what}")
+    status = "built" if published.rebuilt else "unchanged"
+    context.log.info(f"{published.record.artifact}: {status}")
     for note in published.notes:
         context.log.info(note)
 
 
-def _passed_over(
+def _not_built(
     context: dg.AssetExecutionContext, key: str | None, reason: NothingToBuild
 ) -> dg.AssetObservation:
-    """Tell the log, and the asset's page, why there is nothing to build of a partition."""
+    """Report to the log and to the asset's page why a partition was not built."""
     context.log.warning(f"{key}: not built: {reason}" if key else f"not built: {reason}")
     return dg.AssetObservation(
         asset_key=context.asset_key,

@@ -1,4 +1,4 @@
-"""The pinned vocabularies, as assets that everything tokenized can name as its origin."""
+"""The pinned vocabularies as assets, so that tokenized datasets can depend on them."""
 
 from collections.abc import Iterator
 
@@ -25,8 +25,8 @@ def _asset(vocabulary: Vocabulary, description: str) -> dg.AssetsDefinition:
         code_version=CODE_VERSION,
         output_required=False,
         description=(
-            f"{description} `{vocabulary.file}`, pinned by sha256 `{vocabulary.sha256}`. "
-            "`gristmill tokenizers` brings it in; nothing is downloaded here."
+            f"{description} File `{vocabulary.file}`, pinned by sha256 `{vocabulary.sha256}`. "
+            "`gristmill tokenizers` downloads it into the drops; this asset downloads nothing."
         ),
     )
     def asset(context: dg.AssetExecutionContext, lake: Lake) -> Iterator[Event]:
@@ -38,7 +38,7 @@ def _asset(vocabulary: Vocabulary, description: str) -> dg.AssetsDefinition:
 def _build(vocabulary: Vocabulary, lake: Lake) -> Build:
     source = drop_folder(lake.root) / vocabulary.file
     if not source.is_file():
-        raise GristmillError(f"{source}: not there: run `gristmill tokenizers` once")
+        raise GristmillError(f"{source}: missing: run `gristmill tokenizers` to download it")
 
     def make(attempt: Attempt) -> Summary:
         return place(vocabulary, source, attempt.out)
@@ -57,8 +57,8 @@ def _build(vocabulary: Vocabulary, lake: Lake) -> Build:
     )
 
 
-o200k_harmony = _asset(O200K, "What openai-harmony's o200k_harmony counts tokens by.")
-gpt2 = _asset(GPT2, "GPT-2's vocabulary.")
+o200k_harmony = _asset(O200K, "The vocabulary of openai-harmony's encoding o200k_harmony.")
+gpt2 = _asset(GPT2, "The vocabulary of GPT-2.")
 
 ASSETS = [o200k_harmony, gpt2]
 CHECKS = [check for asset in ASSETS for check in disk_checks(asset, "tokenizer", has_laws=False)]

@@ -1,8 +1,8 @@
 """Version tags for events of many partitions in one run.
 
-For a step of one partition Dagster writes these tags itself. For several it
-knows only one data version, so we say for each partition what it was built
-from; without the tags of its inputs a partition would show as stale.
+Dagster writes these tags itself for a step of one partition. For a step of several partitions
+it knows only one data version, so this module makes the tags for each partition. Without the
+tags of its inputs, a partition would show as stale.
 """
 
 from __future__ import annotations
@@ -13,31 +13,35 @@ from functools import cache
 import dagster as dg
 
 _MATERIALIZED = dg.DagsterEventType.ASSET_MATERIALIZATION
-# Partitions asked for at once: what a statement of SQLite takes is bounded.
-_AT_ONCE = 1000
+# Partitions in one query: SQLite limits the variables of a statement.
+_KEYS_IN_QUERY = 1000
 
 DATA_VERSION = "dagster/data_version"
 _USER_PROVIDED = "dagster/data_version_is_user_provided"
 _CODE_VERSION = "dagster/code_version"
 _INPUT_VERSION = "dagster/input_data_version"
 _INPUT_POINTER = "dagster/input_event_pointer"
-# What Dagster itself writes for an input that has no version or no event.
+# The values that Dagster itself writes for an input without a version or an event.
 _NO_VERSION, _NO_POINTER = "INITIAL", "NULL"
 
 
 def tagger(
     context: dg.AssetExecutionContext, keys: Sequence[str]
 ) -> Callable[[str, str], dict[str, str]]:
-    """A function from (partition key, one of `keys`; data version) to the tags of its event.
+    """Returns a function that makes the tags of a partition's event.
 
-    Upstream assets with the same partitions are matched key by key, upstream
-    assets without partitions by their latest event.
+    The function takes a partition key and the data version of what was built. An upstream asset
+    with the same partitions counts with the partition of the same key, an upstream asset without
+    partitions with its latest event.
+
+    context: the context of the step; its asset's dependencies are the inputs.
+    keys: the partition keys that the function will be called with.
     """
     spec = context.assets_def.get_asset_spec(context.asset_key)
     inputs = {dep.asset_key: _input(context.instance, dep.asset_key, keys) for dep in spec.deps}
 
     def tags(key: str, data_version: str) -> dict[str, str]:
-        found = {
+        event_tags = {
             DATA_VERSION: data_version,
             _USER_PROVIDED: "true",
             _CODE_VERSION: spec.code_version or context.run.run_id,
@@ -45,9 +49,9 @@ def tagger(
         for asset, version_of in inputs.items():
             name = asset.to_user_string()
             version, pointer = version_of(key)
-            found[f"{_INPUT_VERSION}/{name}"] = version
-            found[f"{_INPUT_POINTER}/{name}"] = pointer
-        return found
+            event_tags[f"{_INPUT_VERSION}/{name}"] = version
+            event_tags[f"{_INPUT_POINTER}/{name}"] = pointer
+        return event_tags
 
     return tags
 
@@ -55,27 +59,32 @@ def tagger(
 def latest(
     instance: dg.DagsterInstance, asset: dg.AssetKey, keys: Sequence[str]
 ) -> dict[str, tuple[str, int]]:
-    """Data version and storage id of the latest materialization, of those `keys` that have one."""
-    found = {}
-    for start in range(0, len(keys), _AT_ONCE):
-        some = keys[start : start + _AT_ONCE]
+    """Returns data version and storage id of each key's latest materialization.
+
+    instance: the Dagster instance to ask.
+    asset: key of the asset.
+    keys: partition keys; those without a materialization are left out of the result.
+    """
+    newest = {}
+    for start in range(0, len(keys), _KEYS_IN_QUERY):
+        some = keys[start : start + _KEYS_IN_QUERY]
         events = instance.get_latest_storage_id_by_partition(asset, _MATERIALIZED, set(some))
         versions = instance.event_log_storage.get_latest_tags_by_partition(
             asset, _MATERIALIZED, [DATA_VERSION], some
         )
         for key, event in events.items():
-            found[key] = versions.get(key, {}).get(DATA_VERSION, _NO_VERSION), event
-    return found
+            newest[key] = versions.get(key, {}).get(DATA_VERSION, _NO_VERSION), event
+    return newest
 
 
 def _input(
     instance: dg.DagsterInstance, asset: dg.AssetKey, keys: Sequence[str]
 ) -> Callable[[str], tuple[str, str]]:
     """Version and pointer of `asset` as an input, by partition key."""
-    found = latest(instance, asset, keys)
+    by_partition = latest(instance, asset, keys)
 
     @cache
-    def whole() -> tuple[str, str]:
+    def unpartitioned() -> tuple[str, str]:
         records = instance.fetch_materializations(asset, limit=1).records
         if not records:
             return _NO_VERSION, _NO_POINTER
@@ -84,9 +93,9 @@ def _input(
         return version or _NO_VERSION, str(records[0].storage_id)
 
     def of(key: str) -> tuple[str, str]:
-        if key not in found:
-            return whole()
-        version, event = found[key]
+        if key not in by_partition:
+            return unpartitioned()
+        version, event = by_partition[key]
         return version, str(event)
 
     return of

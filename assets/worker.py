@@ -1,7 +1,8 @@
-"""The process of a run: what it keeps, and the signature that it leaves.
+"""The process of a run: its identity in the run's tags, and its garbage collector.
 
-Dagster's launcher on one machine has no health check: a run whose process went
-down with the machine stays STARTED. `gristmill reap` reads the signature.
+Dagster's launcher on one machine has no health check: a run whose process was killed
+together with the machine stays STARTED. `gristmill reap` compares the tag with the
+processes that live.
 """
 
 from __future__ import annotations
@@ -19,32 +20,37 @@ TAG = "gristmill/worker"
 
 
 @cache
-def settle() -> None:
-    """At a process's first step: take all that is there out of the garbage collector's sight.
+def freeze_imports() -> None:
+    """Exclude all objects that exist at the first call from garbage collection.
 
-    What Dagster imported and set up for a run lives as long as its process, and
-    walking it costs a small run as much as its own work. Once, since what is
-    garbage at that moment stays too.
+    The objects that Dagster imported and set up for a run live as long as its process, and
+    walking over them costs a small run as much as its own work. Later calls do nothing, since
+    freezing also keeps what is garbage at that moment.
     """
     gc.freeze()
 
 
 def sign(context: dg.AssetExecutionContext) -> None:
-    """Write this process's identity into the tags of the run, once a process."""
-    mine = identity(os.getpid())
-    if mine is not None and context.run.tags.get(TAG) != mine:
-        context.instance.add_run_tags(context.run.run_id, {TAG: mine})
+    """Write the identity of this process into the tags of the run, unless it is there already.
+
+    context: the context of a step of the run.
+    """
+    signature = identity(os.getpid())
+    if signature is not None and context.run.tags.get(TAG) != signature:
+        context.instance.add_run_tags(context.run.run_id, {TAG: signature})
 
 
 def identity(process: int) -> str | None:
-    """Boot, id and start of a living process, None where there is none.
+    """Returns boot id, process id and start time of a living process; None if there is none.
 
-    The start, in clock ticks since the boot, tells a process from a later one
-    with the same id. Eight digits of the boot do: the UI shows the tag of every run.
+    The start time, in clock ticks since the boot, distinguishes a process from a later one with
+    the same id. The boot id is cut to eight digits, since the UI shows the tag of every run.
+
+    process: the process id.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
-        # The command name, in parentheses, may hold spaces; fields follow it.
+        # The command name in parentheses may contain spaces; the fields follow it.
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
@@ -53,13 +59,19 @@ def identity(process: int) -> str | None:
 
 
 def is_alive(signature: str) -> bool:
-    """Whether the process that left `signature` still runs on this machine."""
+    """Returns whether the process of a signature still runs on this machine.
+
+    signature: the value of the tag, as `identity` returned it.
+    """
     _, process, _ = signature.split(":")
     return identity(int(process)) == signature
 
 
 def answers(server: str) -> bool:
-    """Whether the code server of a run's `.dagster/grpc_info` tag takes connections."""
+    """Returns whether a code server accepts connections.
+
+    server: the value of a run's tag `.dagster/grpc_info`, a JSON object.
+    """
     info = json.loads(server)
     try:
         if path := info.get("socket"):

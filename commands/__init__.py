@@ -1,5 +1,5 @@
 """The commands of `gristmill` that need Dagster: one module a command, found as entry points.
 
-`gristmill/cli.py` lists them and imports one when it is called. What a command does to
-artifacts stands in `gristmill/`; what an asset is built from stands in `assets/`.
+`gristmill/cli.py` lists them and imports a command's module when the command is called. Work on
+artifacts belongs in `gristmill/`, the builds of assets in `assets/`.
 """

@@ -1,4 +1,4 @@
-"""Drops in the inboxes become known to the instance without a sensor."""
+"""Arrivals without a sensor: report the drops of an inbox to the instance."""
 
 from __future__ import annotations
 
@@ -14,19 +14,25 @@ from sensors.raw_drops import arrival_events
 
 
 def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> Iterator[str]:
-    """Report the drops of `inbox` to the instance, new or replaced ones, and add their partitions.
+    """Report new and replaced drops of an inbox to the instance, and add their partitions.
+
+    instance: the Dagster instance to report to.
+    lake: the data root.
+    inbox: the inbox to look into.
 
     Yields a line for each refused drop: its path below `drops/` and the reason.
     """
-    found = present_drops(lake.inbox(inbox.folder), inbox.refuse, inbox.shape)
-    if new := inbox.new_keys(instance, found.arrivals):
+    present = present_drops(lake.inbox(inbox.folder), inbox.refuse, inbox.shape)
+    if new := inbox.new_keys(instance, present.arrivals):
         instance.add_dynamic_partitions(str(inbox.dynamic), new)
-    partitions = {arrival.key: next(iter(inbox.fed_by(arrival.key))) for arrival in found.arrivals}
+    partitions = {
+        arrival.key: next(iter(inbox.partitions_of(arrival.key))) for arrival in present.arrivals
+    }
     known = latest(instance, inbox.raw_drop, sorted(set(partitions.values())))
-    for arrival in found.arrivals:
+    for arrival in present.arrivals:
         version, _ = known.get(partitions[arrival.key], (None, 0))
         if version != arrival.signature:
             for event in arrival_events(inbox, arrival):
                 instance.report_runless_asset_event(event)
-    for refusal in found.refusals:
+    for refusal in present.refusals:
         yield f"{inbox.folder}/{refusal.key}: {refusal.reason}"

@@ -1,4 +1,4 @@
-"""Where these commands run: in the checkout, on its Dagster instance and on a data root."""
+"""The surroundings of these commands: the checkout, its Dagster instance and a data root."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ DATA = "GRISTMILL_DATA"
 
 
 class CheckoutCommand(click.Command):
-    """A command that runs in the checkout, since dagster.yaml names its folders relative to it.
+    """A command that changes into the checkout, since dagster.yaml has paths relative to it.
 
-    The command takes an option `--data-root`, which replaces the variable GRISTMILL_DATA; both
-    are relative to the folder where the command is typed. `context.obj` is that folder.
+    It adds an option `--data-root`, which replaces the variable GRISTMILL_DATA; both are
+    relative to the folder in which the user typed the command. `context.obj` is that folder.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -42,14 +42,14 @@ class CheckoutCommand(click.Command):
         return super().invoke(ctx)
 
 
-def _use_data_root(context: click.Context, _: click.Parameter, chosen: Path | None) -> None:
-    """Set the variable that `resources.Lake` reads, for this process and those that it starts."""
-    if chosen is not None and not context.resilient_parsing:
-        os.environ[DATA] = str(Path.cwd() / chosen)
+def _use_data_root(context: click.Context, _: click.Parameter, data_root: Path | None) -> None:
+    """Set the variable that `resources.Lake` reads, for this process and its children."""
+    if data_root is not None and not context.resilient_parsing:
+        os.environ[DATA] = str(Path.cwd() / data_root)
 
 
 def open_instance() -> dg.DagsterInstance:
-    """The instance of DAGSTER_HOME if that is set, as `dagster dev` does, else the checkout's."""
+    """Returns the instance of DAGSTER_HOME if it is set, else of the checkout, as `dagster dev`."""
     if os.environ.get("DAGSTER_HOME"):
         return dg.DagsterInstance.get()
     return dg.DagsterInstance.from_config(str(CHECKOUT))

@@ -32,7 +32,7 @@ def fetch(corpus: str, files: int, repo: str, revision: str, endpoint: str) -> N
         raise click.UsageError(str(error)) from error
     kept = len(fetched.files) - fetched.downloaded
     say(
-        f"{escape(str(inbox / hub.drop))}: {fetched.downloaded} files came "
-        f"({fetched.bytes:,} bytes), {kept} were there; "
+        f"{escape(str(inbox / hub.drop))}: {fetched.downloaded} files downloaded "
+        f"({fetched.bytes:,} bytes), {kept} kept; "
         "`gristmill materialize --all` builds from it"
     )

@@ -1,4 +1,4 @@
-"""The project's assets, to be chosen by name and run in this process, one run a partition."""
+"""The graph of assets: select assets and partitions, and run them in this process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FAMILIES = list(definitions.families())
 INBOXES = [inbox for family in _FAMILIES for inbox in family.inboxes]
 """The inboxes of all families."""
 
-# Which partitions `--all` takes, where not all that are known.
+# The partitions that `--all` builds, for the assets where these are not all known ones.
 _AVAILABLE = {
     key: family.available
     for family in _FAMILIES
@@ -31,7 +31,7 @@ _AVAILABLE = {
     for key in asset.keys
 }
 
-# Where dependencies leave the order open, assets are built as their families list them.
+# Where dependencies leave the order open, assets are built in the order of their families.
 _ORDER = [
     key
     for family in _FAMILIES
@@ -39,14 +39,18 @@ _ORDER = [
     for key in ([asset.key] if isinstance(asset, dg.AssetSpec) else sorted(asset.keys))
 ]
 
-# The table names what failed and why; the UI has the log.
+# The table at the end has the failures and their reasons, and the UI has the log.
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 _MOST_LISTED = 40
 
 
 class Graph:
-    """The project's assets, to be run in this process against an instance."""
+    """The project's assets, to run them in this process on an instance.
+
+    instance: the Dagster instance for the runs.
+    lake: the data root.
+    """
 
     def __init__(self, instance: dg.DagsterInstance, lake: Lake) -> None:
         self._instance = instance
@@ -56,11 +60,11 @@ class Graph:
         self._graph = defs.resolve_asset_graph()
 
     def select(self, names: Sequence[str]) -> list[dg.AssetKey]:
-        """The assets to build, each after those that it is made from.
+        """Returns the assets to build, each after those that it is built from.
 
         names: keys, as `macroxue/pack`; empty for every asset that can be built.
 
-        Raises click.UsageError for a name that is no asset that can be built.
+        Raises click.UsageError if a name is not the key of an asset that can be built.
         """
         ordered = [
             key
@@ -72,11 +76,14 @@ class Graph:
         if unknown := wanted - set(ordered):
             known = ", ".join(key.to_user_string() for key in ordered)
             name = unknown.pop().to_user_string()
-            raise click.UsageError(f"{name} is not an asset that can be built; there are: {known}")
+            raise click.UsageError(f"{name} is not an asset that can be built; these are: {known}")
         return [key for key in ordered if not names or key in wanted]
 
     def partitioned_by(self, definition: dg.PartitionsDefinition[str]) -> set[str]:
-        """Names of the assets that are partitioned by `definition`."""
+        """Returns the keys of the assets with these partitions, as `macroxue/pack`.
+
+        definition: the partitions.
+        """
         return {
             key.to_user_string()
             for key in self._graph.materializable_asset_keys
@@ -84,24 +91,27 @@ class Graph:
         }
 
     def keys(self, asset: dg.AssetKey, wanted: Sequence[str]) -> list[str | None]:
-        """The partitions of `asset` to build; [None] for an asset without partitions.
+        """Returns the partitions to build; [None] for an asset without partitions.
 
-        wanted: keys that the user named; empty for those that its family's drops give, which
-            are all known keys unless the family says which.
+        asset: key of the asset.
+        wanted: partition keys of the user; empty for those that `Family.available` returns, else
+            for all known ones.
 
-        Raises click.UsageError for a key that is no partition of the asset.
+        Raises click.UsageError if a key is not a partition of the asset.
         """
         definition = self._graph.get(asset).partitions_def
         if definition is None:
             if wanted:
-                raise click.UsageError(f"{asset.to_user_string()} has no partitions")
-            # It is made from all partitions of others, if there are any.
+                raise click.UsageError(
+                    f"{asset.to_user_string()} has no partitions: leave --partition out"
+                )
+            # Such an asset is built from all partitions of others, if there are any.
             return [None] if asset not in _AVAILABLE or _AVAILABLE[asset](self._lake) else []
         known = definition.get_partition_keys(dynamic_partitions_store=self._instance)
         if unknown := sorted(set(wanted) - set(known)):
             raise click.UsageError(
-                f"{asset.to_user_string()} has no partition {unknown[0]!r}; there are: "
-                f"{_listed(known)}"
+                f"{asset.to_user_string()} has no partition {unknown[0]!r}; its partitions: "
+                f"{_first_and_last(known)}"
             )
         if not wanted and asset in _AVAILABLE:
             wanted = sorted(_AVAILABLE[asset](self._lake))
@@ -111,9 +121,11 @@ class Graph:
     def materialize(
         self, asset: dg.AssetKey, keys: Sequence[str | None], rebuild: bool
     ) -> Iterator[Outcome]:
-        """Run one asset, one run a partition, so that each is a run of its own in the UI.
+        """Run an asset, in a separate run for each partition, and yield the outcomes.
 
-        rebuild: build also what would be found unchanged.
+        asset: key of the asset.
+        keys: partition keys, as `keys` returns them.
+        rebuild: build unchanged artifacts, too.
         """
         for key in keys:
             with console.status(f"{asset.to_user_string()} {key or ''}"):
@@ -122,7 +134,7 @@ class Graph:
                     asset_selection=[asset],
                     run_config=_QUIET,
                     partition_key=key,
-                    # Until the first asset signs the run, `reap` would find no process for it.
+                    # Without the tag, `reap` would close a run whose first step has not begun.
                     tags={
                         worker.TAG: worker.identity(os.getpid()) or "",
                         **({REBUILD: "true"} if rebuild else {}),
@@ -132,8 +144,8 @@ class Graph:
             yield _outcome(asset.to_user_string(), key or "", result)
 
 
-def _listed(known: Sequence[str]) -> str:
-    """Partition keys for an error: of many the first and the last."""
+def _first_and_last(known: Sequence[str]) -> str:
+    """Partition keys for an error message: all of them, or the first and the last of many."""
     if len(known) > _MOST_LISTED:
         return f"{', '.join(known[:2])} … {', '.join(known[-2:])}"
     return ", ".join(known) or "none"
@@ -162,23 +174,23 @@ def _outcome(asset: str, partition: str, result: dg.ExecuteInProcessResult) -> O
 
 
 def _failure(asset: str, partition: str, result: dg.ExecuteInProcessResult) -> str | None:
-    """Why the run or one of its checks failed, None where neither did."""
+    """Why the run or one of its checks failed; None if none failed."""
     published = bool(result.get_asset_materialization_events())
-    broken = [
-        f"check {done.check_name}: {done.description}"
-        for done in result.get_asset_check_evaluations()
-        if not done.passed and done.severity is dg.AssetCheckSeverity.ERROR
+    failed_checks = [
+        f"check {check.check_name}: {check.description}"
+        for check in result.get_asset_check_evaluations()
+        if not check.passed and check.severity is dg.AssetCheckSeverity.ERROR
     ]
-    if broken and published:
-        named = f" --partition {partition}" if partition else ""
-        command = f"gristmill materialize {asset}{named} --rebuild"
-        return f"{'; '.join(broken)}: if its files are damaged, `{command}`"
+    if failed_checks and published:
+        option = f" --partition {partition}" if partition else ""
+        command = f"gristmill materialize {asset}{option} --rebuild"
+        return f"{'; '.join(failed_checks)}: if its files are damaged, run `{command}`"
     if result.success and published:
         return None
     for event in result.get_step_failure_events():
         failure = event.step_failure_data
         if failure.user_failure_data:
             return str(failure.user_failure_data.description).strip()
-        # An error that the library did not foresee is shown with its traceback.
+        # An error that the library does not expect is shown with its traceback.
         return failure.error.to_string().strip() if failure.error else "the run failed"
     return "the run failed"

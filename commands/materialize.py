@@ -25,9 +25,9 @@ from resources.lake import Lake
 @click.argument("selection", nargs=-1, metavar="[ASSET]...")
 @click.option("--partition", "partitions", multiple=True, help="Only this partition; repeatable.")
 @click.option(
-    "--all", "everything", is_flag=True, help="Every asset, every partition that drops give."
+    "--all", "everything", is_flag=True, help="Every asset, every partition that has a drop."
 )
-@click.option("--rebuild", is_flag=True, help="Build also what would be found unchanged.")
+@click.option("--rebuild", is_flag=True, help="Build unchanged artifacts, too.")
 @click.pass_obj
 def materialize(
     started_in: Path,
@@ -43,7 +43,7 @@ def materialize(
     with the reason and do not change the status.
     """
     if bool(selection) == everything:
-        raise click.UsageError("name the assets to build, or give --all")
+        raise click.UsageError("give either the names of assets, or --all")
     if partitions and everything:
         raise click.UsageError("--partition goes with the name of an asset, not with --all")
     lake, started = Lake(), time.monotonic()
@@ -58,18 +58,18 @@ def materialize(
     if no_drops:
         inboxes = " or ".join(str(lake.inbox(inbox.folder)) for inbox in build.inboxes)
         say(
-            f"there is no drop: copy one into {escape(inboxes)}, or let "
-            f"`gristmill samples {escape(str(lake.root))}` write some"
+            f"there is no drop: copy one into {escape(inboxes)}, or run "
+            f"`gristmill samples {escape(str(lake.root))}` to write sample drops"
         )
     elif build.idle:
         names = ", ".join(sorted(asset.to_user_string() for asset in build.idle))
-        say(f"not built, since there is no drop for them: {names}")
+        say(f"not built, since they have no drop: {names}")
     if any(outcome.status == "failed" for outcome in build.outcomes):
         sys.exit(1)
 
 
 class _Build:
-    """One call of the command: the assets in order, and what became of them."""
+    """One call of the command: the assets in order, and the outcome of each partition."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class _Build:
         self._graph = Graph(instance, lake)
         self._assets = self._graph.select(selection)
         for asset in self._assets:
-            self._graph.keys(asset, partitions)  # a wrong key is an error before the first build
+            self._graph.keys(asset, partitions)  # a wrong key stops before a build
         self.outcomes: list[Outcome] = []
         self.idle: set[dg.AssetKey] = set()
         self.inboxes = [
@@ -92,17 +92,17 @@ class _Build:
         ]
 
     def run(self, rebuild: bool) -> None:
-        """Build the chosen assets, each after those that it is made from."""
+        """Build the chosen assets, each after those that it is built from."""
         for number, asset in enumerate(self._assets, 1):
             keys = self._graph.keys(asset, self._partitions)
             if not keys:
                 self.idle.add(asset)
             self.outcomes += self._graph.materialize(asset, keys, rebuild)
-            # A drop may have waited for what was built now: a pool for its packs.
-            self._register(_not_begun(self._assets[:number]))
+            # A drop may depend on artifacts that were just built, as a pool on its packs.
+            self._register(_not_started(self._assets[:number]))
 
     def has_no_drops(self) -> bool:
-        """Whether all that was asked for is built from drops, and there is none."""
+        """Whether the chosen assets are built from drops, and there is none."""
         return (
             bool(self.inboxes)
             and not self._partitions
@@ -116,9 +116,9 @@ class _Build:
             self.refused[inbox.folder] = list(register(self._instance, self._lake, inbox))
 
 
-def _not_begun(assets: Sequence[dg.AssetKey]) -> list[Inbox]:
-    """The inboxes that feed none of `assets`.
+def _not_started(assets: Sequence[dg.AssetKey]) -> list[Inbox]:
+    """The inboxes with none of `assets` among their targets.
 
-    A drop that arrives between two assets of its inbox would miss the first one.
+    A drop that arrives between two assets of its inbox would not be built by the first one.
     """
     return [inbox for inbox in INBOXES if not any(target.key in assets for target in inbox.targets)]

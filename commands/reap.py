@@ -1,4 +1,4 @@
-"""`gristmill reap`: close runs whose process is dead and clean up what killed builds left."""
+"""`gristmill reap`: close runs whose process is dead, and clean up after killed builds."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _UNFINISHED = [
 def reap(dry_run: bool, parts: bool) -> None:
     """Close runs whose process is dead, and remove what killed builds left behind.
 
-    After a power loss or `kill -9`, runs stay STARTED for ever and hold their places in the
-    queue. Runs whose process lives are left alone. Finished parts of a build stay, since the
-    next build continues from them, unless --parts is given.
+    After a power loss or `kill -9`, runs stay STARTED for ever and block the queue. Runs whose
+    process lives do not change. Finished parts of a build stay, since the next build continues
+    from them, unless --parts is given.
     """
     with open_instance() as instance:
         for record in instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED)):
@@ -48,11 +48,14 @@ def reap(dry_run: bool, parts: bool) -> None:
 
 
 def why_dead(tags: Mapping[str, str]) -> str | None:
-    """Why a run with these tags cannot be under way, None where it may be."""
+    """Returns why an unfinished run cannot be executing, or None if it may be.
+
+    tags: the tags of the run.
+    """
     signature = tags.get(worker.TAG)
     if signature is not None:
         return None if worker.is_alive(signature) else "its process is gone"
     server = tags.get(".dagster/grpc_info")
     if server is None:
-        return "it never reached a process of this machine"
+        return "it never started a process on this machine"
     return None if worker.answers(server) else "the code server that launched it is gone"

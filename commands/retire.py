@@ -24,8 +24,8 @@ from resources.lake import Lake
 def retire(key: str, dry_run: bool, artifacts: bool) -> None:
     """Forget the partition KEY of a drop that is gone.
 
-    Refused while the drop is still there: the sensor would add the partition again. What was
-    built from the drop stays, unless --artifacts is given.
+    Refused while the drop is still there: the sensor would add the partition again. Artifacts
+    that were built from the drop stay, unless --artifacts is given.
     """
     lake = Lake()
     with open_instance() as instance:
@@ -35,7 +35,9 @@ def retire(key: str, dry_run: bool, artifacts: bool) -> None:
             if inbox.dynamic and instance.has_dynamic_partition(inbox.dynamic, key)
         ]
         if not inboxes:
-            raise click.UsageError(f"no dynamic partition is called {key!r}")
+            raise click.UsageError(
+                f"no drop or pool has the partition {key!r}: the UI lists the partitions"
+            )
         for inbox in inboxes:
             if (drop := _drop_of(lake, inbox, key)) is not None and drop.exists():
                 raise click.UsageError(f"{drop} is still there: move the drop away first")
@@ -51,20 +53,20 @@ def retire(key: str, dry_run: bool, artifacts: bool) -> None:
 
 
 def _drop_of(lake: Lake, inbox: Inbox, key: str) -> Path | None:
-    """Where the drop of a partition lies; None for a key that no drop can have."""
-    # The instance takes anything as a key, also `..` and `*`.
+    """The path of a partition's drop; None for a key that no drop can have."""
+    # The instance accepts any text as a key, also `..` and `*`.
     if keys.refusal(key):
         return None
     return lake.inbox(inbox.folder) / (key + "".join(inbox.shape.endings[:1]))
 
 
 def _built_from(lake: Lake, assets: Collection[str], key: str) -> list[Path]:
-    """Published folders of partition `key` of any of `assets`, as their records say."""
+    """The published folders of partition `key` of any of `assets`, according to their records."""
     if keys.refusal(key):
         return []
-    found = []
+    folders = []
     for path in sorted(lake.root.glob(f"*/*/{key}/{provenance.RECORD}")):
         record = provenance.read_record(path)
         if record.asset in assets and record.partition == key:
-            found.append(path.parent)
-    return found
+            folders.append(path.parent)
+    return folders

@@ -1,4 +1,4 @@
-"""The table at the end of `gristmill materialize`: what became of each partition."""
+"""The table at the end of `gristmill materialize`: the outcome of each partition."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _COLOURS = {"built": "green", "failed": "red"}
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one partition: a row of the table.
+    """The outcome of one partition: a row of the table.
 
-    asset: key, as `macroxue/pack`.
-    partition: key; empty for an asset without partitions.
+    asset: key of the asset, as `macroxue/pack`.
+    partition: key of the partition; empty for an asset without partitions.
     status: `built`, `unchanged`, `not built` or `failed`.
-    rows: None where the artifact has no rows.
-    bytes: of all its files.
-    seconds: that the recorded build took.
-    place: the published folder; empty where nothing was published.
-    reason: why it was not built, or how it failed.
+    rows: number of rows; None for an artifact without rows.
+    bytes: sum over all files of the artifact.
+    seconds: duration of the recorded build.
+    place: the published folder; empty if nothing was published.
+    reason: why the partition was not built, or how it failed.
     """
 
     asset: str
@@ -40,17 +40,18 @@ class Outcome:
 
 
 def show(outcomes: Sequence[Outcome], seconds: float, started_in: Path) -> None:
-    """Print the table, the reasons of what was not built, and a last line that sums up.
+    """Print the table, the reasons of partitions that were not built, and a summary.
 
-    seconds: that the whole command took.
-    started_in: places below this folder are shown relative to it.
+    outcomes: the rows of the table, in order.
+    seconds: duration of the command.
+    started_in: folders below this folder are shown relative to it.
     """
     console.print(_table(outcomes, started_in))
     for item in outcomes:
         if item.reason:
             colour = "red" if item.status == "failed" else "yellow"
-            what = f"{item.asset} {escape(item.partition)}: {escape(item.reason)}"
-            say(f"[{colour}]{item.status}[/] {what}")
+            line = f"{item.asset} {escape(item.partition)}: {escape(item.reason)}"
+            say(f"[{colour}]{item.status}[/] {line}")
     if all(item.status in ("unchanged", "not built") for item in outcomes):
         say(f"nothing needed doing ({len(outcomes)} artifacts, {seconds:.1f} s)")
     else:

@@ -1,4 +1,4 @@
-"""How these commands write to the terminal."""
+"""Output of these commands to the terminal."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import sys
 
 from rich.console import Console
 
-# A table that goes into a file or a pipe keeps one line a row.
+# A table in a file or a pipe has one line for each row.
 console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
 
 
 def say(line: str) -> None:
-    """Print one line without breaking it; escape names and reasons that may hold brackets.
+    """Print one line without breaking it.
 
-    line: text with rich's markup.
+    line: text with rich's markup; escape names and reasons in it, which may contain brackets.
     """
     console.print(line, soft_wrap=True)

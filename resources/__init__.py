@@ -1,4 +1,4 @@
-"""What assets reach outside for: the data root, archives, hubs."""
+"""Resources: the data root, the archive of chess months, the hub of SYNTH."""
 
 from resources.corpora_hub import CorporaHub
 from resources.elite_archive import EliteArchive

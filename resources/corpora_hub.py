@@ -1,4 +1,4 @@
-"""The hub that raw SYNTH files are fetched from: which repository, which commit, how many files."""
+"""The hub that `gristmill fetch` downloads raw SYNTH files from."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ if TYPE_CHECKING:
 class CorporaHub(dg.ConfigurableResource[Any]):
     """A dataset repository at a pinned commit, fetched file by file and checked by sha256.
 
-    `gristmill fetch` uses it. No asset does, so it stands in no definitions: a
-    graph takes up what lies in `drops/`, and nothing in it waits for a network.
+    No asset uses it, so it is not part of the definitions: the assets are built from files in
+    `drops/`, and none of them waits for a network.
 
-    files: how many, from the first on. endpoint: empty for the hub's own.
-    token_variable: names the environment variable with a token, which is read
-        when a file is asked for and shows up nowhere; it may be unset.
+    repo: name of the dataset repository.
+    revision: the commit, 40 hexadecimal digits.
+    files: how many files to fetch, from the first one on.
+    endpoint: address of the hub; empty for the public one.
+    token_variable: name of the environment variable with the token, read at each request and
+        stored nowhere. The variable may be unset.
     """
 
     repo: str = raw.DATASET
@@ -35,12 +38,12 @@ class CorporaHub(dg.ConfigurableResource[Any]):
 
     @property
     def drop(self) -> str:
-        """Name of the drop that the files become, as `SYNTH-6ebe6a97`."""
+        """Name of the drop for the files, as `SYNTH-6ebe6a97`."""
         return keys.checked(f"{self.repo.rpartition('/')[2]}-{self.revision[:8]}")
 
     @property
     def source(self) -> Source:
-        """What the library fetches from."""
+        """The repository, the commit and the token, as the library takes them."""
         from gristmill.synth.raw.hub import Source
 
         return Source(
@@ -51,12 +54,13 @@ class CorporaHub(dg.ConfigurableResource[Any]):
         )
 
     def fetch(self, inbox: Path, progress: Progress = SILENT) -> Fetched:
-        """Bring the files into their drop in `inbox`; those there already are kept.
+        """Download the files into their drop; files that are there already are kept.
 
-        progress: gets the stage "fetch", in bytes.
+        inbox: the folder `drops/synth/`.
+        progress: gets the stage "fetch", in bytes; default silent.
 
-        Raises gristmill.synth.raw.hub.HubError where the hub breaks off for good or
-        sends other bytes than it listed; what came so far is taken up next time.
+        Raises gristmill.synth.raw.hub.HubError if the hub stops answering, or sends other bytes
+        than it listed. The next fetch continues from the files that are complete.
         """
         from gristmill.synth.raw.hub import fetch
 

@@ -1,4 +1,4 @@
-"""The archive of elite games, as Dagster sees it: where months come from, and how patiently."""
+"""The archive of elite games as a Dagster resource: its address, and timeouts for downloads."""
 
 from __future__ import annotations
 
@@ -15,20 +15,26 @@ _FILE = URL_TEMPLATE.rpartition("/")[2]
 
 
 class EliteArchive(dg.ConfigurableResource[Any]):
-    """The server that publishes a month's games as one ZIP."""
+    """The server that publishes a month's games as one ZIP.
+
+    base_address: address of the folder with the ZIP files.
+    timeout_seconds: for one read from the server.
+    attempts: how many in a row may fail without a new byte.
+    backoff_seconds: pause after the first failure; it doubles with each further one.
+    """
 
     base_address: str = Field(
         default="",
-        description=f"Holds `{_FILE}`; empty for the variable {VARIABLE}, else the elite database.",
+        description=f"Folder with `{_FILE}`; default: variable {VARIABLE}, else the database.",
     )
-    timeout_seconds: float = Field(default=30.0, description="Of one read from the server.")
-    attempts: int = Field(default=5, description="In a row without a new byte.")
-    backoff_seconds: float = Field(default=1.0, description="After the first failure; doubles.")
+    timeout_seconds: float = Field(default=30.0, description="Timeout of one read from the server.")
+    attempts: int = Field(default=5, description="Attempts in a row without a new byte.")
+    backoff_seconds: float = Field(default=1.0, description="Pause after a failure; it doubles.")
 
     def config(self) -> ArchiveConfig:
-        """How the library is to fetch. The variable is read when a month is asked for."""
+        """Returns the library's config for a download; each call reads the variable."""
         base = self.base_address or os.environ.get(VARIABLE) or URL_TEMPLATE.rpartition("/")[0]
-        patience = FetchConfig(
+        fetch = FetchConfig(
             timeout=self.timeout_seconds, attempts=self.attempts, backoff=self.backoff_seconds
         )
-        return ArchiveConfig(url_template=f"{base.rstrip('/')}/{_FILE}", fetch=patience)
+        return ArchiveConfig(url_template=f"{base.rstrip('/')}/{_FILE}", fetch=fetch)

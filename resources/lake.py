@@ -1,7 +1,7 @@
-"""The data root as Dagster sees it: where drops arrive and where artifacts lie.
+"""The data root as a Dagster resource: paths of drops and artifacts, and `gristmill.toml`.
 
-Every path that an asset uses is made here, and every name in one is checked
-against the grammar of keys, since the instance accepts anything as a partition.
+Every path that an asset uses is made here. Every name in a path must be a valid key, since the
+Dagster instance accepts any text as a partition key.
 """
 
 from __future__ import annotations
@@ -26,24 +26,36 @@ SETTINGS = "gristmill.toml"
 class Lake(dg.ConfigurableResource[Any]):
     """The data root: `data_root`, else the variable GRISTMILL_DATA, else `data/` in the checkout.
 
-    The variable is read when a path is asked for, so that a code server need
-    not be restarted for it.
+    The variable is read for each path, so that a change needs no restart of the code server.
+
+    data_root: path of the data root; default empty.
     """
 
     data_root: str = ""
 
     @property
     def root(self) -> Path:
-        """The data root, absolute."""
+        """The absolute path of the data root."""
         chosen = self.data_root or os.environ.get("GRISTMILL_DATA") or CHECKOUT / "data"
         return Path(chosen).absolute()
 
     def inbox(self, family: str) -> Path:
-        """Where raw drops of a family arrive; it may not be there yet."""
+        """Returns the path of an inbox; the folder may not exist yet.
+
+        family: name of the inbox, as `macroxue` or `pools`.
+
+        Raises BadKey if the name is not a valid key.
+        """
         return self.root / "drops" / keys.checked(family)
 
     def drop(self, family: str, key: str) -> Path:
-        """The folder of one raw drop. Raises GristmillError where it is gone."""
+        """Returns the folder of a raw drop.
+
+        family: name of the inbox.
+        key: key of the drop.
+
+        Raises GristmillError if the folder is gone.
+        """
         folder = self.inbox(family) / keys.checked(key)
         if not folder.is_dir():
             raise GristmillError(
@@ -53,30 +65,47 @@ class Lake(dg.ConfigurableResource[Any]):
         return folder
 
     def artifact(self, *names: str) -> str:
-        """The POSIX path of an artifact relative to the root."""
+        """Returns the POSIX path of an artifact relative to the data root.
+
+        names: the names of the path, each a valid key.
+
+        Raises BadKey if a name is not a valid key.
+        """
         return "/".join(keys.checked(name) for name in names)
 
     def raw_inputs(
         self, artifact: str, files: Iterable[Path], asset: str, partition: str
     ) -> list[Input]:
-        """Raw files below the root as inputs of `artifact`, hashed unless its record knows them."""
+        """Returns raw files as inputs of an artifact; files that its record knows are not hashed.
+
+        artifact: path of the artifact relative to the data root.
+        files: files below the data root.
+        asset: key of the external asset for the files.
+        partition: key of the drop.
+        """
         known = rawfiles.known_hashes(self.root / artifact / provenance.RECORD)
         return rawfiles.raw_inputs(self.root, files, asset, partition, known)
 
     def published(self, artifact: str, asset: str, partition: str | None = None) -> Input:
-        """A published artifact as an input of another one.
+        """Returns a published artifact as an input of another one.
 
-        Raises GristmillError where it is not there, or is another asset's.
+        artifact: path of the artifact relative to the data root.
+        asset: key of the asset that must have published it.
+        partition: key of the partition; default None: an asset without partitions.
+
+        Raises GristmillError if the artifact is not published, or belongs to another asset.
         """
         folder = self.root / artifact
         path = provenance.record_path(folder, None, shared=False)
         if partition is not None and not path.exists():
             path = provenance.record_path(folder, partition, shared=True)
         if not path.exists():
-            raise GristmillError(f"{path}: not there: materialize {asset} first")
+            raise GristmillError(f"{path}: missing: materialize {asset} first")
         record = provenance.read_record(path)
         if record.asset != asset:
-            raise GristmillError(f"{folder}: made by {record.asset}, expected {asset}")
+            raise GristmillError(
+                f"{folder}: is an artifact of {record.asset}, expected {asset}: move it away"
+            )
         return Input(
             asset=record.asset,
             partition=record.partition,
@@ -85,10 +114,12 @@ class Lake(dg.ConfigurableResource[Any]):
         )
 
     def settings(self, asset: str, drop: Path | None = None) -> dict[str, Any]:
-        """What `gristmill.toml` says of an asset: the drop's file, else the data root's.
+        """Returns the table of an asset in `gristmill.toml`: of the drop, else of the data root.
 
-        The table is named by the asset, `[macroxue.pack]` for `macroxue/pack`.
-        Raises BadInput where a file is not TOML.
+        asset: key; `macroxue/pack` has the table `[macroxue.pack]`.
+        drop: folder of a drop, whose file comes first; default None: the data root's file only.
+
+        Raises BadInput if a file is not TOML, or if the name is not a table in it.
         """
         for file in self._settings_files(drop):
             try:

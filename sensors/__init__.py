@@ -1,1 +1,1 @@
-"""What starts work: raw drops that land, and later calendars."""
+"""Sensors: one for each inbox of raw drops, and one for automation conditions."""

@@ -1,4 +1,4 @@
-"""The sensor that lets assets and checks over all partitions follow them, by their conditions."""
+"""The sensor `followers`: evaluates automation conditions of assets and checks."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,10 @@ INTERVAL_SECONDS = 30
 
 
 def followers_sensor(families: Iterable[Family]) -> dg.AutomationConditionSensorDefinition:
-    """Evaluates the automation conditions of all assets and checks that have one."""
+    """Returns the sensor that evaluates the assets and checks with an automation condition.
+
+    families: the families whose assets and checks it evaluates.
+    """
     families = list(families)
     keys = {
         spec.key
@@ -32,7 +35,7 @@ def followers_sensor(families: Iterable[Family]) -> dg.AutomationConditionSensor
         minimum_interval_seconds=INTERVAL_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=(
-            "Builds a manifest again once all its shards are published and none of them is being "
-            "built, and checks pools after a pack was built."
+            "Rebuilds a manifest when all its shards are published and none is being built. "
+            "Checks the pools after a pack was built."
         ),
     )

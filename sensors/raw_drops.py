@@ -1,4 +1,4 @@
-"""The sensor that starts work when a raw drop has landed, made once for every family."""
+"""The sensor of an inbox: reports drops that have settled, and requests their runs."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -14,13 +14,16 @@ Event = dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation
 
 MOST_REQUESTS = 20
 MOST_REFUSALS = 20
-"""Refused drops that one tick tells of singly; of the others it tells the number."""
+"""Refused drops that one tick reports one by one; it reports only the number of the others."""
 LOOK_SECONDS = 20.0
 INTERVAL_SECONDS = 15
 
 
 def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
-    """A sensor over `drops/<folder>/`: a drop that has settled starts the runs it feeds."""
+    """Returns the sensor of an inbox: one run for each partition of a drop that has settled.
+
+    inbox: the folder to watch, and the assets to build.
+    """
 
     @dg.sensor(
         name=f"{inbox.folder}_drops",
@@ -28,14 +31,14 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
         minimum_interval_seconds=INTERVAL_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=(
-            f"Watches drops/{inbox.folder}/. {inbox.shape.settles} is taken, and its runs start. A "
-            "drop that is replaced is built again. What cannot be a drop, or not yet, is "
-            "reported with the reason."
+            f"Watches drops/{inbox.folder}/. {inbox.shape.settles} has arrived, and its runs "
+            "start. A drop that was replaced is built again. A refused drop is reported with the "
+            "reason."
         ),
     )
     def watch(context: dg.SensorEvaluationContext, lake: Lake) -> dg.SensorResult:
         state = State.read(context.cursor)
-        found = look(
+        seen = look(
             lake.inbox(inbox.folder),
             state,
             inbox.refuse,
@@ -43,43 +46,43 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
             seconds=LOOK_SECONDS,
             shape=inbox.shape,
         )
-        for key, reason in _newly_refused(inbox, found):
+        for key, reason in _newly_refused(inbox, seen):
             context.log.warning(f"{key}: refused: {reason}")
-        arrivals, built = _told_apart(inbox, context.instance, found.arrivals)
+        arrivals, built = _split_built(inbox, context.instance, seen.arrivals)
         new = inbox.new_keys(context.instance, arrivals)
         return dg.SensorResult(
             run_requests=[
                 dg.RunRequest(run_key=_run_key(arrival, key), partition_key=key)
                 for arrival in arrivals
-                for key in inbox.fed_by(arrival.key)
+                for key in inbox.partitions_of(arrival.key)
             ],
             dynamic_partitions_requests=_additions(inbox, new),
-            asset_events=_events(inbox, arrivals, found),
+            asset_events=_events(inbox, arrivals, seen),
             cursor=state.write(),
-            skip_reason=None if arrivals else _nothing(found, built),
+            skip_reason=None if arrivals else _skip_reason(seen, built),
         )
 
     return watch
 
 
-def _told_apart(
+def _split_built(
     inbox: Inbox, instance: dg.DagsterInstance, arrivals: Sequence[Arrival]
 ) -> tuple[list[Arrival], list[str]]:
-    """Arrivals to build, and the keys of those that the command line has built already."""
-    keys = sorted({key for arrival in arrivals for key in inbox.fed_by(arrival.key)})
-    landed = latest(instance, inbox.raw_drop, keys)
-    made = [latest(instance, asset.key, keys) for asset in inbox.targets]
+    """Arrivals to build, and the keys of arrivals that the command line has built already."""
+    keys = sorted({key for arrival in arrivals for key in inbox.partitions_of(arrival.key)})
+    reported = latest(instance, inbox.raw_drop, keys)
+    materialized = [latest(instance, asset.key, keys) for asset in inbox.targets]
 
     def is_built(arrival: Arrival, key: str) -> bool:
-        version, event = landed.get(key, ("", 0))
+        version, event = reported.get(key, ("", 0))
         return version == arrival.signature and all(
-            key in events and events[key][1] > event for events in made
+            key in events and events[key][1] > event for events in materialized
         )
 
     to_build: list[Arrival] = []
     built: list[str] = []
     for arrival in arrivals:
-        if all(is_built(arrival, key) for key in inbox.fed_by(arrival.key)):
+        if all(is_built(arrival, key) for key in inbox.partitions_of(arrival.key)):
             built.append(arrival.key)
         else:
             to_build.append(arrival)
@@ -97,11 +100,14 @@ def _run_key(arrival: Arrival, partition: str) -> str:
 def arrival_events(
     inbox: Inbox, arrival: Arrival
 ) -> list[dg.AssetMaterialization | dg.AssetObservation]:
-    """What the instance is told of a drop that has landed, for each partition it feeds.
+    """Returns the events that report an arrival to the instance, for each partition of the drop.
 
-    Of an external asset Dagster takes the partition's health from its
-    materializations, but from its observations whether what was built from it
-    is stale; so it gets both, the observation first.
+    Dagster shows the status of an external asset's partition by its materializations, but
+    decides by its observations whether the assets downstream are stale. So each partition gets
+    both events, the observation first.
+
+    inbox: the inbox of the drop.
+    arrival: the drop that has settled.
     """
     metadata: dict[str, Any] = {
         "path": dg.MetadataValue.path(arrival.path),
@@ -111,40 +117,40 @@ def arrival_events(
     tags = {DATA_VERSION: arrival.signature}
     return [
         kind(asset_key=inbox.raw_drop, partition=key, metadata=metadata, tags=tags)
-        for key in inbox.fed_by(arrival.key)
+        for key in inbox.partitions_of(arrival.key)
         for kind in (dg.AssetObservation, dg.AssetMaterialization)
     ]
 
 
-def _events(inbox: Inbox, arrivals: Iterable[Arrival], found: Look) -> list[Event]:
-    landed = [event for arrival in arrivals for event in arrival_events(inbox, arrival)]
+def _events(inbox: Inbox, arrivals: Iterable[Arrival], seen: Look) -> list[Event]:
+    arrived = [event for arrival in arrivals for event in arrival_events(inbox, arrival)]
     refused = [
         dg.AssetObservation(
             asset_key=inbox.raw_drop,
             description=f"refused: {reason}",
             metadata={"refused": key, "reason": reason},
         )
-        for key, reason in _newly_refused(inbox, found)
+        for key, reason in _newly_refused(inbox, seen)
     ]
-    return [*landed, *refused]
+    return [*arrived, *refused]
 
 
-def _newly_refused(inbox: Inbox, found: Look) -> list[tuple[str, str]]:
-    """Key and reason of what no look has refused before, the many in a last line of their own."""
-    new = [(refusal.key, refusal.reason) for refusal in found.refusals if refusal.is_new]
+def _newly_refused(inbox: Inbox, seen: Look) -> list[tuple[str, str]]:
+    """Key and reason of drops that no look refused before; more than the limit are counted."""
+    new = [(refusal.key, refusal.reason) for refusal in seen.refusals if refusal.is_new]
     if (more := len(new) - MOST_REFUSALS) > 0:
-        told = f"refused for reasons like these; look into drops/{inbox.folder}/"
-        return [*new[:MOST_REFUSALS], (f"and {more:,} more", told)]
+        summary = f"refused for similar reasons; look into drops/{inbox.folder}/"
+        return [*new[:MOST_REFUSALS], (f"and {more:,} more", summary)]
     return new
 
 
-def _nothing(found: Look, built: Sequence[str]) -> dg.SkipReason:
-    said = []
+def _skip_reason(seen: Look, built: Sequence[str]) -> dg.SkipReason:
+    reasons = []
     if built:
-        said.append(f"built already: {named_few(built)}")
-    if found.refusals:
-        refused = [f"{refusal.key} is refused: {refusal.reason}" for refusal in found.refusals]
-        said.append(named_few(refused, "; "))
-    if found.arriving:
-        said.append(f"still arriving: {named_few(found.arriving)}")
-    return dg.SkipReason("; ".join(said) or "no new drop")
+        reasons.append(f"built already: {named_few(built)}")
+    if seen.refusals:
+        refused = [f"{refusal.key} is refused: {refusal.reason}" for refusal in seen.refusals]
+        reasons.append(named_few(refused, "; "))
+    if seen.arriving:
+        reasons.append(f"still arriving: {named_few(seen.arriving)}")
+    return dg.SkipReason("; ".join(reasons) or "no new drop")

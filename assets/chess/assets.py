@@ -1,7 +1,6 @@
-"""Chess: a month of elite games, downloaded or dropped, becomes training data.
+"""The assets of chess: the PGN of a month, its valid games, and the datasets from them.
 
-PGN to validated games, to a game dataset with its splice cache, and to legacy
-splices where they are asked for.
+A month is a drop or a download. The legacy splices are built only if the config asks for them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,16 +28,18 @@ from resources import EliteArchive, Lake
 GROUP = "chess"
 OWNERS = ["team:data"]
 
-# The choices for a month are those of a run, whatever assets are in it.
+# One config for all assets of a run, so that they agree about the month.
 ChessMonth = configs.launchpad(MonthConfig, dg.ConfigurableResource)
 
 
 def batch(months: int) -> dg.BackfillPolicy:
-    """How many months go into one run of a backfill.
+    """Returns the backfill policy of an asset.
 
-    Assets with unequal numbers get runs of their own, and those downstream are
-    asked for the months that came through: so a month that is bad, or not
-    published yet, holds up no other one at the next step.
+    Assets with different policies get separate runs, and Dagster requests the assets downstream
+    only for the months that were built. So a month that is bad or not published yet does not
+    delay the others.
+
+    months: how many months go into one run of a backfill.
     """
     return dg.BackfillPolicy.multi_run(max_partitions_per_run=months)
 
@@ -51,8 +52,8 @@ raw_drop = dg.AssetSpec(
     owners=OWNERS,
     description=(
         "A month's games as a file in `drops/chess/`: `.zip`, `.pgn` or `.pgn.zst`, with the "
-        "month in its name, as `lichess_elite_2024-01.zip`. Copy it there and its month is built; "
-        "a month without one is downloaded when it is asked for."
+        "month in its name, as `lichess_elite_2024-01.zip`. Copy it there, and the sensor builds "
+        "the month. A month without a drop is downloaded when someone materializes it."
     ),
 )
 
@@ -69,9 +70,9 @@ raw_drop = dg.AssetSpec(
     output_required=False,
     pool="chess_archive",
     description=(
-        "A month's PGN and `source.json`: taken from the drop where there is one, else downloaded "
-        "from the elite database (resumed, checked). A month that is not published yet is told "
-        "as an observation, and the run does not fail."
+        "A month's PGN and `source.json`: from the drop if there is one, else downloaded from the "
+        "elite database (resumed, checked). A month that the database has not published yet is "
+        "reported as an observation, and the run does not fail."
     ),
 )
 def elite_pgn(
@@ -96,8 +97,8 @@ def elite_pgn(
     backfill_policy=batch(12),
     output_required=False,
     description=(
-        "The month's games in UCI moves (`valid_games.jsonl`), the rejected ones with the reason "
-        "(`invalid_games.csv`), those that are odd but good (`flagged_games.csv`), and in "
+        "The month's games in UCI moves (`valid_games.jsonl`), the rejected games with the reason "
+        "(`invalid_games.csv`), the games that are valid but unusual (`flagged_games.csv`), and in "
         "`sidecar/` the phase of every position and each game's place in the PGN."
     ),
 )
@@ -123,7 +124,7 @@ def valid_games(
     output_required=False,
     description=(
         "One compact row a game in `train.jsonl`, `val.jsonl` and `test.jsonl`. A game's split "
-        "depends on its moves alone, so that the same game never stands in two, in no month."
+        "depends on its moves alone, so that the same game is never in two splits, in any month."
     ),
 )
 def game_dataset(
@@ -178,9 +179,9 @@ def splice_cache(
     backfill_policy=batch(48),
     output_required=False,
     description=(
-        "The legacy form: one row a sample with its whole context, at most `legacy_cap` of a "
-        "game. Not built where `legacy` is false. The cap is in the folder's name: where it is "
-        "changed, the folder of the earlier cap stays as it was until someone removes it."
+        "The legacy form: one row a sample with its complete context, at most `legacy_cap` rows "
+        "of a game. Not built if `legacy` is false. The cap is in the folder's name: if you change "
+        "it, the folder of the other cap stays until you remove it."
     ),
 )
 def splice_dataset(
@@ -197,6 +198,10 @@ def splice_dataset(
 
 
 def valid_preview(folder: Path) -> Mapping[str, str | int | float]:
+    """Returns figures of a month's valid games, compared with the month before if it is built.
+
+    folder: the published valid games.
+    """
     from gristmill.chess.show import metrics
 
     before = folder.with_name(f"elite_{month_before(folder.name.removeprefix('elite_'))}")
@@ -210,8 +215,8 @@ chess_month = dg.define_asset_job(
     "chess_month",
     selection=MONTH,
     description=(
-        "One month from the archive to training data. What is chosen for it stands in one place, "
-        "`resources: chess_month: config:` here, or `[chess.month]` of gristmill.toml."
+        "One month from the archive to training data. All choices for it are in one place: "
+        "`resources: chess_month: config:` in the launchpad, or `[chess.month]` in gristmill.toml."
     ),
 )
 

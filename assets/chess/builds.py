@@ -1,6 +1,6 @@
-"""What each artifact of a chess month is built from, how, and where it goes.
+"""The builds of a chess month's artifacts: inputs, config, builder, laws and place of each.
 
-The assets themselves stand in `chess`.
+See also `assets.py` for the assets that publish them.
 """
 
 from __future__ import annotations
@@ -37,12 +37,20 @@ from resources import EliteArchive, Lake
 ELITE, VALID = "chess/elite_pgn", "chess/valid_games"
 GAMES, CACHE, SPLICES = "chess/game_dataset", "chess/splice_cache", "chess/splice_dataset"
 SETTINGS = "chess/month"
-# What a dataset and its cache must have in common.
+# Fields that must be equal in the configs of a dataset and its cache.
 SHARED = ("min_context", "min_target", "seed")
 
 
 def elite_build(lake: Lake, server: EliteArchive, key: str | None) -> Build:
-    """Where a month's PGN is taken from: its drop, else what it was taken from, else the server."""
+    """Returns the build of a month's PGN: from its drop, else from the archive.
+
+    lake: the data root.
+    server: the archive to download from if there is no drop.
+    key: month, as `2024-01`.
+
+    Raises BadInput if two drops have the month. The builder raises GristmillError if the PGN
+    came from a drop that is gone, and NothingToBuild if the archive has not published the month.
+    """
     month = check_month(str(key))
     artifact = elite_folder(lake, month)
     drop = drop_of(lake, month)
@@ -50,7 +58,7 @@ def elite_build(lake: Lake, server: EliteArchive, key: str | None) -> Build:
     if drop is not None:
         inputs = lake.raw_inputs(artifact, [drop], RAW_DROP, month)
     else:
-        # A drop that was archived away after it was taken is not asked for again.
+        # A PGN that came from a drop stays current after someone moved the drop away.
         inputs = _inputs_of(lake.root / artifact)
         config = config if inputs else server.config()
 
@@ -61,8 +69,8 @@ def elite_build(lake: Lake, server: EliteArchive, key: str | None) -> Build:
             )
         if drop is None:
             raise GristmillError(
-                f"{inputs[0].path}: the drop is gone: bring it back, or move {artifact} away to "
-                "have the month downloaded"
+                f"{inputs[0].path}: the drop is gone: bring it back, or move {artifact} away, and "
+                "the month is downloaded"
             )
         return archive.take_drop(
             drop,
@@ -86,12 +94,19 @@ def elite_build(lake: Lake, server: EliteArchive, key: str | None) -> Build:
 
 
 def valid_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
-    """What the validated games of a month are made from, how, and where they go."""
+    """Returns the build of a month's valid games.
+
+    lake: the data root.
+    run: the config of the run, from the resource `chess_month`.
+    key: month, as `2024-01`.
+
+    Raises GristmillError if the month's PGN is not published.
+    """
     month = check_month(str(key))
     source = lake.published(elite_folder(lake, month), ELITE, month)
     pgn = lake.root / str(source.path) / pgn_name(month)
     config = choices(lake, run).validate()
-    # Never the path: ids of compat="reference" have the name in them.
+    # The name and not the path: ids of compat="reference" contain it.
     config = replace(config, source_names=config.source_names or (pgn.name,))
 
     def make(attempt: Attempt) -> Summary:
@@ -109,13 +124,20 @@ def valid_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
         inputs=[source],
         make=make,
         laws=lambda out: families.check(VALID, Subject(out)),
-        # Rows hold the moves twice, and lie in the parts as well.
+        # Rows contain the moves twice, and the parts take the same once more.
         space=6 * pgn.stat().st_size,
     )
 
 
 def dataset_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
-    """What a month's game dataset is made from, how, and where it goes."""
+    """Returns the build of a month's game dataset.
+
+    lake: the data root.
+    run: the config of the run, from the resource `chess_month`.
+    key: month, as `2024-01`.
+
+    Raises GristmillError if the month's valid games are not published.
+    """
     month = check_month(str(key))
     source = lake.published(valid_folder(lake, month), VALID, month)
     folder = lake.root / str(source.path)
@@ -146,7 +168,15 @@ def dataset_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
 
 
 def cache_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
-    """What the cache of a month's game dataset is made from, and how; it lies inside it."""
+    """Returns the build of the splice cache, which is a folder in the month's game dataset.
+
+    lake: the data root.
+    run: the config of the run, from the resource `chess_month`.
+    key: month, as `2024-01`.
+
+    Raises GristmillError if the game dataset is not published, or was built with other values
+    of the fields in `SHARED` than the run sets.
+    """
     month = check_month(str(key))
     source = lake.published(games_folder(lake, month), GAMES, month)
     folder = lake.root / str(source.path)
@@ -173,19 +203,27 @@ def cache_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
         make=make,
         laws=lambda out: families.check(CACHE, Subject(out, inputs=[folder])),
         outer=source.path,
-        # A sample takes 17 bytes, a ply of a row about 8; and the parts as much again.
+        # A sample takes 17 bytes, a ply of a row about 8; the parts take the same once more.
         space=5 * _bytes_of(folder),
     )
 
 
 def splice_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
-    """What a month's legacy splices are made from, how, and where they go."""
-    month, chosen = check_month(str(key)), choices(lake, run)
-    if not chosen.legacy:
-        raise NothingToBuild("legacy splices are not asked for (legacy = false)")
+    """Returns the build of a month's legacy splices.
+
+    lake: the data root.
+    run: the config of the run, from the resource `chess_month`.
+    key: month, as `2024-01`.
+
+    Raises NothingToBuild if the config has `legacy = false`, GristmillError if the month's valid
+    games are not published.
+    """
+    month, month_config = check_month(str(key)), choices(lake, run)
+    if not month_config.legacy:
+        raise NothingToBuild("legacy splices are switched off (legacy = false)")
     source = lake.published(valid_folder(lake, month), VALID, month)
     folder = lake.root / str(source.path)
-    config = chosen.splice()
+    config = month_config.splice()
 
     def make(attempt: Attempt) -> Summary:
         return splice_builder.build_splice_dataset(
@@ -199,7 +237,7 @@ def splice_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
 
     return Build(
         root=lake.root,
-        artifact=lake.artifact("chess", "dataset", f"elite_{month}_cap{chosen.legacy_cap}"),
+        artifact=lake.artifact("chess", "dataset", f"elite_{month}_cap{month_config.legacy_cap}"),
         asset=SPLICES,
         partition=month,
         code_version=SpliceConfig.CODE_VERSION,
@@ -212,42 +250,52 @@ def splice_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
 
 
 def choices(lake: Lake, run: BaseModel) -> MonthConfig:
-    """The choices for a month: the run's, else `[chess.month]` of gristmill.toml, else defaults."""
+    """Returns the config of a month: from the run, else `[chess.month]` in gristmill.toml.
+
+    lake: the data root.
+    run: the config of the run, from the resource `chess_month`.
+
+    Raises BadInput if the settings name an unknown field, or if the config refuses a value.
+    """
     return configs.resolve(MonthConfig, lake.settings(SETTINGS), run)
 
 
 def choices_of_dataset(lake: Lake, run: BaseModel, dataset: Path) -> MonthConfig:
-    """The choices for the cache of a dataset: what they share is as the dataset was built.
+    """Returns the config of a dataset's cache, with the fields of `SHARED` as the dataset has them.
 
-    Raises GristmillError where the run says otherwise.
+    lake: the data root.
+    run: the config of the run, from the resource `chess_month`.
+    dataset: the published game dataset.
+
+    Raises GristmillError if the run sets another value for a field of `SHARED`.
     """
     built = provenance.read_record(dataset / provenance.RECORD).config
-    for name, value in configs.said(run).items():
+    for name, value in configs.chosen_values(run).items():
         if name in SHARED and value != built[name]:
             raise GristmillError(
-                f"{dataset}: was built with {name} = {built[name]}, its cache cannot have "
-                f"{name} = {value}: materialize {GAMES} with it first"
+                f"{dataset}: was built with {name} = {built[name]}, so its cache cannot have "
+                f"{name} = {value}: materialize {GAMES} with {name} = {value} first"
             )
     return replace(choices(lake, run), **{name: built[name] for name in SHARED})
 
 
 def elite_folder(lake: Lake, month: str) -> str:
-    """Path of a month's PGN, relative to the data root."""
+    """Returns the path of a month's PGN, relative to the data root."""
     return lake.artifact("chess", "raw", "elite", month)
 
 
 def valid_folder(lake: Lake, month: str) -> str:
-    """Path of a month's validated games, relative to the data root."""
+    """Returns the path of a month's valid games, relative to the data root."""
     return lake.artifact("chess", "validated", f"elite_{month}")
 
 
 def games_folder(lake: Lake, month: str) -> str:
-    """Path of a month's game dataset, relative to the data root."""
+    """Returns the path of a month's game dataset, relative to the data root."""
     return lake.artifact("chess", "dataset", f"elite_{month}_game")
 
 
 def _inputs_of(folder: Path) -> list[Input]:
-    """What a published artifact was made from; nothing where there is none."""
+    """The inputs in the record of a published artifact; none if there is no artifact."""
     path = folder / provenance.RECORD
     return list(provenance.read_inputs(provenance.read_record(path), path)) if path.exists() else []
 

@@ -1,4 +1,4 @@
-"""Months that arrive as files: which there are, which cannot be built, which are at hand."""
+"""The drops of chess: one file for each month in `drops/chess/`."""
 
 from __future__ import annotations
 
@@ -15,24 +15,41 @@ ENDINGS = (".zip", ".pgn", ".pgn.zst")
 
 
 def drop_of(lake: Lake, month: str) -> Path | None:
-    """The file in `drops/chess/` that carries the month. Raises BadInput where there are two."""
+    """Returns the drop of a month, or None.
+
+    lake: the data root.
+    month: as `2024-01`.
+
+    Raises BadInput if several files have the month in their names.
+    """
     files = [path for path in _drops(lake) if month_in(path.name) == month]
     if len(files) > 1:
         names = ", ".join(path.name for path in files)
-        raise BadInput(files[0].parent, f"{len(files)} files carry {month}: {names}: leave one")
+        raise BadInput(
+            files[0].parent, f"{len(files)} files have the month {month}: {names}: keep one"
+        )
     return files[0] if files else None
 
 
 def drop_refusal(path: Path) -> str | None:
-    """Why a file in `drops/chess/` is no month that can be built now, None where it is."""
+    """Returns why a file in `drops/chess/` cannot be built, or None.
+
+    path: the file.
+    """
     month = month_in(path.name)
     if month is None or not chess_months.has_partition_key(month):
-        return f"{month or path.name} is no month that is over: the archive begins with 2020-06"
+        return (
+            f"{month or path.name} is not a month that has ended, from 2020-06 on: put the month "
+            "into the file's name, as lichess_elite_2024-01.zip"
+        )
     return None
 
 
 def available(lake: Lake) -> set[str]:
-    """The months that can be built without asking the server: dropped, or downloaded before."""
+    """Returns the months that need no download: those with a drop, and those with a built PGN.
+
+    lake: the data root.
+    """
     dropped = {str(month_in(path.name)) for path in _drops(lake) if drop_refusal(path) is None}
     built = lake.root.glob(f"chess/raw/elite/*/{provenance.RECORD}")
     return dropped | {path.parent.name for path in built}

@@ -1,4 +1,4 @@
-"""The inbox of chess: a month's games as one file."""
+"""The inbox of chess: files with the games of one month each."""
 
 from assets.chess import assets, drops
 from assets.chess.partitions import chess_months

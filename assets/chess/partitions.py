@@ -1,4 +1,4 @@
-"""The partitions of the chess assets: months."""
+"""The partitions of the chess assets: months, from the first one of the archive on."""
 
 import dagster as dg
 

@@ -1,4 +1,4 @@
-"""Schedules: work that a calendar starts, where no drop and no person does."""
+"""The schedule of chess: download the months that the archive has published since."""
 
 from datetime import UTC, datetime
 
@@ -18,18 +18,18 @@ _COMPLETE = [assets.elite_pgn, assets.valid_games, assets.game_dataset, assets.s
     execution_timezone="UTC",
     default_status=dg.DefaultScheduleStatus.STOPPED,
     description=(
-        "Every Monday: at most three of the last twelve months that are not there yet, since "
-        "archives appear up to three months late. A month that is not published yet is asked for "
-        "again another week. Off until it is switched on, for it downloads."
+        "Every Monday: builds at most three of the last twelve months that are not built yet. "
+        "Archives appear up to three months late; a month that is not published yet is requested "
+        "again in another week. Off by default, since it downloads."
     ),
 )
 def chess_elite_months(
     context: dg.ScheduleEvaluationContext,
 ) -> list[dg.RunRequest] | dg.SkipReason:
-    """One run for each month that is due."""
+    """Returns one run for each month that is due."""
     tick = (context.scheduled_execution_time or datetime.now(UTC)).date()
-    have = [context.instance.get_materialized_partitions(asset.key) for asset in _COMPLETE]
-    months = due_months(tick, set.intersection(*have))
+    materialized = [context.instance.get_materialized_partitions(asset.key) for asset in _COMPLETE]
+    months = due_months(tick, set.intersection(*materialized))
     if not months:
-        return dg.SkipReason("the last twelve months are there")
+        return dg.SkipReason("the last twelve months are built")
     return [dg.RunRequest(run_key=f"{month}:{tick}", partition_key=month) for month in months]

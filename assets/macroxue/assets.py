@@ -1,4 +1,4 @@
-"""2048: raw self-play drops become packs, packs get values and are merged into pools."""
+"""The assets of 2048: packs from raw self-play drops, values of packs, pools of packs."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -30,8 +30,8 @@ raw_drop = dg.AssetSpec(
     owners=OWNERS,
     description=(
         "A folder of 2048 self-play logs under `drops/macroxue/`: for each game "
-        "`S.meta.json` (or `.meta.json.gz`) with its `S.jsonl.gz`. Copy a folder there and its "
-        "pack appears."
+        "`S.meta.json` (or `.meta.json.gz`) with its `S.jsonl.gz`. Copy a folder there, and the "
+        "sensor builds its pack."
     ),
 )
 
@@ -43,7 +43,7 @@ pool_members = dg.AssetSpec(
     owners=OWNERS,
     description=(
         'A file `drops/pools/<pool>.toml` with `members = ["d6_v1", "d7_v1"]`: the packs of a '
-        "pool, in order. Put it there and the pool appears once its packs do."
+        "pool, in order. Put it there, and the sensor builds the pool once its packs are published."
     ),
 )
 
@@ -81,7 +81,7 @@ def pack(context: dg.AssetExecutionContext, config: PackRun, lake: Lake) -> Iter
     output_required=False,
     description=(
         "Rewards and discounted returns of a pack's steps, row by row, for value heads: "
-        "`values.npy`, or shards as the pack has."
+        "`values.npy`, or shards if the pack has shards."
     ),
 )
 def values(context: dg.AssetExecutionContext, config: ValuesRun, lake: Lake) -> Iterator[Event]:  # type: ignore[valid-type]
@@ -92,7 +92,7 @@ def values(context: dg.AssetExecutionContext, config: ValuesRun, lake: Lake) -> 
 
 @dg.asset(
     key=["macroxue", "pool"],
-    # Which packs a pool is made of stands in its file: no mapping can say it.
+    # The pool's file names its packs, so no partition mapping can express the dependency.
     deps=[pool_members, dg.AssetDep(pack, partition_mapping=dg.AllPartitionMapping())],
     partitions_def=macroxue_pools,
     group_name=GROUP,
@@ -102,8 +102,8 @@ def values(context: dg.AssetExecutionContext, config: ValuesRun, lake: Lake) -> 
     backfill_policy=BATCH,
     output_required=False,
     description=(
-        "Packs merged into one: runs renumbered, valuation names joined, `trace.jsonl` from each "
-        "run to its pack and raw files."
+        "Several packs merged into one: runs are renumbered, valuation names are united, and "
+        "`trace.jsonl` leads from each run to its pack and raw files."
     ),
 )
 def pool(context: dg.AssetExecutionContext, config: PoolRun, lake: Lake) -> Iterator[Event]:  # type: ignore[valid-type]
@@ -127,18 +127,19 @@ def pool_preview(folder: Path) -> Mapping[str, str]:
 @dg.asset_check(
     asset=pool,
     name="pool_members_current",
-    # Evaluated when a pack is built anew, though the pool is not.
+    # Evaluated when a pack is rebuilt, although the pool is not.
     additional_deps=[pack],
     automation_condition=dg.AutomationCondition.any_deps_updated(),
-    description="The packs that a pool was merged from are still the published ones, and are "
-    "those that its file names. A warning: materialize the pool to take the new ones in.",
+    description="The packs that a pool was merged from are the published ones, and are those that "
+    "its file names. This check only warns: materialize the pool to merge the current packs.",
 )
 def pool_members_current(context: dg.AssetCheckExecutionContext, lake: Lake) -> dg.AssetCheckResult:
     stale = stale_members(lake, partitions_of_run(context, pool))
     return dg.AssetCheckResult(
         passed=not stale,
         severity=dg.AssetCheckSeverity.WARN,
-        description="; ".join(f"{name} {why}" for name, why in stale.items()) or "all are current",
+        description="; ".join(f"{name} {why}" for name, why in stale.items())
+        or "all members are current",
         metadata={"changed": len(stale)},
     )
 

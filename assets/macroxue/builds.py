@@ -1,6 +1,6 @@
-"""What packs, values and pools are built from, how, and where they go.
+"""The builds of packs, values and pools: inputs, config, builder, laws and place of each.
 
-The assets themselves stand in `macroxue`.
+See also `assets.py` for the assets that publish them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,14 @@ RAW_DROP, VALUES, POOL = "macroxue/raw_drop", "macroxue/values", "macroxue/pool"
 
 
 def pack_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
-    """What the pack of drop `key` is built from, how, and where it goes."""
+    """Returns the build of a drop's pack.
+
+    lake: the data root.
+    run: the launchpad's config.
+    key: key of the drop.
+
+    Raises GristmillError if the drop is gone, NothingToBuild if a pool deleted its pack.
+    """
     refuse_merged_away(lake, str(key))
     drop = lake.drop("macroxue", str(key))
     config = configs.resolve(PackConfig, lake.settings(PACK, drop), run)
@@ -43,17 +50,17 @@ def pack_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
             session=session,
             progress=attempt.progress,
         )
-        # The publisher looks at the files that it knows, and a game that came
-        # since they were listed may have been packed.
-        found = [file.relative_to(lake.root).as_posix() for file in raw_files(drop)]
-        if found != [item.path for item in inputs]:
+        # The publisher compares only the files that were listed, but the pack may contain a
+        # game that arrived after the listing.
+        present = [file.relative_to(lake.root).as_posix() for file in raw_files(drop)]
+        if present != [item.path for item in inputs]:
             raise InputChanged(
-                f"{drop}: games came or went while it was being read: build again once it is"
-                " complete"
+                f"{drop}: games were added or removed while it was read: materialize the pack "
+                "again once the drop is complete"
             )
         return summary
 
-    described = provenance.config_fields(config)
+    fields = provenance.config_fields(config)
     return Build(
         root=lake.root,
         artifact=artifact,
@@ -63,14 +70,21 @@ def pack_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
         config=config,
         inputs=inputs,
         make=make,
-        laws=lambda folder: families.check(PACK, Subject(folder, config=described)),
-        # Rows take about 1.5 times the compressed bytes, and the parts as much again.
+        laws=lambda folder: families.check(PACK, Subject(folder, config=fields)),
+        # Rows take about 1.5 times the compressed bytes, and the parts take the same once more.
         space=4 * sum(item.bytes or 0 for item in inputs),
     )
 
 
 def values_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
-    """What the value sidecar of drop `key` is built from, how, and where it goes."""
+    """Returns the build of the values of a drop's pack.
+
+    lake: the data root.
+    run: the launchpad's config.
+    key: key of the drop.
+
+    Raises GristmillError if the pack is not published, NothingToBuild if a pool deleted it.
+    """
     refuse_merged_away(lake, str(key))
     source = lake.published(lake.artifact("macroxue", "packs", str(key)), PACK, key)
     folder = lake.root / str(source.path)
@@ -92,7 +106,14 @@ def values_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
 
 
 def pool_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
-    """What pool `key` is merged from, how, and where it goes."""
+    """Returns the build of a pool.
+
+    lake: the data root.
+    run: the launchpad's config.
+    key: key of the pool, as `<key>.toml` in the inbox.
+
+    Raises BadInput if the pool's file is wrong, GristmillError if a member is not published.
+    """
     described = read_pool_file(lake.inbox("pools") / f"{key}.toml")
     artifact = lake.artifact("macroxue", "pools", str(key))
     inputs = [member(lake, artifact, name) for name in described.members]
@@ -103,8 +124,9 @@ def pool_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
     def make(attempt: Attempt) -> Summary:
         if gone := [folder.name for folder in folders if not folder.exists()]:
             raise GristmillError(
-                f"{', '.join(gone)}: deleted when this pool was made: say delete_members = false "
-                f"in drops/pools/{key}.toml and materialize {PACK} for them first"
+                f"{', '.join(gone)}: this pool deleted these packs after it was published: set "
+                f"delete_members = false in drops/pools/{key}.toml, materialize {PACK} for them, "
+                "and build the pool again"
             )
         session = {"fingerprint": attempt.fingerprint}
         return pool.merge(folders, attempt.out, config, session=session, progress=attempt.progress)

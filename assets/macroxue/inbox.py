@@ -1,4 +1,4 @@
-"""The inboxes of 2048: self-play logs, and files that describe pools."""
+"""The inboxes of 2048: folders of self-play logs, and files that name the packs of a pool."""
 
 from assets.inbox import Inbox
 from assets.macroxue import assets

@@ -1,4 +1,4 @@
-"""The partitions of the 2048 assets: drops and pools, known once they arrive."""
+"""The partitions of the 2048 assets: one for each drop or pool that has arrived."""
 
 import dagster as dg
 

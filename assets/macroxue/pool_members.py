@@ -1,4 +1,4 @@
-"""Pools and the packs they are made of: which they take, which they deleted, which are stale."""
+"""The member packs of pools: find them, recognise those that a pool deleted, list stale ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ PACK = "macroxue/pack"
 
 
 def member(lake: Lake, pool_artifact: str, name: str) -> Input:
-    """The published pack `name`, or what the pool's record says of it where it was deleted."""
+    """Returns a member of a pool as an input; if the pool deleted it, as the pool's record has it.
+
+    lake: the data root.
+    pool_artifact: path of the pool relative to the data root.
+    name: key of the pack.
+
+    Raises GristmillError if the pack is not published and the pool did not delete it.
+    """
     artifact = lake.artifact("macroxue", "packs", name)
     path = lake.root / pool_artifact / provenance.RECORD
     if not (lake.root / artifact).exists() and path.exists():
@@ -27,9 +34,10 @@ def member(lake: Lake, pool_artifact: str, name: str) -> Input:
 
 
 def refuse_merged_away(lake: Lake, key: str) -> None:
-    """Raise NothingToBuild for a pack that a pool has taken in and deleted.
+    """Raise NothingToBuild if a pool merged and deleted the pack, and would delete it again.
 
-    As long as the pool's file says so, building the pack would only have it deleted again.
+    lake: the data root.
+    key: key of the drop.
     """
     artifact = lake.artifact("macroxue", "packs", key)
     if (lake.root / artifact).exists():
@@ -41,13 +49,16 @@ def refuse_merged_away(lake: Lake, key: str) -> None:
         described = read_pool_file(file)
         if described.delete_members and key in described.members:
             raise NothingToBuild(
-                f"{key} stands in the pool {path.parent.name}, which deleted its pack: to build "
-                f"it again say delete_members = false in {file.name}"
+                f"{key} is a member of the pool {path.parent.name}, which deleted its pack: to "
+                f"build the pack again, set delete_members = false in drops/pools/{file.name}"
             )
 
 
 def pool_refusal(path: Path) -> str | None:
-    """Why the pool that the file `path` describes cannot be merged yet, None where it can."""
+    """Returns why a pool cannot be merged yet, or None.
+
+    path: the pool's file in the inbox `drops/pools/`.
+    """
     lake = Lake(data_root=str(path.parents[2]))
     try:
         described = read_pool_file(path)
@@ -59,9 +70,10 @@ def pool_refusal(path: Path) -> str | None:
 
 
 def stale_members(lake: Lake, pools: Collection[str] | None) -> dict[str, str]:
-    """Members that are not what their pool was merged from: what became of each, by `pool/member`.
+    """Returns what changed in the members of pools, by `pool/member`; empty if nothing did.
 
-    pools: which to look at, None for all that are published.
+    lake: the data root.
+    pools: keys of the pools to compare; None for every published pool.
     """
     stale: dict[str, str] = {}
     for path in sorted((lake.root / "macroxue/pools").glob(f"*/{provenance.RECORD}")):
@@ -75,15 +87,15 @@ def stale_members(lake: Lake, pools: Collection[str] | None) -> dict[str, str]:
 def _changed(
     lake: Lake, record: provenance.Record, inputs: Sequence[Input]
 ) -> Iterator[tuple[str, str]]:
-    """Members of a pool that are not what it was merged from, and what became of them."""
+    """Yields the members of a pool that are not what it was merged from, and how they differ."""
     for item in inputs:
         if item.path is None or item.path in record.deleted_inputs:
             continue
-        found = provenance.published_version(lake.root / item.path, item.partition)
-        if found != item.data_version:
-            yield str(item.partition), "is gone" if found is None else "was built anew"
+        current = provenance.published_version(lake.root / item.path, item.partition)
+        if current != item.data_version:
+            yield str(item.partition), "is gone" if current is None else "was rebuilt"
     file = lake.inbox("pools") / f"{record.partition}.toml"
     if not file.exists():
         yield file.name, "is gone"
     elif (named := read_pool_file(file).members) != tuple(item.partition for item in inputs):
-        yield file.name, f"names other members now: {', '.join(named)}"
+        yield file.name, f"now names other members: {', '.join(named)}"

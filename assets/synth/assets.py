@@ -1,4 +1,4 @@
-"""SYNTH: raw Parquet becomes Harmony conversations, and these become Megatron datasets."""
+"""The assets of SYNTH: Harmony conversations from raw Parquet, Megatron datasets from those."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -30,10 +30,10 @@ raw = dg.AssetSpec(
     kinds={"parquet", "huggingface"},
     owners=OWNERS,
     description=(
-        "A folder of raw SYNTH files under `drops/synth/`, complete at 500 files (or as many as "
-        "`[synth.raw] files` says) or when a file `.done` stands in it. Every shard takes a run of "
-        "consecutive files, so nothing is built before. `gristmill fetch synth` brings "
-        "the files from the hub."
+        "A folder of raw SYNTH files under `drops/synth/`. It is complete with 500 files (or as "
+        "many as `[synth.raw] files` says), or with a file `.done`; before that nothing is built, "
+        "since every shard is built from consecutive files of the complete drop. "
+        "`gristmill fetch synth` downloads the files from the hub."
     ),
 )
 
@@ -45,7 +45,7 @@ ready_harmony = dg.AssetSpec(
     owners=OWNERS,
     description=(
         "A ready Harmony folder under `drops/synth_harmony/`: four shards with `manifest.json` and "
-        "`metadata.json`, taken as they are in place of a conversion."
+        "`metadata.json`, which are adopted unchanged instead of a conversion."
     ),
 )
 
@@ -62,7 +62,7 @@ ready_harmony = dg.AssetSpec(
     description=(
         "Conversations of a drop as `synth_harmony_v1` Parquet: system, developer, user, and the "
         "assistant's analysis and final messages. Rows without a query, reasoning or answer are "
-        "left out and counted."
+        "omitted and counted."
     ),
 )
 def harmony(context: dg.AssetExecutionContext, config: HarmonyRun, lake: Lake) -> Iterator[Event]:  # type: ignore[valid-type]
@@ -79,16 +79,16 @@ def harmony(context: dg.AssetExecutionContext, config: HarmonyRun, lake: Lake) -
     output_required=False,
     automation_condition=dg.AutomationCondition.eager(),
     description=(
-        "`metadata.json` and `manifest.json` over the four shards, written from their records; of "
-        "an adopted folder its own, byte for byte. Follows the shards by itself."
+        "`metadata.json` and `manifest.json` of the four shards, written from their records; from "
+        "an adopted folder its own files, byte for byte. Rebuilt automatically after the shards."
     ),
 )
 def harmony_manifest(context: dg.AssetExecutionContext, lake: Lake) -> Iterator[Event]:
     yield from publish_asset(context, partial(harmony_builds.harmony_manifest_build, lake))
 
 
-def _kd_assets(dataset: Dataset, what: str) -> tuple[dg.AssetsDefinition, dg.AssetsDefinition]:
-    """The shards and the manifest of one Megatron dataset."""
+def _kd_assets(dataset: Dataset, content: str) -> tuple[dg.AssetsDefinition, dg.AssetsDefinition]:
+    """The assets for the shards and the manifest of one Megatron dataset."""
     run_config = configs.launchpad(
         KDConfig,
         leave_out=["vocabulary"],
@@ -106,8 +106,8 @@ def _kd_assets(dataset: Dataset, what: str) -> tuple[dg.AssetsDefinition, dg.Ass
         code_version=KDConfig.CODE_VERSION,
         output_required=False,
         description=(
-            f"{what} as Megatron IndexedDatasets: tokens, loss mask and span of train and valid, "
-            "aligned to labels, and a trace from every document to its row and synth_id."
+            f"{content} as Megatron IndexedDatasets: tokens, loss mask and span for train and "
+            "valid, aligned to labels, and a trace from every document to its row and synth_id."
         ),
     )
     def shards(
@@ -116,7 +116,7 @@ def _kd_assets(dataset: Dataset, what: str) -> tuple[dg.AssetsDefinition, dg.Ass
         lake: Lake,
     ) -> Iterator[Event]:
         build_of = partial(kd_builds.kd_build, lake, dataset, config)
-        yield from publish_asset(context, build_of, share_preview=partial(kd_preview, lake))
+        yield from publish_asset(context, build_of, partition_preview=partial(kd_preview, lake))
 
     @dg.asset(
         key=[dataset.prefix, "kd_manifest"],
@@ -132,8 +132,8 @@ def _kd_assets(dataset: Dataset, what: str) -> tuple[dg.AssetsDefinition, dg.Ass
         automation_condition=dg.AutomationCondition.eager(),
         description=(
             f"`{dataset.folder}/manifest.json`: config, tokenizer, input and the files of all "
-            "shards, written from their records. Refuses shards of unequal config. Follows the "
-            "shards by itself."
+            "shards, written from their records. The shards must have equal configs. Rebuilt "
+            "automatically after the shards."
         ),
     )
     def manifest(context: dg.AssetExecutionContext, lake: Lake) -> Iterator[Event]:
@@ -150,7 +150,11 @@ smoke_shards, smoke_manifest = _kd_assets(
 
 
 def kd_preview(lake: Lake, published: Published) -> Mapping[str, str]:
-    """Counts, lengths and some conversations of one shard."""
+    """Returns counts, lengths and some conversations of one shard as Markdown.
+
+    lake: the data root, for the vocabulary.
+    published: the published shard.
+    """
     from gristmill.synth.show.preview import preview
 
     record = published.record
@@ -160,7 +164,10 @@ def kd_preview(lake: Lake, published: Published) -> Mapping[str, str]:
 
 
 def manifest_preview(folder: Path) -> Mapping[str, str]:
-    """The shards of a Megatron dataset as a table."""
+    """Returns a table of a Megatron dataset's shards as Markdown.
+
+    folder: the published dataset.
+    """
     from gristmill.synth.show.preview import manifest_table
 
     return {"inventory": manifest_table(folder)}

@@ -1,4 +1,4 @@
-"""Which drop the SYNTH dataset is built from, as the settings say, and its files as inputs."""
+"""The drop that the SYNTH datasets are built from, and its files as inputs."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -16,46 +16,70 @@ _ASSETS = {sources.RAW: RAW, sources.READY: READY}
 
 
 def raw_file_count(lake: Lake, folder: Path) -> int:
-    """How many raw files make a drop complete. BadInput where the setting is no number."""
+    """Returns how many raw files make a drop complete.
+
+    lake: the data root.
+    folder: the drop; its own `gristmill.toml` comes before that of the data root.
+
+    Raises BadInput if the setting is not a whole number above 0.
+    """
     count = lake.settings(RAW, folder).get("files", raw.FILES)
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise BadInput(
-            "gristmill.toml", f"[synth.raw] files = {count!r}: must be a number of files"
-        )
+        raise BadInput("gristmill.toml", f"[synth.raw] files = {count!r}: must be a number above 0")
     return count
 
 
 def source_of(lake: Lake) -> Source:
-    """The drop that `synth_harmony/` is made from; GristmillError where that is not clear."""
-    named = lake.settings(HARMONY).get("drop")
-    return sources.chosen(lake.root / "drops", named, partial(raw_file_count, lake))
+    """Returns the drop that `synth_harmony/` is built from.
+
+    lake: the data root.
+
+    Raises GristmillError if there is no drop, or several and the settings name none of them.
+    """
+    setting = lake.settings(HARMONY).get("drop")
+    return sources.chosen(lake.root / "drops", setting, partial(raw_file_count, lake))
 
 
 def available(lake: Lake) -> Sequence[str]:
-    """The shards that a drop at hand feeds: all of them, or none."""
+    """Returns the shards that can be built: all of them, or none without a drop in use.
+
+    lake: the data root.
+    """
     try:
         source_of(lake)
     except GristmillError:
-        return ()  # which drop is refused, and why, the inboxes tell
+        return ()  # the inboxes report which drop is refused and why
     return NUMBERS
 
 
 def refusal(path: Path) -> str | None:
-    """Why the drop at `path`, in either inbox, is not built from now; None where it is."""
+    """Returns why a drop is not built, or None.
+
+    path: the drop, in `drops/synth/` or `drops/synth_harmony/`.
+    """
     lake = Lake(data_root=str(path.parents[2]))
-    mine = Source(path.parent.name, path)
+    drop = Source(path.parent.name, path)
     try:
-        if reason := sources.refusal(mine, raw_file_count(lake, path)):
+        if reason := sources.refusal(drop, raw_file_count(lake, path)):
             return reason
-        if (used := source_of(lake)) != mine:
-            return f"{used.name} is the drop in use: name this one in gristmill.toml to change that"
+        if (used := source_of(lake)) != drop:
+            return (
+                f"{used.name} is the drop in use: to use this drop, name it in gristmill.toml as "
+                "[synth.harmony] drop"
+            )
     except GristmillError as error:
         return str(error)
     return None
 
 
 def drop_inputs(lake: Lake, source: Source, files: Iterable[Path], record: str) -> list[Input]:
-    """Files of a drop as inputs; those that the record of that name knows are not hashed again."""
+    """Returns files of a drop as inputs; files that the record knows are not hashed again.
+
+    lake: the data root.
+    source: the drop.
+    files: the files, all below the drop.
+    record: name of the record in `synth_harmony/`: a shard's number, or `manifest`.
+    """
     known = raw_inputs.known_hashes(record_path(lake, FOLDER, record))
     return raw_inputs.raw_inputs(
         lake.root, files, _ASSETS[source.inbox], source.folder.name, known=known

@@ -1,4 +1,4 @@
-"""What each Harmony shard, and the manifest over them, is built from, how, and where it goes."""
+"""The builds of the Harmony shards and of their manifest: inputs, config, builder and laws."""
 
 import time
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ from assets.synth.records import (
     MANIFEST_RECORD,
     MANIFEST_VERSION,
     inputs_of,
-    manifest_of,
-    named,
+    manifest_config,
+    manifest_path,
     shard_records,
 )
 from gristmill import families
@@ -33,7 +33,14 @@ from resources import Lake
 
 
 def harmony_build(lake: Lake, run: dg.Config, key: str | None) -> Build:
-    """Harmony shard `key`, converted from its run of the raw files or taken from a ready folder."""
+    """Returns the build of a Harmony shard: converted from raw files, or from a ready folder.
+
+    lake: the data root.
+    run: the launchpad's config.
+    key: number of the shard, as `0`.
+
+    Raises GristmillError if no drop is in use, BadInput if the config does not fit the drop.
+    """
     from gristmill.synth.build import harmony
 
     source, number = source_of(lake), str(key)
@@ -53,7 +60,10 @@ def harmony_build(lake: Lake, run: dg.Config, key: str | None) -> Build:
     settings.pop("drop", None)
     config = configs.resolve(HarmonyConfig, settings, run)
     if config.num_shards != len(NUMBERS):
-        raise BadInput("configuration", f"num_shards {config.num_shards}: the partitions are four")
+        raise BadInput(
+            "configuration",
+            f"num_shards = {config.num_shards}: must be {len(NUMBERS)}, one for each partition",
+        )
     if config.developer == "":
         config = replace(config, developer=None)
     files = raw.complete_files(source.folder, raw_file_count(lake, source.folder))
@@ -73,9 +83,11 @@ def _adopted(
 ) -> Build:
     from gristmill.synth.build import import_harmony
 
-    if said := [name for name, value in run.model_dump().items() if value is not None]:
+    if chosen := list(configs.chosen_values(run)):
         raise BadInput(
-            "configuration", f"{said[0]}: the shards of {source.name} are taken as they are"
+            "configuration",
+            f"{chosen[0]}: has no effect, since the shards of {source.name} are adopted "
+            "unchanged: leave it out",
         )
     inputs = drop_inputs(lake, source, [import_harmony.shards(source.folder)[number]], number)
     return build(
@@ -89,7 +101,13 @@ def _adopted(
 
 
 def harmony_manifest_build(lake: Lake, key: str | None) -> Build:
-    """`metadata.json` and `manifest.json` of the Harmony dataset, from its shards' records."""
+    """Returns the build of the Harmony dataset's `metadata.json` and `manifest.json`.
+
+    lake: the data root.
+    key: not used, since the manifest has no partitions.
+
+    Raises GristmillError if a shard is not published, or if the shards come from different files.
+    """
     from gristmill.synth.build import harmony_manifest, import_harmony
 
     records = shard_records(lake, FOLDER, HARMONY)
@@ -106,7 +124,7 @@ def harmony_manifest_build(lake: Lake, key: str | None) -> Build:
             [record.model_dump(mode="json") for record in records],
             attempt.out,
             HarmonyConfig(**records[0].config),
-            dataset_dir=named(lake, FOLDER),
+            dataset_dir=manifest_path(lake, FOLDER),
             created_unix_s=int(time.time()),
             git_sha=environment.git_sha(),
         )
@@ -117,7 +135,7 @@ def harmony_manifest_build(lake: Lake, key: str | None) -> Build:
         asset=HARMONY_MANIFEST,
         partition=MANIFEST_RECORD,
         code_version=MANIFEST_VERSION,
-        config=manifest_of(records),
+        config=manifest_config(records),
         inputs=inputs,
         make=make,
         laws=lambda folder: families.check(HARMONY_MANIFEST, Subject(folder, MANIFEST_RECORD)),
@@ -126,22 +144,22 @@ def harmony_manifest_build(lake: Lake, key: str | None) -> Build:
 
 
 def _common_source(lake: Lake, records: Sequence[Record]) -> Source:
-    """The one drop, and list of files, that all Harmony shards were made from."""
+    """The one drop that all Harmony shards were built from, with the same list of files."""
     runs = [[item for item in inputs_of(lake, record) if item.path] for record in records]
-    whole = [lake.root / str(item.path) for run in runs for item in run]
+    files = [lake.root / str(item.path) for run in runs for item in run]
     for record, run in zip(records, runs, strict=True):
-        expected = raw.contiguous_run(whole, int(str(record.partition)))
-        if [lake.root / str(item.path) for item in run] != expected or whole != sorted(whole):
+        expected = raw.contiguous_run(files, int(str(record.partition)))
+        if [lake.root / str(item.path) for item in run] != expected or files != sorted(files):
             raise GristmillError(
-                f"the shards of {FOLDER} were made from unequal lists of files, see shard "
-                f"{record.partition}: materialize all of {HARMONY} again"
+                f"{FOLDER}: shard {record.partition} was built from another list of files than "
+                f"the other shards: materialize all partitions of {HARMONY} again"
             )
-    folders = {path.parent for path in whole}
+    folders = {path.parent for path in files}
     if len(folders) > 1:
         names = ", ".join(sorted(f"{folder.parent.name}/{folder.name}" for folder in folders))
         raise GristmillError(
-            f"the shards of {FOLDER} were made from several drops ({names}): materialize all of "
-            f"{HARMONY} again"
+            f"{FOLDER}: the shards were built from several drops ({names}): materialize all "
+            f"partitions of {HARMONY} again"
         )
     folder = folders.pop()
     return Source(folder.parent.name, folder)

@@ -1,4 +1,4 @@
-"""The inboxes of SYNTH: raw Parquet files, and ready Harmony folders."""
+"""The inboxes of SYNTH: folders of raw Parquet files, and ready Harmony folders."""
 
 from assets.inbox import Inbox
 from assets.synth import assets, drops

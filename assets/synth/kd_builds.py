@@ -1,4 +1,4 @@
-"""What the Megatron datasets and their manifests are built from, how, and where they go."""
+"""The builds of the Megatron datasets and their manifests: inputs, config, builder and laws."""
 
 import time
 from collections.abc import Mapping
@@ -16,8 +16,8 @@ from assets.synth.records import (
     MANIFEST_RECORD,
     MANIFEST_VERSION,
     inputs_of,
-    manifest_of,
-    named,
+    manifest_config,
+    manifest_path,
     record_path,
     shard_records,
 )
@@ -31,15 +31,17 @@ from gristmill.synth.build.source import NUMBERS
 from gristmill.vocabularies.pinned import O200K
 from resources import Lake
 
-# Tokens take 4 bytes and their two sidecars 1 each; as parts they lie there twice.
+# A token takes 4 bytes, its two sidecars 1 byte each; the parts take the same once more.
 _GROWTH = 8
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """One of the two Megatron datasets: all conversations, or the first of each shard.
+    """One of the two Megatron datasets: all conversations, or the first ones of each shard.
 
-    defaults: of its shards' config, where they are not KDConfig's own.
+    prefix: first part of the keys of its assets.
+    folder: path of the dataset relative to the data root.
+    defaults: values that replace the defaults of KDConfig, by field.
     """
 
     prefix: str
@@ -48,12 +50,12 @@ class Dataset:
 
     @property
     def shards(self) -> str:
-        """Key of the asset of its shards."""
+        """Key of the asset for the shards."""
         return f"{self.prefix}/kd_shards"
 
     @property
     def manifest(self) -> str:
-        """Key of the asset of its manifest."""
+        """Key of the asset for the manifest."""
         return f"{self.prefix}/kd_manifest"
 
 
@@ -64,7 +66,16 @@ SMOKE = Dataset(
 
 
 def kd_build(lake: Lake, dataset: Dataset, run: dg.Config, key: str | None) -> Build:
-    """Megatron datasets of Harmony shard `key`."""
+    """Returns the build of the Megatron datasets of one Harmony shard.
+
+    lake: the data root.
+    dataset: which of the two datasets.
+    run: the launchpad's config.
+    key: number of the shard, as `0`.
+
+    Raises GristmillError if the Harmony shard or the vocabulary is not published, or if the
+    shard's file is not the one in its record.
+    """
     from gristmill.synth.build import harmony, kd_shard
     from gristmill.synth.laws import shards as synth_laws
 
@@ -74,10 +85,10 @@ def kd_build(lake: Lake, dataset: Dataset, run: dg.Config, key: str | None) -> B
     _check_as_recorded(shard, record)
     place = Path("tokenizer") / O200K.relative
     vocabulary = lake.published("tokenizer", f"tokenizers/{O200K.name}", O200K.name)
-    # The record keeps the place below the data root, the builder needs the whole path.
+    # The record has the path below the data root, the builder needs the absolute path.
     settings = {**dataset.defaults, **lake.settings(dataset.shards, _drop_of(lake, record))}
     config = configs.resolve(KDConfig, {**settings, "vocabulary": place}, run)
-    told = replace(config, vocabulary=lake.root / place)
+    resolved = replace(config, vocabulary=lake.root / place)
     return Build(
         root=lake.root,
         artifact=dataset.folder,
@@ -87,7 +98,7 @@ def kd_build(lake: Lake, dataset: Dataset, run: dg.Config, key: str | None) -> B
         config=config,
         inputs=[source, vocabulary],
         make=lambda attempt: kd_shard.build_kd_shard(
-            shard, attempt.out, told, attempt.parts, progress=attempt.progress
+            shard, attempt.out, resolved, attempt.parts, progress=attempt.progress
         ),
         laws=lambda folder: synth_laws.kd_laws(folder, key, config.valid_fraction),
         shared=True,
@@ -97,10 +108,14 @@ def kd_build(lake: Lake, dataset: Dataset, run: dg.Config, key: str | None) -> B
 
 
 def kd_manifest_build(lake: Lake, dataset: Dataset, key: str | None) -> Build:
-    """`manifest.json` of a Megatron dataset, from its shards' records and the Harmony manifest's.
+    """Returns the build of a Megatron dataset's `manifest.json`.
 
-    Raises GristmillError where a shard was built from a Harmony shard that was
-    replaced since, or the Harmony manifest is older than the shards.
+    lake: the data root.
+    dataset: which of the two datasets.
+    key: not used, since the manifest has no partitions.
+
+    Raises GristmillError if a shard is not published or its inputs were rebuilt since, or if the
+    Harmony manifest is older than the Harmony shards.
     """
     from gristmill.synth.build import kd_manifest
     from gristmill.synth.build.import_harmony import MANIFEST
@@ -112,17 +127,17 @@ def kd_manifest_build(lake: Lake, dataset: Dataset, key: str | None) -> Build:
     _check_manifest_current(lake)
     harmony_manifest = lake.root / FOLDER / MANIFEST
     inputs = [lake.published(dataset.folder, dataset.shards, number) for number in NUMBERS]
-    # As a file: its hash stands in the manifest, and its times are no payload.
+    # As a file, since the manifest contains its hash, and its data version ignores its times.
     inputs += raw_inputs.raw_inputs(lake.root, [harmony_manifest], HARMONY_MANIFEST, None, known={})
 
     def make(attempt: Attempt) -> Summary:
         return kd_manifest.write_kd_manifest(
             [record.model_dump(mode="json") for record in records],
             attempt.out,
-            root=named(lake, dataset.folder),
+            root=manifest_path(lake, dataset.folder),
             harmony_manifest=harmony_manifest,
-            harmony_dir=named(lake, FOLDER),
-            vocabulary=named(lake, "tokenizer", O200K.relative),
+            harmony_dir=manifest_path(lake, FOLDER),
+            vocabulary=manifest_path(lake, "tokenizer", O200K.relative),
             created_unix_s=int(time.time()),
             git_sha=environment.git_sha(),
         )
@@ -134,7 +149,7 @@ def kd_manifest_build(lake: Lake, dataset: Dataset, key: str | None) -> Build:
         asset=dataset.manifest,
         partition=MANIFEST_RECORD,
         code_version=MANIFEST_VERSION,
-        config=manifest_of(records),
+        config=manifest_config(records),
         inputs=inputs,
         make=make,
         laws=lambda out: published.kd_manifest_laws(out, MANIFEST_RECORD, shards=folder),
@@ -143,17 +158,20 @@ def kd_manifest_build(lake: Lake, dataset: Dataset, key: str | None) -> Build:
 
 
 def _drop_of(lake: Lake, record: Record) -> Path | None:
-    """The drop that a Harmony shard was made from, None where it is gone."""
+    """The drop that a Harmony shard was built from; None if it is gone."""
     first = next((item for item in inputs_of(lake, record) if item.path), None)
     folder = (lake.root / str(first.path)).parent if first else None
     return folder if folder and folder.is_dir() else None
 
 
 def _check_as_recorded(path: Path, record: Record) -> None:
-    """Raise GristmillError where a published file is not the one that its record speaks of."""
+    """Raise GristmillError if a published file is not the one in its record."""
     output = next((item for item in record.outputs if item.path == path.name), None)
     if output is None:
-        raise GristmillError(f"{path}: the shard has no rows: nothing can be built from it")
+        raise GristmillError(
+            f"{path}: the shard has no rows, so that nothing can be built from it: see the counts "
+            f"of {record.asset} {record.partition}"
+        )
     try:
         stat = path.stat()
     except OSError as error:
@@ -162,27 +180,27 @@ def _check_as_recorded(path: Path, record: Record) -> None:
         return
     if stat.st_size != output.bytes or sha256_file(path) != output.sha256:
         raise GristmillError(
-            f"{path}: is not what its record says ({stat.st_size:,} bytes, recorded "
+            f"{path}: differs from its record ({stat.st_size:,} bytes, recorded "
             f"{output.bytes:,}): materialize {record.asset} {record.partition} again"
         )
 
 
 def _check_current(lake: Lake, record: Record) -> None:
-    """Raise GristmillError where a shard's inputs were built anew since."""
+    """Raise GristmillError if a shard's inputs were rebuilt since."""
     for item in inputs_of(lake, record):
-        found = provenance.published_version(lake.root / str(item.path), item.partition)
-        if found != item.data_version:
+        current = provenance.published_version(lake.root / str(item.path), item.partition)
+        if current != item.data_version:
             raise GristmillError(
-                f"{record.asset} {record.partition} was built from another {item.asset} "
-                f"{item.partition} than the one that stands now: materialize it again"
+                f"{record.asset} {record.partition}: {item.asset} {item.partition} was rebuilt "
+                f"since: materialize {record.asset} {record.partition} again"
             )
 
 
 def _check_manifest_current(lake: Lake) -> None:
     path = record_path(lake, FOLDER, MANIFEST_RECORD)
     lake.published(FOLDER, HARMONY_MANIFEST, MANIFEST_RECORD)
-    config = provenance.config_fields(manifest_of(shard_records(lake, FOLDER, HARMONY)))
+    config = provenance.config_fields(manifest_config(shard_records(lake, FOLDER, HARMONY)))
     if provenance.read_record(path).config != config:
         raise GristmillError(
-            f"{FOLDER}/manifest.json is older than the shards: materialize {HARMONY_MANIFEST} again"
+            f"{FOLDER}/manifest.json: older than the shards: materialize {HARMONY_MANIFEST} again"
         )

@@ -1,4 +1,4 @@
-"""Names and records that the SYNTH assets share: which folder, which record lies where."""
+"""Names and records that the SYNTH assets share."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,31 +12,50 @@ from resources import Lake
 RAW, READY = "synth/raw", "synth/ready_harmony"
 HARMONY, HARMONY_MANIFEST = "synth/harmony", "synth/harmony_manifest"
 FOLDER = "synth_harmony"
-# The record of a manifest lies among those of the shards that share its folder.
+# Name of the manifest's record, which is in one folder with the records of the shards.
 MANIFEST_RECORD = "manifest"
 MANIFEST_VERSION = "1"
 """Code version of both manifests."""
 
 
 @dataclass(frozen=True)
-class ManifestOf:
-    """The records that a manifest is written from: digest by partition."""
+class ManifestConfig:
+    """The config of a manifest: the records that it is written from.
+
+    records: digest of each record, by partition.
+    """
 
     records: Mapping[str, str]
 
 
-def named(lake: Lake, *names: str) -> str:
-    """A path as manifests have it: from the data root's own name on, `data/megatron/..`."""
+def manifest_path(lake: Lake, *names: str) -> str:
+    """Returns a path as manifests contain it, from the data root's name on: `data/megatron/...`.
+
+    lake: the data root.
+    names: the path's names below the data root.
+    """
     return "/".join((lake.root.name, *names))
 
 
 def record_path(lake: Lake, artifact: str, partition: str) -> Path:
-    """Where the record of a shard lies, in the folder that the shards share."""
+    """Returns the path of a shard's record in the folder that the shards share.
+
+    lake: the data root.
+    artifact: path of the folder relative to the data root.
+    partition: number of the shard, or `manifest`.
+    """
     return provenance.record_path(lake.root / artifact, partition, shared=True)
 
 
 def shard_records(lake: Lake, artifact: str, asset: str) -> list[Record]:
-    """The records of all four shards. GristmillError names the first that is not there."""
+    """Returns the records of all shards.
+
+    lake: the data root.
+    artifact: path of the folder that the shards share, relative to the data root.
+    asset: key of the shards' asset.
+
+    Raises GristmillError for the first shard that is not published.
+    """
     records = []
     for number in NUMBERS:
         lake.published(artifact, asset, number)
@@ -44,12 +63,19 @@ def shard_records(lake: Lake, artifact: str, asset: str) -> list[Record]:
     return records
 
 
-def manifest_of(records: Sequence[Record]) -> ManifestOf:
-    """The config of a manifest, which names the digests of the records it is written from."""
-    return ManifestOf({str(record.partition): record.digest for record in records})
+def manifest_config(records: Sequence[Record]) -> ManifestConfig:
+    """Returns the config of a manifest.
+
+    records: the records of the shards.
+    """
+    return ManifestConfig({str(record.partition): record.digest for record in records})
 
 
 def inputs_of(lake: Lake, record: Record) -> list[Input]:
-    """All inputs of a shard's record."""
+    """Returns all inputs of a shard's record.
+
+    lake: the data root.
+    record: the record of a shard.
+    """
     path = record_path(lake, record.artifact, str(record.partition))
     return provenance.read_inputs(record, path)

@@ -108,7 +108,7 @@ def test_alone_the_checks_look_at_all_and_name_the_bad_file(evaluate, tmp_path):
     file = spoil(tmp_path, "k3")
     found = evaluate()
     assert numbers(found["intact"]) == (False, 5, 1)
-    assert found["intact"].metadata["scope"].value == "all that is published"
+    assert found["intact"].metadata["scope"].value == "everything published"
     assert f"{file}: output: sha256" in str(found["intact"].metadata["listed"].value)
     assert str(file) in str(found["intact"].description)
     assert numbers(found["lawful"]) == (True, 5, 0)

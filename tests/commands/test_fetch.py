@@ -6,9 +6,9 @@ from pathlib import Path
 
 from gristmill.synth.raw import files
 from tests.commands.drops import Command
-from tests.synth.raw.test_hub import COMMIT, REPO, Hub, no_waiting, server
+from tests.synth.raw.test_hub import COMMIT, REPO, Hub, no_waiting_between_attempts, server
 
-__all__ = ["no_waiting", "server"]  # fixtures
+__all__ = ["no_waiting_between_attempts", "server"]  # fixtures
 
 
 def test_the_command_fetches_and_goes_on(run: Command, data: Path, server: Hub) -> None:
@@ -22,7 +22,7 @@ def test_the_command_fetches_and_goes_on(run: Command, data: Path, server: Hub) 
     server.sizes.clear()
     done = run(*words, "--files", "3")
     assert done.exit_code == 0, done.output
-    assert "1 files came (3,000 bytes), 2 were there" in done.output
+    assert "1 files downloaded (3,000 bytes), 2 kept" in done.output
     assert files.is_complete(drop)
 
 

@@ -79,4 +79,4 @@ def test_a_month_that_is_not_published_is_named_and_is_no_failure(materialize: C
 def test_a_month_without_a_partition_is_a_usage_error_of_one_line(materialize: Command) -> None:
     done = materialize("chess/elite_pgn", "--partition", "2019-01")
     assert done.exit_code == 2
-    assert "has no partition '2019-01'; there are: 2020-06, 2020-07 … " in done.output
+    assert "has no partition '2019-01'; its partitions: 2020-06, 2020-07 … " in done.output

@@ -68,7 +68,7 @@ def test_brackets_in_a_reason_are_printed(run: Command, data: Path) -> None:
 def test_a_vocabulary_that_is_not_there_says_what_to_do(run: Command, data: Path) -> None:
     done = run("materialize", "tokenizers/gpt2")
     assert done.exit_code == 1
-    assert "run `gristmill tokenizers` once" in done.output
+    assert "run `gristmill tokenizers` to download it" in done.output
 
 
 def test_only_the_named_partitions_are_built(run: Command, data: Path) -> None:
@@ -82,14 +82,14 @@ def test_only_the_named_partitions_are_built(run: Command, data: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ([], "name the assets to build, or give --all"),
-        (["--all", "macroxue/pack"], "name the assets to build, or give --all"),
+        ([], "give either the names of assets, or --all"),
+        (["--all", "macroxue/pack"], "give either the names of assets, or --all"),
         (["--all", "--partition", "one"], "--partition goes with the name of an asset"),
-        (["macroxue/pakc"], "macroxue/pakc is not an asset that can be built; there are: "),
+        (["macroxue/pakc"], "macroxue/pakc is not an asset that can be built; these are: "),
         (["macroxue/raw_drop"], "macroxue/raw_drop is not an asset that can be built"),
         (
             ["macroxue/pack", "--partition", "tow"],
-            "macroxue/pack has no partition 'tow'; there are: one",
+            "macroxue/pack has no partition 'tow'; its partitions: one",
         ),
         (["tokenizers/gpt2", "--partition", "one"], "tokenizers/gpt2 has no partitions"),
     ],
@@ -170,7 +170,7 @@ def test_assets_without_a_drop_are_left_alone(
     assert "refused synth/half: " in done.output
     assert "4 Parquet files of 500" in done.output
     (line,) = [line for line in done.output.splitlines() if line.startswith("not built")]
-    waiting = set(line.removeprefix("not built, since there is no drop for them: ").split(", "))
+    waiting = set(line.removeprefix("not built, since they have no drop: ").split(", "))
     assert {name for name in waiting if not name.startswith("chess/")} == {
         "macroxue/pool",
         *("synth/harmony", "synth/harmony_manifest", "synth/kd_manifest", "synth/kd_shards"),
@@ -230,7 +230,7 @@ def test_values_are_built_before_a_pool_deletes_their_packs(run: Command, data: 
         assert done.exit_code == 0, done.output
     assert not (data / PACKS / "one").exists()
     assert (data / "macroxue/values/one/values.npy").exists()
-    assert "one stands in the pool both" in done.output
+    assert "one is a member of the pool both" in done.output
 
 
 def test_runs_of_this_command_are_signed_from_the_start(

@@ -46,7 +46,7 @@ def test_reap_closes_runs_without_a_process_and_no_others(
     dead = {
         started(instance, {worker.TAG: gone()}): "its process is gone",
         started(instance, {".dagster/grpc_info": server}): "the code server that launched it",
-        started(instance, {}): "it never reached a process of this machine",
+        started(instance, {}): "it never started a process on this machine",
     }
 
     def statuses() -> dict[str, str]:

@@ -69,7 +69,7 @@ def test_retire_refuses_while_the_drop_is_there(
 def test_retire_of_an_unknown_key_is_a_usage_error(run: Command) -> None:
     done = run("retire", "never")
     assert done.exit_code == 2
-    assert "no dynamic partition is called 'never'" in done.output
+    assert "no drop or pool has the partition 'never'" in done.output
 
 
 @pytest.mark.parametrize("key", ["*", "..", "t*", "[a-z]*", "one/..", ".gristmill"])

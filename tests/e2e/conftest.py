@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.live_instance import Mill
+from tests.e2e.live_instance import LiveInstance
 
 
 @pytest.fixture(scope="module")
@@ -14,7 +14,9 @@ def surroundings() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def mill(tmp_path_factory: pytest.TempPathFactory, surroundings: dict[str, str]) -> Iterator[Mill]:
-    made = Mill(tmp_path_factory.mktemp("mill").resolve(), surroundings)
-    yield made
-    made.server.stop()
+def live_instance(
+    tmp_path_factory: pytest.TempPathFactory, surroundings: dict[str, str]
+) -> Iterator[LiveInstance]:
+    started = LiveInstance(tmp_path_factory.mktemp("live_instance").resolve(), surroundings)
+    yield started
+    started.server.stop()

@@ -67,7 +67,7 @@ class Run:
     tags: dict[str, str]
 
 
-class Mill:
+class LiveInstance:
     """The project as a person has it: a checkout, a data root, a running `dagster dev`.
 
     Where a method takes no asset, it is about the packs of 2048.

@@ -13,7 +13,7 @@ import pytest
 from gristmill import provenance
 from gristmill.samples.chess import write_month
 from tests.archive_server import ArchiveServer
-from tests.e2e.live_instance import Mill, until
+from tests.e2e.live_instance import LiveInstance, until
 
 pytestmark = pytest.mark.slow
 
@@ -45,45 +45,49 @@ def surroundings(archive: ArchiveServer) -> dict[str, str]:
     return {"GRISTMILL_ELITE_ARCHIVE": archive.address}
 
 
-def assert_month_is_as_shown(mill: Mill, month: str) -> None:
+def assert_month_is_as_shown(live_instance: LiveInstance, month: str) -> None:
     """Each artifact of the month stands, and the UI shows its record and that it is fresh."""
     for asset, folder in FOLDERS.items():
-        record = provenance.read_record(mill.data / folder.format(month) / provenance.RECORD)
-        mill.shows(asset.split("/"), month, record)
+        record = provenance.read_record(
+            live_instance.data / folder.format(month) / provenance.RECORD
+        )
+        live_instance.shows(asset.split("/"), month, record)
 
 
 @pytest.fixture(scope="module")
-def backfill(mill: Mill) -> str:
+def backfill(live_instance: LiveInstance) -> str:
     """The backfill of the last test, started first: the daemon takes a minute for two steps."""
-    return mill.backfill(sorted([*PUBLISHED, MISSING]), [asset.split("/") for asset in FOLDERS])
+    return live_instance.backfill(
+        sorted([*PUBLISHED, MISSING]), [asset.split("/") for asset in FOLDERS]
+    )
 
 
 @pytest.mark.usefixtures("backfill")
 def test_a_month_that_is_dropped_is_built_through_to_its_cache(
-    mill: Mill, archive: ArchiveServer
+    live_instance: LiveInstance, archive: ArchiveServer
 ) -> None:
-    source = mill.data / "source.zip"
+    source = live_instance.data / "source.zip"
     write_month(source, DROPPED, games=200, seed=3)
     content = source.read_bytes()
-    drop = mill.data / "drops/chess" / f"lichess_elite_{DROPPED}.zip"
+    drop = live_instance.data / "drops/chess" / f"lichess_elite_{DROPPED}.zip"
     drop.parent.mkdir(parents=True)
     for step in range(8):
         with drop.open("ab") as file:
             file.write(content[step * len(content) // 8 : (step + 1) * len(content) // 8])
         time.sleep(1)
-        assert mill.runs(DROPPED) == []
-    until("the month has a run", lambda: mill.runs(DROPPED))
-    (run,) = mill.ended(DROPPED)
-    assert run.status == "SUCCESS", mill.server.failure(run.run_id)
+        assert live_instance.runs(DROPPED) == []
+    until("the month has a run", lambda: live_instance.runs(DROPPED))
+    (run,) = live_instance.ended(DROPPED)
+    assert run.status == "SUCCESS", live_instance.server.failure(run.run_id)
     assert run.tags["dagster/sensor_name"] == "chess_drops"
-    assert_month_is_as_shown(mill, DROPPED)
+    assert_month_is_as_shown(live_instance, DROPPED)
     assert f"lichess_elite_{DROPPED}.zip" not in [name for name, _ in archive.asked]
 
 
 def test_in_a_backfill_a_month_that_is_not_published_holds_up_no_other(
-    mill: Mill, archive: ArchiveServer, backfill: str
+    live_instance: LiveInstance, archive: ArchiveServer, backfill: str
 ) -> None:
-    status, runs = mill.backfilled(backfill)
+    status, runs = live_instance.backfilled(backfill)
     # Dagster counts a partition that never appears as failed, whatever its run says.
     assert status == "COMPLETED_FAILED"
     assert {run.status for run in runs} == {"SUCCESS"}
@@ -97,19 +101,19 @@ def test_in_a_backfill_a_month_that_is_not_published_holds_up_no_other(
     assert [name for name, _ in archive.asked] == asked
 
     for month in PUBLISHED:
-        assert_month_is_as_shown(mill, month)
+        assert_month_is_as_shown(live_instance, month)
     for asset, folder in FOLDERS.items():
-        spans_of = mill.statuses(asset.split("/"))
+        spans_of = live_instance.statuses(asset.split("/"))
         assert set(spans_of) == {"materialized"}, asset
         assert sorted(spans_of["materialized"]) == [
             f"{month}..{month}" for month in (DROPPED, *PUBLISHED)
         ]
-        assert not (mill.data / folder.format(MISSING)).exists()
-    (told,) = mill.observed(ELITE)
+        assert not (live_instance.data / folder.format(MISSING)).exists()
+    (told,) = live_instance.observed(ELITE)
     assert told == (
         f"not built: {archive.address}/lichess_elite_{MISSING}.zip: not published (HTTP 404); "
         "ask again later"
     )
-    assert mill.observed(ELITE, MISSING) == [told]
-    found = mill.gristmill("verify", str(mill.data))
+    assert live_instance.observed(ELITE, MISSING) == [told]
+    found = live_instance.gristmill("verify", str(live_instance.data))
     assert found.returncode == 0, found.stdout + found.stderr

@@ -17,7 +17,7 @@ from gristmill.samples.synth import write_drop
 from gristmill.synth import KDConfig, build_kd_shard
 from gristmill.synth.build.source import NUMBERS
 from gristmill.vocabularies.pinned import O200K
-from tests.e2e.live_instance import RUNNING, Mill, slot_of, until
+from tests.e2e.live_instance import RUNNING, LiveInstance, slot_of, until
 
 pytestmark = pytest.mark.slow
 
@@ -42,33 +42,37 @@ SETTINGS = "[synth.kd_shards]\nvalid_fraction = 0.1\nworkers = 2\n"
 
 
 @pytest.fixture(scope="module")
-def vocabulary(mill: Mill, vocabulary_root: Path) -> None:
+def vocabulary(live_instance: LiveInstance, vocabulary_root: Path) -> None:
     """The vocabulary as `make run` brings it, built."""
-    shutil.copytree(vocabulary_root / "drops/tokenizers", mill.data / "drops/tokenizers")
-    done = mill.gristmill("materialize", "tokenizers/o200k_harmony")
+    shutil.copytree(vocabulary_root / "drops/tokenizers", live_instance.data / "drops/tokenizers")
+    done = live_instance.gristmill("materialize", "tokenizers/o200k_harmony")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def record_of(mill: Mill, folder: str, name: str) -> provenance.Record:
-    return provenance.read_record(provenance.record_path(mill.data / folder, name, shared=True))
+def record_of(live_instance: LiveInstance, folder: str, name: str) -> provenance.Record:
+    return provenance.read_record(
+        provenance.record_path(live_instance.data / folder, name, shared=True)
+    )
 
 
-def assert_all_is_as_shown(mill: Mill) -> None:
+def assert_all_is_as_shown(live_instance: LiveInstance) -> None:
     """`verify` finds nothing, and the UI shows every record and nothing stale."""
-    found = mill.gristmill("verify", str(mill.data))
+    found = live_instance.gristmill("verify", str(live_instance.data))
     assert found.returncode == 0, found.stdout + found.stderr
     for asset, folder in SHARDS.items():
         for number in NUMBERS:
-            mill.shows(asset.split("/"), number, record_of(mill, folder, number))
+            live_instance.shows(asset.split("/"), number, record_of(live_instance, folder, number))
     for asset, folder in MANIFESTS.items():
-        mill.shows(asset.split("/"), None, record_of(mill, folder, "manifest"))
+        live_instance.shows(asset.split("/"), None, record_of(live_instance, folder, "manifest"))
 
 
 @pytest.mark.usefixtures("vocabulary")
-def test_a_raw_drop_that_is_copied_in_is_built_to_the_last_manifest(mill: Mill) -> None:
-    inbox = mill.data / "drops/synth"
+def test_a_raw_drop_that_is_copied_in_is_built_to_the_last_manifest(
+    live_instance: LiveInstance,
+) -> None:
+    inbox = live_instance.data / "drops/synth"
     write_drop(inbox / "unfinished", files=4, rows=5, done=False)
-    source = mill.data / "source"
+    source = live_instance.data / "source"
     write_drop(source, files=4, rows=300)
     (source / "gristmill.toml").write_text(SETTINGS)
     drop = inbox / "first"
@@ -80,82 +84,89 @@ def test_a_raw_drop_that_is_copied_in_is_built_to_the_last_manifest(mill: Mill) 
                 growing.write(half)
             time.sleep(1)
     # Not before the last of the files, and `.done` is the last.
-    assert not any(mill.runs(number) for number in NUMBERS)
+    assert not any(live_instance.runs(number) for number in NUMBERS)
     shutil.copy(source / ".done", drop)
     for number in NUMBERS:
-        until(f"shard {number} has a run", lambda number=number: mill.runs(number))
+        until(f"shard {number} has a run", lambda number=number: live_instance.runs(number))
     for number in NUMBERS:
-        (run,) = mill.ended(number)
-        assert run.status == "SUCCESS", mill.server.failure(run.run_id)
+        (run,) = live_instance.ended(number)
+        assert run.status == "SUCCESS", live_instance.server.failure(run.run_id)
         assert run.tags["dagster/sensor_name"] == "synth_drops"
-    assert mill.statuses(RAW)["materialized"] == list(NUMBERS)
+    assert live_instance.statuses(RAW)["materialized"] == list(NUMBERS)
     until(
         "the manifests have followed",
         lambda: (
-            all((mill.data / folder / "manifest.json").exists() for folder in MANIFESTS.values())
-            and not any(run.status in RUNNING for run in mill.runs(None))
+            all(
+                (live_instance.data / folder / "manifest.json").exists()
+                for folder in MANIFESTS.values()
+            )
+            and not any(run.status in RUNNING for run in live_instance.runs(None))
         ),
         seconds=150,
     )
-    assert {run.status for run in mill.runs(None)} == {"SUCCESS"}
+    assert {run.status for run in live_instance.runs(None)} == {"SUCCESS"}
 
-    assert_all_is_as_shown(mill)
-    lengths = [mill.partition(number, KD).metadata["rows"] for number in NUMBERS]
-    assert sum(lengths) == mill.partition(None, HARMONY_MANIFEST).metadata["rows"]
+    assert_all_is_as_shown(live_instance)
+    lengths = [live_instance.partition(number, KD).metadata["rows"] for number in NUMBERS]
+    assert sum(lengths) == live_instance.partition(None, HARMONY_MANIFEST).metadata["rows"]
     reason = "4 Parquet files of 500: add the others, or a file .done if these are all"
-    assert [reason in text for text in mill.observed(RAW)] == [True]
+    assert [reason in text for text in live_instance.observed(RAW)] == [True]
     assert not [
         tick
         for name in ("synth_drops", "followers")
-        for tick in mill.ticks(name)
+        for tick in live_instance.ticks(name)
         if tick["status"] == "FAILURE"
     ]
 
 
 @pytest.fixture(scope="module")
-def grown(mill: Mill) -> Path:
+def grown(live_instance: LiveInstance) -> Path:
     """The drop with one file that takes some seconds, converted; the others are as before."""
-    mill.server.stop_sensors()
-    write_drop(mill.data / "grown", files=1, rows=24_000, seed=9)
-    (mill.data / "grown/synth_001.parquet").replace(
-        mill.data / "drops/synth/first/synth_001.parquet"
+    live_instance.server.stop_sensors()
+    write_drop(live_instance.data / "grown", files=1, rows=24_000, seed=9)
+    (live_instance.data / "grown/synth_001.parquet").replace(
+        live_instance.data / "drops/synth/first/synth_001.parquet"
     )
-    run = mill.launch("00", HARMONY)
-    assert mill.server.finished(run)["status"] == "SUCCESS", mill.server.failure(run)
-    return mill.data / HARMONY_FOLDER / "synth_harmony_shard_00.parquet"
+    run = live_instance.launch("00", HARMONY)
+    assert live_instance.server.finished(run)["status"] == "SUCCESS", live_instance.server.failure(
+        run
+    )
+    return live_instance.data / HARMONY_FOLDER / "synth_harmony_shard_00.parquet"
 
 
 def test_after_a_kill_of_everything_a_shard_is_built_as_if_nothing_had_been(
-    mill: Mill, grown: Path, tmp_path: Path
+    live_instance: LiveInstance, grown: Path, tmp_path: Path
 ) -> None:
-    folder, before = mill.data / KD_FOLDER, record_of(mill, KD_FOLDER, "00")
-    assert mill.partition("00", KD).stale == "STALE"
+    folder, before = live_instance.data / KD_FOLDER, record_of(live_instance, KD_FOLDER, "00")
+    assert live_instance.partition("00", KD).stale == "STALE"
     slot = slot_of(folder, "00")
-    run = mill.launch("00", KD)
-    worker = mill.worker_at_work(run, slot)
+    run = live_instance.launch("00", KD)
+    worker = live_instance.worker_at_work(run, slot)
     until("two parts are finished", lambda: finished_parts(slot) >= 2)
-    assert worker in mill.server.processes()
-    mill.kill()
-    assert record_of(mill, KD_FOLDER, "00") == before
+    assert worker in live_instance.server.processes()
+    live_instance.kill()
+    assert record_of(live_instance, KD_FOLDER, "00") == before
     assert provenance.verify(folder, check_inputs=False) == []
     finished = finished_parts(slot)
     assert (slot / "staging").exists()
 
-    mill.start()
-    done = mill.gristmill("reap")
+    live_instance.start()
+    done = live_instance.gristmill("reap")
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"run {run[:8]} (STARTED): its process is gone" in done.stdout
     assert f"its finished parts ({finished}) stay" in done.stdout
-    assert mill.server.finished(run)["status"] == "FAILURE"
+    assert live_instance.server.finished(run)["status"] == "FAILURE"
     assert (finished_parts(slot), (slot / "staging").exists()) == (finished, False)
 
-    again = mill.launch("00", KD)
-    assert mill.server.finished(again)["status"] == "SUCCESS", mill.server.failure(again)
+    again = live_instance.launch("00", KD)
+    assert live_instance.server.finished(again)["status"] == "SUCCESS", (
+        live_instance.server.failure(again)
+    )
     assert not slot.exists()
-    record = record_of(mill, KD_FOLDER, "00")
-    assert mill.shows(KD, "00", record).run_id == again
+    record = record_of(live_instance, KD_FOLDER, "00")
+    assert live_instance.shows(KD, "00", record).run_id == again
 
-    vocabulary = mill.data / "tokenizer" / O200K.relative
+    vocabulary = live_instance.data / "tokenizer" / O200K.relative
     alone = tmp_path / "alone"
     build_kd_shard(grown, alone, KDConfig(vocabulary=vocabulary, valid_fraction=0.1))
     files = sorted(path.relative_to(alone) for path in alone.rglob("*") if path.is_file())
@@ -164,7 +175,7 @@ def test_after_a_kill_of_everything_a_shard_is_built_as_if_nothing_had_been(
         assert (folder / file).read_bytes() == (alone / file).read_bytes(), file
 
     # The manifests and the smoke build, which nobody asked for yet.
-    done = mill.gristmill("materialize", "--all")
+    done = live_instance.gristmill("materialize", "--all")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert record_of(mill, KD_FOLDER, "00") == record
-    assert_all_is_as_shown(mill)
+    assert record_of(live_instance, KD_FOLDER, "00") == record
+    assert_all_is_as_shown(live_instance)

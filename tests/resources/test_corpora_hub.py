@@ -6,9 +6,9 @@ import pytest
 
 from gristmill.synth.raw import files
 from resources import CorporaHub
-from tests.synth.raw.test_hub import COMMIT, REPO, Hub, no_waiting, server
+from tests.synth.raw.test_hub import COMMIT, REPO, Hub, no_waiting_between_attempts, server
 
-__all__ = ["no_waiting", "server"]  # fixtures
+__all__ = ["no_waiting_between_attempts", "server"]  # fixtures
 
 
 def test_files_become_a_drop_named_by_repository_and_commit(server: Hub, tmp_path: Path) -> None:

@@ -446,7 +446,9 @@ def test_a_drop_may_go_once_it_was_taken(build, lake, server):
 def test_two_files_of_one_month_are_refused(build, lake):
     drop(lake, "x_2024-01.pgn")
     drop(lake, "y_2024-01.zip")
-    assert "2 files carry 2024-01: x_2024-01.pgn, y_2024-01.zip" in failure(build("2024-01"))
+    assert "2 files have the month 2024-01: x_2024-01.pgn, y_2024-01.zip" in failure(
+        build("2024-01")
+    )
 
 
 def test_a_validation_needs_its_month(build):

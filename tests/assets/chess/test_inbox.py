@@ -79,9 +79,9 @@ def test_its_run_is_one_of_the_job():
     [
         ("games.pgn", "does not say which partition"),
         ("2024-01_2024-02.pgn", "does not say which partition"),
-        ("2024-13.pgn", "is no month that is over"),
-        ("2019-01.zip", "is no month that is over"),
-        ("2999-01.zip", "is no month that is over"),
+        ("2024-13.pgn", "is not a month that has ended"),
+        ("2019-01.zip", "is not a month that has ended"),
+        ("2999-01.zip", "is not a month that has ended"),
         ("2024-01.rar", "only files that end in .zip or .pgn or .pgn.zst"),
     ],
 )

@@ -182,7 +182,7 @@ def test_a_game_that_comes_while_its_drop_is_read_is_not_packed_unseen(build, la
 
     monkeypatch.setattr(packer, "pack", late)
     (folder / "gristmill.toml").write_text('[macroxue.pack]\nlayout = "packed46"\n')
-    assert "games came or went while it was being read" in failure(build(pack, "d1"))
+    assert "games were added or removed while it was read" in failure(build(pack, "d1"))
     assert provenance.read_record(lake.root / "macroxue/packs/d1/provenance.json") == old
     monkeypatch.undo()
     assert build(pack, "d1").success
@@ -258,7 +258,7 @@ def test_the_check_warns_when_a_member_was_built_anew(build, check, lake, two_pa
     evaluation = check()
     assert not evaluation.passed
     assert evaluation.severity is dg.AssetCheckSeverity.WARN
-    assert evaluation.description == "p/d1 was built anew"
+    assert evaluation.description == "p/d1 was rebuilt"
     assert build(pool, "p").success
     assert check().passed
 
@@ -289,7 +289,7 @@ def test_a_pack_that_a_pool_deleted_is_not_built_again_until_its_file_says_so(
     assert not (two_packs / "d1").exists()
     # Another form of the pool needs the packs back, and says how to get them.
     text = failure(build(pool, "p", shard_rows=10))
-    assert "d1, d2: deleted when this pool was made" in text
+    assert "d1, d2: this pool deleted these packs after it was published" in text
     pool_file(lake, "p", 'members = ["d1", "d2"]\n')
     for key in ("d1", "d2"):
         assert build(pack, key).success
