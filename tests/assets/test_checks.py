@@ -17,7 +17,7 @@ from resources import Lake
 
 KEYS = [f"k{number}" for number in range(5)]
 SCOPE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
-partitions = dg.DynamicPartitionsDefinition(name="mill")
+partitions = dg.DynamicPartitionsDefinition(name="toy")
 
 
 @dataclass(frozen=True)
@@ -31,25 +31,25 @@ class Counts(Summary):
 
 
 @dg.asset(partitions_def=partitions, code_version="1", backfill_policy=BATCH, output_required=False)
-def flour(context: dg.AssetExecutionContext, lake: Lake) -> Iterator[Any]:
+def text(context: dg.AssetExecutionContext, lake: Lake) -> Iterator[Any]:
     def build_of(key: str | None) -> Build:
         def make(attempt: Attempt) -> Counts:
             attempt.out.mkdir()
             (attempt.out / "words.txt").write_text(f"{key}\n")
             return Counts(files={"words.txt": FileNote(rows=1)}, rows=1)
 
-        return Build(lake.root, f"mill/flour/{key}", "flour", key, "1", Config(), [], make)
+        return Build(lake.root, f"toy/text/{key}", "text", key, "1", Config(), [], make)
 
     yield from publish_asset(context, build_of)
 
 
-CHECKS = disk_checks(flour, "mill/flour")
+CHECKS = disk_checks(text, "toy/text")
 
 
 @pytest.fixture
 def instance() -> Iterator[dg.DagsterInstance]:
     with dg.DagsterInstance.ephemeral() as made:
-        made.add_dynamic_partitions("mill", KEYS)
+        made.add_dynamic_partitions("toy", KEYS)
         yield made
 
 
@@ -59,12 +59,12 @@ def evaluate(instance: dg.DagsterInstance, tmp_path: Path) -> Any:
 
     def run(*keys: str) -> dict[str, dg.AssetCheckEvaluation]:
         lake = Lake(data_root=str(tmp_path))
-        checks = dg.AssetSelection.checks_for_assets(flour)
+        checks = dg.AssetSelection.checks_for_assets(text)
         jobs = [
-            dg.define_asset_job("all", dg.AssetSelection.assets(flour) | checks),
+            dg.define_asset_job("all", dg.AssetSelection.assets(text) | checks),
             dg.define_asset_job("only_checks", checks),
         ]
-        defs = dg.Definitions([flour], asset_checks=CHECKS, jobs=jobs, resources={"lake": lake})
+        defs = dg.Definitions([text], asset_checks=CHECKS, jobs=jobs, resources={"lake": lake})
         result = defs.resolve_job_def("all" if keys else "only_checks").execute_in_process(
             instance=instance,
             partition_key=keys[0] if len(keys) == 1 else None,
@@ -82,7 +82,7 @@ def numbers(evaluation: dg.AssetCheckEvaluation) -> tuple[bool, int, int]:
 
 def spoil(root: Path, key: str) -> Path:
     """Other bytes of the same length, so that only a hash can tell."""
-    file = root / "mill/flour" / key / "words.txt"
+    file = root / "toy/text" / key / "words.txt"
     file.write_text(f"{key[::-1]}\n")
     return file
 
@@ -140,7 +140,7 @@ def test_a_broken_law_fails_the_check_lawful_alone(evaluate, tmp_path, monkeypat
 
 def test_a_long_list_of_violations_is_cut(evaluate, instance, tmp_path):
     many = [f"m{number:02}" for number in range(60)]
-    instance.add_dynamic_partitions("mill", many)
+    instance.add_dynamic_partitions("toy", many)
     evaluate(*many)
     for key in many:
         spoil(tmp_path, key)

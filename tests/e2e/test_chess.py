@@ -109,11 +109,11 @@ def test_in_a_backfill_a_month_that_is_not_published_holds_up_no_other(
             f"{month}..{month}" for month in (DROPPED, *PUBLISHED)
         ]
         assert not (live_instance.data / folder.format(MISSING)).exists()
-    (told,) = live_instance.observed(ELITE)
-    assert told == (
+    (reason,) = live_instance.observed(ELITE)
+    assert reason == (
         f"not built: {archive.address}/lichess_elite_{MISSING}.zip: not published (HTTP 404); "
         "ask again later"
     )
-    assert live_instance.observed(ELITE, MISSING) == [told]
+    assert live_instance.observed(ELITE, MISSING) == [reason]
     found = live_instance.gristmill("verify", str(live_instance.data))
     assert found.returncode == 0, found.stdout + found.stderr

@@ -191,7 +191,7 @@ def big(live_instance: LiveInstance) -> Path:
 
 
 def change(folder: Path, seed: int) -> None:
-    """Add a game to a drop: its pack is to be built anew."""
+    """Add a game to a drop: so that its pack is not current any more."""
     added = folder.parent.parent / f"added-{seed}"
     write_drop(added, seed=seed, games=1, max_moves=60, depth=6)
     for file in added.iterdir():
@@ -254,8 +254,8 @@ def test_a_killed_worker_leaves_the_old_pack_whole_and_the_next_run_succeeds(
     assert "big" in live_instance.statuses()["failed"]
 
     left = slot_of(live_instance.pack("big"))
-    told = live_instance.gristmill("reap", "--dry-run")
-    assert "left by a killed build" in told.stdout
+    listed = live_instance.gristmill("reap", "--dry-run")
+    assert "left by a killed build" in listed.stdout
     assert (left / "staging").exists()
     assert live_instance.gristmill("reap").returncode == 0
     assert not (left / "staging").exists()
@@ -276,8 +276,8 @@ def test_retire_forgets_a_partition_whose_drop_is_gone(live_instance: LiveInstan
     assert refused.returncode == 2
     assert "is still there" in refused.stderr
     shutil.move(live_instance.drops / "slow", live_instance.data / "slow-archived")
-    told = live_instance.gristmill("retire", "slow", "--dry-run")
-    assert (told.returncode, "forget slow" in told.stdout) == (0, True)
+    listed = live_instance.gristmill("retire", "slow", "--dry-run")
+    assert (listed.returncode, "forget slow" in listed.stdout) == (0, True)
     assert "slow" in live_instance.statuses()["materialized"]
     assert live_instance.gristmill("retire", "slow").returncode == 0
     assert "slow" not in live_instance.statuses()["materialized"]
@@ -302,9 +302,9 @@ def test_after_a_kill_of_everything_reap_closes_the_run_that_was_under_way(
     live_instance.start()
     status = {found.run_id: found.status for found in live_instance.runs("big")}
     assert status[run] == "STARTED"
-    told = live_instance.gristmill("reap", "--dry-run")
-    assert run[:8] in told.stdout
-    assert "its process is gone" in told.stdout
+    listed = live_instance.gristmill("reap", "--dry-run")
+    assert run[:8] in listed.stdout
+    assert "its process is gone" in listed.stdout
     assert status == {found.run_id: found.status for found in live_instance.runs("big")}
     done = live_instance.gristmill("reap")
     assert done.returncode == 0, done.stdout + done.stderr

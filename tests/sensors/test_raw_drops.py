@@ -12,19 +12,19 @@ from gristmill.inbox import present_drops
 from resources import Lake
 from sensors.raw_drops import raw_drop_sensor
 
-partitions = dg.DynamicPartitionsDefinition(name="mill_drops")
-raw_drop = dg.AssetSpec(["mill", "raw_drop"], partitions_def=partitions)
+partitions = dg.DynamicPartitionsDefinition(name="toy_drops")
+raw_drop = dg.AssetSpec(["toy", "raw_drop"], partitions_def=partitions)
 
 
-@dg.asset(key=["mill", "flour"], deps=[raw_drop], partitions_def=partitions)
-def flour() -> None: ...
+@dg.asset(key=["toy", "text"], deps=[raw_drop], partitions_def=partitions)
+def text() -> None: ...
 
 
 def refuse(folder: Path) -> str | None:
     return None if (folder / "grain.txt").exists() else "no grain.txt in it"
 
 
-sensor = raw_drop_sensor(Inbox("mill", raw_drop.key, partitions, [flour], refuse))
+sensor = raw_drop_sensor(Inbox("toy", raw_drop.key, partitions, [text], refuse))
 
 
 @pytest.fixture
@@ -43,20 +43,20 @@ def tick(instance: dg.DagsterInstance, tmp_path: Path) -> Any:
             instance=instance,
             cursor=cursor[0],
             resources={"lake": lake},
-            definitions=dg.Definitions(assets=[raw_drop, flour], resources={"lake": lake}),
+            definitions=dg.Definitions(assets=[raw_drop, text], resources={"lake": lake}),
         )
         result = sensor(context)
         assert isinstance(result, dg.SensorResult)
         cursor[0] = result.cursor
         for request in result.dynamic_partitions_requests or []:
-            instance.add_dynamic_partitions("mill_drops", request.partition_keys)
+            instance.add_dynamic_partitions("toy_drops", request.partition_keys)
         return result
 
     return evaluate
 
 
 def land(root: Path, key: str, name: str = "grain.txt", text: str = "oats") -> None:
-    folder = root / "drops/mill" / key
+    folder = root / "drops/toy" / key
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(text)
 
@@ -99,9 +99,9 @@ def materialize(instance: dg.DagsterInstance, asset: dg.AssetKey, version: str) 
 
 def test_a_drop_that_was_built_without_the_sensor_starts_no_run(tick, tmp_path, instance):
     land(tmp_path, "d1")
-    found = present_drops(tmp_path / "drops/mill", refuse)
+    found = present_drops(tmp_path / "drops/toy", refuse)
     materialize(instance, raw_drop.key, found.arrivals[0].signature)
-    materialize(instance, flour.key, "f")
+    materialize(instance, text.key, "f")
     tick()
     result = tick()
     assert result.run_requests == []
@@ -114,16 +114,14 @@ def test_a_drop_that_was_built_without_the_sensor_starts_no_run(tick, tmp_path, 
 
 def test_a_drop_that_is_known_but_not_built_since_starts_its_run(tick, tmp_path, instance):
     land(tmp_path, "d1")
-    found = present_drops(tmp_path / "drops/mill", refuse)
-    materialize(instance, flour.key, "f")
+    found = present_drops(tmp_path / "drops/toy", refuse)
+    materialize(instance, text.key, "f")
     materialize(instance, raw_drop.key, found.arrivals[0].signature)
     tick()
     assert [request.partition_key for request in tick().run_requests] == ["d1"]
 
 
-def test_a_refused_drop_is_told_once_as_an_observation_and_on_each_tick_as_the_reason(
-    tick, tmp_path
-):
+def test_a_refused_drop_is_observed_once_and_is_the_reason_of_each_tick(tick, tmp_path):
     land(tmp_path, "d2", name="chaff.txt")
     tick()
     result = tick()
@@ -150,8 +148,8 @@ def test_a_quiet_tick_says_why(tick, tmp_path):
     assert tick().skip_reason.skip_message == "still arriving: d3"
 
 
-def test_ten_thousand_loose_files_are_told_in_few_words_and_once(tick, tmp_path):
-    folder = tmp_path / "drops/mill"
+def test_ten_thousand_loose_files_are_reported_once_and_shortly(tick, tmp_path):
+    folder = tmp_path / "drops/toy"
     folder.mkdir(parents=True)
     for number in range(10_000):
         (folder / f"game_{number:05}.jsonl.gz").touch()
@@ -180,7 +178,7 @@ def test_only_new_refusals_are_warned_of(tick, tmp_path, monkeypatch):
             told.append(message)
 
     monkeypatch.setattr(dg.SensorEvaluationContext, "log", property(lambda _: Log()))
-    folder = tmp_path / "drops/mill"
+    folder = tmp_path / "drops/toy"
     folder.mkdir(parents=True)
     for number in range(100):
         (folder / f"{number:03}.gz").touch()

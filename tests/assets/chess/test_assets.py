@@ -33,17 +33,6 @@ CACHE = f"{GAMES}/runtime_splice_cache"
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake(data_root=str(tmp_path / "data"))
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
-
-
-@pytest.fixture
 def server() -> Iterator[ArchiveServer]:
     made = ArchiveServer()
     yield made
@@ -139,15 +128,17 @@ def test_the_golden_files_under_the_reference_rules(build, lake):
         checked += 1
     assert checked == 22
     for folder in places:
-        told = json.loads((REAL / "golden" / folder / "stats.json").read_text())
+        recorded = json.loads((REAL / "golden" / folder / "stats.json").read_text())
         found = json.loads((places[folder] / "stats.json").read_text())
         for name in ("outputs", "input_path", "output_dir"):
-            told.pop(name, None), found.pop(name, None)
-        assert found == told
-    told = json.loads((REAL / "golden/golden_game/runtime_splice_cache/manifest.json").read_text())
+            recorded.pop(name, None), found.pop(name, None)
+        assert found == recorded
+    recorded = json.loads(
+        (REAL / "golden/golden_game/runtime_splice_cache/manifest.json").read_text()
+    )
     found = json.loads((lake.root / CACHE / "manifest.json").read_text())
-    assert found["config"] == told["config"]
-    for split, entry in told["splits"].items():
+    assert found["config"] == recorded["config"]
+    for split, entry in recorded["splits"].items():
         for name in ("game_rows_total", "sample_rows_total"):
             assert found["splits"][split][name] == entry[name]
     assert provenance.verify(lake.root) == []
@@ -258,18 +249,18 @@ def test_a_month_on_disk_stays_when_the_server_moves(build, lake, server, tmp_pa
     assert len(server.asked) == asked
     after = {path.name: (path.stat().st_ino, path.read_bytes()) for path in folder.iterdir()}
     assert after["lichess_elite_2024-02.pgn"] == before["lichess_elite_2024-02.pgn"]
-    told = json.loads((folder / "source.json").read_bytes())
-    assert told["origin"] == f"{first}/lichess_elite_2024-02.zip"
+    recorded = json.loads((folder / "source.json").read_bytes())
+    assert recorded["origin"] == f"{first}/lichess_elite_2024-02.zip"
 
 
-def test_a_month_that_is_not_published_yet_is_told_and_does_not_fail(build, lake, instance):
+def test_a_month_that_is_not_published_yet_is_observed_and_does_not_fail(build, lake, instance):
     result = build("2024-05")
     assert result.success
     assert built(instance, "2024-05") == set()
     (observed,) = result.get_asset_observation_events()
-    told = observed.asset_observation_data.asset_observation
-    assert told.partition == "2024-05"
-    assert "not published (HTTP 404)" in told.metadata["reason"].value
+    recorded = observed.asset_observation_data.asset_observation
+    assert recorded.partition == "2024-05"
+    assert "not published (HTTP 404)" in recorded.metadata["reason"].value
     assert not (lake.root / "chess/raw").exists() or not list(lake.root.glob("chess/raw/elite/2*"))
 
 
@@ -319,7 +310,7 @@ def test_every_game_is_replayed_before_the_commit_and_a_sample_in_the_check(
     assert max(games) == whole
 
 
-def test_in_a_batch_the_bad_month_fails_alone_and_the_unpublished_is_passed_over(
+def test_in_a_batch_the_bad_month_fails_alone_and_the_unpublished_is_not_built(
     build, lake, instance, server, tmp_path
 ):
     drop(lake, "x_2024-01.zip")
@@ -334,7 +325,7 @@ def test_in_a_batch_the_bad_month_fails_alone_and_the_unpublished_is_passed_over
     assert observed.asset_observation_data.asset_observation.partition == "2024-03"
 
 
-def test_in_one_run_of_the_chain_a_passed_over_month_is_never_taken_for_built(
+def test_in_one_run_of_the_chain_an_unpublished_month_does_not_count_as_built(
     build, lake, instance
 ):
     drop(lake, "x_2024-01.zip")

@@ -5,7 +5,6 @@ import gzip
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +24,6 @@ from tests.paths import REAL_DATA
 
 REAL = REAL_DATA / "macroxue"
 needs_real = pytest.mark.skipif(not REAL.exists(), reason="the real drops are not there")
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake(data_root=str(tmp_path / "data"))
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
 
 
 @pytest.fixture
@@ -250,7 +238,7 @@ def test_the_order_of_members_decides_the_pool(build, lake, two_packs):
     assert sha256(lake.root / "macroxue/pools/p/steps.npy") != first
 
 
-def test_the_check_warns_when_a_member_was_built_anew(build, check, lake, two_packs):
+def test_the_check_warns_when_a_member_was_rebuilt(build, check, lake, two_packs):
     pool_file(lake, "p", 'members = ["d1", "d2"]\n')
     assert build(pool, "p").success
     assert check().passed

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,17 +34,6 @@ REAL = REAL_DATA / "synth"
 needs_real = pytest.mark.skipif(not REAL.exists(), reason="the real conversations are not there")
 
 KD, SMOKE = "megatron/synth_kd_v1", "megatron/synth_kd_v1_smoke"
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake(data_root=str(tmp_path / "data"))
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as made:
-        yield made
 
 
 @pytest.fixture
@@ -251,7 +239,7 @@ def test_the_smoke_build_takes_the_first_rows_of_each_shard(build, all_of, lake)
     assert not (lake.root / KD).exists()
 
 
-def test_the_smoke_build_is_capped_unless_told_otherwise(build, lake, vocabulary):
+def test_the_smoke_build_is_capped_unless_the_run_sets_another_cap(build, lake, vocabulary):
     write_drop(lake.inbox("synth") / "long", files=4, rows=300)
     assert build(harmony, "00").success
     assert build(assets.smoke_shards, "00").success
@@ -341,17 +329,17 @@ def test_a_ready_folder_is_taken_with_its_own_manifest(build, all_of, lake):
 @pytest.mark.real
 @needs_real
 @pytest.mark.parametrize(
-    ("gone", "told"),
+    ("gone", "reason"),
     [
         ("manifest.json", "manifest.json"),
         ("metadata.json", "metadata.json"),
         ("synth_harmony_shard_03.parquet", "no synth_harmony_shard_03.parquet"),
     ],
 )
-def test_a_ready_folder_that_lacks_a_file_waits(lake, gone, told):
+def test_a_ready_folder_that_lacks_a_file_waits(lake, gone, reason):
     drop = ready(lake)
     (drop / gone).unlink()
-    assert told in str(refusal(drop))
+    assert reason in str(refusal(drop))
 
 
 def test_without_the_vocabulary_the_build_says_what_to_do(build, lake, drop):
@@ -392,7 +380,7 @@ def test_shards_of_unequal_config_get_no_manifest(build, all_of, lake):
 
 
 @pytest.mark.usefixtures("built")
-def test_a_harmony_shard_built_anew_makes_the_manifests_stale(build, drop, lake):
+def test_a_rebuilt_harmony_shard_makes_the_manifests_stale(build, drop, lake):
     for file in ("synth_001.parquet", "synth_002.parquet", "synth_003.parquet"):
         table = pq.read_table(drop / file)
         pq.write_table(table.slice(1), drop / file)
@@ -400,12 +388,12 @@ def test_a_harmony_shard_built_anew_makes_the_manifests_stale(build, drop, lake)
     text = failure(build(kd_manifest))
     assert "synth/kd_shards 00: synth/harmony 00 was rebuilt since" in text
     assert build(kd_shards, "00", valid_fraction=0.2).success
-    told = [
+    reasons = [
         violation.found
         for violation in provenance.verify(lake.root / KD, check_inputs=False)
         if violation.law == "inventory" and "train" in violation.found
     ]
-    (reason,) = told
+    (reason,) = reasons
     assert reason.startswith("train shard 00 has other tokens_bin, tokens_idx, ")
     assert "materialize the manifest again" in reason
     assert "materialize synth/harmony_manifest again" in failure(build(kd_manifest))
@@ -521,13 +509,13 @@ def test_a_killed_run_goes_on_from_its_parts_to_the_same_bytes(
 
     monkeypatch.setattr(kd_shard, "_PART_ROWS", 20)
     made: list[str] = []
-    writing = PartStore.writing
+    original = PartStore.writing
 
-    def told(self: Any, name: str) -> Any:
+    def writing(self: Any, name: str) -> Any:
         made.append(f"{name}.part")
-        return writing(self, name)
+        return original(self, name)
 
-    monkeypatch.setattr(PartStore, "writing", told)
+    monkeypatch.setattr(PartStore, "writing", writing)
     assert build(kd_shards, "00", workers=1).success
     assert made
     assert not set(made) & set(kept)

@@ -58,9 +58,9 @@ def test_a_settled_drop_starts_one_run_a_shard(tick, lake):
     assert [request.partition_key for request in result.run_requests] == list(NUMBERS)
     assert len({request.run_key for request in result.run_requests}) == 4
     assert not result.dynamic_partitions_requests
-    told = {(type(event).__name__, event.partition) for event in result.asset_events}
+    reported = {(type(event).__name__, event.partition) for event in result.asset_events}
     kinds = ("AssetObservation", "AssetMaterialization")
-    assert told == {(kind, number) for kind in kinds for number in NUMBERS}
+    assert reported == {(kind, number) for kind in kinds for number in NUMBERS}
     assert {event.asset_key for event in result.asset_events} == {assets.raw.key}
     assert tick("synth").run_requests == []
 

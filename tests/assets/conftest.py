@@ -1,0 +1,22 @@
+"""Fixtures for tests of assets: a data root, and a Dagster instance in memory."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from resources import Lake
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """An empty data root."""
+    return Lake(data_root=str(tmp_path / "data"))
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    """An instance without partitions and events."""
+    with dg.DagsterInstance.ephemeral() as ephemeral:
+        yield ephemeral
