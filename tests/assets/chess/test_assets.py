@@ -385,10 +385,10 @@ def test_a_cache_is_carried_by_an_equal_dataset_and_dropped_by_another(build, la
     assert build("2024-01").success
     os.utime(lake.root / GAMES / "train.jsonl")
     result = build("2024-01", assets=[chess.game_dataset])
-    assert "kept runtime_splice_cache" in metadata(result, chess.game_dataset)["notes"]
+    assert r"kept runtime\_splice\_cache" in metadata(result, chess.game_dataset)["notes"]
     assert metadata(build("2024-01"), chess.splice_cache)["status"] == "unchanged"
     result = build("2024-01", assets=[chess.game_dataset], seed=8)
-    assert "dropped runtime_splice_cache" in metadata(result, chess.game_dataset)["notes"]
+    assert r"dropped runtime\_splice\_cache" in metadata(result, chess.game_dataset)["notes"]
     assert not (lake.root / CACHE).exists()
     assert build("2024-01", assets=[chess.splice_cache]).success
     assert provenance.verify(lake.root) == []
