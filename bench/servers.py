@@ -179,7 +179,7 @@ def plain_environment() -> dict[str, str]:
     """The environment without what would point Dagster or Python at another checkout.
 
     Nor may a container's setting keep a copy of the checkout from being compiled once:
-    each process would compile it anew.
+    each process would compile it again.
     """
     strange = ("DAGSTER_HOME", "PYTHONPATH", "GRISTMILL_DATA", "PYTHONDONTWRITEBYTECODE")
     return {name: value for name, value in os.environ.items() if name not in strange}

@@ -126,7 +126,7 @@ def test_until_it_is_built_again_the_pack_of_a_replaced_drop_is_stale(
 ) -> None:
     live_instance.server.stop_sensors()
     drop(live_instance.drops / "good", seed=3)
-    # Building one drop from the command line tells the instance of all that are at hand.
+    # Building one drop from the command line tells the instance of all in the inboxes.
     done = live_instance.gristmill("materialize", "macroxue/pack", "--partition", "slow")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "nothing needed doing" in done.stdout

@@ -171,11 +171,11 @@ def test_ten_thousand_loose_files_are_reported_once_and_shortly(tick, tmp_path):
 
 
 def test_only_new_refusals_are_warned_of(tick, tmp_path, monkeypatch):
-    told: list[str] = []
+    messages: list[str] = []
 
     class Log:
         def warning(self, message: str) -> None:
-            told.append(message)
+            messages.append(message)
 
     monkeypatch.setattr(dg.SensorEvaluationContext, "log", property(lambda _: Log()))
     folder = tmp_path / "drops/toy"
@@ -183,6 +183,6 @@ def test_only_new_refusals_are_warned_of(tick, tmp_path, monkeypatch):
     for number in range(100):
         (folder / f"{number:03}.gz").touch()
     tick()
-    assert len(told) == 21
+    assert len(messages) == 21
     tick()
-    assert len(told) == 21
+    assert len(messages) == 21
