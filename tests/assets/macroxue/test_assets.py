@@ -17,9 +17,9 @@ from assets.macroxue import assets
 from assets.macroxue.assets import pack, pool, pool_members_current, values
 from assets.macroxue.pool_members import pool_refusal
 from gristmill import provenance
-from gristmill.macroxue.build import pack as packer
+from gristmill.macroxue.build import pack as pack_module
 from gristmill.macroxue.format.rows import to_packed
-from gristmill.samples.macroxue import write_drop
+from gristmill.macroxue.samples import write_drop
 from resources import Lake
 from tests.paths import REAL_DATA
 
@@ -174,13 +174,13 @@ def test_a_game_that_comes_while_its_drop_is_read_is_not_packed_unseen(build, la
     folder = sample(lake, "d1", seed=1)
     assert build(pack, "d1").success
     old = provenance.read_record(lake.root / "macroxue/packs/d1/provenance.json")
-    real = packer.pack
+    real = pack_module.pack
 
     def late(drop: Path, *args: Any, **kwargs: Any) -> Any:
         write_drop(folder / "late", seed=2, games=1, max_moves=60, depth=6)
         return real(drop, *args, **kwargs)
 
-    monkeypatch.setattr(packer, "pack", late)
+    monkeypatch.setattr(pack_module, "pack", late)
     (folder / "gristmill.toml").write_text('[macroxue.pack]\nlayout = "packed46"\n')
     assert "games came or went while it was being read" in failure(build(pack, "d1"))
     assert provenance.read_record(lake.root / "macroxue/packs/d1/provenance.json") == old

@@ -11,7 +11,7 @@ import pytest
 from assets.checks import disk_checks
 from assets.macroxue import assets
 from assets.macroxue.assets import pack
-from gristmill.samples.macroxue import write_drop
+from gristmill.macroxue.samples import write_drop
 from resources import Lake
 
 (CHECK,) = disk_checks(pack, "macroxue/packs", notes=assets._notes)

@@ -19,7 +19,6 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.macroxue import PackConfig, pack
-from gristmill.macroxue.build import pack as packer
 from gristmill.macroxue.build import pack_parts
 from gristmill.macroxue.format.metadata_db import content_sha256, read_runs, read_session
 from gristmill.macroxue.format.rows import PACKED46
@@ -74,10 +73,10 @@ def test_goldens(tmp_path: Path, drop: str, config: PackConfig, prefix: str) -> 
     assert all(ours[name].tobytes() == peers[name].tobytes() for name in PACKED46.names)
     if prefix == "d6":
         runs = read_runs(tmp_path / "p" / "metadata.db")
-        told = golden["runs"]["d6_v1"]
-        assert len(runs) == told["count"]
-        assert list(dataclasses.astuple(runs[0])) == told["first"]
-        assert list(dataclasses.astuple(runs[-1])) == told["last"]
+        expected = golden["runs"]["d6_v1"]
+        assert len(runs) == expected["count"]
+        assert list(dataclasses.astuple(runs[0])) == expected["first"]
+        assert list(dataclasses.astuple(runs[-1])) == expected["last"]
 
 
 @pytest.mark.real
@@ -89,12 +88,12 @@ def test_strict_parser_gives_the_same_pack(
     pack(REAL / drop, tmp_path / "scanned", PackConfig())
     assert "gristmill.macroxue.raw.fast_scanner" in sys.modules
     monkeypatch.delitem(sys.modules, "gristmill.macroxue.raw.fast_scanner")
-    monkeypatch.setattr(packer, "_SCANNER_PAYS", 1 << 60)
+    monkeypatch.setattr("gristmill.macroxue.build.pack._SCANNER_PAYS", 1 << 60)
     pack(REAL / drop, tmp_path / "strict", PackConfig())
     assert contents(tmp_path / "strict") == contents(tmp_path / "scanned")
 
 
-def odd_drop(root: Path, *, bad: bool) -> None:
+def mixed_drop(root: Path, *, bad: bool) -> None:
     """Nine runs over several folders; names met in an order that parts see differently."""
     for i in range(9):
         kind = ["search", "line_plan", "block_plan", "tuple10"][(i * 7) % 4]
@@ -120,15 +119,15 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_bytes_do_not_depend_on_workers_parts_or_scanner(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: bool
 ) -> None:
-    odd_drop(tmp_path / "drop", bad=bad)
+    mixed_drop(tmp_path / "drop", bad=bad)
     config = PackConfig(shard_rows=100, on_error="quarantine", quarantine_share=0.3)
     summaries = {}
     for workers in (1, 2, 3):
         out = tmp_path / f"w{workers}"
         summaries[out] = pack(tmp_path / "drop", out, dataclasses.replace(config, workers=workers))
-    monkeypatch.setattr(packer, "_SCANNER_PAYS", 0)
+    monkeypatch.setattr("gristmill.macroxue.build.pack._SCANNER_PAYS", 0)
     summaries[tmp_path / "scan"] = pack(tmp_path / "drop", tmp_path / "scan", config)
-    monkeypatch.setattr(packer, "_SCANNER_PAYS", 1 << 60)
+    monkeypatch.setattr("gristmill.macroxue.build.pack._SCANNER_PAYS", 1 << 60)
     monkeypatch.delitem(sys.modules, "gristmill.macroxue.raw.fast_scanner", raising=False)
     summaries[tmp_path / "strict"] = pack(tmp_path / "drop", tmp_path / "strict", config)
     monkeypatch.setattr(pack_parts, "PART_BYTES", 1 << 30)
@@ -154,7 +153,7 @@ def test_bytes_do_not_depend_on_workers_parts_or_scanner(
 
 @pytest.mark.usefixtures("small_parts")
 def test_a_killed_pack_goes_on_from_its_parts(tmp_path: Path) -> None:
-    odd_drop(tmp_path / "drop", bad=False)
+    mixed_drop(tmp_path / "drop", bad=False)
     config = PackConfig(shard_rows=64)
     pack(tmp_path / "drop", tmp_path / "whole", config)
     store = PartStore(tmp_path / "parts")
@@ -168,7 +167,7 @@ def test_a_killed_pack_goes_on_from_its_parts(tmp_path: Path) -> None:
         return pack_parts.make_part(part, path)
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(packer, "make_part", killed)
+        patch.setattr("gristmill.macroxue.build.pack.make_part", killed)
         pack(tmp_path / "drop", tmp_path / "torn", config, store)
     done = sorted(path.name for path in store.folder.glob("*.part"))
     assert len(done) == 2
@@ -188,7 +187,7 @@ def test_a_killed_pack_goes_on_from_its_parts(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("small_parts")
 def test_an_error_in_a_worker_is_the_error_of_the_pack(tmp_path: Path) -> None:
-    odd_drop(tmp_path / "drop", bad=True)
+    mixed_drop(tmp_path / "drop", bad=True)
     for workers in (1, 2):
         with pytest.raises(BadInput, match="move must be") as caught:
             pack(tmp_path / "drop", tmp_path / f"w{workers}", PackConfig(workers=workers))
@@ -280,7 +279,7 @@ def test_warnings_trace_session_and_summary(tmp_path: Path) -> None:
         tmp_path / "p" / "metadata.db"
     )
     assert set(summary.files) == set(contents(tmp_path / "p"))
-    with pytest.raises(ValueError, match="the packer's own"):
+    with pytest.raises(ValueError, match="reserved for the pack"):
         pack(drop, tmp_path / "q", PackConfig(), session={"seconds": "1"})
 
 
@@ -292,13 +291,13 @@ def test_seconds_beyond_all_floats_stop_no_pack(tmp_path: Path) -> None:
     assert read_session(tmp_path / "p" / "metadata.db")["seconds"] == repr(sys.float_info.max)
 
 
-def test_nothing_to_pack_is_said(tmp_path: Path) -> None:
+def test_a_drop_without_runs_or_steps_is_refused(tmp_path: Path) -> None:
     (tmp_path / "drop").mkdir()
     with pytest.raises(BadInput, match="no run found"):
         pack(tmp_path / "drop", tmp_path / "a", PackConfig())
     assert not (tmp_path / "a").exists()
     write_run(tmp_path / "drop", "g", [])
-    with pytest.raises(BadInput, match="1 runs, but not one step"):
+    with pytest.raises(BadInput, match="1 runs, but no step in any of them"):
         pack(tmp_path / "drop", tmp_path / "b", PackConfig())
 
 

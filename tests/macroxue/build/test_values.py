@@ -1,4 +1,4 @@
-"""The value sidecar against a plain statement of it, its laws, and the score of real games."""
+"""The value sidecar against the rule in pure Python, its laws, and the score of real games."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from gristmill.macroxue.format import shards
 from gristmill.macroxue.format.rows import STEP_FORMATS, VALUE_FORMAT, VALUE_ROW_DTYPE
 from gristmill.macroxue.laws.values import value_laws
 from gristmill.macroxue.read import step_stream
-from gristmill.macroxue.rules import moves as game
 from gristmill.macroxue.rules.discount import discounted
+from gristmill.macroxue.rules.moves import LEFT
 from tests.macroxue.games import Game, all_rows, play, step_rows, write_pack
 from tests.macroxue.rules.test_moves import play_plainly
 
@@ -29,7 +29,7 @@ def all_values(folder: Path) -> np.ndarray:
     return np.concatenate([shards.open_values(file) for file in shards.value_files(folder)])
 
 
-def plainly(boards: list[list[int]], moves: list[int], config: ValueConfig) -> list[tuple]:
+def expected_values(boards: list[list[int]], moves: list[int], config: ValueConfig) -> list[tuple]:
     """Reward, scaled reward, return and h(return) of one run, each rounded to float32."""
     out = []
     later = 0.0
@@ -56,7 +56,9 @@ def test_every_bit_is_what_the_rule_gives(
     assert (found["run_id"] == steps["run_id"]).all()
     assert (found["step_index"] == steps["step_index"]).all()
     expected = [
-        row for one in GAMES for row in plainly(one.boards.tolist(), one.moves.tolist(), config)
+        row
+        for one in GAMES
+        for row in expected_values(one.boards.tolist(), one.moves.tolist(), config)
     ]
     for column, name in enumerate(("reward", "reward_scaled", "return_raw", "return_scaled")):
         assert found[name].tolist() == [float(row[column]) for row in expected]
@@ -112,11 +114,11 @@ def test_bytes_do_not_depend_on_how_runs_are_grouped(
 ) -> None:
     pack = write_pack(tmp_path / "p", [*GAMES, play(9, 80, [17, 16, *[0] * 13, 1])], shard_rows=64)
     value_sidecar(pack, tmp_path / "v", ValueConfig())
-    plain = step_stream.StepStream.stretches
+    batches = step_stream.StepStream.batches
     monkeypatch.setattr(
         step_stream.StepStream,
-        "stretches",
-        lambda self, *, whole_runs: plain(self, whole_runs=whole_runs, most=most),
+        "batches",
+        lambda self, *, whole_runs: batches(self, whole_runs=whole_runs, most=most),
     )
     value_sidecar(pack, tmp_path / "w", ValueConfig())
     assert all_values(tmp_path / "v").tobytes() == all_values(tmp_path / "w").tobytes()
@@ -125,7 +127,7 @@ def test_bytes_do_not_depend_on_how_runs_are_grouped(
 def test_a_move_that_changes_nothing_earns_nothing(tmp_path: Path) -> None:
     board = np.zeros((1, 16), np.uint8)
     board[0, [0, 1]] = [1, 2]
-    one = Game(1, board, np.array([game.LEFT], np.uint8), 0, 4)
+    one = Game(1, board, np.array([LEFT], np.uint8), 0, 4)
     pack = write_pack(tmp_path / "p", [one])
     summary = value_sidecar(pack, tmp_path / "v", ValueConfig())
     assert summary.idle_moves == 1
@@ -134,7 +136,7 @@ def test_a_move_that_changes_nothing_earns_nothing(tmp_path: Path) -> None:
 
 def test_high_tiles_truly_and_as_the_reference_does(tmp_path: Path) -> None:
     board = [17, 16, *[0] * 13, 1]
-    moves = np.array([game.LEFT], np.uint8)
+    moves = np.array([LEFT], np.uint8)
     # 17 and 16 side by side move nothing on the left, but the 1 slides.
     one = Game(1, np.array([board], np.uint8), moves, 0, 1 << 17)
     pack = write_pack(tmp_path / "p", [one])

@@ -18,9 +18,9 @@ from gristmill.macroxue.format.rows import STEP_ROW_DTYPE
 from gristmill.macroxue.format.shards import open_steps
 from gristmill.macroxue.format.valuation_types import write_valuation_types
 from gristmill.macroxue.read.lookup import Pack
+from gristmill.macroxue.samples import write_drop
 from gristmill.macroxue.show.board import bar_lengths, board_svg, step_svg, step_text
 from gristmill.macroxue.show.preview import SCALE, pack_preview, score_bins
-from gristmill.samples.macroxue import write_drop
 
 SVG = "{http://www.w3.org/2000/svg}"
 
