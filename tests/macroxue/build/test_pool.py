@@ -298,29 +298,6 @@ def test_config_is_checked(wrong: dict[str, object]) -> None:
         MergeConfig(**wrong)  # type: ignore[arg-type]
 
 
-def test_a_pool_whose_trace_or_session_is_wrong_breaks_its_laws(
-    tmp_path: Path, three: list[Path]
-) -> None:
-    pool = tmp_path / "pool"
-    merge(three, pool, MergeConfig())
-    trace = (pool / "trace.jsonl").read_text()
-    (pool / "trace.jsonl").write_text(trace.replace('"run_id":2}]', '"run_id":1}]', 1))
-    assert [v.law for v in pool_laws(pool)] == ["origin"]
-    (pool / "trace.jsonl").write_text(trace)
-    session = metadata_db.read_session(pool / "metadata.db")
-    runs = metadata_db.read_runs(pool / "metadata.db")
-    (pool / "metadata.db").unlink()
-    del session["b/source"]
-    session["packs"] = session["packs"].replace('"first_row":0', '"first_row":1')
-    metadata_db.write_metadata(pool / "metadata.db", runs, session)
-    assert [v.law for v in pool_laws(pool)] == ["members", "session_carried"]
-    (pool / "metadata.db").unlink()
-    metadata_db.write_metadata(pool / "metadata.db", runs, session | {"packs": '[{"runs": 3}]'})
-    assert [v.law for v in pool_laws(pool)] == ["members"]
-    (pool / "steps.npy").write_bytes(b"no")
-    assert [v.law for v in pool_laws(pool)] == ["files_open"]
-
-
 @pytest.mark.real
 def test_real_pools_are_the_same_from_any_workers_and_process(tmp_path: Path) -> None:
     from tests.macroxue.conftest import REAL

@@ -148,34 +148,6 @@ def test_a_gap_excuses_what_follows_it(tmp_path: Path) -> None:
     ]
 
 
-def test_notes_name_evs_that_a_tokenizer_stops_at(tmp_path: Path) -> None:
-    steps = step_rows(GAMES[:2])
-    steps["ev_legal"][4] = 0
-    steps["branch_evs"][4] = 0
-    searched = (steps["valuation_type"] == 0) & (steps["ev_legal"] != 15)
-    corner = int(np.flatnonzero(searched)[1])
-    assert corner != 4
-    steps["ev_legal"][corner] = 15
-    pack = write_pack(tmp_path / "p", GAMES[:2], steps=steps)
-    found = {(v.law, v.where) for v in game_notes(pack)}
-    assert ("chosen_ev", "run 0 step 4 (row 4)") in found
-    assert any(law == "search_legality" and f"(row {corner})" in where for law, where in found)
-    assert list(game_laws(pack)) == []
-
-
-def test_many_breaches_are_counted(tmp_path: Path) -> None:
-    steps = step_rows(GAMES[:3])
-    steps["board_eval"] += 1
-    found = list(game_laws(write_pack(tmp_path / "p", GAMES[:3], steps=steps)))
-    assert [v.law for v in found] == ["board_eval"] * 6
-    assert found[-1].found == f"{len(steps) - 5} more"
-
-
-def test_a_pack_without_search_rows_has_notes_too(tmp_path: Path) -> None:
-    pack = write_pack(tmp_path / "p", GAMES, names=["a", "b", "c"])
-    assert [(v.law, v.where) for v in game_notes(pack)] == [("started_late", "run 5")]
-
-
 def test_a_wrong_board_eval_is_reported_once_of_packs_and_pools(tmp_path: Path) -> None:
     steps = step_rows(GAMES)
     wrong_eval(steps)
@@ -188,15 +160,6 @@ def test_a_wrong_board_eval_is_reported_once_of_packs_and_pools(tmp_path: Path) 
             if v.law == "board_eval"
         ]
         assert found == [f"run 2 step 9 (row {FIRST[2] + 9})"]
-
-
-def test_a_bad_row_of_a_pool_is_named_by_run_and_step(tmp_path: Path) -> None:
-    steps = step_rows(GAMES)
-    steps["branch_evs"][FIRST[3] + 4] = np.nan
-    packs = [write_pack(tmp_path / "p", GAMES, steps=steps), write_pack(tmp_path / "r", GAMES)]
-    merge(packs, tmp_path / "q", MergeConfig(shard_rows=99))
-    found = [(v.law, v.where) for v in pool_laws(tmp_path / "q")]
-    assert found == [("row_branch_evs", f"run 3 step 4 (row {FIRST[3] + 4})")]
 
 
 def test_what_cannot_be_opened_is_a_violation(tmp_path: Path) -> None:
