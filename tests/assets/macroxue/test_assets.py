@@ -236,9 +236,9 @@ def test_a_pool_waits_for_its_packs(build, lake):
     ],
 )
 def test_a_pool_file_that_breaks_a_rule_is_refused_by_name(lake, text, rule):
-    path = pool_file(lake, "odd", text)
+    path = pool_file(lake, "wrong", text)
     assert rule in str(pool_refusal(path))
-    assert "odd.toml" in str(pool_refusal(path))
+    assert "wrong.toml" in str(pool_refusal(path))
 
 
 def test_the_order_of_members_decides_the_pool(build, lake, two_packs):

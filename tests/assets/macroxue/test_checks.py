@@ -42,9 +42,9 @@ def evaluate(instance: dg.DagsterInstance, lake: Lake, key: str | None, **config
             run_config={"ops": {pack.op.name: {"config": config}}} if key else None,
         )
     )
-    found = {done.check_name: done for done in result.get_asset_check_evaluations()}
-    assert set(found) == {"intact", "lawful", "noteworthy"}
-    return found["noteworthy"]
+    checks = {done.check_name: done for done in result.get_asset_check_evaluations()}
+    assert set(checks) == {"intact", "lawful", "noteworthy"}
+    return checks["noteworthy"]
 
 
 def test_notes_are_a_warning_that_names_them(instance: dg.DagsterInstance, tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def test_trap_3_order_is_by_path_component(tmp_path: Path) -> None:
 
 
 def test_trap_4_every_gzip_member_is_read(tmp_path: Path) -> None:
-    """The original drops what stands behind the first member without a word."""
+    """The original drops what follows the first member without a message."""
     two = b"".join(gzip.compress(step(step_index=i) + b"\n") for i in range(2))
     write_run(tmp_path / "drop", "a", steps=two, meta={"num_moves": 2})
     assert pack(tmp_path / "drop", tmp_path / "p", PackConfig()).rows == 2
@@ -311,9 +311,9 @@ def test_weakness_play_is_not_checked(tmp_path: Path, law: str) -> None:
     else:
         score += 4
     bad = Game(one.seed, boards, moves, score, one.highest_tile)
-    found = list(game_laws(write_pack(tmp_path / "p", [GAMES[1], bad])))
-    assert law in {violation.law for violation in found}
-    assert all(violation.where.startswith("run 1") for violation in found)
+    violations = list(game_laws(write_pack(tmp_path / "p", [GAMES[1], bad])))
+    assert law in {violation.law for violation in violations}
+    assert all(violation.where.startswith("run 1") for violation in violations)
 
 
 def test_weakness_merge_takes_two_and_drops_the_session(tmp_path: Path) -> None:

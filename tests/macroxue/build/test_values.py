@@ -51,17 +51,17 @@ def test_every_bit_is_what_the_rule_gives(
 ) -> None:
     pack = write_pack(tmp_path / "p", GAMES, layout=layout, shard_rows=shard_rows)  # type: ignore[arg-type]
     summary = value_sidecar(pack, tmp_path / "v", config)
-    found = all_values(tmp_path / "v")
+    recorded = all_values(tmp_path / "v")
     steps = all_rows(pack)
-    assert (found["run_id"] == steps["run_id"]).all()
-    assert (found["step_index"] == steps["step_index"]).all()
+    assert (recorded["run_id"] == steps["run_id"]).all()
+    assert (recorded["step_index"] == steps["step_index"]).all()
     expected = [
         row
         for one in GAMES
         for row in expected_values(one.boards.tolist(), one.moves.tolist(), config)
     ]
     for column, name in enumerate(("reward", "reward_scaled", "return_raw", "return_scaled")):
-        assert found[name].tolist() == [float(row[column]) for row in expected]
+        assert recorded[name].tolist() == [float(row[column]) for row in expected]
     assert summary.rows == len(steps)
     assert (summary.scores_matched, summary.scores_differ) == (6, 0)
     assert summary.reward_sum == sum(one.score for one in GAMES)

@@ -100,8 +100,8 @@ def test_a_breach_is_named(
 ) -> None:
     steps = step_rows(GAMES)
     change(steps)
-    found = list(game_laws(write_pack(tmp_path / "p", GAMES, steps=steps)))
-    assert (law, where) in [(v.law, v.where) for v in found]
+    violations = list(game_laws(write_pack(tmp_path / "p", GAMES, steps=steps)))
+    assert (law, where) in [(v.law, v.where) for v in violations]
 
 
 def test_a_score_or_tile_that_is_not_earned_is_named(tmp_path: Path) -> None:
@@ -113,12 +113,12 @@ def test_a_score_or_tile_that_is_not_earned_is_named(tmp_path: Path) -> None:
         5: metadata_db.Run(5, 7, runs[5].steps, runs[5].max_score + 9999, runs[5].highest_tile),
     }
     table = [changed.get(run.id, run) for run in runs]
-    found = list(game_laws(write_pack(tmp_path / "p", GAMES, runs=table)))
-    assert [(v.law, v.where) for v in found] == [("score", "run 1"), ("highest_tile", "run 3")]
-    assert f"sum to {GAMES[1].score}, max_score is {GAMES[1].score + 4}" in found[0].found
+    violations = list(game_laws(write_pack(tmp_path / "p", GAMES, runs=table)))
+    assert [(v.law, v.where) for v in violations] == [("score", "run 1"), ("highest_tile", "run 3")]
+    assert f"sum to {GAMES[1].score}, max_score is {GAMES[1].score + 4}" in violations[0].found
     table[5] = metadata_db.Run(5, 7, runs[5].steps, runs[5].max_score - 4, runs[5].highest_tile)
-    found = list(game_laws(write_pack(tmp_path / "q", GAMES, runs=table)))
-    assert [v.where for v in found if v.law == "score"] == ["run 1", "run 5"]
+    violations = list(game_laws(write_pack(tmp_path / "q", GAMES, runs=table)))
+    assert [v.where for v in violations if v.law == "score"] == ["run 1", "run 5"]
 
 
 def test_a_cut_game_is_excused_where_the_pack_says_so(tmp_path: Path) -> None:
@@ -154,12 +154,12 @@ def test_a_wrong_board_eval_is_reported_once_of_packs_and_pools(tmp_path: Path) 
     pack = write_pack(tmp_path / "p", GAMES, steps=steps)
     merge([pack, write_pack(tmp_path / "q", GAMES)], tmp_path / "pool", MergeConfig())
     for asset, folder in (("macroxue/pack", pack), ("macroxue/pool", tmp_path / "pool")):
-        found = [
+        violations = [
             v.where
             for v in families.check(asset, families.Subject(folder))
             if v.law == "board_eval"
         ]
-        assert found == [f"run 2 step 9 (row {FIRST[2] + 9})"]
+        assert violations == [f"run 2 step 9 (row {FIRST[2] + 9})"]
 
 
 def test_what_cannot_be_opened_is_a_violation(tmp_path: Path) -> None:

@@ -23,9 +23,9 @@ def test_notes_name_evs_that_a_tokenizer_stops_at(tmp_path: Path) -> None:
     assert corner != 4
     steps["ev_legal"][corner] = 15
     pack = write_pack(tmp_path / "p", GAMES[:2], steps=steps)
-    found = {(v.law, v.where) for v in game_notes(pack)}
-    assert ("chosen_ev", "run 0 step 4 (row 4)") in found
-    assert any(law == "search_legality" and f"(row {corner})" in where for law, where in found)
+    notes = {(v.law, v.where) for v in game_notes(pack)}
+    assert ("chosen_ev", "run 0 step 4 (row 4)") in notes
+    assert any(law == "search_legality" and f"(row {corner})" in where for law, where in notes)
     assert list(game_laws(pack)) == []
 
 

@@ -38,7 +38,7 @@ def test_laws_find_a_broken_row(tmp_path: Path, column: str) -> None:
     rows = joined([open_steps(path)])
     rows[column][2] = value
     np.save(path, rows)
-    assert {(found.law, found.where) for found in pack_laws(tmp_path / "p")} == {
+    assert {(v.law, v.where) for v in pack_laws(tmp_path / "p")} == {
         (law, f"run {rows['run_id'][2]} step 0 (row 8)")
     }
 
@@ -53,7 +53,7 @@ def test_laws_of_files_and_tables(tmp_path: Path) -> None:
         shutil.rmtree(tmp_path / "p", ignore_errors=True)
         shutil.copytree(good, tmp_path / "p")
         change(tmp_path / "p")
-        return {found.law for found in pack_laws(tmp_path / "p")}
+        return {v.law for v in pack_laws(tmp_path / "p")}
 
     def sql(statement: str) -> Any:
         def change(path: Path) -> None:

@@ -22,8 +22,8 @@ def test_a_bad_row_of_a_pool_is_named_by_run_and_step(tmp_path: Path) -> None:
     steps["branch_evs"][FIRST[3] + 4] = np.nan
     packs = [write_pack(tmp_path / "p", GAMES, steps=steps), write_pack(tmp_path / "r", GAMES)]
     merge(packs, tmp_path / "q", MergeConfig(shard_rows=99))
-    found = [(v.law, v.where) for v in pool_laws(tmp_path / "q")]
-    assert found == [("row_branch_evs", f"run 3 step 4 (row {FIRST[3] + 4})")]
+    violations = [(v.law, v.where) for v in pool_laws(tmp_path / "q")]
+    assert violations == [("row_branch_evs", f"run 3 step 4 (row {FIRST[3] + 4})")]
 
 
 @pytest.fixture

@@ -23,9 +23,9 @@ GAMES = [play(seed, 150) for seed in range(5)] + [play(7, 150, HIGH)]
 def test_many_breaches_are_counted(tmp_path: Path) -> None:
     steps = step_rows(GAMES[:3])
     steps["board_eval"] += 1
-    found = list(game_laws(write_pack(tmp_path / "p", GAMES[:3], steps=steps)))
-    assert [v.law for v in found] == ["board_eval"] * 6
-    assert found[-1].found == f"{len(steps) - 5} more"
+    violations = list(game_laws(write_pack(tmp_path / "p", GAMES[:3], steps=steps)))
+    assert [v.law for v in violations] == ["board_eval"] * 6
+    assert violations[-1].found == f"{len(steps) - 5} more"
 
 
 def test_further_violations_of_rows_and_runs_are_counted_by_law(tmp_path: Path) -> None:

@@ -30,8 +30,8 @@ def texts(svg: str) -> list[str]:
 
 
 def images(markdown: str) -> list[str]:
-    found = re.findall(r"!\[[^\]]*\]\(data:image/svg\+xml;base64,([^)]+)\)", markdown)
-    return [base64.b64decode(image, validate=True).decode() for image in found]
+    encoded = re.findall(r"!\[[^\]]*\]\(data:image/svg\+xml;base64,([^)]+)\)", markdown)
+    return [base64.b64decode(image, validate=True).decode() for image in encoded]
 
 
 def test_a_board_shows_its_tiles_its_move_and_its_evs() -> None:

@@ -32,8 +32,8 @@ def texts(svg: str) -> list[str]:
 
 
 def images(markdown: str) -> list[str]:
-    found = re.findall(r"!\[[^\]]*\]\(data:image/svg\+xml;base64,([^)]+)\)", markdown)
-    return [base64.b64decode(image, validate=True).decode() for image in found]
+    encoded = re.findall(r"!\[[^\]]*\]\(data:image/svg\+xml;base64,([^)]+)\)", markdown)
+    return [base64.b64decode(image, validate=True).decode() for image in encoded]
 
 
 def test_score_bins_count_every_run_and_have_round_widths() -> None:
