@@ -371,3 +371,20 @@ def test_import_stays_cheap() -> None:
         "assert 'numba' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=CHECKOUT)
+
+
+def test_scores_and_tiles_are_counted_over_runs(tmp_path: Path) -> None:
+    for name, score in (("a", 12), ("b", 4), ("c", 8)):
+        write_run(tmp_path / "drop", name, [step()], meta={"score": score, "max_tile": score})
+    summary = pack(tmp_path / "drop", tmp_path / "p", PackConfig())
+    assert (summary.score_min, summary.score_max) == (4, 12)
+    assert list(summary.runs_by_highest_tile.items()) == [("4", 1), ("8", 1), ("12", 1)]
+
+
+def test_the_share_of_a_quarantine_is_not_rounded_down_twice(tmp_path: Path) -> None:
+    # 0.58 * 50 is below 29 in binary fractions.
+    for number in range(50):
+        lines = [step(move="UP" if number < 29 else "up")]
+        write_run(tmp_path / "drop", f"g{number:02d}", lines)
+    config = PackConfig(on_error="quarantine", quarantine_share=0.58)
+    assert pack(tmp_path / "drop", tmp_path / "p", config).quarantined == 29

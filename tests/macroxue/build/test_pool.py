@@ -334,3 +334,37 @@ def test_real_pools_are_the_same_from_any_workers_and_process(tmp_path: Path) ->
     assert [len(shards.open_steps(f)) for f in shards.step_files(pool)] == [25_000] * 4 + [8_891]
     rows_of = [line["rows"] for line in map(json.loads, (pool / "trace.jsonl").open())]
     assert (len(rows_of), sum(rows_of)) == (40, 108_891)
+
+
+def test_padding_becomes_0(tmp_path: Path) -> None:
+    steps = step_rows(GAMES[:1])
+    rows.as_bytes(steps)[:, 26:28] = 7
+    a = write_pack(tmp_path / "a", GAMES[:1], steps=steps)
+    b = write_pack(tmp_path / "b", GAMES[1:2])
+    merge([a, b], tmp_path / "pool", MergeConfig())
+    assert not rows.as_bytes(all_rows(tmp_path / "pool"))[:, 26:28].any()
+
+
+def test_255_names_fit(tmp_path: Path) -> None:
+    a = write_pack(tmp_path / "a", GAMES[:1], names=[f"a{i}" for i in range(200)])
+    b = write_pack(tmp_path / "b", GAMES[1:2], names=[f"b{i}" for i in range(55)])
+    assert merge([a, b], tmp_path / "pool", MergeConfig()).names == 255
+
+
+def test_names_and_further_session_keys_are_checked(tmp_path: Path) -> None:
+    packs = [write_pack(tmp_path / name, GAMES[:1], session={"k": "v"}) for name in "ab"]
+    with pytest.raises(ValueError, match="3 names for 2 packs"):
+        merge(packs, tmp_path / "pool", MergeConfig(names=("x", "y", "z")))
+    for at, key in enumerate(("packs", "b/k")):
+        with pytest.raises(ValueError, match="reserved for the pool"):
+            merge(packs, tmp_path / f"pool{at}", MergeConfig(), session={key: "w"})
+
+
+def test_warnings_of_each_run_get_its_new_id(tmp_path: Path) -> None:
+    a = write_pack(tmp_path / "a", GAMES[:2])
+    b = write_pack(tmp_path / "b", GAMES[2:4])
+    text = "".join(f'{{"kind":"empty_run","run_id":{run}}}\n' for run in (0, 1, 7))
+    (b / "warnings.jsonl").write_text(text)
+    merge([a, b], tmp_path / "pool", MergeConfig())
+    lines = (tmp_path / "pool" / "warnings.jsonl").read_text().splitlines()
+    assert [json.loads(line)["run_id"] for line in lines] == [2, 3, 7]

@@ -14,12 +14,13 @@ from gristmill.macroxue.build import values
 from gristmill.macroxue.build.values import value_sidecar
 from gristmill.macroxue.config import ValueConfig
 from gristmill.macroxue.format import shards
+from gristmill.macroxue.format.metadata_db import Run
 from gristmill.macroxue.format.rows import STEP_FORMATS, VALUE_FORMAT
 from gristmill.macroxue.laws.values import value_laws
 from gristmill.macroxue.read import step_stream
 from gristmill.macroxue.rules.discount import discounted
 from gristmill.macroxue.rules.moves import LEFT
-from tests.macroxue.games import Game, all_rows, play, step_rows, write_pack
+from tests.macroxue.games import Game, all_rows, play, run_table, step_rows, write_pack
 from tests.macroxue.rules.test_moves import move_one_board
 
 GAMES = [play(seed, 90 - 7 * seed) for seed in range(6)]
@@ -209,3 +210,12 @@ def test_real_games_earn_their_score(tmp_path: Path, real_packs: dict[str, Path]
         if not invented:
             same = [all_values(tmp_path / f"{name}{form}").tobytes() for form in "tr"]
             assert same[0] == same[1]
+
+
+def test_equal_steps_are_taken_and_runs_without_steps_are_not_compared(tmp_path: Path) -> None:
+    steps = step_rows(GAMES[:1])
+    steps["step_index"][3] = 2
+    runs = [*run_table(GAMES[:1]), Run(1, 1, 0, 0, 2)]
+    pack = write_pack(tmp_path / "p", [], steps=steps, runs=runs)
+    summary = value_sidecar(pack, tmp_path / "v", ValueConfig())
+    assert (summary.runs, summary.scores_matched, summary.scores_differ) == (2, 1, 0)

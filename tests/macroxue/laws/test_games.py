@@ -62,6 +62,28 @@ def no_tile(steps: Rows) -> None:
     set_board(steps, FIRST[2] + 1, moves.move_towards(*first)[0][0])
 
 
+def change_cell(steps: Rows, tile: bool, rank: int) -> None:
+    """Give the second board of run 2 this rank in its first cell with or without a tile."""
+    board = moves.move_towards(GAMES[2].boards[:1], int(GAMES[2].moves[0]))[0][0].copy()
+    cells = np.flatnonzero((board != 0) == tile)
+    assert board[cells[0]] != rank
+    board[cells[0]] = rank
+    set_board(steps, FIRST[2] + 1, board)
+
+
+def large_tile(steps: Rows) -> None:
+    change_cell(steps, tile=False, rank=3)
+
+
+def lost_tile(steps: Rows) -> None:
+    change_cell(steps, tile=True, rank=0)
+
+
+def replaced_tile(steps: Rows) -> None:
+    first = moves.move_towards(GAMES[2].boards[:1], int(GAMES[2].moves[0]))[0][0]
+    change_cell(steps, tile=True, rank=2 if first.max() == 1 else 1)
+
+
 def wrong_eval(steps: Rows) -> None:
     steps["board_eval"][FIRST[2] + 9] += 1
 
@@ -75,7 +97,7 @@ def wrong_eval_first(steps: Rows) -> None:
 
 
 def low_rank(steps: Rows) -> None:
-    steps["max_rank"][FIRST[2] + 60] = 1
+    steps["max_rank"][FIRST[2] + 60] -= 1
 
 
 def no_such_move(steps: Rows) -> None:
@@ -89,6 +111,9 @@ def no_such_move(steps: Rows) -> None:
         (no_such_move, "move_legal", f"run 2 step 5 (row {FIRST[2] + 5})"),
         (second_tile, "follows", f"run 2 step 1 (row {FIRST[2] + 1})"),
         (no_tile, "follows", f"run 2 step 1 (row {FIRST[2] + 1})"),
+        (large_tile, "follows", f"run 2 step 1 (row {FIRST[2] + 1})"),
+        (lost_tile, "follows", f"run 2 step 1 (row {FIRST[2] + 1})"),
+        (replaced_tile, "follows", f"run 2 step 1 (row {FIRST[2] + 1})"),
         (wrong_eval, "board_eval", f"run 2 step 9 (row {FIRST[2] + 9})"),
         (wrong_eval_high, "board_eval", f"run 5 step 9 (row {FIRST[5] + 9})"),
         (wrong_eval_first, "board_eval", f"run 5 step 0 (row {FIRST[5]})"),
@@ -119,6 +144,10 @@ def test_a_score_or_tile_that_is_not_earned_is_named(tmp_path: Path) -> None:
     table[5] = metadata_db.Run(5, 7, runs[5].steps, runs[5].max_score - 4, runs[5].highest_tile)
     violations = list(game_laws(write_pack(tmp_path / "q", GAMES, runs=table)))
     assert [v.where for v in violations if v.law == "score"] == ["run 1", "run 5"]
+    # A score of 2^64-1 is -1 in the table.
+    table[5] = metadata_db.Run(5, 7, runs[5].steps, -1, runs[5].highest_tile)
+    violations = list(game_laws(write_pack(tmp_path / "r", GAMES, runs=table)))
+    assert [v.where for v in violations if v.law == "score"] == ["run 1"]
 
 
 def test_a_cut_game_is_excused_where_the_pack_says_so(tmp_path: Path) -> None:
@@ -174,6 +203,20 @@ def test_unknown_ranks_are_noted_not_judged(tmp_path: Path) -> None:
     pack = write_pack(tmp_path / "p", [one])
     assert list(game_laws(pack)) == []
     assert ("ranks_unknown", "run 0 step 0 (row 0)") in [(v.law, v.where) for v in game_notes(pack)]
+
+
+def test_rows_of_unknown_ranks_are_judged_by_their_mask_alone(tmp_path: Path) -> None:
+    tie = np.zeros(16, np.uint8)
+    tie[[1, 4, 12, 13, 15]] = [16, 17, 1, 1, 1]
+    low = np.array([1, 1, *[0] * 14], np.uint8)
+    # The second board does not follow, and the first move earns more than the score.
+    one = Game(1, np.stack([tie, low]), np.array([2, 2], np.uint8), 3, 1 << 17)
+    assert list(game_laws(write_pack(tmp_path / "p", [one]))) == []
+    steps = step_rows([one])
+    steps["max_rank"][0] = 15
+    short = Game(1, one.boards, one.moves, 3, 1 << 15)
+    violations = list(game_laws(write_pack(tmp_path / "q", [short], steps=steps)))
+    assert [v.law for v in violations] == ["max_rank", "highest_tile"]
 
 
 @pytest.mark.real

@@ -12,7 +12,15 @@ from gristmill.macroxue.build.pack import pack
 from gristmill.macroxue.config import PackConfig
 from gristmill.macroxue.read.lookup import Pack
 from gristmill.macroxue.samples import write_drop
-from gristmill.macroxue.show.board import bar_lengths, board_svg, step_text
+from gristmill.macroxue.show.board import (
+    bar_lengths,
+    board_svg,
+    safe_name,
+    step_svg,
+    step_text,
+    tile_colours,
+)
+from tests.macroxue.games import play, write_pack
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -85,3 +93,26 @@ def test_the_terminal_shows_the_same(folder: Path) -> None:
     assert [int(number) for number in board.split()] == [1 << rank for rank in step.ranks if rank]
     assert shown.count("illegal") == 4 - bin(step.legal).count("1")
     assert f"row {step.row}" in shown
+
+
+def test_large_tiles_have_light_text() -> None:
+    assert [tile_colours(rank)[1] == tile_colours(0)[1] for rank in (1, 2, 3, 12)] == [
+        True, True, False, False
+    ]  # fmt: skip
+
+
+def test_values_of_tuple_rows_are_drawn_as_chances(tmp_path: Path) -> None:
+    opened = Pack(write_pack(tmp_path / "pack", [play(0, 8)]))
+    search, chances = opened.step(0), opened.step(3)
+    assert (search.valuation, chances.valuation[:5]) == ("search", "tuple")
+    for step, absolute in ((search, False), (chances, True)):
+        widths = [190 * length for length in bar_lengths(step.evs, step.legal, absolute) if length]
+        drawn = re.findall(
+            r'height="7" rx="3.5" width="([\d.]+)" fill="#(?:f65e3b|c9b8a4)"', step_svg(step)
+        )
+        assert drawn == [f"{max(7, width):.1f}" for width in widths]
+
+
+def test_names_are_cut_to_24_characters() -> None:
+    assert safe_name("a" * 30) == "a" * 24
+    assert safe_name("tuple_11 <b>`|") == "tuple_11 ?b???"

@@ -10,11 +10,12 @@ import pytest
 
 from gristmill.macroxue.build.pack import pack
 from gristmill.macroxue.config import PackConfig
+from gristmill.macroxue.format.metadata_db import Run, write_metadata
 from gristmill.macroxue.read.lookup import Pack
 from gristmill.macroxue.samples import write_drop
 from gristmill.macroxue.show.board import step_svg
 from gristmill.macroxue.show.preview import SCALE, pack_preview, score_bins
-from tests.macroxue.games import write_wide_pack
+from tests.macroxue.games import play, write_pack, write_wide_pack
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -84,3 +85,30 @@ def test_a_preview_of_the_worst_pack_stays_under_100_kb(tmp_path: Path) -> None:
     assert all(line.count("|") == 5 for line in table)
     for svg in images(documents["boards"] + documents["distributions"]):
         ET.fromstring(svg)
+
+
+def test_distributions_have_mean_median_and_the_20_highest_tiles(tmp_path: Path) -> None:
+    path = write_wide_pack(tmp_path / "pack", 25, ["search"])
+    runs = [Run(k, 1, 3, 10 * k * k, 1 << k) for k in range(25)]
+    (path / "metadata.db").unlink()
+    write_metadata(path / "metadata.db", runs, {})
+    document = pack_preview(path)["distributions"]
+    assert "| score | 0 | 1,440 | 1,960 | 5,760 |" in document
+    tiles = texts(images(document)[1])
+    assert str(1 << 5) in tiles
+    assert str(1 << 4) not in tiles
+
+
+def test_boards_are_of_the_best_the_median_and_the_worst_run(tmp_path: Path) -> None:
+    games = [play(seed, 21 * (seed + 1)) for seed in range(5)]
+    runs = [Run(k, 1, len(one.boards), 100 - k, 64) for k, one in enumerate(games)]
+    path = write_pack(tmp_path / "pack", games, runs=runs)
+    titles = [
+        next(text for text in texts(svg) if text.startswith("run "))
+        for svg in images(pack_preview(path)["boards"])
+    ]
+    assert titles == [
+        f"run {run} · step {step}"
+        for run in (0, 2, 4)
+        for step in (0, runs[run].steps // 2, (runs[run].steps - 1) * 19 // 20)
+    ]
