@@ -11,7 +11,7 @@ from gristmill.macroxue.rules.player import Dice, judge, play, spawn
 
 
 def test_dice_are_splitmix64() -> None:
-    # The published outputs of SplitMix64 for the seed 1234567.
+    # The first published outputs of SplitMix64 for this seed.
     words = (6457827717110365317, 3203168211198807973, 9817491932198370423)
     for seed in (1234567, 1234567 + (1 << 64)):
         dice = Dice(seed)
