@@ -66,7 +66,7 @@ def servers(scratch: Path) -> Iterator[tuple[Server, Server]]:
 
 def single_runs(rounds: int) -> tuple[float, float]:
     """Median seconds of a UI run that packs a small drop again, and of the bare asset."""
-    from gristmill.samples.macroxue import write_drop
+    from gristmill.macroxue.samples import write_drop
 
     with tempfile.TemporaryDirectory() as folder, servers(Path(folder)) as (ours, bare):
         ours.stop_sensors()

@@ -3,7 +3,7 @@
 Run from the checkout: python -m bench.macroxue_pools [--rows N]. Packs are made
 of games played here. Exit status 1 where a required ratio is missed: merge at
 least 0.5 of copying the same bytes through numpy memory maps, values at least 20
-times a plain Python loop over steps, random reads at least 0.8 of a bare numpy
+times a Python loop over steps, random reads at least 0.8 of a bare numpy
 gather, and the memory of merge and values flat in rows (within a tenth, and 8 MiB
 for the tables of runs).
 """
@@ -35,8 +35,8 @@ from gristmill.macroxue.format.rows import (
 from gristmill.macroxue.format.shards import ShardWriter
 from gristmill.macroxue.format.valuation_types import write_valuation_types
 from gristmill.macroxue.laws.games import game_laws
-from gristmill.macroxue.rules import moves as game
 from gristmill.macroxue.rules.board_eval import board_eval
+from gristmill.macroxue.rules.moves import legal_moves, move
 
 ROUNDS = 5
 GAMES, STEPS = 40, 500
@@ -56,12 +56,12 @@ def played() -> tuple[np.ndarray, np.ndarray]:
     rows = np.zeros((GAMES, STEPS), STEP_ROW_DTYPE)
     score = np.zeros(GAMES, np.int64)
     for step in range(STEPS):
-        legal = game.legal_moves(boards)
+        legal = legal_moves(boards)
         stuck = np.flatnonzero(legal == 0)
         # A stuck board is cleared of its small tiles, so that games go on; bench, not play.
         boards[stuck] = np.where(boards[stuck] < 8, 0, boards[stuck])
         boards[stuck, 15] = 1
-        legal = game.legal_moves(boards)
+        legal = legal_moves(boards)
         moves = np.array(
             [next(k for k in (0, 2, 3, 1) if bits >> k & 1) for bits in legal], np.uint8
         )
@@ -70,7 +70,7 @@ def played() -> tuple[np.ndarray, np.ndarray]:
         row["board"], row["tile_65536_mask"] = pack_boards(boards)
         row["board_eval"] = board_eval(boards)
         row["move_dir"], row["max_rank"], row["ev_legal"] = moves, boards.max(axis=1), legal
-        after, reward, _ = game.move(boards, moves)
+        after, reward, _ = move(boards, moves)
         score += reward
         for board in after:
             board[random.choice(np.flatnonzero(board == 0))] = 1
@@ -198,7 +198,7 @@ LINES = [
 
 
 def python_values(rows: np.ndarray) -> list[tuple[float, float]]:
-    """Reward and return of every step, by a plain loop."""
+    """Reward and return of every step, by a loop in Python."""
     out = []
     later = 0.0
     run = -1

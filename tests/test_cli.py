@@ -20,11 +20,11 @@ from gristmill.contract import Summary
 from gristmill.macroxue.build.pack import pack
 from gristmill.macroxue.config import PackConfig
 from gristmill.macroxue.read.lookup import Pack
+from gristmill.macroxue.samples import write_drop
 from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.publish.build import Attempt, Build
 from gristmill.publish.publish import publish
 from gristmill.samples.chess import write_month
-from gristmill.samples.macroxue import write_drop
 from gristmill.samples.synth import write_drop as write_raw
 from gristmill.synth.build.harmony import to_harmony
 from gristmill.synth.build.kd_shard import build_kd_shard

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bench.servers import copy_checkout, plain_environment
-from gristmill.samples.macroxue import write_drop
+from gristmill.macroxue.samples import write_drop
 from tests.paths import CHECKOUT
 
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]

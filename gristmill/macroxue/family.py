@@ -68,13 +68,13 @@ def _asset_of(folder: Path) -> str | None:
 
 
 def _write_d6(path: Path) -> None:
-    from gristmill.samples.macroxue import write_drop
+    from gristmill.macroxue.samples import write_drop
 
     write_drop(path, 272_350_805, games=10, max_moves=800, depth=6)
 
 
 def _write_d7(path: Path) -> None:
-    from gristmill.samples.macroxue import write_drop
+    from gristmill.macroxue.samples import write_drop
 
     write_drop(path, 1_273_930_896, games=10, max_moves=800, depth=7, legacy=True)
 

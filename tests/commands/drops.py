@@ -8,7 +8,7 @@ from pathlib import Path
 
 from click.testing import Result
 
-from gristmill.samples.macroxue import write_drop
+from gristmill.macroxue.samples import write_drop
 
 Command = Callable[..., Result]
 DROPS, PACKS = "drops/macroxue", "macroxue/packs"

@@ -16,7 +16,7 @@ from typing import Any
 from bench.servers import Server, copy_checkout, plain_environment
 from gristmill import provenance
 from gristmill.layout import WORK
-from gristmill.samples.macroxue import write_drop
+from gristmill.macroxue.samples import write_drop
 
 PACK, RAW_DROP = ["macroxue", "pack"], ["macroxue", "raw_drop"]
 CHECKS = ["intact", "lawful"]

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from gristmill import provenance
-from gristmill.samples.macroxue import write_drop
+from gristmill.macroxue.samples import write_drop
 from tests.e2e.live_instance import PACK, RAW_DROP, LiveInstance, drop, enlarge, slot_of, until
 
 pytestmark = pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Builders of packs, value sidecars and pools: each writes one artifact into a staging folder.
+"""Builders of packs, value sidecars and pools: each writes one artifact into a new folder.
 
-The rules of 2048 belong to `rules`, publishing to `gristmill.publish`.
+See also `rules/`: the rules of 2048; `gristmill.publish`: publishing.
 """

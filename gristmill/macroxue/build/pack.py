@@ -1,7 +1,7 @@
-"""A raw drop to a pack: work cut into parts, their rows copied to shards, and the tables.
+"""Builder of `macroxue/pack`: a raw drop to shards of rows, tables and side files.
 
-See also `raw/read_run.py`: one run to rows; `pack_parts.py`: some runs to a part;
-`laws/pack.py`: what a pack must fulfil.
+See also `pack_parts.py`: some runs to a part; `pack_sidefiles.py`: tables and side files;
+`raw/read_run.py`: one run to rows; `laws/pack.py`: the laws of a pack.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from gristmill.macroxue.raw.drops import find_runs
 from gristmill.run.parts import PartStore, run_parts
 from gristmill.run.progress import SILENT, Progress
 
-# Compressed bytes from which it pays to load the compiled scanner (a quarter of
-# a second, what the strict parser needs for 12,000 lines), and to start worker
-# processes (half a second, in which one process packs 1.5 million rows).
+# Zipped bytes from which it pays to load the compiled scanner (a quarter of a second, in which
+# the strict parser reads 12,000 lines), and to start worker processes (half a second, in which
+# one process packs 1.5 million rows).
 _SCANNER_PAYS = 400_000
 _WORKERS_PAY = 100_000_000
 
@@ -39,11 +39,17 @@ _WORKERS_PAY = 100_000_000
 class PackSummary(Summary):
     """Counts of a pack.
 
-    runs, rows, shards: what was written. quarantined: runs set aside.
-    unpaired: metas without steps file. count_mismatches: runs whose rows differ
-    from their num_moves. warnings: lines of warnings.jsonl. seconds_played: sum
-    of the metas' seconds. rows_by_valuation_type, rows_by_max_rank,
-    runs_by_highest_tile: counts by name, rank and tile, keys as text.
+    runs, rows, shards: what was written.
+    quarantined: runs that were set aside.
+    unpaired: meta files without a steps file.
+    count_mismatches: runs whose rows differ from their num_moves.
+    warnings: lines of warnings.jsonl.
+    empty_runs: runs without steps.
+    score_min, score_max: lowest and highest score of a run.
+    seconds_played: sum of the metas' seconds.
+    rows_by_valuation_type: rows by name.
+    rows_by_max_rank: rows by rank, as text.
+    runs_by_highest_tile: runs by tile, as text.
     """
 
     runs: int
@@ -63,6 +69,7 @@ class PackSummary(Summary):
 
 
 def _workers(config: PackConfig, size: int, parts: int) -> int:
+    """Number of processes; size: zipped bytes of all steps files."""
     if config.workers:
         return min(config.workers, parts)
     return min(len(os.sched_getaffinity(0)), parts) if size >= _WORKERS_PAY else 1
@@ -81,36 +88,37 @@ def pack(
     session: Mapping[str, str] | None = None,
     progress: Progress = SILENT,
 ) -> PackSummary:
-    """Pack one raw drop, or several in the order given, into the new folder `out`.
+    """Pack raw drops: write the rows, tables and side files of their runs.
 
-    Writes steps.npy or steps-00000.npy, ...; metadata.db; valuation_types.json;
-    trace.jsonl (run -> raw pair); warnings.jsonl and quarantine.jsonl where
-    there is something to tell. Rules: docs/formats/macroxue.md#raw-drop and below.
+    drops: folder of a raw drop, or of several, in the order of their rows.
+    out: folder to make; it must not exist.
+    config: layout, shards, quarantine and workers.
+    parts: store of finished parts, from which a killed build continues; default none.
+    session: further keys of the table `session`; default none.
+    progress: gets the stage "read" in zipped bytes of steps files; default silent.
 
-    parts: store of finished parts, where a killed build goes on.
-    session: further keys for the `session` table, beside those of `Ledger.session`.
-    progress: gets the stage "read", in compressed bytes of steps.
-
-    Raises BadInput naming file, line and rule; for a drop without runs or rows;
-    and where more runs than `quarantine_share` are bad. OSError passes.
+    Returns the counts. Raises BadInput with file, line and rule for a run that breaks one, for a
+    drop without runs or rows, and where more runs are set aside than `quarantine_share` allows;
+    ValueError for a key of `session` that the pack has itself; OSError as it comes.
+    Source: docs/formats/macroxue.md#raw-drop.
     """
     out = Path(out)
-    found = find_runs(drops)
-    if not found.runs:
+    drop = find_runs(drops)
+    if not drop.runs:
         raise BadInput(
             _where(drops),
-            "no run found: a run is a *.meta.json or *.meta.json.gz with its .jsonl.gz beside it",
+            "no run found: a run is a *.meta.json or *.meta.json.gz with its .jsonl.gz next to it",
         )
     out.mkdir(parents=True)
-    size = sum(run.steps_size for run in found.runs)
-    tasks = cut_parts(found.runs, config.layout, config.on_error, size >= _SCANNER_PAYS)
+    size = sum(run.steps_size for run in drop.runs)
+    tasks = cut_parts(drop.runs, config.layout, config.on_error, size >= _SCANNER_PAYS)
     workers = _workers(config, size, len(tasks))
-    ledger = Ledger(found, _where(drops), config.quarantine_share)
+    ledger = Ledger(drop, _where(drops), config.quarantine_share)
     finished = run_parts(
         make_part, ((part.name, part) for part in tasks), parts, workers, scratch=out
     )
     with (
-        # Ends the workers at once where a part breaks a rule.
+        # Closing it ends the workers at once when a run breaks a rule.
         closing(finished),
         ShardWriter(out, STEP_FORMATS[config.layout], config.shard_rows) as writer,
         progress.stage("read", unit="bytes", total=size) as stage,
@@ -120,7 +128,7 @@ def pack(
             _copy_rows(part, path, ids, kinds, writer)
             stage.advance(part.size)
     if ledger.rows == 0:
-        raise BadInput(_where(drops), f"{ledger.runs} runs, but not one step in them")
+        raise BadInput(_where(drops), f"{ledger.runs} runs, but no step in any of them")
     write_metadata(out / "metadata.db", ledger.run_table, ledger.session(session or {}))
     write_valuation_types(out / "valuation_types.json", ledger.names.known, config.enum_form)
     files = {name: FileNote(rows=rows) for name, rows in writer.written}
@@ -139,7 +147,13 @@ def _copy_rows(
     kinds: npt.NDArray[np.uint8] | None,
     writer: ShardWriter,
 ) -> None:
-    """Copy a part's rows to the shards; ids and kinds map what was only known in the end."""
+    """Copy the rows of a part to the shards.
+
+    part, path: the part and its file.
+    ids: final run ids by place in the part; None if those in the rows are final.
+    kinds: final valuation_type by that in the rows; None if those in the rows are final.
+    writer: takes the rows.
+    """
     for rows in read_rows(path, part.layout):
         if ids is not None:
             rows["run_id"] = ids[rows["run_id"] - part.first_id]

@@ -1,7 +1,7 @@
-"""Parts of a pack: consecutive runs of bounded size, each part one file of rows.
+"""Parts of `macroxue/pack`: some consecutive runs, and one file with all their rows.
 
-A part knows neither which runs before it were set aside nor which valuation
-names they met; `pack.py` corrects these numbers while it copies the rows.
+The rows of a part have preliminary run ids and valuation types, because these depend on the
+parts before it. See also `pack.py`, which makes them final.
 """
 
 from __future__ import annotations
@@ -24,19 +24,22 @@ from gristmill.macroxue.raw.drops import RunFiles
 from gristmill.macroxue.raw.read_run import Names, RunFacts, Scanner, notes_of, read_run
 
 PART_BYTES = 4_000_000
-"""Compressed bytes at which a part is full: about 130,000 rows of real logs, 6 MB."""
+"""Zipped bytes of a part: about 130,000 rows of real logs, 6 MB in its file."""
 
 _BATCH_ROWS = 1 << 15
 
 
 @dataclass(frozen=True)
 class Part:
-    """A task for a worker: which runs to read.
+    """The task of a worker: the runs to read.
 
-    name: of the part; it holds a digest of which runs these are.
-    first_id: place of the first run among all runs found; run_id in the part's
-        rows counts from there.
-    scanner: whether the compiled scanner is worth its loading.
+    name: of the part, with a digest of the names and sizes of its runs.
+    runs: their files.
+    first_id: place of the first run among all runs of the drop; run_id in the rows of the part
+        counts from it.
+    layout: of the rows.
+    on_error: as in PackConfig.
+    scanner: whether the drop is large enough to load the compiled scanner.
     """
 
     name: str
@@ -48,20 +51,24 @@ class Part:
 
     @property
     def size(self) -> int:
-        """Compressed bytes of the runs' steps."""
+        """Zipped bytes of the steps files."""
         return sum(run.steps_size for run in self.runs)
 
 
 def cut_parts(runs: Sequence[RunFiles], layout: Layout, on_error: str, scanner: bool) -> list[Part]:
-    """Cut the runs into parts by compressed bytes, the same for any number of workers."""
+    """Cut runs into parts of about PART_BYTES, the same for any number of workers.
+
+    runs: of the drop, in order.
+    layout, on_error, scanner: as in Part.
+    """
     parts: list[Part] = []
     first = size = 0
     for at, run in enumerate(runs):
         size += run.steps_size
         if size >= PART_BYTES or at == len(runs) - 1:
-            taken = tuple(runs[first : at + 1])
-            name = f"rows-{len(parts):06d}-{_digest(taken)}"
-            parts.append(Part(name, taken, first, layout, on_error, scanner))
+            own = tuple(runs[first : at + 1])
+            name = f"rows-{len(parts):06d}-{_digest(own)}"
+            parts.append(Part(name, own, first, layout, on_error, scanner))
             first, size = at + 1, 0
     return parts
 
@@ -73,6 +80,7 @@ def _write(file: FileIO, rows: Rows) -> None:
 
 
 def _entry(facts: RunFacts) -> dict[str, Any]:
+    """The facts of a run as JSON, for the summary of its part."""
     meta = facts.meta
     return {
         "rows": facts.rows,
@@ -92,19 +100,23 @@ def _entry(facts: RunFacts) -> dict[str, Any]:
 
 
 def _digest(runs: Sequence[RunFiles]) -> str:
-    """Tells apart parts of other runs, as where a game came to the drop since."""
+    """A digest of drop, name and size of each run, so that no part of other runs is used."""
     listed = json.dumps([[run.drop, run.meta_name, run.steps_size] for run in runs])
     return hashlib.sha256(listed.encode()).hexdigest()[:12]
 
 
 def make_part(part: Part, path: Path) -> dict[str, Any]:
-    """Read a part's runs into the file `path`; return the part's summary.
+    """Read the runs of a part and write their rows.
 
-    Summary: `names` (valuation names by the ids in the rows), `runs` (one entry
-    each: facts, or `file`, `row`, `rule` of one set aside).
+    part: the runs.
+    path: file to write.
+
+    Returns the summary as JSON: `names` has the valuation names by the ids in the rows, `runs`
+    has for each run its facts, or `file`, `row` and `rule` if it was set aside. Raises BadInput
+    for a run that breaks a rule, unless `on_error` is "quarantine".
     """
     scanner: Scanner | None = None
-    # A scanner that is loaded already costs nothing, whatever the size.
+    # A scanner that is already loaded costs nothing.
     if part.scanner or "gristmill.macroxue.raw.fast_scanner" in sys.modules:
         from gristmill.macroxue.raw.fast_scanner import scan
 
@@ -113,7 +125,7 @@ def make_part(part: Part, path: Path) -> dict[str, Any]:
     entries: list[dict[str, Any]] = []
     with path.open("wb", buffering=0) as file:
         for at, files in enumerate(part.runs):
-            start, met = file.tell(), len(names.known)
+            start, known = file.tell(), len(names.known)
             try:
                 facts = read_run(
                     files,
@@ -128,14 +140,21 @@ def make_part(part: Part, path: Path) -> dict[str, Any]:
                     raise
                 file.seek(start)
                 file.truncate()
-                del names.known[met:]
+                del names.known[known:]
                 name = files.meta_name if error.file == str(files.meta) else files.steps_name
                 entries.append({"file": name, "row": error.row, "rule": error.rule})
     return {"names": list(names.known), "runs": entries}
 
 
 def read_rows(path: Path, layout: Layout) -> Iterator[Rows]:
-    """The rows of a finished part in batches, in one array that the caller may change."""
+    """Yield the rows of a finished part in batches.
+
+    path: file of the part.
+    layout: of its rows.
+
+    All batches are views of one array: the caller may change a batch, and must be done with it
+    before the next.
+    """
     rows = np.empty(_BATCH_ROWS, STEP_FORMATS[layout].dtype)
     octets = rows.view(np.uint8).data
     with path.open("rb", buffering=0) as file:

@@ -1,16 +1,14 @@
-"""What a pack tells beside its rows: run table, session, trace, warnings, quarantine.
+"""The tables and side files of `macroxue/pack`: runs, session, trace, warnings, quarantine.
 
-The ledger takes the summaries of parts in order and settles what parts cannot
-know: final run ids, first rows and valuation ids.
+See also `pack_parts.py`: the summaries of parts from which they are made.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,23 +17,31 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput, FileNote
 from gristmill.macroxue.build.pack_parts import Part
+from gristmill.macroxue.format.jsonl import json_text, write_lines
 from gristmill.macroxue.format.metadata_db import Run, signed64
 from gristmill.macroxue.raw.drops import Drop, RunFiles
 from gristmill.macroxue.raw.read_run import Names
 
 SOURCE = "macroxue self-play logs"
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+"""Value of the session key `source`."""
 
 
 class Ledger:
-    """Grows with the number of runs, not of rows.
+    """The facts of all runs, collected part by part; its memory grows with runs, not with rows.
 
-    run_table: rows of `runs`. trace, warnings, quarantine: lines of the files of
-    these names. kinds: rows by valuation name. ranks: rows by max_rank. noted:
-    warnings by kind.
+    It also gives run ids, first rows and valuation types their final values.
+
+    drop: the runs of the drop and the warnings of its discovery.
+    where: name of the drop in errors.
+    quarantine_share: as in PackConfig.
+
+    names: valuation names of all runs that were kept.
+    run_table: rows of the table `runs`.
+    rows: number of rows.
+    trace, warnings, quarantine: lines of these files.
+    kinds: rows by valuation name.
+    ranks: rows by max_rank.
+    noted: warnings by kind.
     """
 
     def __init__(self, drop: Drop, where: str, quarantine_share: float) -> None:
@@ -50,7 +56,7 @@ class Ledger:
         self.noted: Counter[str] = Counter()
         self._drop = drop
         self._where = where
-        # 0.29 of 100 runs are 29, whatever binary fractions make of it.
+        # 0.29 * 100 is below 29 in binary fractions.
         self._most = math.floor(quarantine_share * len(drop.runs) + 1e-9)
         self._depths: list[int | None] = []
         self._seconds: list[float | None] = []
@@ -59,7 +65,7 @@ class Ledger:
 
     @property
     def runs(self) -> int:
-        """Runs kept so far; the next one's id."""
+        """Number of runs that were kept so far; also the id of the next run."""
         return len(self.run_table)
 
     def _warn(self, note: dict[str, Any]) -> None:
@@ -69,12 +75,14 @@ class Ledger:
     def add(
         self, part: Part, summary: Mapping[str, Any]
     ) -> tuple[npt.NDArray[np.uint32] | None, npt.NDArray[np.uint8] | None]:
-        """Add the counts and lines of a part.
+        """Add the counts and lines of a part; parts come in order.
 
-        Returns maps for its rows' run_id (by place in the part) and valuation_type;
-        None where the numbers are final already.
+        part: the runs.
+        summary: of the part, as `make_part` returns it.
 
-        Raises BadInput where more runs are set aside than allowed.
+        Returns two arrays: final run ids uint32 by place in the part, and final valuation types
+        uint8 by those in the rows. None where those in the rows are final. Raises BadInput where
+        more runs are set aside than `quarantine_share` allows.
         """
         names: list[str] = summary["names"]
         kinds = np.array([self.names.id_of(name) for name in names], np.uint8)
@@ -128,38 +136,39 @@ class Ledger:
             self._warn({"kind": note["kind"], **place, **note})
 
     def seconds(self) -> float:
-        """Sum of the metas' seconds, correctly rounded whatever the order.
-
-        The largest float64 where the sum is above that.
-        """
+        """Sum of the metas' seconds, correctly rounded; the largest float64 if it is above it."""
         try:
             return math.fsum(value for value in self._seconds if value is not None)
         except OverflowError:
             return sys.float_info.max
 
     def session(self, extras: Mapping[str, str]) -> dict[str, str]:
-        """Keys of the session table, and the publisher's own.
+        """The table `session` with the keys of docs/formats/macroxue.md#session-keys.
 
-        source (text), drop (name of the drop's folder, of several joined by commas),
-        drops (the same as a JSON list), depth (JSON list of the
-        depths met), seconds (their sum), runs_depth and runs_seconds (JSON lists
-        by run id, null where the meta has no such number).
+        extras: further keys, such as the fingerprint.
+
+        Raises ValueError for a further key that a pack has itself.
         """
         keys = {
             "source": SOURCE,
             "drop": ",".join(self._drop.names),
-            "drops": _json(self._drop.names),
-            "depth": _json(sorted({depth for depth in self._depths if depth is not None})),
-            "seconds": _json(self.seconds()),
-            "runs_depth": _json(self._depths),
-            "runs_seconds": _json(self._seconds),
+            "drops": json_text(self._drop.names),
+            "depth": json_text(sorted({depth for depth in self._depths if depth is not None})),
+            "seconds": json_text(self.seconds()),
+            "runs_depth": json_text(self._depths),
+            "runs_seconds": json_text(self._seconds),
         }
         if taken := keys.keys() & extras.keys():
-            raise ValueError(f"session keys {sorted(taken)} are the packer's own")
+            raise ValueError(f"session keys {sorted(taken)} are reserved for the pack: rename them")
         return keys | dict(extras)
 
     def write_notes(self, out: Path) -> dict[str, FileNote]:
-        """Write trace.jsonl, and warnings.jsonl and quarantine.jsonl where not empty."""
+        """Write trace.jsonl, and warnings.jsonl and quarantine.jsonl if they have lines.
+
+        out: folder of the pack.
+
+        Returns the number of lines by name of the file.
+        """
         notes = {}
         for name, lines in (
             ("trace.jsonl", self.trace),
@@ -167,11 +176,6 @@ class Ledger:
             ("quarantine.jsonl", self.quarantine),
         ):
             if lines:
-                _write_lines(out / name, lines)
+                write_lines(out / name, lines)
                 notes[name] = FileNote(rows=len(lines))
         return notes
-
-
-def _write_lines(path: Path, lines: Iterable[dict[str, Any]]) -> None:
-    with path.open("x", encoding="utf-8", newline="\n") as file:
-        file.writelines(_json(line) + "\n" for line in lines)

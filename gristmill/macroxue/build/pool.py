@@ -1,7 +1,7 @@
-"""Packs to one pool: rows renumbered and copied, tables joined, origin of every run kept.
+"""Builder of `macroxue/pool`: packs to one pool, with renumbered rows and joined tables.
 
-See also `pool_sidefiles.py`: the tables of a pool; `laws/pool.py`: what must hold
-of a pool. Deleting the inputs is the publisher's step after the commit.
+See also `pool_members.py`: the packs; `pool_sidefiles.py`: tables and side files;
+`laws/pool.py`: the laws of a pool. The publisher deletes members, after the commit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gristmill.macroxue.format.metadata_db import content_sha256, write_metadata
 from gristmill.macroxue.format.rows import PADDING, STEP_FORMATS, Rows, as_bytes, to_layout
 from gristmill.macroxue.format.shards import ShardWriter
 from gristmill.macroxue.format.valuation_types import write_valuation_types
-from gristmill.macroxue.read.step_stream import BLOCK_ROWS
+from gristmill.macroxue.read.step_stream import BATCH_ROWS
 from gristmill.run.progress import SILENT, Progress
 
 
@@ -37,11 +37,13 @@ from gristmill.run.progress import SILENT, Progress
 class MergeSummary(Summary):
     """Counts of a pool.
 
-    packs, runs, rows, shards: what went in and what was written. names: entries
-    of the joined enum. warnings: lines carried over. untraced_runs: runs of packs
-    without trace.jsonl. repeated_runs: runs that an earlier one equals in seed,
-    steps, score and highest tile, most likely the same game twice; they are kept.
-    runs_by_pack, rows_by_pack: by the packs' names.
+    packs: members.
+    runs, rows, shards: what was written.
+    names: valuation names.
+    warnings: lines of warnings.jsonl.
+    untraced_runs: runs of members without trace.jsonl.
+    repeated_runs: runs that equal an earlier run in seed, steps, score and highest tile.
+    runs_by_pack, rows_by_pack: by name of the member.
     """
 
     packs: int
@@ -64,23 +66,19 @@ def merge(
     session: Mapping[str, str] | None = None,
     progress: Progress = SILENT,
 ) -> MergeSummary:
-    """Merge two or more packs into the new folder `out` (docs/formats/macroxue.md#merge).
+    """Merge packs or pools into one pool.
 
-    Rows stand pack by pack in the order given; run ids are renumbered 0, 1, 2, ...
-    over all; the enum holds the first pack's names in id order, then the unseen
-    names of the next, and ids in rows follow. Only `run_id` and `valuation_type`
-    change, and padding becomes 0. Pools are packs and may be merged again.
+    packs: folders of two or more members, in the order of their rows.
+    out: folder to make; it must not exist.
+    config: layout, shards, names of the members and workers.
+    session: further keys of the table `session`; default none.
+    progress: gets the stage "merge" in rows; default silent.
 
-    Writes steps.npy or steps-00000.npy, ...; metadata.db; valuation_types.json;
-    trace.jsonl; warnings.jsonl where a pack has one.
-
-    session: further keys for the `session` table.
-    progress: gets the stage "merge", in rows.
-
-    Raises BadInput for fewer than two packs, for folders that are the same or lie
-    in one another (`out` included), for a pack without rows, for rows that do not
-    agree with metadata.db (naming pack and run), for a valuation_type without a
-    name, and for more than 255 names in all.
+    Returns the counts. Raises BadInput for fewer than two packs, for folders (also `out`) that
+    are equal or lie in one another, for a pack without rows, for rows that do not agree with
+    metadata.db, for a valuation_type without a name, and for more than 255 names in all;
+    ValueError for a key of `session` that the pool has itself.
+    Source: docs/formats/macroxue.md#merge.
     """
     packs, out = [Path(pack) for pack in packs], Path(out)
     refuse_nesting(packs, out)
@@ -126,24 +124,29 @@ def merge(
 def _renumbered(
     members: Sequence[Member], names: Sequence[str], config: MergeConfig
 ) -> Iterator[Rows]:
-    """Every row of the pool in order, in batches of the output's layout."""
+    """Yield the rows of the pool in order, in batches.
 
-    def batch(member: Member, start: int, ids: npt.NDArray[np.uint8]) -> Rows:
+    members: opened, with their places in the pool.
+    names: valuation names of the pool.
+    config: layout of the rows, and number of threads.
+    """
+
+    def renumber(member: Member, start: int, ids: npt.NDArray[np.uint8]) -> Rows:
         stream = member.stream
-        stretch = stream.stretch(start, min(start + BLOCK_ROWS, stream.rows))
-        rows = to_layout(stretch.rows, config.layout)
+        batch = stream.batch(start, min(start + BATCH_ROWS, stream.rows))
+        rows = to_layout(batch.rows, config.layout)
         if config.layout == "aligned48":
             as_bytes(rows)[:, PADDING] = 0
-        first = member.first_id + stretch.first_run
-        new = np.arange(first, first + len(stretch.counts), dtype=np.uint32)
-        rows["run_id"] = np.repeat(new, stretch.counts)
+        first = member.first_id + batch.first_run
+        run_ids = np.arange(first, first + len(batch.counts), dtype=np.uint32)
+        rows["run_id"] = np.repeat(run_ids, batch.counts)
         kinds = rows["valuation_type"]
         if int(kinds.max()) >= len(ids):
             at = int(np.flatnonzero(kinds >= len(ids))[0])
             raise BadInput(
                 stream.folder,
                 f"row {start + at} has valuation_type {int(kinds[at])}, but"
-                f" valuation_types.json names {len(ids)}: keep rows and enum together",
+                f" valuation_types.json names {len(ids)}: they are of different builds",
             )
         if not np.array_equal(ids, np.arange(len(ids))):
             rows["valuation_type"] = ids[kinds]
@@ -154,18 +157,18 @@ def _renumbered(
         (member, start, ids)
         for member in members
         for ids in [np.array([place[name] for name in member.names], np.uint8)]
-        for start in range(0, member.stream.rows, BLOCK_ROWS)
+        for start in range(0, member.stream.rows, BATCH_ROWS)
     )
     if config.workers <= 1:
         for task in tasks:
-            yield batch(*task)
+            yield renumber(*task)
         return
-    # Reads and copies let go of the interpreter's lock, so threads are enough.
+    # Reads and copies release the lock of the interpreter, so threads are enough.
     pending: deque[Future[Rows]] = deque()
     with ThreadPoolExecutor(config.workers) as pool:
         try:
             for task in tasks:
-                pending.append(pool.submit(batch, *task))
+                pending.append(pool.submit(renumber, *task))
                 if len(pending) > config.workers:
                     yield pending.popleft().result()
             while pending:

@@ -1,7 +1,6 @@
-"""The packs that go into a pool, opened: what may be merged, and their place in the pool.
+"""The members of `macroxue/pool`: opened packs, their places, joined runs and names.
 
-How rows are poured is the business of `merger.py`, what the tables of a pool
-say that of `pool_tables.py`.
+See also `pool.py`: their rows; `pool_sidefiles.py`: session, trace and warnings of a pool.
 """
 
 from __future__ import annotations
@@ -20,11 +19,17 @@ from gristmill.macroxue.read.step_stream import StepStream
 
 @dataclass
 class Member:
-    """One pack of a pool, opened.
+    """A pack that is merged.
 
-    names: its enum. trace: its lines by place of the run, None where it has no
-    trace.jsonl. warnings: lines of its warnings.jsonl. first_id, first_row: where
-    its runs and rows begin in the pool. joined: its runs with their new ids.
+    name: in the pool.
+    stream: its rows and runs.
+    names: its valuation names, by id.
+    session: its table `session`.
+    trace: lines of its trace.jsonl, one a run; None without the file.
+    warnings: lines of its warnings.jsonl.
+    first_id: id of its first run in the pool.
+    first_row: number of its first row in the pool.
+    joined: its runs with their ids in the pool.
     """
 
     name: str
@@ -39,12 +44,18 @@ class Member:
 
     @staticmethod
     def open(folder: Path, name: str) -> Member:
-        """Open a pack with all that a merge needs of it; BadInput names the file at fault."""
+        """Open a pack.
+
+        folder: of the pack.
+        name: in the pool.
+
+        Raises BadInput with the file that cannot be used.
+        """
         stream = StepStream(folder)
         names = read_valuation_types(folder / "valuation_types.json")
         trace = _read_trace(folder / "trace.jsonl", stream.runs)
-        noted = folder / "warnings.jsonl"
-        warnings = read_lines(noted) if noted.exists() else []
+        path = folder / "warnings.jsonl"
+        warnings = read_lines(path) if path.exists() else []
         session = read_session(folder / "metadata.db")
         return Member(name, stream, names, session, trace, warnings)
 
@@ -62,9 +73,12 @@ def _read_trace(path: Path, runs: Sequence[Run]) -> list[dict[str, Any]] | None:
 
 
 def refuse_nesting(packs: Sequence[Path], out: Path) -> None:
-    """Raise BadInput unless two folders or more stand apart from each other and from `out`.
+    """Raise BadInput where folders are equal or lie in one another, or are fewer than two.
 
-    The original could delete or overwrite its own input (docs/formats/macroxue.md#nested-folders).
+    packs: folders of the members.
+    out: folder of the pool.
+
+    Source: docs/formats/macroxue.md#nested-folders.
     """
     if len(packs) < 2:
         raise BadInput(", ".join(map(str, packs)) or "no pack", "a merge needs two packs or more")
@@ -83,7 +97,13 @@ def refuse_nesting(packs: Sequence[Path], out: Path) -> None:
 
 
 def open_members(packs: Sequence[Path], names: Sequence[str]) -> list[Member]:
-    """Open the packs under these names, or where empty those of their folders."""
+    """Open the members of a pool.
+
+    packs: their folders.
+    names: their names in the pool; if there are none, the names of the folders.
+
+    Raises BadInput for two members of one name; ValueError for another number of names.
+    """
     names = names or tuple(pack.resolve().name for pack in packs)
     if len(names) != len(packs):
         raise ValueError(f"{len(names)} names for {len(packs)} packs")
@@ -91,15 +111,17 @@ def open_members(packs: Sequence[Path], names: Sequence[str]) -> list[Member]:
         if name in names[:at]:
             raise BadInput(
                 packs[at],
-                f"another pack is called {name!r} too: call them apart by MergeConfig(names=...)",
+                f"another pack is called {name!r} too: give each a name by MergeConfig(names=...)",
             )
     return [Member.open(pack, name) for pack, name in zip(packs, names, strict=True)]
 
 
 def joined_names(members: Sequence[Member]) -> tuple[str, ...]:
-    """The names of the first member by id, then the new names of the next, and so on.
+    """The valuation names of a pool, by id.
 
-    Source: docs/formats/macroxue.md#joined-names.
+    members: in order.
+
+    Raises BadInput for more than 255 names. Source: docs/formats/macroxue.md#joined-names.
     """
     names: dict[str, None] = {}
     for member in members:
@@ -113,18 +135,20 @@ def joined_names(members: Sequence[Member]) -> tuple[str, ...]:
 
 
 def joined_runs(members: Sequence[Member]) -> int:
-    """Give every member its place in the pool and its runs their new ids, in order.
+    """Set the place of each member in the pool, and the ids of its runs.
 
-    Returns how many runs equal an earlier one in everything but the id.
+    members: in order; first_id, first_row and joined are set.
+
+    Returns the number of runs that equal an earlier run in everything but the id.
     """
-    met: set[tuple[int, int, int, int]] = set()
+    known: set[tuple[int, int, int, int]] = set()
     run_id = row = repeated = 0
     for member in members:
         member.first_id, member.first_row = run_id, row
         for run in member.stream.runs:
             facts = (run.seed, run.steps, run.max_score, run.highest_tile)
-            repeated += facts in met
-            met.add(facts)
+            repeated += facts in known
+            known.add(facts)
             member.joined.append(Run(run_id, *facts))
             run_id += 1
         row += member.stream.rows

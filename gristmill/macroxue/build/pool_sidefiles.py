@@ -1,6 +1,6 @@
-"""What a pool tells beside its rows: session keys, trace and warnings, and its page.
+"""The side files of `macroxue/pool`: session keys, trace and warnings.
 
-How the rows get into a pool is the business of `merger.py`.
+See also `pool.py`: the rows; `pool_members.py`: the tables of runs and names.
 """
 
 from __future__ import annotations
@@ -20,17 +20,19 @@ PACKS_KEY = "packs"
 
 
 def joined_session(members: Sequence[Member], extras: Mapping[str, str]) -> dict[str, str]:
-    """The session keys of a pool: each member's under `<name>/<key>`, `packs`, and extras.
+    """The table `session` of a pool.
 
-    Nothing is lost: names are unique and without '/', and `packs` lists each member's own keys, so
-    that `member_session` gives back what the member had. A pool of pools nests:
-    `<pool>/<pack>/<key>`.
+    members: in order.
+    extras: further keys, such as the fingerprint.
+
+    Raises ValueError for a further key that the pool has itself.
+    Source: docs/formats/macroxue.md#session-keys-of-a-pool.
     """
     session: dict[str, str] = {}
-    listed = []
+    entries = []
     for member in members:
         session |= {f"{member.name}/{key}": value for key, value in member.session.items()}
-        listed.append(
+        entries.append(
             {
                 "name": member.name,
                 "runs": len(member.joined),
@@ -40,25 +42,30 @@ def joined_session(members: Sequence[Member], extras: Mapping[str, str]) -> dict
                 "session": sorted(member.session),
             }
         )
-    session[PACKS_KEY] = json_text(listed)
+    session[PACKS_KEY] = json_text(entries)
     if taken := session.keys() & extras.keys():
-        raise ValueError(f"session keys {sorted(taken)} are the pool's own")
+        raise ValueError(f"session keys {sorted(taken)} are reserved for the pool: rename them")
     return session | dict(extras)
 
 
 def pool_members(pool: Path) -> list[dict[str, Any]]:
-    """The entries of `packs` in a pool's session, in order. BadInput where it is no pool."""
+    """The entries of the session key `packs`, in order.
+
+    pool: its folder.
+
+    Raises BadInput where the folder is no pool.
+    """
     path = pool / "metadata.db"
     text = read_session(path).get(PACKS_KEY)
     if text is None:
-        raise BadInput(path, "has no session key 'packs': not a pool made by merge")
+        raise BadInput(path, "has no session key 'packs': it is no pool")
     try:
         entries = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise BadInput(path, f"session key 'packs' is not JSON: {error}") from error
     whole = isinstance(entries, list) and all(map(_is_entry, entries))
     if not whole:
-        raise BadInput(path, "session key 'packs' is no list of packs as merge writes it")
+        raise BadInput(path, "session key 'packs' is no list of members as merge writes it")
     return list(entries)
 
 
@@ -73,18 +80,23 @@ def _is_entry(entry: Any) -> bool:
 
 
 def member_session(pool: Path, name: str) -> dict[str, str]:
-    """The session table that a member of a pool had before the merge."""
+    """The table `session` of a member before the merge.
+
+    pool: folder of the pool.
+    name: of the member.
+    """
     session = read_session(pool / "metadata.db")
     keys = next(entry["session"] for entry in pool_members(pool) if entry["name"] == name)
     return {key: session[f"{name}/{key}"] for key in keys}
 
 
 def write_trace(path: Path, members: Sequence[Member]) -> None:
-    """One line a run: its place here, where it came from, and what its pack's trace said.
+    """Write trace.jsonl of a pool: one line a run.
 
-    `from` lists the packs it went through, the last one first: [{pack, run_id}, ...];
-    the fields of the raw pair (drop, meta, steps, bytes and sha256 of both) are
-    carried unchanged where the member has a trace.
+    path: file to write.
+    members: in order.
+
+    Source: docs/formats/macroxue.md#trace-of-a-pool.
     """
     write_lines(path, _origins(members))
 
@@ -92,26 +104,28 @@ def write_trace(path: Path, members: Sequence[Member]) -> None:
 def _origins(members: Sequence[Member]) -> Iterator[dict[str, Any]]:
     for member in members:
         row = member.first_row
-        old = member.trace or [{} for _ in member.joined]
-        for run, was, line in zip(member.joined, member.stream.runs, old, strict=True):
-            came = [{"pack": member.name, "run_id": was.id}, *line.get("from", [])]
-            yield {**line, "run_id": run.id, "rows": run.steps, "first_row": row, "from": came}
+        lines = member.trace or [{} for _ in member.joined]
+        for run, own, line in zip(member.joined, member.stream.runs, lines, strict=True):
+            origin = [{"pack": member.name, "run_id": own.id}, *line.get("from", [])]
+            yield {**line, "run_id": run.id, "rows": run.steps, "first_row": row, "from": origin}
             row += run.steps
 
 
 def write_warnings(path: Path, members: Sequence[Member]) -> int:
-    """The packs' warnings with `pack` and, where they name a run, its id here; returns how many.
+    """Write warnings.jsonl of a pool, unless no member has a warning.
 
-    `pack` is the outermost pack: a warning of a pool's pool has lost the inner name,
-    which the run's trace line still has. No file where there is none.
+    path: file to write.
+    members: in order.
+
+    Returns the number of lines. Source: docs/formats/macroxue.md#warnings.
     """
     lines = []
     for member in members:
-        new = {was.id: run.id for run, was in zip(member.joined, member.stream.runs, strict=True)}
+        ids = {own.id: run.id for run, own in zip(member.joined, member.stream.runs, strict=True)}
         for line in member.warnings:
             run_id = run_of(line)
-            here = {"run_id": new[run_id]} if run_id in new else {}
-            lines.append({**line, **here, "pack": member.name})
+            renumbered = {"run_id": ids[run_id]} if run_id in ids else {}
+            lines.append({**line, **renumbered, "pack": member.name})
     if lines:
         write_lines(path, lines)
     return len(lines)

@@ -1,7 +1,6 @@
-"""Rewards and returns of a pack's steps, in a sidecar aligned with it row by row.
+"""Builder of `macroxue/values`: the reward and return of each row of a pack.
 
-The rules of the game stand in `game.py`, which ranks are meant above 65536 in
-`true_ranks.py`, and what must hold of a sidecar in `value_laws.py`.
+See also `rules/`: moves, true ranks and discounts; `laws/values.py`: the laws of a sidecar.
 """
 
 from __future__ import annotations
@@ -18,23 +17,27 @@ from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.macroxue.config import ValueConfig
 from gristmill.macroxue.format.rows import VALUE_FORMAT, VALUE_ROW_DTYPE, Rows
 from gristmill.macroxue.format.shards import ShardWriter
-from gristmill.macroxue.read.step_stream import StepStream, Stretch
+from gristmill.macroxue.read.step_stream import Batch, StepStream
 from gristmill.macroxue.rules.moves import move
 from gristmill.macroxue.rules.true_ranks import TrueRanks, capped_ranks, true_ranks
 from gristmill.run.progress import SILENT, Progress
 
 SETTINGS = "values.json"
+"""Name of the file with the settings."""
 
 
 @dataclass(frozen=True)
 class ValueSummary(Summary):
     """Counts of a sidecar.
 
-    rows_above_65536: rows with a masked tile; of these, by how their ranks became
-    known: rows_followed, rows_solved, rows_unknown (all 0 under
-    compat="reference"). idle_moves: recorded moves that change nothing.
-    scores_matched: runs whose rewards sum to their max_score; scores_differ: the
-    others that have steps, such as games cut short. reward_sum: points of all rows.
+    runs, rows, shards: what was written.
+    rows_above_65536: rows with a masked tile.
+    rows_followed, rows_solved, rows_unknown: of these, by the way their ranks were found; 0 with
+        compat="reference".
+    idle_moves: recorded moves that change nothing.
+    scores_matched: runs whose rewards sum to their max_score.
+    scores_differ: the other runs that have steps.
+    reward_sum: points of all rows.
     """
 
     runs: int
@@ -61,23 +64,17 @@ class _Tally:
 def value_sidecar(
     pack: Path, out: Path, config: ValueConfig, *, progress: Progress = SILENT
 ) -> ValueSummary:
-    """Write the value sidecar of a pack into the new folder `out`.
+    """Write the value sidecar of a pack or pool.
 
+    pack: its folder.
+    out: folder to make; it must not exist.
+    config: gamma, reward_scale, epsilon and compat.
+    progress: gets the stage "values" in rows; default silent.
+
+    Returns the counts. Memory grows with the longest run, not with the pack. Raises BadInput for
+    an empty pack or shard, for rows that do not agree with metadata.db, for a step_index that
+    falls within a run, and for a move_dir above 3.
     Source: docs/formats/macroxue.md#value-sidecar.
-
-    Writes values.npy beside a steps.npy, else values-00000.npy, ... with the row
-    counts of the steps shards: rows of VALUE_ROW_DTYPE, 24 bytes, in the order of
-    the steps; and values.json with the config. Memory is that of the longest run.
-
-    reward: points of the recorded move, float32; 0 where it changes nothing.
-    reward_scaled: reward * reward_scale. return_raw: G = reward + gamma * G of the
-    next step, backwards through the run in float64, 0 behind its end.
-    return_scaled: h(return_raw), whatever the reward_scale.
-
-    progress: gets the stage "values", in rows.
-
-    Raises BadInput for an empty pack or shard, rows that do not agree with
-    metadata.db, a step_index that falls within a run, and a move_dir above 3.
     """
     out = Path(out)
     stream = StepStream(Path(pack))
@@ -89,10 +86,10 @@ def value_sidecar(
         ShardWriter(out, VALUE_FORMAT, cuts, "values") as writer,
         progress.stage("values", unit="rows", total=stream.rows) as stage,
     ):
-        for stretch in stream.stretches(whole_runs=True):
-            _check(stream, stretch)
-            writer.write(_values(stream, stretch, config, tally))
-            stage.advance(len(stretch.rows))
+        for batch in stream.batches(whole_runs=True):
+            _check(stream, batch)
+            writer.write(_values(stream, batch, config, tally))
+            stage.advance(len(batch.rows))
     settings = {**asdict(config), "rows": stream.rows, "runs": len(stream.runs)}
     (out / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n")
     counts = tally.counts
@@ -114,7 +111,13 @@ def value_sidecar(
 
 
 def h(returns: npt.NDArray[np.float64], epsilon: float) -> npt.NDArray[np.float64]:
-    """sign(x) * (sqrt(|x| + 1) - 1 + epsilon * |x|): large returns made small, invertibly."""
+    """The function h of each return: sign(x) * (sqrt(|x| + 1) - 1 + epsilon * |x|).
+
+    returns: x, float64 [N].
+    epsilon: factor of the linear part.
+
+    Source: docs/formats/macroxue.md#returns.
+    """
     size = np.abs(returns)
     squeezed: npt.NDArray[np.float64] = np.sign(returns) * (np.sqrt(size + 1) - 1 + epsilon * size)
     return squeezed
@@ -123,7 +126,15 @@ def h(returns: npt.NDArray[np.float64], epsilon: float) -> npt.NDArray[np.float6
 def run_values(
     steps: Rows, reward: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], config: ValueConfig
 ) -> Rows:
-    """Value rows [N] of whole runs of these lengths, from their steps and points [N]."""
+    """Value rows [N] of whole runs.
+
+    steps: step rows [N].
+    reward: int64 [N], points of the moves.
+    lengths: int64 [R], rows of each run.
+    config: gamma, reward_scale and epsilon.
+
+    Source: docs/formats/macroxue.md#returns.
+    """
     from gristmill.macroxue.rules.discount import discounted
 
     values = np.empty(len(steps), VALUE_ROW_DTYPE)
@@ -138,23 +149,30 @@ def run_values(
     return values
 
 
-def ranks_for(stretch: Stretch, config: ValueConfig) -> TrueRanks:
-    """The ranks that a sidecar of this config is computed from, for a stretch of whole runs."""
+def ranks_for(batch: Batch, config: ValueConfig) -> TrueRanks:
+    """The ranks from which rewards are computed.
+
+    batch: whole runs.
+    config: compat.
+
+    Source: docs/formats/macroxue.md#rewards.
+    """
     if config.compat == "reference":
-        return capped_ranks(stretch.rows)
-    return true_ranks(stretch.rows, stretch.run_starts())
+        return capped_ranks(batch.rows)
+    return true_ranks(batch.rows, batch.run_starts())
 
 
-def _values(stream: StepStream, stretch: Stretch, config: ValueConfig, tally: _Tally) -> Rows:
-    rows = stretch.rows
-    known = ranks_for(stretch, config)
+def _values(stream: StepStream, batch: Batch, config: ValueConfig, tally: _Tally) -> Rows:
+    """The value rows of a batch of whole runs, whose counts are added to the tally."""
+    rows = batch.rows
+    known = ranks_for(batch, config)
     _, reward, changed = move(known.ranks, np.ascontiguousarray(rows["move_dir"]))
-    ends = np.cumsum(stretch.counts)
+    ends = np.cumsum(batch.counts)
     totals = np.diff(np.concatenate([[0], np.cumsum(reward)])[np.concatenate([[0], ends])])
-    runs = stream.runs[stretch.first_run : stretch.first_run + len(stretch.counts)]
+    runs = stream.runs[batch.first_run : batch.first_run + len(batch.counts)]
     matches = [
         run.max_score == int(total)
-        for run, total, count in zip(runs, totals, stretch.counts, strict=True)
+        for run, total, count in zip(runs, totals, batch.counts, strict=True)
         if count
     ]
     tally.add(
@@ -167,18 +185,18 @@ def _values(stream: StepStream, stretch: Stretch, config: ValueConfig, tally: _T
         differ=len(matches) - sum(matches),
         reward=int(reward.sum()),
     )
-    return run_values(rows, reward, stretch.counts, config)
+    return run_values(rows, reward, batch.counts, config)
 
 
-def _check(stream: StepStream, stretch: Stretch) -> None:
-    """What values need of rows beyond their order: moves, and steps that do not fall."""
-    rows = stretch.rows
+def _check(stream: StepStream, batch: Batch) -> None:
+    """Raise BadInput for a move above 3 and for a step_index that falls within a run."""
+    rows = batch.rows
     wrong = np.flatnonzero(rows["move_dir"] > 3)
     if len(wrong):
         at = int(wrong[0])
         raise BadInput(
             stream.folder,
-            f"row {stretch.start + at} (run {int(rows['run_id'][at])}, step"
+            f"row {batch.start + at} (run {int(rows['run_id'][at])}, step"
             f" {int(rows['step_index'][at])}) has move_dir {int(rows['move_dir'][at])}:"
             " moves are 0 to 3",
         )
@@ -189,6 +207,6 @@ def _check(stream: StepStream, stretch: Stretch) -> None:
         raise BadInput(
             stream.folder,
             f"run {int(rows['run_id'][at])}: step_index {int(rows['step_index'][at])} after"
-            f" {int(rows['step_index'][at - 1])} (row {stretch.start + at}): a return needs"
+            f" {int(rows['step_index'][at - 1])} (row {batch.start + at}): a return needs"
             " the steps of a run in order",
         )

@@ -1,4 +1,4 @@
-"""Laws of packs, value sidecars and pools, and notes on what is unusual in them.
+"""Laws of packs, pools and value sidecars, and notes on what is unusual in packs.
 
-A law reads an artifact and yields violations; it changes nothing.
+A law or note reads an artifact and yields violations. It changes nothing.
 """

@@ -1,8 +1,8 @@
-"""Whether the games of a pack or pool were played by the rules of 2048, run by run.
+"""Laws of the games in `macroxue/pack` and `macroxue/pool`: were they played by the rules of 2048?
 
-Laws of single rows, files and tables stand in `laws.py`. Every violation names
-run, step and row. Rows above 65536 are judged by their true ranks
-(`true_ranks.py`); where these are unknown, only what the mask tells is.
+See also `pack.py` and `pool.py`: laws of single rows, files and tables. Tiles above 65536 are
+judged by their true ranks (`rules/true_ranks.py`); rows of unknown ranks only as far as their
+mask allows.
 """
 
 from __future__ import annotations
@@ -18,63 +18,72 @@ from gristmill.macroxue.format.jsonl import read_lines, run_of
 from gristmill.macroxue.format.metadata_db import signed64
 from gristmill.macroxue.format.rows import Rows
 from gristmill.macroxue.laws.report import Finder, fresh, playable, run_facts
-from gristmill.macroxue.read.step_stream import StepStream, Stretch
+from gristmill.macroxue.read.step_stream import Batch, StepStream
 from gristmill.macroxue.rules.board_eval import board_scores, line_table, packed_scores
 from gristmill.macroxue.rules.moves import move
 from gristmill.macroxue.rules.true_ranks import TrueRanks, true_ranks
 
-_PIECE = 1 << 13
+# Rows of large tiles whose board_eval is computed together.
+_BATCH_ROWS = 1 << 13
 
 
 def game_laws(path: Path) -> Iterator[Violation]:
-    """What must hold of the games of any pack of real play.
+    """Find games of a pack or pool that break the rules of 2048.
 
+    path: folder of the pack or pool.
+
+    Yields violations of these laws, which name the run, and the step and row where there is one:
     move_legal: the chosen move changes the board.
-    follows: where step_index counts on by one, the next board is the slid board
-        with one new tile of rank 1 or 2 in an empty cell.
-    board_eval: it is what the formula gives, on every row.
-    max_rank: no board has a rank above its `max_rank`, unless that is 0 (unset).
-    highest_tile: no board of a run, moved or not, has a tile above `highest_tile`.
-    score: rewards of a run never exceed `max_score`, and sum to it where the run
-        starts with a fresh board, has steps 0, 1, 2, ... and is not named in
-        warnings.jsonl as cut or mixed (its rows differ from num_moves); those
-        named there are not judged by their score.
+    follows: where step_index counts on by one, the next board is the moved board plus one tile
+        of rank 1 or 2 in an empty cell.
+    board_eval: each row has the value that the formula gives.
+    max_rank: no board has a rank above its `max_rank`, unless that is 0.
+    highest_tile: no board of a run, before or after its move, has a tile above `highest_tile`.
+    score: the rewards of a run never exceed `max_score`; in a whole game they sum to it. Runs
+        with the warning `count_mismatch` are not judged by it.
+    files_open: the files can be read, and agree with metadata.db.
+    Source: docs/formats/macroxue.md#game-laws.
     """
     try:
         stream = StepStream(path)
-        excused = _miscounted(path)
+        excused = _runs_with_count_mismatch(path)
         finder, table = Finder(), line_table()
-        for stretch in stream.stretches(whole_runs=True):
-            yield from _stretch_laws(stream, stretch, excused, finder, table)
+        for batch in stream.batches(whole_runs=True):
+            yield from _batch_laws(stream, batch, excused, finder, table)
         yield from finder.rest()
     except BadInput as error:
         yield Violation("files_open", error.file, error.rule)
 
 
-def _miscounted(path: Path) -> set[int]:
-    """Runs whose rows differ from their num_moves, by the pack's own warnings."""
+def _runs_with_count_mismatch(path: Path) -> set[int]:
+    """Ids of the runs whose rows differ from their num_moves, from the warnings of the pack."""
     warnings = path / "warnings.jsonl"
     if not warnings.exists():
         return set()
     lines = read_lines(warnings)
-    named = {run_of(line) for line in lines if line.get("kind") == "count_mismatch"}
-    return {run_id for run_id in named if run_id is not None}
+    runs = {run_of(line) for line in lines if line.get("kind") == "count_mismatch"}
+    return {run_id for run_id in runs if run_id is not None}
 
 
 def _broken_steps(
-    stretch: Stretch, known: TrueRanks, after: npt.NDArray[np.uint8]
+    batch: Batch, known: TrueRanks, after: npt.NDArray[np.uint8]
 ) -> npt.NDArray[np.bool_]:
-    """Rows that count on from the row before without following from it."""
-    rows = stretch.rows
+    """Rows whose board does not follow from the row before, as bool [N].
+
+    batch: whole runs.
+    known: ranks of its rows.
+    after: uint8 [N, 16], the ranks after the recorded moves.
+    """
+    rows = batch.rows
     wrong = np.zeros(len(rows), np.bool_)
     judged = rows["run_id"][1:] == rows["run_id"][:-1]
     judged &= rows["step_index"][1:] == rows["step_index"][:-1] + np.uint32(1)
     judged &= ~known.unknown[:-1]
-    # Capped where the truth of the later row is unknown; equal tiles are equal capped.
+    # If the ranks of the later row are unknown, ranks of 16 and more count as equal.
     cap = np.where(known.unknown[1:], 16, 32).astype(np.uint8)[:, None]
-    now, then = np.minimum(known.ranks[1:], cap), np.minimum(after[:-1], cap)
-    differs = now != then
-    spawned = differs & (then == 0) & (now <= 2)
+    board, expected = np.minimum(known.ranks[1:], cap), np.minimum(after[:-1], cap)
+    differs = board != expected
+    spawned = differs & (expected == 0) & (board <= 2)
     one = differs.sum(axis=1) == 1
     wrong[1:] = judged & ~(one & spawned.any(axis=1))
     return wrong
@@ -83,52 +92,53 @@ def _broken_steps(
 def _wrong_evals(
     rows: Rows, known: TrueRanks, table: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.bool_]:
+    """Rows whose board_eval is not that of their board, as bool [N]."""
     wrong: npt.NDArray[np.bool_] = packed_scores(rows["board"], table) != rows["board_eval"]
     masked = np.flatnonzero(rows["tile_65536_mask"])
-    for at in range(0, len(masked), _PIECE):
-        piece = masked[at : at + _PIECE]
-        exact = board_scores(known.ranks[piece]) != rows["board_eval"][piece]
-        wrong[piece] = np.where(known.unknown[piece], known.unfit[piece], exact)
+    for at in range(0, len(masked), _BATCH_ROWS):
+        batch = masked[at : at + _BATCH_ROWS]
+        differs = board_scores(known.ranks[batch]) != rows["board_eval"][batch]
+        wrong[batch] = np.where(known.unknown[batch], known.unfit[batch], differs)
     return wrong
 
 
-def _stretch_laws(
+def _batch_laws(
     stream: StepStream,
-    stretch: Stretch,
+    batch: Batch,
     excused: set[int],
     finder: Finder,
     table: npt.NDArray[np.int32],
 ) -> Iterator[Violation]:
-    rows = stretch.rows
-    known = true_ranks(rows, stretch.run_starts())
+    rows = batch.rows
+    known = true_ranks(rows, batch.run_starts())
     moves = playable(rows)
     after, reward, changed = move(known.ranks, moves)
-    still = ~changed | (rows["move_dir"] > 3)
-    yield from finder.rows("move_legal", stretch, still, "{move} changes nothing on this board")
+    unmoved = ~changed | (rows["move_dir"] > 3)
+    yield from finder.rows("move_legal", batch, unmoved, "{move} changes nothing on this board")
     yield from finder.rows(
         "follows",
-        stretch,
-        _broken_steps(stretch, known, after),
+        batch,
+        _broken_steps(batch, known, after),
         "the board is not the one before, moved, with one new tile of rank 1 or 2",
     )
     yield from finder.rows(
         "board_eval",
-        stretch,
+        batch,
         _wrong_evals(rows, known, table),
         "{board_eval} is not what the formula gives for the board",
     )
-    # Ranks of unknown rows are placeholders: of these only 16 or more is sure.
+    # The ranks of unknown rows are placeholders; it is only known that they reach 16.
     highest = np.where(known.unknown, 16, known.ranks.max(axis=1))
     stated = rows["max_rank"]
     yield from finder.rows(
         "max_rank",
-        stretch,
+        batch,
         (stated != 0) & (highest > stated),
         "the board has a higher rank than max_rank {max_rank}",
     )
     reached = np.maximum(highest, np.where(known.unknown, 16, after.max(axis=1)))
-    for place, own, points, gapless in run_facts(stream, stretch, reward):
-        run = stream.runs[place]
+    for index, own, points, gapless in run_facts(batch, reward):
+        run = stream.runs[index]
         top = int(reached[own].max())
         if run.highest_tile < 1 << top:
             yield from finder.run(

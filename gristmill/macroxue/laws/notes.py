@@ -1,6 +1,6 @@
-"""What is worth knowing of the games of a pack, though no fault of it.
+"""Notes on the games of `macroxue/pack`: what is unusual in them, but breaks no law.
 
-What a pack is refused for stands in `game_laws.py`.
+See also `games.py`: the laws of games, for which a pack is refused.
 """
 
 from __future__ import annotations
@@ -14,56 +14,66 @@ from gristmill.contract import BadInput, Violation
 from gristmill.macroxue.format.metadata_db import signed64
 from gristmill.macroxue.format.valuation_types import read_valuation_types
 from gristmill.macroxue.laws.report import Finder, fresh, playable, run_facts
-from gristmill.macroxue.read.step_stream import StepStream, Stretch
+from gristmill.macroxue.read.step_stream import Batch, StepStream
 from gristmill.macroxue.rules.moves import legal_moves, move
 from gristmill.macroxue.rules.true_ranks import true_ranks
 
 
 def game_notes(path: Path) -> Iterator[Violation]:
-    """What is worth knowing of a pack, but no fault of it: for warnings, not for refusal.
+    """Find what is unusual in the games of a pack or pool; the check `noteworthy` warns of it.
 
-    ranks_unknown: rows whose ranks above 65536 cannot be told.
+    path: folder of the pack or pool.
+
+    Yields a violation for each note:
+    ranks_unknown: rows whose ranks above 65536 cannot be found.
     gaps: runs whose step_index does not count 0, 1, 2, ...
-    started_late: runs that start with more than the two tiles of a fresh board.
+    started_late: runs that do not start with the two tiles of a new game.
     score_differs: runs whose rewards do not sum to `max_score`.
-    search_legality: search rows with an EV for a move that the board does not allow
-        (tuple rows have one for every move; a search may leave a legal one out).
-    chosen_ev: rows whose chosen move has no legal bit; a tokenizer stops at them.
+    search_legality: search rows with an expected value for a move that the board does not allow.
+        Tuple rows have a value for each move, and a search may leave a legal move out.
+    chosen_ev: rows whose chosen move has no legal bit; the tokenizer of the original stops there.
+    files_open: the files can be read, and agree with metadata.db.
+    Source: docs/formats/macroxue.md#game-notes.
     """
     try:
         stream = StepStream(path)
         names = read_valuation_types(path / "valuation_types.json")
         search = names.index("search") if "search" in names else len(names)
         finder = Finder()
-        for stretch in stream.stretches(whole_runs=True):
-            yield from _stretch_notes(stream, stretch, search, finder)
+        for batch in stream.batches(whole_runs=True):
+            yield from _batch_notes(stream, batch, search, finder)
         yield from finder.rest()
     except BadInput as error:
         yield Violation("files_open", error.file, error.rule)
 
 
-def _stretch_notes(
-    stream: StepStream, stretch: Stretch, search: int, finder: Finder
+def _batch_notes(
+    stream: StepStream, batch: Batch, search: int, finder: Finder
 ) -> Iterator[Violation]:
-    rows = stretch.rows
-    known = true_ranks(rows, stretch.run_starts())
+    rows = batch.rows
+    known = true_ranks(rows, batch.run_starts())
     moves = playable(rows)
     _, reward, _ = move(known.ranks, moves)
     yield from finder.rows(
-        "ranks_unknown", stretch, known.unknown, "ranks above 65536 cannot be told (max {max_rank})"
+        "ranks_unknown",
+        batch,
+        known.unknown,
+        "ranks above 65536 cannot be found (max_rank {max_rank})",
     )
     legal = legal_moves(known.ranks)
     stated = rows["ev_legal"]
     yield from finder.rows(
         "search_legality",
-        stretch,
+        batch,
         (rows["valuation_type"] == search) & (stated & ~legal != 0) & ~known.unknown,
         "ev_legal {ev_legal} has a move that the board does not allow",
     )
     chosen = (stated >> moves) & 1
-    yield from finder.rows("chosen_ev", stretch, chosen == 0, "{move} is chosen without an EV")
-    for place, own, points, gapless in run_facts(stream, stretch, reward):
-        run = stream.runs[place]
+    yield from finder.rows(
+        "chosen_ev", batch, chosen == 0, "the chosen move {move} has no expected value"
+    )
+    for index, own, points, gapless in run_facts(batch, reward):
+        run = stream.runs[index]
         if not gapless:
             yield from finder.run("gaps", run.id, "step_index does not count 0, 1, 2, ...")
         if not fresh(known.ranks[own.start]):

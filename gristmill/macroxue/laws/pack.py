@@ -1,8 +1,7 @@
-"""What must hold of a finished pack, checked from its files alone.
+"""Laws of `macroxue/pack`: its files, tables and single rows.
 
-Laws of single rows and of the tables stand here; whether board_eval is right and
-the games were played by the rules, in `game_laws.py`. Each yields what breaks it,
-with the first place found, and never stops the laws after it.
+Each law yields the first place that breaks it, and the laws after it run all the same. See also
+`games.py`: laws of the games in it.
 """
 
 from __future__ import annotations
@@ -20,11 +19,18 @@ from gristmill.macroxue.format.shards import open_steps, step_files
 from gristmill.macroxue.format.valuation_types import read_valuation_types
 from gristmill.macroxue.laws.report import place
 
-_PIECE = 1 << 18
+# Rows that are checked together.
+_BATCH_ROWS = 1 << 18
 
 
 def pack_laws(path: Path) -> Iterator[Violation]:
-    """All laws of a pack that Gristmill built (docs/formats/macroxue.md#pack-laws)."""
+    """Find what breaks the laws of a pack.
+
+    path: folder of the pack.
+
+    Yields violations; a file that cannot be read breaks the law `files_open`, and then no other
+    law is checked. Source: docs/formats/macroxue.md#pack-laws.
+    """
     try:
         files = step_files(path)
         shards = [open_steps(file) for file in files]
@@ -40,12 +46,18 @@ def pack_laws(path: Path) -> Iterator[Violation]:
 
 
 def shard_laws(files: list[Path], shards: list[Rows]) -> Iterator[Violation]:
-    """One layout; numbers 0, 1, 2, ...; every shard full but the last, none empty."""
+    """Check one_layout, shards_numbered and shards_full.
+
+    files: steps files in order of their names.
+    shards: the rows of each file.
+
+    Source: docs/formats/macroxue.md#pack-laws.
+    """
     for i, (file, rows) in enumerate(zip(files, shards, strict=True)):
         if rows.dtype != shards[0].dtype:
             yield Violation("one_layout", file.name, f"{rows.dtype.itemsize} bytes a row")
         if file.name not in ("steps.npy", f"steps-{i:05d}.npy"):
-            yield Violation("shards_numbered", file.name, f"stands at place {i}")
+            yield Violation("shards_numbered", file.name, f"is file {i} of the pack")
         last = i == len(files) - 1
         if len(rows) == 0 or (not last and len(rows) != len(shards[0])):
             yield Violation("shards_full", file.name, f"{len(rows)} rows")
@@ -54,32 +66,44 @@ def shard_laws(files: list[Path], shards: list[Rows]) -> Iterator[Violation]:
 
 
 def run_laws(shards: list[Rows], runs: list[Run]) -> Iterator[Violation]:
-    """Ids are 0, 1, 2, ...; rows stand run by run in that order, as many as `runs` says."""
+    """Check run_ids, row_total and runs_contiguous.
+
+    shards: the rows of each steps file.
+    runs: rows of the table `runs`.
+
+    Source: docs/formats/macroxue.md#pack-laws.
+    """
     total = sum(len(rows) for rows in shards)
     ends = np.cumsum([run.steps for run in runs], dtype=np.int64)
     if [run.id for run in runs] != list(range(len(runs))):
         yield Violation("run_ids", "metadata.db", "ids are not 0, 1, 2, ... without gaps")
     if not runs or ends[-1] != total:
-        said = int(ends[-1]) if runs else 0
-        yield Violation("row_total", "metadata.db", f"runs say {said} steps, files have {total}")
+        steps = int(ends[-1]) if runs else 0
+        yield Violation("row_total", "metadata.db", f"runs have {steps} steps, files {total} rows")
         return
     base = 0
     for rows in shards:
-        for at in range(0, len(rows), _PIECE):
-            found = rows["run_id"][at : at + _PIECE]
-            owners = np.searchsorted(ends, np.arange(base + at, base + at + len(found)), "right")
-            wrong = np.flatnonzero(found != owners)
+        for at in range(0, len(rows), _BATCH_ROWS):
+            ids = rows["run_id"][at : at + _BATCH_ROWS]
+            owners = np.searchsorted(ends, np.arange(base + at, base + at + len(ids)), "right")
+            wrong = np.flatnonzero(ids != owners)
             if len(wrong):
                 first = int(wrong[0])
                 where = place(rows[at + first], base + at + first)
                 owner = int(owners[first])
-                yield Violation("runs_contiguous", where, f"stands among the rows of run {owner}")
+                yield Violation("runs_contiguous", where, f"is among the rows of run {owner}")
                 return
         base += len(rows)
 
 
 def row_laws(shards: list[Rows], kinds: int) -> Iterator[Violation]:
-    """Columns hold what they may; EVs are numbers, and 0 where their legal bit is clear."""
+    """Check the laws row_move_dir to row_padding.
+
+    shards: the rows of each steps file.
+    kinds: number of names in valuation_types.json.
+
+    Source: docs/formats/macroxue.md#pack-laws.
+    """
     base = 0
     for rows in shards:
         yield from _row_laws(rows, base, kinds)
@@ -90,24 +114,24 @@ def _row_laws(rows: Rows, base: int, kinds: int) -> Iterator[Violation]:
     bits = np.arange(4, dtype=np.uint8)
     cells = np.uint64(4) * np.arange(15, -1, -1, dtype=np.uint64)
     broken: set[str] = set()
-    for at in range(0, len(rows), _PIECE):
-        piece = rows[at : at + _PIECE]
-        masked = np.flatnonzero(piece["tile_65536_mask"])
-        nibbles = (piece["board"][masked, None] >> cells) & np.uint64(15)
-        marked = (piece["tile_65536_mask"][masked, None] >> np.arange(16, dtype=np.uint16)) & 1
-        capped = np.ones(len(piece), bool)
+    for at in range(0, len(rows), _BATCH_ROWS):
+        batch = rows[at : at + _BATCH_ROWS]
+        masked = np.flatnonzero(batch["tile_65536_mask"])
+        nibbles = (batch["board"][masked, None] >> cells) & np.uint64(15)
+        marked = (batch["tile_65536_mask"][masked, None] >> np.arange(16, dtype=np.uint16)) & 1
+        capped = np.ones(len(batch), bool)
         capped[masked] = ((marked == 0) | (nibbles == 15)).all(axis=1)
-        legal = (piece["ev_legal"][:, None] >> bits) & 1
-        evs = piece["branch_evs"]
+        legal = (batch["ev_legal"][:, None] >> bits) & 1
+        evs = batch["branch_evs"]
         checks = {
-            "move_dir": piece["move_dir"] < 4,
-            "valuation_type": piece["valuation_type"] < kinds,
-            "ev_legal": piece["ev_legal"] < 16,
+            "move_dir": batch["move_dir"] < 4,
+            "valuation_type": batch["valuation_type"] < kinds,
+            "ev_legal": batch["ev_legal"] < 16,
             "tile_65536_mask": capped,
             "branch_evs": (~np.isnan(evs) & ((legal == 1) | (evs == 0))).all(axis=1),
         }
         if rows.dtype.itemsize == 48:
-            checks["padding"] = (as_bytes(piece)[:, 26:28] == 0).all(axis=1)
+            checks["padding"] = (as_bytes(batch)[:, 26:28] == 0).all(axis=1)
         for column, good in checks.items():
             if column not in broken and not good.all():
                 broken.add(column)
@@ -116,7 +140,13 @@ def _row_laws(rows: Rows, base: int, kinds: int) -> Iterator[Violation]:
 
 
 def trace_laws(path: Path, runs: list[Run]) -> Iterator[Violation]:
-    """trace.jsonl has one line a run, in order, with its rows, first row and both digests."""
+    """Check that trace.jsonl has one line a run, with rows, first row and both digests.
+
+    path: trace.jsonl.
+    runs: rows of the table `runs`.
+
+    Source: docs/formats/macroxue.md#pack-laws.
+    """
     try:
         lines = read_lines(path)
     except BadInput as error:
@@ -130,6 +160,6 @@ def trace_laws(path: Path, runs: list[Run]) -> Iterator[Violation]:
         place = (line.get("run_id"), line.get("rows"), line.get("first_row"))
         hashes = [line.get(key, "") for key in ("meta_sha256", "steps_sha256")]
         if place != (run.id, run.steps, first_row) or any(len(str(text)) != 64 for text in hashes):
-            yield Violation("trace", f"{path.name} line {number}", f"does not tell of run {run}")
+            yield Violation("trace", f"{path.name} line {number}", f"is not the line of {run}")
             return
         first_row += run.steps

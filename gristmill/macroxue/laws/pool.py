@@ -1,7 +1,6 @@
-"""What must hold of a merged pool: the laws of a pack, and that every run tells its origin.
+"""Laws of `macroxue/pool`: those of a pack, and the origin of each run.
 
-Whether board_eval is right and its games were played by the rules stands in
-`game_laws.py`.
+See also `games.py`: laws of the games in it.
 """
 
 from __future__ import annotations
@@ -20,9 +19,13 @@ from gristmill.macroxue.laws.pack import row_laws, run_laws, shard_laws
 
 
 def pool_laws(path: Path) -> Iterator[Violation]:
-    """Every law of a pool made by `merge`: files, runs, rows, enum, members and trace.
+    """Find what breaks the laws of a pool: files, runs, rows, members and trace.
 
-    A pool may hold packs without a trace, so digests of raw files are not asked for.
+    path: folder of the pool.
+
+    Yields violations; a file that cannot be read breaks the law `files_open`, and then no other
+    law is checked. Lines of trace.jsonl need no digests, because a member may lack a trace.
+    Source: docs/formats/macroxue.md#pool-laws.
     """
     try:
         files = step_files(path)
@@ -53,7 +56,14 @@ def pool_laws(path: Path) -> Iterator[Violation]:
 def member_laws(
     members: list[dict[str, Any]], runs: list[Run], session: dict[str, str]
 ) -> Iterator[Violation]:
-    """`packs` of the session cuts runs and rows without gap or overlap; no key is lost."""
+    """Check members and session_carried.
+
+    members: the entries of the session key `packs`.
+    runs: rows of the table `runs`.
+    session: the table `session`.
+
+    Source: docs/formats/macroxue.md#pool-laws.
+    """
     first_run = first_row = 0
     for member in members:
         name, count = member["name"], member["runs"]
@@ -65,28 +75,35 @@ def member_laws(
             )
         for key in member["session"]:
             if f"{name}/{key}" not in session:
-                yield Violation("session_carried", f"pack {name}", f"key {key!r} is lost")
+                yield Violation("session_carried", f"pack {name}", f"key {key!r} is missing")
         first_run, first_row = first_run + count, first_row + rows
     if first_run != len(runs):
-        yield Violation("members", "packs", f"name {first_run} runs, metadata.db has {len(runs)}")
+        yield Violation("members", "packs", f"count {first_run} runs, metadata.db has {len(runs)}")
 
 
 def origin_laws(
     trace: list[dict[str, Any]], members: list[dict[str, Any]], runs: list[Run]
 ) -> Iterator[Violation]:
-    """trace.jsonl has one line a run, in order: its rows, first row, pack and id in the pack."""
+    """Check that each run has its line in trace.jsonl, and an origin that no other run has.
+
+    trace: lines of trace.jsonl.
+    members: the entries of the session key `packs`.
+    runs: rows of the table `runs`.
+
+    Source: docs/formats/macroxue.md#pool-laws.
+    """
     owners = [member["name"] for member in members for _ in range(member["runs"])]
     if not len(trace) == len(runs) == len(owners):
         yield Violation("origin", "trace.jsonl", f"{len(trace)} lines for {len(runs)} runs")
         return
     first_row = 0
-    met: set[tuple[str, int]] = set()
+    origins: set[tuple[str, int]] = set()
     for number, (line, run, owner) in enumerate(zip(trace, runs, owners, strict=True), 1):
         place = (line.get("run_id"), line.get("rows"), line.get("first_row"))
-        came = (line.get("from") or [{}])[0]
-        origin = (came.get("pack", ""), came.get("run_id", -1))
-        if place != (run.id, run.steps, first_row) or origin[0] != owner or origin in met:
-            yield Violation("origin", f"trace.jsonl line {number}", f"does not tell of run {run}")
+        source = (line.get("from") or [{}])[0]
+        origin = (source.get("pack", ""), source.get("run_id", -1))
+        if place != (run.id, run.steps, first_row) or origin[0] != owner or origin in origins:
+            yield Violation("origin", f"trace.jsonl line {number}", f"is not the line of {run}")
             return
-        met.add(origin)
+        origins.add(origin)
         first_row += run.steps

@@ -1,6 +1,6 @@
-"""How laws and notes look at rows and stretches of runs and name what they find.
+"""What laws and notes share: names of places, a limit on violations, and facts of runs.
 
-The laws stand in `laws.py` and `game_laws.py`, the notes in `game_notes.py`.
+See also `pack.py`, `pool.py`, `values.py` and `games.py`: the laws; `notes.py`: the notes.
 """
 
 from __future__ import annotations
@@ -13,74 +13,102 @@ import numpy.typing as npt
 
 from gristmill.contract import Violation
 from gristmill.macroxue.format.rows import Rows
-from gristmill.macroxue.read.step_stream import StepStream, Stretch
+from gristmill.macroxue.read.step_stream import Batch
 from gristmill.macroxue.rules.moves import DIRECTIONS
 
 SHOWN = 5
-"""Places named for each law; the rest is counted."""
+"""Violations that are yielded for each law; the others are counted."""
 
 
 def place(row: np.void, number: int) -> str:
-    """How every law names a row: its run and step, and its number in the whole pack."""
+    """The name of a row in violations: run, step and row.
+
+    row: a row of steps or values.
+    number: of the row in the whole pack.
+    """
     return f"run {row['run_id']} step {row['step_index']} (row {number})"
 
 
 class Finder:
-    """Names the first rows that break a law and counts the others."""
+    """Yields the first SHOWN violations of each law, and counts the others.
+
+    counts: violations of each law.
+    """
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
 
     def rows(
-        self, law: str, stretch: Stretch, wrong: npt.NDArray[np.bool_], found: str
+        self, law: str, batch: Batch, wrong: npt.NDArray[np.bool_], found: str
     ) -> Iterator[Violation]:
-        """A violation for each row that is wrong; `found` may use {move} and columns of rows."""
+        """A violation for each wrong row.
+
+        law: its name.
+        batch: the rows.
+        wrong: bool [N], which of them break the law.
+        found: text with the placeholders {move} and the names of columns.
+        """
         for at in np.flatnonzero(wrong).tolist():
             self.counts[law] += 1
             if self.counts[law] > SHOWN:
                 self.counts[law] += int(np.count_nonzero(wrong[at + 1 :]))
                 return
-            row = stretch.rows[at]
+            row = batch.rows[at]
             columns = {name: row[name] for name in row.dtype.names}
             direction = int(row["move_dir"])
             move_name = DIRECTIONS[direction] if direction < 4 else f"move {direction}"
             yield Violation(
-                law, place(row, stretch.start + at), found.format(move=move_name, **columns)
+                law, place(row, batch.start + at), found.format(move=move_name, **columns)
             )
 
     def run(self, law: str, run_id: int, found: str) -> Iterator[Violation]:
-        """A violation of a whole run."""
+        """A violation of a run.
+
+        law: its name.
+        run_id: of the run.
+        found: what is there instead.
+        """
         self.counts[law] += 1
         if self.counts[law] <= SHOWN:
             yield Violation(law, f"run {run_id}", found)
 
     def rest(self) -> Iterator[Violation]:
-        """What was found beyond the places named."""
+        """One violation for each law that has more than SHOWN, with the number of the others."""
         for law, count in self.counts.items():
             if count > SHOWN:
                 yield Violation(law, "further places", f"{count - SHOWN} more")
 
 
 def playable(rows: Rows) -> npt.NDArray[np.uint8]:
-    """Moves with those above 3 made 0: they are reported, and must not stop the rest."""
+    """The recorded moves as uint8 [N], with 0 in place of a move above 3.
+
+    Such moves are violations, and must not stop the other laws.
+    """
     moves: npt.NDArray[np.uint8] = np.where(rows["move_dir"] < 4, rows["move_dir"], 0)
     return moves.astype(np.uint8)
 
 
 def fresh(board: npt.NDArray[np.uint8]) -> bool:
-    """Whether a board [16] is that of a new game: two tiles of rank 1 or 2."""
+    """Whether ranks uint8 [16] are the board of a new game: two tiles of rank 1 or 2."""
     return np.count_nonzero(board) == 2 and int(board.max()) <= 2
 
 
 def run_facts(
-    stream: StepStream, stretch: Stretch, reward: npt.NDArray[np.int64]
+    batch: Batch, reward: npt.NDArray[np.int64]
 ) -> Iterator[tuple[int, slice, int, bool]]:
-    """(place of the run, its rows in the stretch, its points, steps count 0, 1, 2, ...)."""
-    steps = stretch.rows["step_index"]
+    """Facts of each run that has rows.
+
+    batch: whole runs.
+    reward: int64 [N], points of each row.
+
+    Yields the index of the run in `StepStream.runs`, its rows in the batch, the sum of its
+    points, and whether its step_index counts 0, 1, 2, ...
+    """
+    steps = batch.rows["step_index"]
     for at, (start, count) in enumerate(
-        zip(stretch.run_starts().tolist(), stretch.counts.tolist(), strict=True)
+        zip(batch.run_starts().tolist(), batch.counts.tolist(), strict=True)
     ):
         if count:
             own = slice(start, start + count)
             gapless = bool(np.array_equal(steps[own], np.arange(count, dtype=np.uint32)))
-            yield stretch.first_run + at, own, int(reward[own].sum()), gapless
+            yield batch.first_run + at, own, int(reward[own].sum()), gapless

@@ -1,4 +1,4 @@
-"""What must hold of a value sidecar and the pack that it belongs to."""
+"""Laws of `macroxue/values`: a value sidecar and the pack that it belongs to."""
 
 from __future__ import annotations
 
@@ -19,16 +19,24 @@ from gristmill.macroxue.read.step_stream import StepStream
 from gristmill.macroxue.rules.moves import move
 
 SAMPLE_RUNS = 64
+"""Runs of a pack whose values are computed again."""
 
 
 def value_laws(path: Path, pack: Path, sample_runs: int = SAMPLE_RUNS) -> Iterator[Violation]:
-    """Laws of the sidecar in `path` of the pack in `pack` (docs/formats/macroxue.md#value-laws).
+    """Find what breaks the laws of a value sidecar.
 
-    values_shards: as many files and rows in each as the steps have.
-    values_aligned: run_id and step_index are the steps', on every row.
-    values_finite: no column holds NaN or infinity.
-    values_recomputed: all four columns, bit for bit, on runs spread evenly over the
-        pack, from the config in values.json; `sample_runs` of 0 means every run.
+    path: folder of the sidecar.
+    pack: folder of its pack or pool.
+    sample_runs: number of runs, spread evenly over the pack, whose values are computed again;
+        0 means all, default SAMPLE_RUNS.
+
+    Yields violations of these laws:
+    values_shards: as many files as steps files, with the same numbers and rows.
+    values_aligned: run_id and step_index equal those of the steps, in every row.
+    values_finite: no NaN and no infinity.
+    values_recomputed: all four columns, bit for bit, with the settings in values.json.
+    files_open: the files can be read, and the pack agrees with its metadata.db.
+    Source: docs/formats/macroxue.md#value-laws.
     """
     try:
         stream = StepStream(pack)
@@ -45,10 +53,10 @@ def value_laws(path: Path, pack: Path, sample_runs: int = SAMPLE_RUNS) -> Iterat
         yield Violation("files_open", SETTINGS, f"cannot be used: {error!r}")
         return
     counts = [len(rows) for rows in values]
-    wanted = [file.rows for file in stream.files]
-    renamed = [file.path.name.replace("steps", "values", 1) for file in stream.files]
-    if counts != wanted or [file.name for file in files] != renamed:
-        yield Violation("values_shards", path.name, f"rows {counts}, the steps have {wanted}")
+    expected = [file.rows for file in stream.files]
+    names = [file.path.name.replace("steps", "values", 1) for file in stream.files]
+    if counts != expected or [file.name for file in files] != names:
+        yield Violation("values_shards", path.name, f"rows {counts}, the steps have {expected}")
         return
     column = Gather(values)
     try:
@@ -59,16 +67,16 @@ def value_laws(path: Path, pack: Path, sample_runs: int = SAMPLE_RUNS) -> Iterat
 
 
 def _alignment(stream: StepStream, column: Gather) -> Iterator[Violation]:
-    for stretch in stream.stretches(whole_runs=False):
-        steps, start = stretch.rows, stretch.start
+    for batch in stream.batches(whole_runs=False):
+        steps, start = batch.rows, batch.start
         values = column.rows(np.arange(start, start + len(steps)))
         wrong = (values["run_id"] != steps["run_id"]) | (
             values["step_index"] != steps["step_index"]
         )
         if wrong.any():
             at = int(np.flatnonzero(wrong)[0])
-            found = f"values are of run {values['run_id'][at]} step {values['step_index'][at]}"
-            yield Violation("values_aligned", place(steps[at], start + at), found)
+            origin = f"values are of run {values['run_id'][at]} step {values['step_index'][at]}"
+            yield Violation("values_aligned", place(steps[at], start + at), origin)
             return
         for name in ("reward", "reward_scaled", "return_raw", "return_scaled"):
             bad = np.flatnonzero(~np.isfinite(values[name]))
@@ -88,23 +96,23 @@ def _recomputed(
         start, stop = stream.run_bounds(chosen)
         if start == stop:
             continue
-        stretch = stream.stretch(start, stop)
-        moves = np.ascontiguousarray(stretch.rows["move_dir"])
+        batch = stream.batch(start, stop)
+        moves = np.ascontiguousarray(batch.rows["move_dir"])
         if int(moves.max()) > 3:
             yield Violation(
-                "values_recomputed", f"run {stream.runs[chosen].id}", "has no such move"
+                "values_recomputed", f"run {stream.runs[chosen].id}", "has a move_dir above 3"
             )
             return
-        _, reward, _ = move(ranks_for(stretch, config).ranks, moves)
-        expected = run_values(stretch.rows, reward, stretch.counts, config)
-        found = column.rows(np.arange(start, stop))
+        _, reward, _ = move(ranks_for(batch, config).ranks, moves)
+        expected = run_values(batch.rows, reward, batch.counts, config)
+        recorded = column.rows(np.arange(start, stop))
         for name in ("reward", "reward_scaled", "return_raw", "return_scaled"):
-            wrong = expected[name].view(np.uint32) != found[name].view(np.uint32)
+            wrong = expected[name].view(np.uint32) != recorded[name].view(np.uint32)
             if wrong.any():
                 at = int(np.flatnonzero(wrong)[0])
                 yield Violation(
                     "values_recomputed",
-                    place(found[at], start + at),
-                    f"{name} {found[name][at]}, the game gives {expected[name][at]}",
+                    place(recorded[at], start + at),
+                    f"{name} {recorded[name][at]}, the game gives {expected[name][at]}",
                 )
                 return

@@ -20,7 +20,7 @@ from gristmill.macroxue.format.metadata_db import Run, read_runs
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, Rows, as_bytes, to_aligned
 from gristmill.macroxue.format.shards import open_steps, step_files
 
-BLOCK_ROWS = 1 << 17
+BATCH_ROWS = 1 << 17
 """Rows that are read together: 6 MB, so that the cost of a system call does not count."""
 
 
@@ -43,7 +43,7 @@ class StepFile:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class Batch:
     """Consecutive rows of a pack.
 
     start: number of the first row in the pack.
@@ -58,7 +58,7 @@ class Stretch:
     counts: npt.NDArray[np.int64]
 
     def run_starts(self) -> npt.NDArray[np.int64]:
-        """The first row of each run in `rows` as int64 [R], for a stretch of whole runs."""
+        """The first row of each run in `rows` as int64 [R], for a batch of whole runs."""
         return np.cumsum(self.counts) - self.counts
 
 
@@ -125,12 +125,12 @@ class StepStream:
             _fill(file.path, file.offset + (a - file.first) * item, into)
         return rows
 
-    def stretches(self, *, whole_runs: bool, most: int = BLOCK_ROWS) -> Iterator[Stretch]:
-        """The pack in stretches, each compared with `runs`.
+    def batches(self, *, whole_runs: bool, most: int = BATCH_ROWS) -> Iterator[Batch]:
+        """The pack in batches, each compared with `runs`.
 
         whole_runs: whether to cut only between runs; a run of more than `most` rows then makes
-            a longer stretch. Otherwise each stretch but the last has `most` rows.
-        most: number of rows; default BLOCK_ROWS.
+            a longer batch. Otherwise each batch but the last has `most` rows.
+        most: number of rows; default BATCH_ROWS.
         """
         start = 0
         while start < self.rows:
@@ -140,10 +140,10 @@ class StepStream:
                 at = int(np.searchsorted(self._ends, stop, "right"))
                 within = int(self._ends[at - 1]) if at else 0
                 stop = within if within > start else int(self._ends[at])
-            yield self.stretch(start, stop)
+            yield self.batch(start, stop)
             start = stop
 
-    def stretch(self, start: int, stop: int) -> Stretch:
+    def batch(self, start: int, stop: int) -> Batch:
         """Rows [start, stop), compared with `runs`; BadInput where they do not agree."""
         rows = self.read(start, stop)
         first = int(np.searchsorted(self._ends, start, "right"))
@@ -152,7 +152,7 @@ class StepStream:
         counts = np.diff(cuts)
         if not np.array_equal(rows["run_id"], np.repeat(self._ids[first : last + 1], counts)):
             raise self._mismatch()
-        return Stretch(start, rows, first, counts)
+        return Batch(start, rows, first, counts)
 
     def run_bounds(self, place: int) -> tuple[int, int]:
         """The first row of the run with this index in `runs`, and the row behind its last."""
@@ -162,8 +162,8 @@ class StepStream:
     def _mismatch(self) -> BadInput:
         """The error to raise, after counting the rows of each run."""
         counts = np.zeros(len(self.runs), np.int64)
-        for start in range(0, self.rows, BLOCK_ROWS):
-            ids = self.read(start, min(start + BLOCK_ROWS, self.rows))["run_id"]
+        for start in range(0, self.rows, BATCH_ROWS):
+            ids = self.read(start, min(start + BATCH_ROWS, self.rows))["run_id"]
             places = np.searchsorted(self._ids, ids)
             known = self._ids[np.minimum(places, len(self._ids) - 1)] == ids
             if not known.all():

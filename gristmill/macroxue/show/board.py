@@ -1,6 +1,6 @@
-"""How a step of 2048 looks: a board as SVG, and the same for a terminal.
+"""A step of 2048 as a picture: a board in SVG, and the same for a terminal.
 
-Which steps of a pack are worth a look is decided in `preview.py`.
+See also `preview.py`: which steps of a pack are shown.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gristmill.macroxue.format.metadata_db import Run
     from gristmill.macroxue.read.lookup import PackedStep
 
-# The original game's colours, rank 0 (empty) to 11 (2048); larger tiles share one.
+# The colours of the original game, rank 0 (empty) to 11 (2048); larger tiles share one.
 _TILES = (
     *("#cdc1b4", "#eee4da", "#ede0c8", "#f2b179", "#f59563", "#f67c5f", "#f65e3b"),
     *("#edcf72", "#edcc61", "#edc850", "#edc53f", "#edc22e"),
@@ -33,12 +33,16 @@ _ARROWS = "↑↓←→"
 
 
 def tile_colours(rank: int) -> tuple[str, str]:
-    """Background and text colour of a tile, as in the original game."""
+    """The colours of a tile as in the original game: background and text.
+
+    rank: of the tile, 0 for an empty cell.
+    """
     background = _TILES[rank] if rank < len(_TILES) else _BEYOND
     return background, _DARK if rank <= 2 else _LIGHT
 
 
 def _tile(cell: int, rank: int) -> str:
+    """SVG of one cell; cell: 0 to 15, row by row."""
     x: float = _LEFT + _GAP + cell % 4 * (_CELL + _GAP)
     y: float = _TOP + _GAP + cell // 4 * (_CELL + _GAP)
     background, ink = tile_colours(rank)
@@ -52,10 +56,10 @@ def _tile(cell: int, rank: int) -> str:
 
 
 def _arrow(move: int) -> str:
-    """A bold arrowhead in the margin, at the wall that the tiles are pushed to."""
+    """SVG of an arrowhead in the margin, at the wall to which the tiles are pushed."""
     middle_x, middle_y = _LEFT + _SIDE / 2, _TOP + _SIDE / 2
-    out = _SIDE / 2 + 11
-    x, y = ((0, -out), (0, out), (-out, 0), (out, 0))[move]
+    distance = _SIDE / 2 + 11
+    x, y = ((0, -distance), (0, distance), (-distance, 0), (distance, 0))[move]
     turn = (0, 180, 270, 90)[move]
     return (
         f'<path d="M0-8L26 7H-26Z" fill="{_CHOSEN}"'
@@ -64,11 +68,12 @@ def _arrow(move: int) -> str:
 
 
 def bar_lengths(evs: Sequence[float], legal: int, absolute: bool) -> list[float]:
-    """Bar lengths 0..1 of the four EVs; 0 where illegal.
+    """Lengths of the bars of four expected values, 0 to 1; 0 for an illegal move.
 
-    absolute: EVs are chances of 0..1 and are drawn as they are. Otherwise the
-    best legal move has a whole bar and the worst a tenth, since search values
-    have no natural zero.
+    evs: expected values of up, down, left, right.
+    legal: their bits, bit 0 for up.
+    absolute: whether the values are chances of 0 to 1, which are the lengths. Otherwise the best
+        legal move has length 1 and the worst 0.1, because search values have no natural zero.
     """
     known = [ev for k, ev in enumerate(evs) if legal >> k & 1 and math.isfinite(ev)]
     lengths = []
@@ -86,8 +91,8 @@ def bar_lengths(evs: Sequence[float], legal: int, absolute: bool) -> list[float]
     return lengths
 
 
-def _shown(ev: float) -> str:
-    """An EV as text that fits beside its bar."""
+def _ev_text(ev: float) -> str:
+    """An expected value as text that fits next to its bar."""
     return f"{ev:,.3f}" if abs(ev) < 1e9 else f"{ev:.4g}"
 
 
@@ -102,11 +107,19 @@ def board_svg(
     absolute: bool = False,
     scale: float = 1.0,
 ) -> str:
-    """A board with the chosen move as an arrow, and a bar of the EV for each direction.
+    """SVG of a board: an arrow for the chosen move, and a bar for each expected value.
 
-    ranks: 16, row-major. move: 0..3 of up, down, left, right; also the order of
-    evs and of the bits of `legal`. title and notes: text above and below the
-    bars. absolute: as in `bar_lengths`. scale: as in `svg.card`. About 3.5 kB.
+    ranks: 16 ranks, row by row.
+    move: the chosen move: 0 up, 1 down, 2 left, 3 right.
+    evs: expected values of up, down, left, right.
+    legal: bits of the legal moves, bit 0 for up.
+    title: text above the bars, default none.
+    notes: lines of text below the bars, default none.
+    absolute: as in `bar_lengths`, default False.
+    scale: as in `svg.card`, default 1.
+
+    The text has about 3.5 kB. Raises ValueError for another number of ranks or values, and for a
+    move above 3.
     """
     if len(ranks) != 16 or len(evs) != 4 or not 0 <= move <= 3:
         raise ValueError("a board has 16 ranks, 4 EVs and a move of 0..3")
@@ -120,11 +133,13 @@ def board_svg(
         y = _TOP + 40 + k * 34
         ink = _CHOSEN if k == move else _DARK
         weight = BOLD if k == move else ""
-        can = bool(legal >> k & 1)
+        allowed = bool(legal >> k & 1)
         name = f"{_ARROWS[k]} {DIRECTIONS[k]}"
-        body.append(text_at(left, y + 10, name, 13, ink if can or k == move else _FAINT, weight))
-        value = _shown(evs[k]) if can else "illegal"
-        body.append(text_at(left + 190, y + 10, value, 13, ink if can else _FAINT, END + weight))
+        name_ink = ink if allowed or k == move else _FAINT
+        body.append(text_at(left, y + 10, name, 13, name_ink, weight))
+        value = _ev_text(evs[k]) if allowed else "illegal"
+        value_ink = ink if allowed else _FAINT
+        body.append(text_at(left + 190, y + 10, value, 13, value_ink, END + weight))
         groove = f'<rect x="{left}" y="{y + 15}" height="7" rx="3.5" width='
         body.append(f'{groove}"190" fill="{_GROOVE}"/>')
         if length:
@@ -135,13 +150,16 @@ def board_svg(
     return card(left + 190 + _LEFT, _SIDE + 2 * _TOP, title or "board", body, scale)
 
 
-def plain_name(name: str) -> str:
-    """A valuation type's name without what XML or Markdown might take for its own, 24 at most."""
+def safe_name(name: str) -> str:
+    """The name of a valuation type, cut to 24 characters, for XML and Markdown.
+
+    name: as in valuation_types.json; each character with a meaning in XML or Markdown becomes ?.
+    """
     return re.sub(r"[^\w .+-]", "?", name, flags=re.ASCII)[:24]
 
 
 def run_text(run: Run) -> str:
-    """What metadata.db says of a run, in one line."""
+    """The facts of a run from metadata.db, in one line."""
     return (
         f"run {run.id}: seed {run.seed}, {run.steps:,} steps, score {run.max_score:,}, highest"
         f" tile {run.highest_tile}"
@@ -149,20 +167,24 @@ def run_text(run: Run) -> str:
 
 
 def step_title(step: PackedStep) -> str:
-    """The step's name in one line."""
+    """The name of a step in one line: run and step_index."""
     return f"run {step.run.id} · step {step.step_index:,}"
 
 
 def step_notes(step: PackedStep) -> list[str]:
-    """What there is to say of a step below its bars."""
+    """The lines below the bars of a step."""
     return [
-        f"{plain_name(step.valuation)} · board_eval {step.board_eval:,}",
+        f"{safe_name(step.valuation)} · board_eval {step.board_eval:,}",
         f"run: {step.run.steps:,} steps, score {step.run.max_score:,}",
     ]
 
 
 def step_svg(step: PackedStep, scale: float = 1.0) -> str:
-    """`board_svg` of a packed step; tuple values are chances and are drawn as such."""
+    """`board_svg` of a step of a pack.
+
+    step: to draw; the values of tuple networks are drawn as chances.
+    scale: as in `svg.card`, default 1.
+    """
     return board_svg(
         step.ranks,
         step.move,
@@ -176,7 +198,7 @@ def step_svg(step: PackedStep, scale: float = 1.0) -> str:
 
 
 def step_text(step: PackedStep) -> RenderableType:
-    """The same picture for a terminal, to be printed by a rich console."""
+    """The picture of a step for a console of rich."""
     from rich.columns import Columns
     from rich.console import Group
     from rich.style import Style
@@ -194,12 +216,12 @@ def step_text(step: PackedStep) -> RenderableType:
     bars = Table(box=None, show_header=False, padding=(0, 1))
     lengths = bar_lengths(step.evs, step.legal, step.valuation.startswith("tuple"))
     for k, length in enumerate(lengths):
-        can = bool(step.legal >> k & 1)
-        style = "bold red" if k == step.move else ("" if can else "dim")
+        allowed = bool(step.legal >> k & 1)
+        style = "bold red" if k == step.move else ("" if allowed else "dim")
         bars.add_row(
             Text(f"{_ARROWS[k]} {DIRECTIONS[k]}", style),
             Text("█" * round(20 * length) + "·" * (20 - round(20 * length)), style),
-            Text(_shown(step.evs[k]) if can else "illegal", style, justify="right"),
+            Text(_ev_text(step.evs[k]) if allowed else "illegal", style, justify="right"),
         )
     facts = [f"row {step.row:,}", *step_notes(step)]
     facts.append(f"seed {step.run.seed}, highest tile {step.run.highest_tile:,}")

@@ -1,4 +1,4 @@
-"""The members of a pool as a Markdown table."""
+"""The origin of `macroxue/pool` as a Markdown table: members and raw drops."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ _DROPS_SHOWN = 8
 
 
 def origin_table(pool: Path) -> str:
-    """Markdown: which rows and runs of a pool came from which pack and raw drops.
+    """Markdown: the pack and the raw drops that the rows and runs of a pool came from.
 
-    One line for each member, in order, with its share of the rows, its range of
-    run ids and rows, its highest score, and the raw drops its trace names. Raises
-    BadInput where the folder is no pool or lacks its trace.
+    pool: folder of the pool.
+
+    One line for each member, in order: its runs and rows, its percentage of the rows, its run
+    ids, its first row, its highest score, and the raw drops in its trace. Raises BadInput where
+    the folder is no pool, or has no trace.jsonl.
     """
     members = pool_members(pool)
     runs = read_runs(pool / "metadata.db")
@@ -63,6 +65,6 @@ def origin_table(pool: Path) -> str:
 
 
 def _drops(drops: list[str]) -> Markdown:
-    shown = ", ".join(markdown.code(drop) for drop in drops[:_DROPS_SHOWN]) or "not traced"
+    text = ", ".join(markdown.code(drop) for drop in drops[:_DROPS_SHOWN]) or "not traced"
     more = len(drops) - _DROPS_SHOWN
-    return Markdown(f"{shown} and {more} more" if more > 0 else shown)
+    return Markdown(f"{text} and {more} more" if more > 0 else text)

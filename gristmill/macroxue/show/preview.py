@@ -1,6 +1,6 @@
-"""The Markdown that shows a pack in Dagster's UI: runs, distributions, boards.
+"""The preview of `macroxue/pack` and `macroxue/pool` in Dagster: runs, distributions, boards.
 
-See also `board`: drawing a board; `gristmill.markdown`: tables and untrusted text.
+See also `board.py`: one board as SVG; `gristmill.markdown`: tables and untrusted text.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from gristmill import markdown
 from gristmill.macroxue.format.metadata_db import Run
 from gristmill.macroxue.read.lookup import Pack, PackedStep
 from gristmill.macroxue.rules.moves import DIRECTIONS
-from gristmill.macroxue.show.board import plain_name, step_svg
+from gristmill.macroxue.show.board import safe_name, step_svg
 from gristmill.markdown import Markdown
 from gristmill.svg import histogram_svg
 
@@ -22,13 +22,16 @@ _SCORE_BINS = 10
 _RUNS_SHOWN = 3
 # Three boards in a row fit the width of the dialog in which Dagster shows Markdown.
 SCALE = 0.66
+"""Scale of the boards, as in `svg.card`."""
 
 
 def pack_preview(path: Path) -> dict[str, str]:
-    """Markdown documents of the pack at `path`, by title.
+    """Markdown documents that show a pack or pool, by title.
 
-    Together under 100 kB whatever the pack's size; reads the tables and nine
-    rows. Raises BadInput where the pack is not whole.
+    path: folder of the pack or pool.
+
+    Together they have less than 100 kB for any number of runs and rows. Only the tables and nine
+    rows are read. Raises BadInput where files are missing or disagree.
     """
     pack = Pack(path)
     return {
@@ -54,17 +57,22 @@ def _runs(runs: Sequence[Run], rows: int) -> str:
                 f"{run.highest_tile:,}",
             )
         )
-    blocks = [
+    paragraphs = [
         f"**{len(runs):,} runs, {rows:,} steps**",
         markdown.table(("id", "seed", "steps", "score", "highest tile"), lines, "rrrrr"),
     ]
     if len(shown) < len(runs):
-        blocks.append(f"The first {_FIRST} and the best {_BEST}; {len(runs) - len(shown):,} more.")
-    return "\n\n".join(blocks) + "\n"
+        paragraphs.append(
+            f"The first {_FIRST} and the best {_BEST}; {len(runs) - len(shown):,} more."
+        )
+    return "\n\n".join(paragraphs) + "\n"
 
 
 def score_bins(scores: Sequence[int]) -> list[tuple[str, int]]:
-    """Counts of scores in at most eleven bins of a round width, from the lowest one used."""
+    """Labels and counts of at most eleven bins of a round width.
+
+    scores: one or more; the first bin holds the lowest, the last bin the highest.
+    """
     width = 1
     span = max(scores) - min(scores)
     while span / width >= _SCORE_BINS:
@@ -94,14 +102,14 @@ def _distributions(runs: Sequence[Run]) -> str:
         "Highest tile", [(f"{tile}", tiles[tile]) for tile in sorted(tiles)][-20:], "runs"
     )
     summary = ("score", f"{scores[0]:,}", f"{scores[len(scores) // 2]:,}", f"{mean:,.0f}")
-    blocks = [
+    paragraphs = [
         markdown.table(
             ("", "lowest", "median", "mean", "highest"), [(*summary, f"{scores[-1]:,}")], "lrrrr"
         ),
         markdown.image("score of the runs", by_score),
         markdown.image("highest tile of the runs", by_tile),
     ]
-    return "\n\n".join(blocks) + "\n"
+    return "\n\n".join(paragraphs) + "\n"
 
 
 def _boards(pack: Pack) -> str:
@@ -120,5 +128,5 @@ def _boards(pack: Pack) -> str:
 
 def _board(step: PackedStep) -> Markdown:
     image = markdown.image(f"run {step.run.id}, step {step.step_index}", step_svg(step, SCALE))
-    valuation = markdown.code(plain_name(step.valuation))
+    valuation = markdown.code(safe_name(step.valuation))
     return Markdown(f"{image} {DIRECTIONS[step.move]}, {valuation}")

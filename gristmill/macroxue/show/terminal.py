@@ -1,6 +1,6 @@
-"""Steps of a pack or a pool in a terminal.
+"""Steps of a pack or pool in a terminal.
 
-Pictures for a browser: see `board.py`.
+See also `board.py`: pictures for a browser.
 """
 
 from __future__ import annotations
@@ -17,17 +17,37 @@ if TYPE_CHECKING:
 
 
 def shown_row(path: Path, row: int) -> Iterator[RenderableType]:
-    """The step in row `row`, counted from 0. Raises GristmillError where there is none."""
+    """Yield the picture of one row.
+
+    path: folder of a pack or pool.
+    row: its number, from 0.
+
+    Raises GristmillError where there is no such row.
+    """
     yield step_text(Pack(path).step(row))
 
 
 def shown_step(path: Path, run: int, step: int) -> Iterator[RenderableType]:
-    """The step of a run with this step_index. Raises GristmillError where there is none."""
+    """Yield the picture of one step.
+
+    path: folder of a pack or pool.
+    run: id of the run.
+    step: the step_index.
+
+    Raises GristmillError where there is no such run or step.
+    """
     yield step_text(Pack(path).find(run, step))
 
 
 def shown_run(path: Path, run: int, count: int) -> Iterator[RenderableType]:
-    """A run in one line, then at most `count` of its steps at even distances."""
+    """Yield the facts of a run in one line, then pictures of some of its steps.
+
+    path: folder of a pack or pool.
+    run: id of the run.
+    count: largest number of steps, which have even distances.
+
+    Raises GristmillError where there is no such run.
+    """
     pack = Pack(path)
     steps = pack.run_steps(run, count)
     yield run_text(pack.run(run))

@@ -16,9 +16,9 @@ from assets.macroxue import assets
 from assets.macroxue.assets import pack, pool, pool_members_current, values
 from assets.macroxue.pool_members import pool_refusal
 from gristmill import provenance
-from gristmill.macroxue.build import pack as packer
+from gristmill.macroxue.build import pack as pack_module
 from gristmill.macroxue.format.rows import to_packed
-from gristmill.samples.macroxue import write_drop
+from gristmill.macroxue.samples import write_drop
 from resources import Lake
 from tests.paths import REAL_DATA
 
@@ -162,13 +162,13 @@ def test_a_game_that_comes_while_its_drop_is_read_is_not_packed_unseen(build, la
     folder = sample(lake, "d1", seed=1)
     assert build(pack, "d1").success
     old = provenance.read_record(lake.root / "macroxue/packs/d1/provenance.json")
-    real = packer.pack
+    real = pack_module.pack
 
     def late(drop: Path, *args: Any, **kwargs: Any) -> Any:
         write_drop(folder / "late", seed=2, games=1, max_moves=60, depth=6)
         return real(drop, *args, **kwargs)
 
-    monkeypatch.setattr(packer, "pack", late)
+    monkeypatch.setattr(pack_module, "pack", late)
     (folder / "gristmill.toml").write_text('[macroxue.pack]\nlayout = "packed46"\n')
     assert "games were added or removed while it was read" in failure(build(pack, "d1"))
     assert provenance.read_record(lake.root / "macroxue/packs/d1/provenance.json") == old
@@ -224,9 +224,9 @@ def test_a_pool_waits_for_its_packs(build, lake):
     ],
 )
 def test_a_pool_file_that_breaks_a_rule_is_refused_by_name(lake, text, rule):
-    path = pool_file(lake, "odd", text)
+    path = pool_file(lake, "wrong", text)
     assert rule in str(pool_refusal(path))
-    assert "odd.toml" in str(pool_refusal(path))
+    assert "wrong.toml" in str(pool_refusal(path))
 
 
 def test_the_order_of_members_decides_the_pool(build, lake, two_packs):

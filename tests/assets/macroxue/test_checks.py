@@ -11,7 +11,7 @@ import pytest
 from assets.checks import disk_checks
 from assets.macroxue import assets
 from assets.macroxue.assets import pack
-from gristmill.samples.macroxue import write_drop
+from gristmill.macroxue.samples import write_drop
 from resources import Lake
 
 (CHECK,) = disk_checks(pack, "macroxue/packs", notes=assets._notes)
@@ -42,9 +42,9 @@ def evaluate(instance: dg.DagsterInstance, lake: Lake, key: str | None, **config
             run_config={"ops": {pack.op.name: {"config": config}}} if key else None,
         )
     )
-    found = {done.check_name: done for done in result.get_asset_check_evaluations()}
-    assert set(found) == {"intact", "lawful", "noteworthy"}
-    return found["noteworthy"]
+    checks = {done.check_name: done for done in result.get_asset_check_evaluations()}
+    assert set(checks) == {"intact", "lawful", "noteworthy"}
+    return checks["noteworthy"]
 
 
 def test_notes_are_a_warning_that_names_them(instance: dg.DagsterInstance, tmp_path: Path) -> None:

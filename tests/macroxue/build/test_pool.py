@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.macroxue.build import pool as merger
 from gristmill.macroxue.build.pool import merge
 from gristmill.macroxue.build.pool_sidefiles import member_session, pool_members
 from gristmill.macroxue.config import MergeConfig
@@ -27,9 +26,9 @@ GAMES = [play(seed, 60 + seed) for seed in range(9)]
 
 
 @pytest.fixture
-def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of 50 rows, so that runs and shards straddle them."""
-    monkeypatch.setattr(merger, "BLOCK_ROWS", 50)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of 50 rows, so that runs and shards straddle them."""
+    monkeypatch.setattr("gristmill.macroxue.build.pool.BATCH_ROWS", 50)
 
 
 @pytest.fixture
@@ -59,7 +58,7 @@ def digests(folder: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.usefixtures("small_batches")
 @pytest.mark.parametrize("layout", ["aligned48", "packed46"])
 @pytest.mark.parametrize("shard_rows", [0, 64, 100])
 def test_rows_change_in_run_id_and_valuation_type_alone(
@@ -73,16 +72,16 @@ def test_rows_change_in_run_id_and_valuation_type_alone(
     expected = []
     first = 0
     for pack, kinds in zip(three, ([0, 1, 2], [0, 3, 2], [2, 4, 0]), strict=True):
-        piece = all_rows(pack)
-        piece["run_id"] += first
-        piece["valuation_type"] = np.array(kinds, np.uint8)[piece["valuation_type"]]
-        expected.append(piece)
+        member_rows = all_rows(pack)
+        member_rows["run_id"] += first
+        member_rows["valuation_type"] = np.array(kinds, np.uint8)[member_rows["valuation_type"]]
+        expected.append(member_rows)
         first += len(metadata_db.read_runs(pack / "metadata.db"))
     assert all_rows(tmp_path / "pool").tobytes() == joined(expected).tobytes()
     files = shards.step_files(tmp_path / "pool")
     assert {shards.open_steps(file).dtype for file in files} == {rows.STEP_FORMATS[layout].dtype}
     counts = [len(shards.open_steps(file)) for file in files]
-    total = sum(len(piece) for piece in expected)
+    total = sum(len(member_rows) for member_rows in expected)
     size = shard_rows or total
     assert counts == [min(size, total - at) for at in range(0, total, size)]
     assert (summary.packs, summary.runs, summary.rows) == (3, 9, total)
@@ -92,7 +91,7 @@ def test_rows_change_in_run_id_and_valuation_type_alone(
     assert list(pool_laws(tmp_path / "pool")) == []
 
 
-@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.usefixtures("small_batches")
 def test_runs_session_and_trace_tell_where_all_came_from(tmp_path: Path, three: list[Path]) -> None:
     (three[1] / "trace.jsonl").write_text(
         "".join(
@@ -152,7 +151,7 @@ def test_a_pool_can_be_merged_again(tmp_path: Path, three: list[Path]) -> None:
     assert names == ("tuple10", "zzz", "search", "tuple11", "line_plan")
 
 
-@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.usefixtures("small_batches")
 def test_bytes_do_not_depend_on_workers_or_process(tmp_path: Path, three: list[Path]) -> None:
     merge(three, tmp_path / "one", MergeConfig(shard_rows=100))
     merge(three, tmp_path / "many", MergeConfig(shard_rows=100, workers=3))
@@ -273,8 +272,8 @@ def test_mixed_layouts_in_one_pack_are_read(tmp_path: Path) -> None:
     pack = write_pack(tmp_path / "a", GAMES[:3], shard_rows=70)
     whole = all_rows(pack)
     second = pack / "steps-00001.npy"
-    piece = rows.to_packed(np.array(shards.open_steps(second)))
-    second.write_bytes(rows.STEP_FORMATS["packed46"].header(len(piece)) + piece.tobytes())
+    packed = rows.to_packed(np.array(shards.open_steps(second)))
+    second.write_bytes(rows.STEP_FORMATS["packed46"].header(len(packed)) + packed.tobytes())
     stream = StepStream(pack)
     assert rows.to_aligned(stream.read(0, stream.rows)).tobytes() == whole.tobytes()
     b = write_pack(tmp_path / "b", GAMES[3:4])
@@ -297,27 +296,6 @@ def test_mixed_layouts_in_one_pack_are_read(tmp_path: Path) -> None:
 def test_config_is_checked(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"layout|shard_rows|enum_form|names"):
         MergeConfig(**wrong)  # type: ignore[arg-type]
-
-
-def test_laws_find_a_pool_that_lies(tmp_path: Path, three: list[Path]) -> None:
-    pool = tmp_path / "pool"
-    merge(three, pool, MergeConfig())
-    trace = (pool / "trace.jsonl").read_text()
-    (pool / "trace.jsonl").write_text(trace.replace('"run_id":2}]', '"run_id":1}]', 1))
-    assert [v.law for v in pool_laws(pool)] == ["origin"]
-    (pool / "trace.jsonl").write_text(trace)
-    session = metadata_db.read_session(pool / "metadata.db")
-    runs = metadata_db.read_runs(pool / "metadata.db")
-    (pool / "metadata.db").unlink()
-    del session["b/source"]
-    session["packs"] = session["packs"].replace('"first_row":0', '"first_row":1')
-    metadata_db.write_metadata(pool / "metadata.db", runs, session)
-    assert [v.law for v in pool_laws(pool)] == ["members", "session_carried"]
-    (pool / "metadata.db").unlink()
-    metadata_db.write_metadata(pool / "metadata.db", runs, session | {"packs": '[{"runs": 3}]'})
-    assert [v.law for v in pool_laws(pool)] == ["members"]
-    (pool / "steps.npy").write_bytes(b"no")
-    assert [v.law for v in pool_laws(pool)] == ["files_open"]
 
 
 @pytest.mark.real
@@ -356,3 +334,37 @@ def test_real_pools_are_the_same_from_any_workers_and_process(tmp_path: Path) ->
     assert [len(shards.open_steps(f)) for f in shards.step_files(pool)] == [25_000] * 4 + [8_891]
     rows_of = [line["rows"] for line in map(json.loads, (pool / "trace.jsonl").open())]
     assert (len(rows_of), sum(rows_of)) == (40, 108_891)
+
+
+def test_padding_becomes_0(tmp_path: Path) -> None:
+    steps = step_rows(GAMES[:1])
+    rows.as_bytes(steps)[:, 26:28] = 7
+    a = write_pack(tmp_path / "a", GAMES[:1], steps=steps)
+    b = write_pack(tmp_path / "b", GAMES[1:2])
+    merge([a, b], tmp_path / "pool", MergeConfig())
+    assert not rows.as_bytes(all_rows(tmp_path / "pool"))[:, 26:28].any()
+
+
+def test_255_names_fit(tmp_path: Path) -> None:
+    a = write_pack(tmp_path / "a", GAMES[:1], names=[f"a{i}" for i in range(200)])
+    b = write_pack(tmp_path / "b", GAMES[1:2], names=[f"b{i}" for i in range(55)])
+    assert merge([a, b], tmp_path / "pool", MergeConfig()).names == 255
+
+
+def test_names_and_further_session_keys_are_checked(tmp_path: Path) -> None:
+    packs = [write_pack(tmp_path / name, GAMES[:1], session={"k": "v"}) for name in "ab"]
+    with pytest.raises(ValueError, match="3 names for 2 packs"):
+        merge(packs, tmp_path / "pool", MergeConfig(names=("x", "y", "z")))
+    for at, key in enumerate(("packs", "b/k")):
+        with pytest.raises(ValueError, match="reserved for the pool"):
+            merge(packs, tmp_path / f"pool{at}", MergeConfig(), session={key: "w"})
+
+
+def test_warnings_of_each_run_get_its_new_id(tmp_path: Path) -> None:
+    a = write_pack(tmp_path / "a", GAMES[:2])
+    b = write_pack(tmp_path / "b", GAMES[2:4])
+    text = "".join(f'{{"kind":"empty_run","run_id":{run}}}\n' for run in (0, 1, 7))
+    (b / "warnings.jsonl").write_text(text)
+    merge([a, b], tmp_path / "pool", MergeConfig())
+    lines = (tmp_path / "pool" / "warnings.jsonl").read_text().splitlines()
+    assert [json.loads(line)["run_id"] for line in lines] == [2, 3, 7]

@@ -8,8 +8,8 @@ import pytest
 
 from gristmill.macroxue import MergeConfig, PackConfig, ValueConfig, merge, pack, value_sidecar
 from gristmill.macroxue.build import pack_parts
+from gristmill.macroxue.samples import write_drop
 from gristmill.run.progress import Progress, Report
-from gristmill.samples.macroxue import write_drop
 
 
 @pytest.mark.parametrize("workers", [1, 2])

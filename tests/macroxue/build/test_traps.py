@@ -28,7 +28,7 @@ from gristmill.macroxue.format.shards import open_steps
 from gristmill.macroxue.format.valuation_types import read_valuation_types
 from gristmill.macroxue.laws.games import game_laws
 from gristmill.macroxue.laws.notes import game_notes
-from gristmill.macroxue.rules import moves as game
+from gristmill.macroxue.rules.moves import DIRECTIONS, legal_moves
 from gristmill.run.parts import PartStore
 from tests.macroxue.games import Game, play, run_table, step_rows, write_pack
 from tests.macroxue.lines import contents, step, write_run
@@ -47,9 +47,9 @@ def write_game(folder: Path, stem: str, one: Game) -> None:
             seed=one.seed,
             step_index=index,
             board=board.tolist(),
-            move=game.DIRECTIONS[move],
+            move=DIRECTIONS[move],
             max_rank=int(board.max()),
-            branch_evs=dict.fromkeys(game.DIRECTIONS, 0.5),
+            branch_evs=dict.fromkeys(DIRECTIONS, 0.5),
         )
         for index, (board, move) in enumerate(zip(one.boards, one.moves, strict=True))
     ]
@@ -108,7 +108,7 @@ def test_trap_3_order_is_by_path_component(tmp_path: Path) -> None:
 
 
 def test_trap_4_every_gzip_member_is_read(tmp_path: Path) -> None:
-    """The original drops what stands behind the first member without a word."""
+    """The original drops what follows the first member without a message."""
     two = b"".join(gzip.compress(step(step_index=i) + b"\n") for i in range(2))
     write_run(tmp_path / "drop", "a", steps=two, meta={"num_moves": 2})
     assert pack(tmp_path / "drop", tmp_path / "p", PackConfig()).rows == 2
@@ -153,7 +153,7 @@ def peak_of(build: object, *arguments: object) -> int:
 def test_weakness_memory_grows_with_the_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Merge and values hold blocks and runs, not packs."""
+    """Merge and values hold batches and runs, not packs."""
     few = [write_pack(tmp_path / f"few{i}", GAMES, shard_rows=5000) for i in range(2)]
     big = step_rows(GAMES * 400)
     assert len(big) > 200_000
@@ -164,7 +164,7 @@ def test_weakness_memory_grows_with_the_rows(
     merge(few, tmp_path / "warm", MergeConfig())
     value_sidecar(few[0], tmp_path / "warmv", ValueConfig())
     with monkeypatch.context() as patch:
-        patch.setattr(pool, "BLOCK_ROWS", 10_000)
+        patch.setattr(pool, "BATCH_ROWS", 10_000)
         # Of the 2,400 runs each pack keeps a few hundred bytes.
         assert peak_of(merge, many, tmp_path / "pool", MergeConfig()) < big.nbytes // 3
     # 131,072 rows at a time, whatever the pack: three times the rows, the same peak.
@@ -202,11 +202,11 @@ def test_weakness_no_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         (ledger,) = store.folder.glob(f"{part}-*.json")
         ledger.unlink()
     read: list[str] = []
-    plain = pack_parts.read_run
+    read_run = pack_parts.read_run
     monkeypatch.setattr(
         pack_parts,
         "read_run",
-        lambda files, *rest: (read.append(files.meta_name), plain(files, *rest))[1],
+        lambda files, *rest: (read.append(files.meta_name), read_run(files, *rest))[1],
     )
     assert pack(tmp_path / "drop", tmp_path / "p", PackConfig(), store).rows == whole.rows
     assert read == ["g2.meta.json", "g4.meta.json"]
@@ -290,7 +290,7 @@ def test_weakness_tuple_rows_mark_illegal_moves_legal(tmp_path: Path) -> None:
     """That is their logs' way and stays; search rows that do it are noted."""
     steps = step_rows(GAMES[:1])
     tuples = steps["valuation_type"] != 0
-    legal = game.legal_moves(GAMES[0].boards)
+    legal = legal_moves(GAMES[0].boards)
     assert (steps["ev_legal"][tuples] & ~legal[tuples]).any()
     assert list(game_notes(write_pack(tmp_path / "p", GAMES[:1]))) == []
     steps["ev_legal"] = 15
@@ -304,18 +304,16 @@ def test_weakness_play_is_not_checked(tmp_path: Path, law: str) -> None:
     one = GAMES[0]
     moves, boards, score = one.moves.copy(), one.boards.copy(), one.score
     if law == "move_legal":
-        at = int(np.flatnonzero(game.legal_moves(boards) != 15)[0])
-        moves[at] = next(
-            k for k in range(4) if not game.legal_moves(boards[at : at + 1])[0] >> k & 1
-        )
+        at = int(np.flatnonzero(legal_moves(boards) != 15)[0])
+        moves[at] = next(k for k in range(4) if not legal_moves(boards[at : at + 1])[0] >> k & 1)
     elif law == "follows":
         boards[40] = boards[41]
     else:
         score += 4
     bad = Game(one.seed, boards, moves, score, one.highest_tile)
-    found = list(game_laws(write_pack(tmp_path / "p", [GAMES[1], bad])))
-    assert law in {violation.law for violation in found}
-    assert all(violation.where.startswith("run 1") for violation in found)
+    violations = list(game_laws(write_pack(tmp_path / "p", [GAMES[1], bad])))
+    assert law in {violation.law for violation in violations}
+    assert all(violation.where.startswith("run 1") for violation in violations)
 
 
 def test_weakness_merge_takes_two_and_drops_the_session(tmp_path: Path) -> None:

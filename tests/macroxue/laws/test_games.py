@@ -62,6 +62,28 @@ def no_tile(steps: Rows) -> None:
     set_board(steps, FIRST[2] + 1, moves.move_towards(*first)[0][0])
 
 
+def change_cell(steps: Rows, tile: bool, rank: int) -> None:
+    """Give the second board of run 2 this rank in its first cell with or without a tile."""
+    board = moves.move_towards(GAMES[2].boards[:1], int(GAMES[2].moves[0]))[0][0].copy()
+    cells = np.flatnonzero((board != 0) == tile)
+    assert board[cells[0]] != rank
+    board[cells[0]] = rank
+    set_board(steps, FIRST[2] + 1, board)
+
+
+def large_tile(steps: Rows) -> None:
+    change_cell(steps, tile=False, rank=3)
+
+
+def lost_tile(steps: Rows) -> None:
+    change_cell(steps, tile=True, rank=0)
+
+
+def replaced_tile(steps: Rows) -> None:
+    first = moves.move_towards(GAMES[2].boards[:1], int(GAMES[2].moves[0]))[0][0]
+    change_cell(steps, tile=True, rank=2 if first.max() == 1 else 1)
+
+
 def wrong_eval(steps: Rows) -> None:
     steps["board_eval"][FIRST[2] + 9] += 1
 
@@ -75,7 +97,7 @@ def wrong_eval_first(steps: Rows) -> None:
 
 
 def low_rank(steps: Rows) -> None:
-    steps["max_rank"][FIRST[2] + 60] = 1
+    steps["max_rank"][FIRST[2] + 60] -= 1
 
 
 def no_such_move(steps: Rows) -> None:
@@ -89,6 +111,9 @@ def no_such_move(steps: Rows) -> None:
         (no_such_move, "move_legal", f"run 2 step 5 (row {FIRST[2] + 5})"),
         (second_tile, "follows", f"run 2 step 1 (row {FIRST[2] + 1})"),
         (no_tile, "follows", f"run 2 step 1 (row {FIRST[2] + 1})"),
+        (large_tile, "follows", f"run 2 step 1 (row {FIRST[2] + 1})"),
+        (lost_tile, "follows", f"run 2 step 1 (row {FIRST[2] + 1})"),
+        (replaced_tile, "follows", f"run 2 step 1 (row {FIRST[2] + 1})"),
         (wrong_eval, "board_eval", f"run 2 step 9 (row {FIRST[2] + 9})"),
         (wrong_eval_high, "board_eval", f"run 5 step 9 (row {FIRST[5] + 9})"),
         (wrong_eval_first, "board_eval", f"run 5 step 0 (row {FIRST[5]})"),
@@ -100,8 +125,8 @@ def test_a_breach_is_named(
 ) -> None:
     steps = step_rows(GAMES)
     change(steps)
-    found = list(game_laws(write_pack(tmp_path / "p", GAMES, steps=steps)))
-    assert (law, where) in [(v.law, v.where) for v in found]
+    violations = list(game_laws(write_pack(tmp_path / "p", GAMES, steps=steps)))
+    assert (law, where) in [(v.law, v.where) for v in violations]
 
 
 def test_a_score_or_tile_that_is_not_earned_is_named(tmp_path: Path) -> None:
@@ -113,12 +138,16 @@ def test_a_score_or_tile_that_is_not_earned_is_named(tmp_path: Path) -> None:
         5: metadata_db.Run(5, 7, runs[5].steps, runs[5].max_score + 9999, runs[5].highest_tile),
     }
     table = [changed.get(run.id, run) for run in runs]
-    found = list(game_laws(write_pack(tmp_path / "p", GAMES, runs=table)))
-    assert [(v.law, v.where) for v in found] == [("score", "run 1"), ("highest_tile", "run 3")]
-    assert f"sum to {GAMES[1].score}, max_score is {GAMES[1].score + 4}" in found[0].found
+    violations = list(game_laws(write_pack(tmp_path / "p", GAMES, runs=table)))
+    assert [(v.law, v.where) for v in violations] == [("score", "run 1"), ("highest_tile", "run 3")]
+    assert f"sum to {GAMES[1].score}, max_score is {GAMES[1].score + 4}" in violations[0].found
     table[5] = metadata_db.Run(5, 7, runs[5].steps, runs[5].max_score - 4, runs[5].highest_tile)
-    found = list(game_laws(write_pack(tmp_path / "q", GAMES, runs=table)))
-    assert [v.where for v in found if v.law == "score"] == ["run 1", "run 5"]
+    violations = list(game_laws(write_pack(tmp_path / "q", GAMES, runs=table)))
+    assert [v.where for v in violations if v.law == "score"] == ["run 1", "run 5"]
+    # A score of 2^64-1 is -1 in the table.
+    table[5] = metadata_db.Run(5, 7, runs[5].steps, -1, runs[5].highest_tile)
+    violations = list(game_laws(write_pack(tmp_path / "r", GAMES, runs=table)))
+    assert [v.where for v in violations if v.law == "score"] == ["run 1"]
 
 
 def test_a_cut_game_is_excused_where_the_pack_says_so(tmp_path: Path) -> None:
@@ -148,55 +177,18 @@ def test_a_gap_excuses_what_follows_it(tmp_path: Path) -> None:
     ]
 
 
-def test_notes_name_evs_that_a_tokenizer_stops_at(tmp_path: Path) -> None:
-    steps = step_rows(GAMES[:2])
-    steps["ev_legal"][4] = 0
-    steps["branch_evs"][4] = 0
-    searched = (steps["valuation_type"] == 0) & (steps["ev_legal"] != 15)
-    corner = int(np.flatnonzero(searched)[1])
-    assert corner != 4
-    steps["ev_legal"][corner] = 15
-    pack = write_pack(tmp_path / "p", GAMES[:2], steps=steps)
-    found = {(v.law, v.where) for v in game_notes(pack)}
-    assert ("chosen_ev", "run 0 step 4 (row 4)") in found
-    assert any(law == "search_legality" and f"(row {corner})" in where for law, where in found)
-    assert list(game_laws(pack)) == []
-
-
-def test_many_breaches_are_counted(tmp_path: Path) -> None:
-    steps = step_rows(GAMES[:3])
-    steps["board_eval"] += 1
-    found = list(game_laws(write_pack(tmp_path / "p", GAMES[:3], steps=steps)))
-    assert [v.law for v in found] == ["board_eval"] * 6
-    assert found[-1].found == f"{len(steps) - 5} more"
-
-
-def test_a_pack_without_search_rows_has_notes_too(tmp_path: Path) -> None:
-    pack = write_pack(tmp_path / "p", GAMES, names=["a", "b", "c"])
-    assert [(v.law, v.where) for v in game_notes(pack)] == [("started_late", "run 5")]
-
-
 def test_a_wrong_board_eval_is_reported_once_of_packs_and_pools(tmp_path: Path) -> None:
     steps = step_rows(GAMES)
     wrong_eval(steps)
     pack = write_pack(tmp_path / "p", GAMES, steps=steps)
     merge([pack, write_pack(tmp_path / "q", GAMES)], tmp_path / "pool", MergeConfig())
     for asset, folder in (("macroxue/pack", pack), ("macroxue/pool", tmp_path / "pool")):
-        found = [
+        violations = [
             v.where
             for v in families.check(asset, families.Subject(folder))
             if v.law == "board_eval"
         ]
-        assert found == [f"run 2 step 9 (row {FIRST[2] + 9})"]
-
-
-def test_a_bad_row_of_a_pool_is_named_by_run_and_step(tmp_path: Path) -> None:
-    steps = step_rows(GAMES)
-    steps["branch_evs"][FIRST[3] + 4] = np.nan
-    packs = [write_pack(tmp_path / "p", GAMES, steps=steps), write_pack(tmp_path / "r", GAMES)]
-    merge(packs, tmp_path / "q", MergeConfig(shard_rows=99))
-    found = [(v.law, v.where) for v in pool_laws(tmp_path / "q")]
-    assert found == [("row_branch_evs", f"run 3 step 4 (row {FIRST[3] + 4})")]
+        assert violations == [f"run 2 step 9 (row {FIRST[2] + 9})"]
 
 
 def test_what_cannot_be_opened_is_a_violation(tmp_path: Path) -> None:
@@ -211,6 +203,20 @@ def test_unknown_ranks_are_noted_not_judged(tmp_path: Path) -> None:
     pack = write_pack(tmp_path / "p", [one])
     assert list(game_laws(pack)) == []
     assert ("ranks_unknown", "run 0 step 0 (row 0)") in [(v.law, v.where) for v in game_notes(pack)]
+
+
+def test_rows_of_unknown_ranks_are_judged_by_their_mask_alone(tmp_path: Path) -> None:
+    tie = np.zeros(16, np.uint8)
+    tie[[1, 4, 12, 13, 15]] = [16, 17, 1, 1, 1]
+    low = np.array([1, 1, *[0] * 14], np.uint8)
+    # The second board does not follow, and the first move earns more than the score.
+    one = Game(1, np.stack([tie, low]), np.array([2, 2], np.uint8), 3, 1 << 17)
+    assert list(game_laws(write_pack(tmp_path / "p", [one]))) == []
+    steps = step_rows([one])
+    steps["max_rank"][0] = 15
+    short = Game(1, one.boards, one.moves, 3, 1 << 15)
+    violations = list(game_laws(write_pack(tmp_path / "q", [short], steps=steps)))
+    assert [v.law for v in violations] == ["max_rank", "highest_tile"]
 
 
 @pytest.mark.real

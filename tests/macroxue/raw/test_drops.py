@@ -48,9 +48,9 @@ def test_partners_links_and_names(tmp_path: Path) -> None:
     (root / "steps_linked.jsonl.gz").symlink_to(other / "far.jsonl.gz")
     raw = os.fsencode(root) + b"/bad\xff.meta.json"
     Path(os.fsdecode(raw)).write_bytes(b"{}")
-    found = drops.find_runs(root)
-    assert names(found) == ["kept", "steps_linked"]
-    assert list(found.notes) == [
+    drop = drops.find_runs(root)
+    assert names(drop) == ["kept", "steps_linked"]
+    assert list(drop.notes) == [
         {"drop": "drop", "kind": "unpaired_meta", "path": "alone.meta.json"},
         {"drop": "drop", "kind": "name_not_utf8", "path": "bad\\xff.meta.json"},
     ]
@@ -66,9 +66,9 @@ def test_both_spellings_of_a_meta_are_refused(tmp_path: Path) -> None:
 def test_several_roots_keep_their_order_and_must_not_nest(tmp_path: Path) -> None:
     write_run(tmp_path / "b", "g", [step()])
     write_run(tmp_path / "a", "g", [step()])
-    found = drops.find_runs([tmp_path / "b", tmp_path / "a"])
-    assert found.names == ("b", "a")
-    assert [run.drop for run in found.runs] == ["b", "a"]
+    drop = drops.find_runs([tmp_path / "b", tmp_path / "a"])
+    assert drop.names == ("b", "a")
+    assert [run.drop for run in drop.runs] == ["b", "a"]
     for roots in ([tmp_path, tmp_path / "a"], [tmp_path / "a", tmp_path / "a"]):
         with pytest.raises(BadInput, match="twice"):
             drops.find_runs(roots)

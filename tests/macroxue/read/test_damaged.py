@@ -52,7 +52,7 @@ def test_a_damaged_valuation_types_file_is_named(pools: Path, text: str) -> None
         StepDataset(pools / "a")
     with pytest.raises(BadInput, match=r"a/valuation_types\.json"):
         merge([pools / "a", pools / "b"], pools / "out", MergeConfig())
-    assert [found.law for found in pack_laws(pools / "a")] == ["files_open"]
+    assert [v.law for v in pack_laws(pools / "a")] == ["files_open"]
 
 
 @pytest.mark.parametrize("line", ["[]", "{}", "\udcff", "[" * 5000, '{"run_id":{}}'])
@@ -60,7 +60,7 @@ def test_a_damaged_trace_is_named(pools: Path, line: str) -> None:
     for name in ("a", "pool"):
         trace = pools / name / "trace.jsonl"
         trace.write_bytes(line.encode("utf-8", "surrogateescape") + b"\n")
-    assert [found.law for found in pack_laws(pools / "a")] == ["trace"]
+    assert [v.law for v in pack_laws(pools / "a")] == ["trace"]
     assert list(pool_laws(pools / "pool"))
     shown = CliRunner().invoke(main, ["trace", str(pools / "a"), "0"])
     assert shown.exit_code != 0
@@ -76,7 +76,7 @@ def test_side_files_that_are_no_files_are_named(pools: Path) -> None:
     (pools / "a" / "warnings.jsonl").mkdir()
     with pytest.raises(BadInput, match=r"a/warnings\.jsonl: cannot be read: Is a directory"):
         merge([pools / "a", pools / "b"], pools / "out", MergeConfig())
-    assert [found.law for found in game_laws(pools / "a")] == ["files_open"]
+    assert [v.law for v in game_laws(pools / "a")] == ["files_open"]
     (pools / "b" / "steps.npy").unlink()
     (pools / "b" / "steps.npy").mkdir()
     with pytest.raises(BadInput, match=r"b/steps\.npy: is no file"):
@@ -137,7 +137,7 @@ def test_a_pool_with_damaged_members_is_named(pools: Path, text: str) -> None:
         db.execute("UPDATE session SET meta_value = ? WHERE meta_key = 'packs'", (text,))
     with pytest.raises(BadInput, match=r"pool/metadata\.db: session key 'packs'"):
         origin_table(pools / "pool")
-    assert [found.law for found in pool_laws(pools / "pool")] == ["members"]
+    assert [v.law for v in pool_laws(pools / "pool")] == ["members"]
 
 
 def test_a_pool_that_lost_its_runs(pools: Path) -> None:
@@ -165,4 +165,4 @@ def test_a_file_that_is_missing_or_empty(pools: Path, name: str, damage: _Damage
     with pytest.raises(BadInput, match="a"):
         merge([pools / "a", pools / "b"], pools / "out", MergeConfig())
     assert not (pools / "out").exists()
-    assert [found.law for found in pack_laws(pools / "a")] == ["files_open"]
+    assert [v.law for v in pack_laws(pools / "a")] == ["files_open"]

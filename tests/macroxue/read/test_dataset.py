@@ -43,12 +43,12 @@ def test_rows_at_random(pack: Path) -> None:
     assert len(data) == len(STEPS)
     random = np.random.default_rng(0)
     for indices in (random.integers(0, len(STEPS), 500), np.arange(len(STEPS))[::-1], [5], []):
-        found = data.rows(np.array(indices, np.int64))
+        rows = data.rows(np.array(indices, np.int64))
         expected = STEPS[np.array(indices, np.int64)]
-        if found.dtype.itemsize == 46:
+        if rows.dtype.itemsize == 46:
             expected = to_packed(expected)
-        assert fields_equal(found, expected)
-        assert found.flags.writeable
+        assert fields_equal(rows, expected)
+        assert rows.flags.writeable
     for outside in ([-1], [len(STEPS)], [0, 1 << 40]):
         with pytest.raises(IndexError, match=r"row -?\d+ of a pack with"):
             data.rows(np.array(outside))
@@ -119,12 +119,12 @@ def test_values_are_joined_row_by_row(pack: Path, tmp_path: Path) -> None:
     value_sidecar(pack, tmp_path / "v", ValueConfig())
     data = StepDataset(pack, tmp_path / "v")
     indices = np.random.default_rng(2).integers(0, len(STEPS), 200)
-    found = data.values(indices)
-    assert (found["run_id"] == STEPS["run_id"][indices]).all()
-    assert (found["step_index"] == STEPS["step_index"][indices]).all()
+    values = data.values(indices)
+    assert (values["run_id"] == STEPS["run_id"][indices]).all()
+    assert (values["step_index"] == STEPS["step_index"][indices]).all()
     batch = data.batch(indices)
     for name in ("reward", "reward_scaled", "return_raw", "return_scaled"):
-        assert (batch[name] == found[name]).all()
+        assert (batch[name] == values[name]).all()
     with pytest.raises(ValueError, match="no value sidecar"):
         StepDataset(pack).values(indices)
 
@@ -146,8 +146,8 @@ def test_sql_over_runs_can_only_read(pack: Path) -> None:
     before = (pack / "metadata.db").read_bytes()
     expected = [i for i, one in enumerate(GAMES) if one.score > 300]
     assert 0 < len(expected) < len(GAMES)
-    found = data.runs("SELECT id FROM runs WHERE max_score > ? ORDER BY seed DESC", (300,))
-    assert found.tolist() == expected
+    ids = data.runs("SELECT id FROM runs WHERE max_score > ? ORDER BY seed DESC", (300,))
+    assert ids.tolist() == expected
     counted = "WITH RECURSIVE n(i) AS (SELECT 1 UNION SELECT i + 2 FROM n WHERE i < 7) "
     assert data.runs(counted + "SELECT i FROM n").tolist() == [1, 3, 5, 7]
     for sql in (

@@ -47,18 +47,18 @@ def test_any_runs_in_any_shards(
         stream = StepStream(pack)
         for whole_runs in (True, False):
             at = 0
-            for stretch in stream.stretches(whole_runs=whole_runs, most=most):
-                rows = to_aligned(stretch.rows)
-                assert stretch.start == at
+            for batch in stream.batches(whole_runs=whole_runs, most=most):
+                rows = to_aligned(batch.rows)
+                assert batch.start == at
                 assert rows.tobytes() == steps[at : at + len(rows)].tobytes()
-                places = np.arange(len(stretch.counts)) + stretch.first_run
-                assert (np.repeat(ids[places], stretch.counts) == rows["run_id"]).all()
+                places = np.arange(len(batch.counts)) + batch.first_run
+                assert (np.repeat(ids[places], batch.counts) == rows["run_id"]).all()
                 if whole_runs:
                     assert all(
                         count == lengths[place]
-                        for place, count in zip(places, stretch.counts, strict=True)
+                        for place, count in zip(places, batch.counts, strict=True)
                     )
-                    assert len(rows) <= most or np.count_nonzero(stretch.counts) == 1
+                    assert len(rows) <= most or np.count_nonzero(batch.counts) == 1
                 else:
                     assert len(rows) == min(most, total - at)
                 at += len(rows)

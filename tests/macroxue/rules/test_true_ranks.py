@@ -151,11 +151,11 @@ def test_real_rank_17_games_earn_their_score(real_packs: dict[str, Path]) -> Non
     from gristmill.macroxue.read.step_stream import StepStream
 
     stream = StepStream(real_packs["d7_v1"])
-    stretch = stream.stretch(0, stream.rows)
-    known = true_ranks(stretch.rows, stretch.run_starts())
-    _, reward, changed = moves.move(known.ranks, np.ascontiguousarray(stretch.rows["move_dir"]))
+    batch = stream.batch(0, stream.rows)
+    known = true_ranks(batch.rows, batch.run_starts())
+    _, reward, changed = moves.move(known.ranks, np.ascontiguousarray(batch.rows["move_dir"]))
     assert changed.all()
-    totals = np.add.reduceat(reward, stretch.run_starts())
+    totals = np.add.reduceat(reward, batch.run_starts())
     assert totals.tolist() == [run.max_score for run in stream.runs]
     assert (known.masked, known.solved, known.unknown_rows) == (642, 5, 0)
     assert known.ranks.max() == 17

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from gristmill.macroxue.rules import moves
-from gristmill.samples import macroxue, write_samples
-from gristmill.samples.player import judge
+from gristmill.macroxue.samples import write_drop
+from gristmill.samples import write_samples
 
 ROW = re.compile(
     rb'\{"seed":\d+,(?:"depth":\d+,"game_index":\d+,)?"step_index":\d+,"max_rank":\d+,'
@@ -76,14 +76,14 @@ def test_games_follow_the_rules_and_earn_their_score(drops: list[Path]) -> None:
 
 
 def test_expected_values_mark_the_legal_moves_and_the_move_is_the_best(drops: list[Path]) -> None:
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for drop in drops:
         for path in metas(drop):
             steps = [json.loads(line) for line in read(path)[1]]
             legal = moves.legal_moves(np.array([step["board"] for step in steps], np.uint8))
             for step, bits in zip(steps, legal.tolist(), strict=True):
                 kind = step.get("valuation_type", "search")
-                seen[kind] = seen.get(kind, 0) + 1
+                counts[kind] = counts.get(kind, 0) + 1
                 evs = step["branch_evs"]
                 assert list(evs) == ["up", "left", "right", "down"]
                 for bit, name in enumerate(moves.DIRECTIONS):
@@ -95,13 +95,13 @@ def test_expected_values_mark_the_legal_moves_and_the_move_is_the_best(drops: li
                         assert kind == "search" or evs[name] == 0.0
                 assert evs[step["move"]] == step["valuation"]
                 assert step["valuation"] == max(ev for ev in evs.values() if ev is not None)
-    assert set(seen) == {"search", "tuple11", "tuple10"}
-    assert min(seen.values()) > 50
+    assert set(counts) == {"search", "tuple11", "tuple10"}
+    assert min(counts.values()) > 50
 
 
-def test_the_raw_form(drops: list[Path]) -> None:
-    plain, legacy = drops
-    assert {path.suffix for path in metas(plain)} == {".json"}
+def test_files_have_the_raw_form_of_the_capture_script(drops: list[Path]) -> None:
+    modern, legacy = drops
+    assert {path.suffix for path in metas(modern)} == {".json"}
     assert {path.suffix for path in metas(legacy)} == {".json", ".gz"}
     for drop in drops:
         for path in sorted(drop.glob("*.gz")):
@@ -131,7 +131,7 @@ def test_the_player_scores_higher_than_random_moves(drops: list[Path]) -> None:
 
 def test_bytes_depend_on_the_arguments_alone(tmp_path: Path) -> None:
     counts = [
-        macroxue.write_drop(tmp_path / name / "drop", seed, 3, 40, 6, legacy=True)
+        write_drop(tmp_path / name / "drop", seed, 3, 40, 6, legacy=True)
         for name, seed in (("a", 5), ("b", 5), ("c", 6))
     ]
     contents = [
@@ -146,7 +146,7 @@ def test_bytes_depend_on_the_arguments_alone(tmp_path: Path) -> None:
 
 
 def test_without_a_limit_a_game_ends_where_no_move_is_left(tmp_path: Path) -> None:
-    macroxue.write_drop(tmp_path / "drop", 272350804, 1, None, 6)
+    write_drop(tmp_path / "drop", 272350804, 1, None, 6)
     meta, lines = read(metas(tmp_path / "drop")[0])
     assert meta["num_moves"] == len(lines) > 300
     # The last tile came after the last step, on the one cell that leaves no move.
@@ -160,13 +160,6 @@ def test_without_a_limit_a_game_ends_where_no_move_is_left(tmp_path: Path) -> No
         final[cell] = tile
         ends.append(moves.legal_moves(final[None])[0] == 0)
     assert any(ends)
-
-
-def test_judge_marks_illegal_moves_and_prefers_the_merge() -> None:
-    boards = np.array([[9, 8, 7, 6, 2, 3, 4, 5, 1, 1, 0, 0, 0, 0, 0, 0]], np.uint8)
-    values, _, _ = judge(boards)
-    assert np.isnan(values[0, moves.UP])
-    assert int(np.nanargmax(values[0])) == moves.LEFT
 
 
 def test_a_drop_that_exists_is_not_changed(tmp_path: Path, drops: list[Path]) -> None:
@@ -184,4 +177,4 @@ def test_a_drop_that_exists_is_not_changed(tmp_path: Path, drops: list[Path]) ->
 @pytest.mark.parametrize(("games", "max_moves"), [(0, 10), (1, 0)])
 def test_empty_drops_are_refused(tmp_path: Path, games: int, max_moves: int) -> None:
     with pytest.raises(ValueError, match="at least one"):
-        macroxue.write_drop(tmp_path / "drop", 1, games, max_moves, 6)
+        write_drop(tmp_path / "drop", 1, games, max_moves, 6)

@@ -3,7 +3,7 @@
 It values a move by the tiles that may appear after it and the best reply to each of them
 (expectimax over two moves), in units of board_eval. All arithmetic up to the last division is
 done in integers, so games are the same on each machine. Files do not belong here
-(`macroxue.py`). Source of the rules: docs/formats/macroxue.md#moves.
+(`gristmill/macroxue/samples.py`). Source of the rules: docs/formats/macroxue.md#moves.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Sample drops of 2048 games in the raw form that the capture script of the engine writes.
 
-`player.py` plays the games, so no data of others is copied. Source of the form:
+`rules/player.py` plays the games, so no data of others is copied. Source of the form:
 docs/formats/macroxue.md#raw-drop.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from gristmill.macroxue.rules.board_eval import board_score
 from gristmill.macroxue.rules.moves import DIRECTIONS, Ranks
-from gristmill.samples.player import Dice, Step, play, spawn
+from gristmill.macroxue.rules.player import Dice, Step, play, spawn
 
 _GAMES_A_WORKER = 2
 # The order of branch_evs in real logs, and `move_index` of old ones.
