@@ -15,6 +15,7 @@ from gristmill.chess import (
     build_splice_dataset,
     validate,
 )
+from gristmill.chess.samples import write_month
 from gristmill.cli import main
 from gristmill.contract import Summary
 from gristmill.macroxue.build.pack import pack
@@ -23,7 +24,6 @@ from gristmill.macroxue.read.lookup import Pack
 from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.publish.build import Attempt, Build
 from gristmill.publish.publish import publish
-from gristmill.samples.chess import write_month
 from gristmill.samples.macroxue import write_drop
 from gristmill.samples.synth import write_drop as write_raw
 from gristmill.synth.build.harmony import to_harmony

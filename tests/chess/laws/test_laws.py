@@ -22,9 +22,10 @@ from gristmill.chess import (
 )
 from gristmill.chess.build.splits import SplitLeakage
 from gristmill.chess.format.cache_arrays import LAYOUT
-from gristmill.chess.laws.games_and_datasets import dataset_laws, validated_laws
+from gristmill.chess.laws.game_dataset import dataset_laws
 from gristmill.chess.laws.splice_cache import cache_laws
 from gristmill.chess.laws.splice_dataset import splice_laws
+from gristmill.chess.laws.validate import validated_laws
 from gristmill.chess.read.row_batches import RowBatch
 from gristmill.families import Subject, check
 
@@ -374,7 +375,7 @@ FOLDERS = {
 def test_a_sample_of_games_is_replayed_the_same_each_time(
     copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gristmill.chess.laws.games_and_datasets._REPLAYED", 4)
+    monkeypatch.setattr("gristmill.chess.laws.rows._REPLAYED", 4)
     for asset, folder in FOLDERS.items():
         assert list(check(asset, Subject(copy / folder, sampled=True))) == []
     # One code that is wrong is found by the whole replay; if all are, by any sample.
@@ -402,7 +403,7 @@ def test_a_sample_of_games_is_replayed_the_same_each_time(
 def test_every_element_of_a_cache_is_asked_for_where_few_games_are_replayed(
     copy: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr("gristmill.chess.laws.games_and_datasets._REPLAYED", 1)
+    monkeypatch.setattr("gristmill.chess.laws.rows._REPLAYED", 1)
     path = copy / "game" / "runtime_splice_cache"
     add(path, name, 40, 1, LAYOUT[name])
     assert [v.where for v in check("chess/splice_cache", Subject(path, sampled=True))] == [

@@ -10,6 +10,7 @@ import pytest
 
 from gristmill.chess import ValidateConfig, trace, validate
 from gristmill.chess.read.trace import find
+from gristmill.chess.samples import make_games, write_month
 from gristmill.chess.show.board import board_svg, place
 from gristmill.chess.show.preview import (
     dataset_preview,
@@ -20,7 +21,6 @@ from gristmill.chess.show.preview import (
     validated_preview,
 )
 from gristmill.contract import BadInput
-from gristmill.samples.chess import make_games, write_month
 
 SVG = "{http://www.w3.org/2000/svg}"
 
