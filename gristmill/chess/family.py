@@ -53,10 +53,10 @@ def _splice_laws(subject: Subject) -> Iterable[Violation]:
 
 
 def _show(request: Request) -> Iterable[RenderableType]:
-    from gristmill.chess.show.terminal import shown
+    from gristmill.chess.show.terminal import render
 
     split = request.options.get("split") or "train"
-    yield shown(request.path, request.number, split, request.options.get("ply"))
+    yield render(request.path, request.number, split, request.options.get("ply"))
 
 
 def _trace(request: Request) -> Iterable[Trace]:
