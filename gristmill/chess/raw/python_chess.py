@@ -137,12 +137,16 @@ def _visitor(chess: ModuleType) -> Any:
 
         def result(self) -> ParsedGame:
             self.game.headers = dict(self.headers)
-            if self.board is not None and not self.game.errors:
-                self.game.verdict = self.board.result(claim_draw=False)
-                self.game.claimed = self.board.result(claim_draw=True)
+            _set_verdict(self.game, self.board)
             return self.game
 
     return Collect
+
+
+def _set_verdict(game: ParsedGame, board: Any) -> None:
+    if board is not None and not game.errors:
+        game.verdict = board.result(claim_draw=False)
+        game.claimed = board.result(claim_draw=True)
 
 
 def read_game(data: bytes, pos: int) -> tuple[ParsedGame | None, bool]:
