@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from gristmill.chess.format.sidecar import GAME
 from gristmill.chess.laws import rows
 from gristmill.chess.laws.game_dataset import dataset_laws
 from gristmill.chess.laws.splice_cache import cache_laws
@@ -49,3 +51,14 @@ def test_a_wrong_phase_is_named_by_its_ply(copy: Path) -> None:
     [violation] = [v for v in validated_laws(copy / "valid") if v.law == "phases_rederived"]
     assert violation.where == "valid_games.jsonl: ply 40 of the rows from byte 0 on"
     assert violation.found == "1 codes differ from the replay"
+
+
+def test_a_game_record_without_a_row_breaks_a_law(copy: Path) -> None:
+    file = copy / "valid" / "sidecar" / "games.games.bin"
+    record = np.frombuffer(file.read_bytes(), GAME)[-1:].copy()
+    record["plies"] = 0
+    file.write_bytes(file.read_bytes() + record.tobytes())
+    [violation] = validated_laws(copy / "valid")
+    records = file.stat().st_size // GAME.itemsize
+    assert violation.law == "rows_counted"
+    assert violation.found == f"found {records - 1}, recorded {records}"
