@@ -141,7 +141,7 @@ def test_broken_caches_are_refused(cached: Path) -> None:
 
 def test_samples_of_another_config_are_made_unless_a_cache_is_required(cached: Path) -> None:
     config = CacheConfig(min_context=20)
-    anew = GameSpliceDataset(cached, "val", config=config)
+    again = GameSpliceDataset(cached, "val", config=config)
     assert anew.cached == [False]
     assert min(len(anew[i].context) for i in range(len(anew))) == 20
     with pytest.raises(BadInput, match="Runtime splice cache required"):
