@@ -39,3 +39,10 @@ def test_a_text_that_is_no_move_is_passed_over() -> None:
     assert squares_after(["0000", "e2e4", "P@e5"]) == squares_after(["e2e4"])
     assert 'fill="#d9bd3c"' not in board_svg(["e2e4", "0000"])
     assert "ply 0 · start · white to move" in board_svg([])
+
+
+def test_a_pawn_taken_in_passing_leaves_its_square() -> None:
+    for moves, taken in (("e2e4 a7a6 e4e5 d7d5 e5d6", 35), ("a2a3 d7d5 a3a4 d5d4 e2e4 d4e3", 28)):
+        squares = squares_after(moves.split())
+        assert squares[taken] == ""
+        assert len([piece for piece in squares if piece]) == 31
