@@ -15,6 +15,7 @@ from gristmill.chess import (
     build_splice_dataset,
     validate,
 )
+from gristmill.chess.samples import write_month
 from gristmill.cli import main
 from gristmill.contract import Summary
 from gristmill.macroxue.build.pack import pack
@@ -24,7 +25,6 @@ from gristmill.macroxue.samples import write_drop
 from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.publish.build import Attempt, Build
 from gristmill.publish.publish import publish
-from gristmill.samples.chess import write_month
 from gristmill.samples.synth import write_drop as write_raw
 from gristmill.synth.build.harmony import to_harmony
 from gristmill.synth.build.kd_shard import build_kd_shard

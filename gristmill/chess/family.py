@@ -22,19 +22,19 @@ _ASSETS = {
 
 
 def _archive_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.chess.laws.games_and_datasets import archive_laws
+    from gristmill.chess.laws.archive import archive_laws
 
     return archive_laws(subject.folder)
 
 
 def _validated_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.chess.laws.games_and_datasets import validated_laws
+    from gristmill.chess.laws.validate import validated_laws
 
     return validated_laws(subject.folder, sampled=subject.sampled)
 
 
 def _dataset_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.chess.laws.games_and_datasets import dataset_laws
+    from gristmill.chess.laws.game_dataset import dataset_laws
 
     return dataset_laws(subject.folder, sampled=subject.sampled)
 
@@ -53,10 +53,10 @@ def _splice_laws(subject: Subject) -> Iterable[Violation]:
 
 
 def _show(request: Request) -> Iterable[RenderableType]:
-    from gristmill.chess.show.terminal import shown
+    from gristmill.chess.show.terminal import render
 
     split = request.options.get("split") or "train"
-    yield shown(request.path, request.number, split, request.options.get("ply"))
+    yield render(request.path, request.number, split, request.options.get("ply"))
 
 
 def _trace(request: Request) -> Iterable[Trace]:
@@ -72,7 +72,7 @@ def _asset_of(folder: Path) -> str | None:
 
 
 def _write_month(month: str, games: int, path: Path) -> None:
-    from gristmill.samples.chess import write_month
+    from gristmill.chess.samples import write_month
 
     write_month(path, month, games=games, seed=1)
 

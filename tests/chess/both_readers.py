@@ -5,7 +5,7 @@ from pathlib import Path
 
 from gristmill.chess import ValidateConfig, validate
 from gristmill.chess.build.range_output import RangeOutput, RangeTask
-from gristmill.chess.build.validate_fallback import take_odd
+from gristmill.chess.build.validate_fallback import add_game
 from gristmill.chess.build.validate_range import validate_range
 from gristmill.chess.raw.pgn import PlacedGame, plan
 from gristmill.chess.raw.python_chess import read_game
@@ -32,9 +32,9 @@ def all_by_python_chess(pgn: Path, config: ValidateConfig) -> dict[str, bytes]:
     while (read := read_game(text, pos)[0]) is not None:
         blank = BLANK_LINES.match(text, pos)
         pos = blank.end() if blank else pos
-        take_odd(output, PlacedGame(pos, read.end - pos, read))
+        add_game(output, PlacedGame(pos, read.end - pos, read))
         pos = read.end
-    return {name: bytes(data) for name, data in output.made(pos)[0].items()}
+    return {name: bytes(data) for name, data in output.finish(pos)[0].items()}
 
 
 def both_ways(pgn: Path, config: ValidateConfig) -> None:

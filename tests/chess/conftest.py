@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.samples.chess import write_month
+from gristmill.chess.samples import write_month
 from tests.paths import REAL_DATA
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from gristmill.chess.samples import write_month
 from gristmill.samples import write_samples
-from gristmill.samples.chess import write_month
 from resources import elite_archive
 from tests.archive_server import ArchiveServer
 from tests.commands.drops import Command

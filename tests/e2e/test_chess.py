@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from gristmill import provenance
-from gristmill.samples.chess import write_month
+from gristmill.chess.samples import write_month
 from tests.archive_server import ArchiveServer
 from tests.e2e.live_instance import LiveInstance, until
 

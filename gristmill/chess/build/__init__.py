@@ -1,4 +1,4 @@
 """Builders of the chess assets: each writes one artifact into a staging folder.
 
-The rules of the game belong to `kernels`, publishing to `gristmill.publish`.
+See also `gristmill.publish`: it checks and commits what a builder wrote.
 """

@@ -1,7 +1,8 @@
 """Validated games to a game dataset: one compact row a game, three splits, stats, sidecar.
 
-Rules: docs/formats/chess.md#game-dataset. Phase codes that validation computed come along in row
-order; nothing is replayed where the sidecar is there.
+The phase codes come from the sidecar of the validated games; without a sidecar the games are
+replayed.
+Source: docs/formats/chess.md#game-dataset
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gristmill.chess.build.splits import SplitTask, shared_sequences, split_tasks, taken
+from gristmill.chess.build.splits import SplitTask, eligible, shared_sequences, split_tasks
 from gristmill.chess.config import SPLITS, GameConfig
 from gristmill.chess.format import rows, sidecar
 from gristmill.chess.format.move_keys import count_duplicates
@@ -28,10 +30,15 @@ from gristmill.run.progress import SILENT, Progress
 
 @dataclass(frozen=True)
 class GameSummary(Summary):
-    """Counts of a game dataset; games and plies by split.
+    """Counts of a game dataset.
 
+    input_games: rows read.
+    eligible_games: rows with an accepted winner.
+    spliceable_games: rows written.
+    games: rows written, by split.
+    plies: plies of these rows, by split.
     duplicate_games: rows whose moves an earlier row of their split has too.
-    shared_sequences: move sequences in more than one split; 0 unless split="shuffle".
+    shared_sequences: move sequences in more than one split; 0 unless `split="shuffle"`.
     """
 
     input_games: int
@@ -44,41 +51,47 @@ class GameSummary(Summary):
 
 
 def _make(task: SplitTask[GameConfig]) -> Made:
+    """Rows, game records and phase codes of a byte range by split, and their counts."""
     from gristmill.chess.kernels import rowshape, rowtext
 
     batch = read_batch(task.range)
-    passes, _ = taken(batch, task.config)
+    accepted, _ = eligible(batch, task.config)
     places = task.places(batch)
     plies = batch.columns[:, rowshape.N]
-    winner = batch.columns[:, rowshape.WINNER]
     out = np.empty(len(batch.buf) + 128 * len(batch.columns), np.uint8)
     used = 0
     streams: dict[str, Bytes] = {}
-    summary: dict[str, Any] = {"games": len(batch.columns), "eligible": int(passes.sum())}
+    summary: dict[str, Any] = {"games": len(batch.columns), "eligible": int(accepted.sum())}
     for number, split in enumerate(SPLITS):
         picked = places == number
         lengths = np.zeros(int(picked.sum()), np.int64)
-        room = out[used:]
+        free = out[used:]
         size = rowtext.write_games(
-            batch.buf, batch.columns, picked, task.config.keep_headers, room, lengths
+            batch.buf, batch.columns, picked, task.config.keep_headers, free, lengths
         )
         used += size
         records = batch.records[picked].copy()
         records["row"] = np.cumsum(lengths) - lengths
-        streams[split] = room[:size].data
+        streams[split] = free[:size].data
         streams[f"{split}.games"] = records.tobytes()
         streams[f"{split}.phases"] = batch.codes[np.repeat(picked, plies)].tobytes()
-        chars, counts = np.unique(winner[picked], return_counts=True)
-        summary[split] = {
-            "games": len(lengths),
-            "plies": int(batch.columns[picked, rowshape.PLIES].sum()),
-            "winners": {chr(c): n for c, n in zip(chars.tolist(), counts.tolist(), strict=True)},
-        }
+        summary[split] = _counts(batch.columns[picked])
     return streams, summary
 
 
+def _counts(columns: NDArray[np.int64]) -> dict[str, Any]:
+    from gristmill.chess.kernels import rowshape
+
+    sides, counts = np.unique(columns[:, rowshape.WINNER], return_counts=True)
+    return {
+        "games": len(columns),
+        "plies": int(columns[:, rowshape.PLIES].sum()),
+        "winners": {chr(c): n for c, n in zip(sides.tolist(), counts.tolist(), strict=True)},
+    }
+
+
 def _append(streams: Iterable[tuple[str, Bytes]], written: StreamFiles) -> None:
-    """Append one part's streams; its records learn where its rows begin in the whole."""
+    """Append the streams of a part; its game records get the bytes of the rows before added."""
     bases = {split: written.sizes[split] for split in SPLITS}
     records = {split: bytearray() for split in SPLITS}
     for name, data in streams:
@@ -151,17 +164,22 @@ def build_game_dataset(
     published: Path | None = None,
     progress: Progress = SILENT,
 ) -> GameSummary:
-    """Build the compact game dataset of a validated folder (or JSONL file) into `out`.
+    """Build a game dataset: rows by split, sidecar and stats.
 
-    Writes {train,val,test}.jsonl (docs/formats/chess.md#game-rows; an empty split: 0 bytes),
-    stats.json (#game-stats) and `sidecar/` (#sidecar). published: where the folder will stand, for
-    stats.json. parts: store of finished parts, where a killed build goes on.
-    progress: gets the stage "games", in bytes of rows; before it "deal" for
-    split="shuffle". Rows may have `moves` or `moves_uci`; FEN or variant games that
-    an earlier validation let through get phase `unknown`.
+    Rows may have `moves` or `moves_uci`. A game with moves that are not legal from the start
+    position gets the phase `unknown`.
 
-    Raises BadInput for live bot games, rows that cannot be read, and a sidecar
-    that is not of these rows; SplitLeakage if moves stand in two splits.
+    valid_games: a validated folder, or a JSONL file of valid games.
+    out: folder to make; its files are those of docs/formats/chess.md#folders. An empty
+        split is a file of 0 bytes.
+    config: which games there are, and the split.
+    parts: store of finished parts, from which a killed build goes on; None for no store.
+    published: folder where the dataset will be, for stats.json; `out` by default.
+    progress: gets the stage `games`, in bytes of rows; with the shuffle `split` before it.
+
+    Raises BadInput for live bot games, for rows that cannot be read, and for a sidecar of
+    other rows. Raises SplitLeakage where the same moves are in two splits.
+    Source: docs/formats/chess.md#game-dataset
     """
     valid = valid_file(valid_games)
     files = {split: out / f"{split}.jsonl" for split in SPLITS}
@@ -182,23 +200,27 @@ def build_game_dataset(
     if sidecar.sources_file(valid.parent).exists():
         sidecar.sources_file(out).write_bytes(sidecar.sources_file(valid.parent).read_bytes())
     (out / STATS).write_text(json.dumps(_stats(valid, published or out, config, totals), indent=2))
-    sidecar.write_rows(
-        out, {split: (out / f"{split}.jsonl", totals.split_games[split]) for split in SPLITS}
-    )
-    by_split = [sidecar.games_file(out, split) for split in SPLITS]
-    leaked = shared_sequences(out, by_split, config)
-    notes = {STATS: FileNote(payload=False)}
+    games = totals.split_games
+    sidecar.write_rows(out, {split: (out / f"{split}.jsonl", games[split]) for split in SPLITS})
+    records = [sidecar.games_file(out, split) for split in SPLITS]
+    shared = shared_sequences(out, records, config)
+    duplicates = sum(count_duplicates([file]) for file in records)
+    return _summary(totals, duplicates, shared)
+
+
+def _summary(totals: _Totals, duplicates: int, shared: int) -> GameSummary:
+    files = {STATS: FileNote(payload=False)}
     for split in SPLITS:
-        n = totals.split_games[split]
-        notes[f"{split}.jsonl"] = FileNote(rows=n)
-        notes[f"{sidecar.FOLDER}/{split}.games.bin"] = FileNote(rows=n)
+        rows_of_split = FileNote(rows=totals.split_games[split])
+        files[f"{split}.jsonl"] = rows_of_split
+        files[f"{sidecar.FOLDER}/{split}.games.bin"] = rows_of_split
     return GameSummary(
-        files=notes,
+        files=files,
         input_games=totals.games,
         eligible_games=totals.eligible,
         spliceable_games=sum(totals.split_games.values()),
         games=totals.split_games,
         plies=totals.split_plies,
-        duplicate_games=sum(count_duplicates([file]) for file in by_split),
-        shared_sequences=leaked,
+        duplicate_games=duplicates,
+        shared_sequences=shared,
     )

@@ -1,4 +1,4 @@
-"""What one worker makes of a byte range of a PGN file."""
+"""The output of one byte range of a PGN file, collected game by game."""
 
 from __future__ import annotations
 
@@ -23,7 +23,13 @@ PLIES_BIN = 10
 
 @dataclass(frozen=True)
 class RangeTask:
-    """A byte range, the number of its file among the inputs, and the name for `source_file`."""
+    """A byte range of a PGN file to validate.
+
+    range: the byte range.
+    file: number of the file among the inputs, from 0.
+    source: text for `source_file`.
+    config: of the validation.
+    """
 
     range: ByteRange
     file: int
@@ -38,7 +44,16 @@ class RangeTask:
 
 @dataclass
 class RangeOutput:
-    """What a byte range has yielded so far."""
+    """The output of a byte range so far.
+
+    task: the byte range.
+    rows: lines of valid_games.jsonl.
+    records: game records as bytes, some games at a time.
+    phases: phase codes as bytes, some games at a time.
+    counts: number by name, such as `total` or `reason.too_short`.
+    openings: games, White wins, draws, Black wins and the opening's name, by ECO code.
+    row_bytes: bytes of `rows`.
+    """
 
     task: RangeTask
     rows: list[bytes] = field(default_factory=list)
@@ -55,21 +70,46 @@ class RangeOutput:
         self.flagged = csv.writer(self._flagged)
         self.reference = self.task.config.compat == "reference"
 
-    def reject(self, game_id: str, reason: str, ply: int, result: str, why: str, at: int) -> None:
-        """Note an invalid game (docs/formats/chess.md#rejected-games)."""
+    def reject(
+        self, game_id: str, reason: str, ply: int, result: str, error: str, offset: int
+    ) -> None:
+        """Add a line to invalid_games.csv.
+
+        game_id: id of the game; empty where it has none.
+        reason: one of docs/formats/chess.md#reasons.
+        ply: the offending ply, from 0.
+        result: the tag `Result`.
+        error: text that says more than the reason; may be empty.
+        offset: byte offset of the game in its PGN.
+
+        Source: docs/formats/chess.md#rejected-games
+        """
         row: list[Any] = [game_id, self.task.source, reason, ply, result]
-        self.invalid.writerow(row if self.reference else [*row, why, at])
+        self.invalid.writerow(row if self.reference else [*row, error, offset])
         self.counts[f"reason.{reason}"] += 1
 
-    def flag(self, game_id: str, flags: int, result: str, detail: str, at: int) -> None:
-        """Note a valid game that is worth a look."""
+    def flag(self, game_id: str, flags: int, result: str, detail: str, offset: int) -> None:
+        """Add a line to flagged_games.csv for each flag of a valid game.
+
+        game_id: id of the game.
+        flags: bits of docs/formats/chess.md#flags.
+        result: the tag `Result`.
+        detail: text of the column `detail`.
+        offset: byte offset of the game in its PGN.
+
+        Source: docs/formats/chess.md#flagged-games
+        """
         for bit, name in rows.FLAGS.items():
             if flags & bit:
                 self.counts[f"flag.{name}"] += 1
-                self.flagged.writerow([game_id, self.task.source, name, result, detail, at])
+                self.flagged.writerow([game_id, self.task.source, name, result, detail, offset])
 
     def keep(self, valid: list[bytes], records: NDArray[np.void]) -> None:
-        """Take valid rows with their records, whose `row` is filled in here."""
+        """Add valid rows.
+
+        valid: lines of valid_games.jsonl.
+        records: game records of the rows; their field `row` is set here.
+        """
         lengths = np.array([len(row) for row in valid], dtype=np.uint64)
         records["row"] = np.cumsum(lengths) - lengths + np.uint64(self.row_bytes)
         self.rows += valid
@@ -77,7 +117,12 @@ class RangeOutput:
         self.records.append(records.tobytes())
 
     def opening(self, code: str, name: str, winners: Sequence[int]) -> None:
-        """Count games of one opening: white wins, draws, black wins, no known result."""
+        """Count games of one opening.
+
+        code: ECO code, or `?`.
+        name: name of the opening; may be empty.
+        winners: White wins, draws, Black wins, games without a known result.
+        """
         entry = self.openings.setdefault(code, [0, 0, 0, 0, ""])
         entry[0] += sum(winners)
         for i in range(3):
@@ -86,15 +131,21 @@ class RangeOutput:
         for winner, n in zip("WDB?", winners, strict=True):
             self.counts[f"winner.{winner}"] += n
 
-    def made(self, end: int) -> Made:
-        """The streams and the summary of the range."""
+    def finish(self, end: int) -> Made:
+        """The streams of the range, and its summary.
+
+        end: byte after the last game.
+
+        Returns the streams `valid`, `invalid`, `flagged`, `games` and `phases`, and `end`,
+        `counts` and `openings`.
+        """
         records = np.frombuffer(b"".join(self.records), GAME)
         phases = b"".join(self.phases)
         for code, n in enumerate(np.bincount(np.frombuffer(phases, np.uint8) & 3, minlength=4)):
             self.counts[f"phase.{rows.PHASES[code]}"] += int(n)
         bins, sizes = np.unique(records["plies"] // PLIES_BIN, return_counts=True)
-        for at, n in zip(bins.tolist(), sizes.tolist(), strict=True):
-            self.counts[f"plies.{at * PLIES_BIN}"] += n
+        for number, games in zip(bins.tolist(), sizes.tolist(), strict=True):
+            self.counts[f"plies.{number * PLIES_BIN}"] += games
         self.counts["plies"] += len(phases)
         self.counts["valid"] += len(self.rows)
         streams = {

@@ -1,7 +1,7 @@
 """A game dataset to its runtime splice cache: parallel arrays, one element a sample.
 
-Rules: docs/formats/chess.md#splice-cache. `read/samples.py` makes the arrays; here they become
-files with a manifest.
+See also `read/samples.py`: makes the arrays, which here become files with a manifest.
+Source: docs/formats/chess.md#splice-cache
 """
 
 from __future__ import annotations
@@ -31,7 +31,13 @@ from gristmill.run.progress import SILENT, Progress, Stage
 
 @dataclass(frozen=True)
 class CacheSummary(Summary):
-    """Counts of a cache by split, and samples by phase over all splits."""
+    """Counts of a cache.
+
+    games: games by split.
+    samples: samples by split.
+    phases: samples of all splits by phase.
+    vocabulary_size: number of words; 0 without a vocabulary.
+    """
 
     games: Mapping[str, int]
     samples: Mapping[str, int]
@@ -39,25 +45,25 @@ class CacheSummary(Summary):
     vocabulary_size: int
 
 
-def _source(dataset: Path, split: str, noted: Mapping[str, Any]) -> dict[str, Any]:
-    """The split file's size and sha256, which must be those that the sidecar was made with."""
+def _source(dataset: Path, split: str, recorded: Mapping[str, Any]) -> dict[str, Any]:
+    """The size and SHA-256 of a split's rows. Raises BadInput where rows.json names another."""
     path = dataset / f"{split}.jsonl"
     if not path.is_file():
         raise BadInput(path, "is missing; build the game dataset first")
-    found = {"size_bytes": path.stat().st_size, "sha256": sha256_file(path)}
-    if split in noted and noted[split]["sha256"] != found["sha256"]:
+    source = {"size_bytes": path.stat().st_size, "sha256": sha256_file(path)}
+    if split in recorded and recorded[split]["sha256"] != source["sha256"]:
         raise BadInput(
             path,
             "has changed since its sidecar was written; build the dataset again, or remove "
             f"{sidecar.FOLDER}/ to have the games replayed",
         )
-    return found
+    return source
 
 
 def _build_split(
     task: tuple[Path, Path, str, Path], config: CacheConfig, store: PartStore | None, stage: Stage
 ) -> dict[str, Any]:
-    """Write one split's files; returns games, samples and phases."""
+    """Write the arrays and paths.json of a split; returns the counts of its samples."""
     dataset, out, split, published = task
     counts: dict[str, Any] = {"games": 0, "samples": 0, "phases": [0, 0, 0, 0]}
     tasks = sample_tasks(dataset, split, config)
@@ -71,8 +77,8 @@ def _build_split(
             counts["phases"] = [
                 a + b for a, b in zip(counts["phases"], part["phases"], strict=True)
             ]
-    named = [os.path.abspath(published / f"{split}.jsonl")]  # noqa: PTH100 (no look at the disk)
-    (out / split / CACHE_PATHS).write_text(json.dumps(named, indent=2))
+    paths = [os.path.abspath(published / f"{split}.jsonl")]  # noqa: PTH100 (resolves no link)
+    (out / split / CACHE_PATHS).write_text(json.dumps(paths, indent=2))
     return counts
 
 
@@ -133,28 +139,29 @@ def build_splice_cache(
     published: Path | None = None,
     progress: Progress = SILENT,
 ) -> CacheSummary:
-    """Build the runtime splice cache of a game dataset into `out`.
+    """Build the runtime splice cache of a game dataset.
 
-    Writes for each split the four arrays (docs/formats/chess.md#cache-arrays; no header,
-    of length 0 for an empty split) and paths.json, manifest.json (#manifest, with the
-    source's size and sha256, row counts and layout) and vocab_rows_meta.json
-    (#vocabulary). published: where the cache will stand, inside its dataset's folder, for
-    the absolute paths in paths.json; by default that is where the dataset is now.
-    parts: store of finished parts, where a killed build goes on. progress: gets the
-    stage "samples", in games; how many is not known for a dataset without a sidecar.
+    dataset_dir: folder of the game dataset.
+    out: folder to make; its files are those of docs/formats/chess.md#folders.
+    config: which samples there are.
+    parts: store of finished parts, from which a killed build goes on; None for no store.
+    published: folder where the cache will be, inside its dataset's folder, for the absolute
+        paths in paths.json; by default they are those of `dataset_dir`.
+    progress: gets the stage `samples`, in games; without a sidecar there is no total.
 
-    Raises BadInput where a split file is missing, cannot be read, or is not the
-    one that its sidecar was made with.
+    Raises BadInput where a split's rows are missing, cannot be read, or are not those that
+    the sidecar was built from.
+    Source: docs/formats/chess.md#splice-cache
     """
     dataset = dataset_dir.resolve()
     home = published.parent if published else dataset
-    noted = sidecar.read_rows(dataset)
-    sources = {split: _source(dataset, split, noted) for split in SPLITS}
+    recorded = sidecar.read_rows(dataset)
+    sources = {split: _source(dataset, split, recorded) for split in SPLITS}
     out.mkdir()
     notes: dict[str, FileNote] = {CACHE_MANIFEST: FileNote(payload=False)}
     entries: dict[str, Any] = {}
     counted: dict[str, dict[str, Any]] = {}
-    games = sum(noted[split]["rows"] for split in SPLITS) if noted else None
+    games = sum(recorded[split]["rows"] for split in SPLITS) if recorded else None
     with progress.stage("samples", unit="games", total=games) as stage:
         for split in SPLITS:
             task = (dataset, out, split, home)

@@ -1,10 +1,9 @@
-"""Which games are taken, and which split each goes to.
+"""Which games a dataset takes, and the split of each.
 
-Rules: docs/formats/chess.md (#eligibility, #split-by-moves, #split-by-shuffle).
-
-By default a game's split is a stable hash of its moves (`keys.split_of`), so
-that the same game never straddles two splits, whatever its file, month or id.
-`split="shuffle"` is the earlier seeded shuffle of ids.
+By default a hash of a game's moves decides its split, so equal games are in one split in all
+files and months. `split="shuffle"` is the seeded shuffle of ids of the original code.
+Source: docs/formats/chess.md#eligibility, docs/formats/chess.md#split-by-moves,
+docs/formats/chess.md#split-by-shuffle
 """
 
 from __future__ import annotations
@@ -28,27 +27,33 @@ from gristmill.chess.read.row_batches import RowBatch, RowRange, read_batch, row
 from gristmill.contract import BadInput, GristmillError
 from gristmill.run.progress import Progress
 
-NOT_TAKEN = 255
+NO_SPLIT = 255
 _LIVE_PATHS = ("lichess_bot_archive", "/live_play/")
-_LOOKED_AT = 20
+_ROWS_CHECKED = 20
 
 
-Chosen = TypeVar("Chosen", GameConfig, SpliceConfig)
+Config = TypeVar("Config", GameConfig, SpliceConfig)
 
 
 class SplitLeakage(GristmillError):
-    """The same moves stand in two splits."""
+    """The same moves are in two splits."""
 
 
 def refuse_live_games(path: Path) -> None:
-    """Raise BadInput for a bot's own live games (docs/formats/chess.md#bot-games)."""
-    spelled = str(path.resolve()).replace("\\", "/").lower()
+    """Refuse a bot's own live games.
+
+    path: JSONL file of valid games.
+
+    Raises BadInput where the path or one of the first 20 rows names live games.
+    Source: docs/formats/chess.md#bot-games
+    """
+    lower_path = str(path.resolve()).replace("\\", "/").lower()
     advice = "pass allow_live_bot_games to build from them all the same"
-    if any(word in f"{spelled}/" for word in _LIVE_PATHS):
+    if any(word in f"{lower_path}/" for word in _LIVE_PATHS):
         raise BadInput(path, f"is an archive of live bot games; {advice}")
     with path.open("rb") as file:
         lines = (line for line in file if line.strip())
-        for number, line in enumerate(islice(lines, _LOOKED_AT), 1):
+        for number, line in enumerate(islice(lines, _ROWS_CHECKED), 1):
             try:
                 row = json.loads(line)
             except ValueError as error:
@@ -62,8 +67,16 @@ def refuse_live_games(path: Path) -> None:
                 raise BadInput(path, f"is a live bot game; {advice}", number)
 
 
-def taken(batch: RowBatch, config: GameConfig | SpliceConfig) -> tuple[NDArray[np.bool_], ...]:
-    """(passes the filter of results, and is long enough to splice too) for each row."""
+def eligible(batch: RowBatch, config: GameConfig | SpliceConfig) -> tuple[NDArray[np.bool_], ...]:
+    """Which rows a dataset takes.
+
+    batch: the rows.
+    config: has `allow_draws`, `min_context` and `min_target`.
+
+    Returns two arrays of bool [rows]: the winner is accepted; and the game is also long
+    enough to splice.
+    Source: docs/formats/chess.md#eligibility
+    """
     from gristmill.chess.kernels import rowshape
 
     winner, n = batch.columns[:, rowshape.WINNER], batch.columns[:, rowshape.N]
@@ -73,8 +86,19 @@ def taken(batch: RowBatch, config: GameConfig | SpliceConfig) -> tuple[NDArray[n
     return passes, passes & (n - config.min_target - 1 >= config.min_context - 1)
 
 
-def deal(ids: Sequence[str], seed: int, train_ratio: float, val_ratio: float) -> dict[str, int]:
-    """Shuffle of ids: id -> 0 train, 1 val, 2 test (docs/formats/chess.md#split-by-shuffle)."""
+def shuffled_splits(
+    ids: Sequence[str], seed: int, train_ratio: float, val_ratio: float
+) -> dict[str, int]:
+    """Split ids by a seeded shuffle.
+
+    ids: ids of games, which may repeat.
+    seed: of the shuffle.
+    train_ratio: fraction of the ids in train, 0 to 1.
+    val_ratio: fraction of the ids in val, 0 to 1.
+
+    Returns the split by id: 0 train, 1 val, 2 test.
+    Source: docs/formats/chess.md#split-by-shuffle
+    """
     order = list(dict.fromkeys(ids))
     random.Random(seed).shuffle(order)
     train = int(len(order) * train_ratio)
@@ -83,70 +107,94 @@ def deal(ids: Sequence[str], seed: int, train_ratio: float, val_ratio: float) ->
 
 
 @dataclass(frozen=True)
-class Dealt:
-    """Splits of all rows of a file, one byte a row in `path`, for split="shuffle"."""
+class StoredSplits:
+    """The splits of a byte range's rows in a file with one byte a row.
+
+    path: the file.
+    first: number of the first row.
+    count: number of rows.
+    """
 
     path: Path
     first: int
     count: int
 
     def splits(self) -> NDArray[np.uint8]:
-        """The split of each row, NOT_TAKEN for rows that go nowhere."""
+        """The split of each row, NO_SPLIT for a row that is not taken."""
         with self.path.open("rb") as file:
             file.seek(self.first)
             return np.frombuffer(file.read(self.count), np.uint8)
 
 
-def deal_all(
+def store_shuffled_splits(
     ranges: Sequence[RowRange],
     config: GameConfig | SpliceConfig,
     path: Path,
     drop_empty: bool,
     progress: Progress,
-) -> list[Dealt]:
-    """Deal the rows of all byte ranges by the shuffle into the file `path`; one entry a range.
+) -> list[StoredSplits]:
+    """Split the rows of all byte ranges by the shuffle, and write the splits into a file.
 
-    Holds the ids of all games that are taken, which the shuffle is made of.
-    progress: gets the stage "deal", in bytes.
+    The ids of all games that are taken are in memory.
+
+    ranges: the byte ranges of the rows.
+    config: has the seed and the ratios.
+    path: the file to write, one byte a row.
+    drop_empty: leave out rows without an id.
+    progress: gets the stage `split`, in bytes.
+
+    Returns one entry a range.
+    Source: docs/formats/chess.md#split-by-shuffle
     """
     ids: list[str | None] = []
-    dealt: list[Dealt] = []
+    stored: list[StoredSplits] = []
     total = sum(item.stop - item.start for item in ranges)
-    with progress.stage("deal", unit="bytes", total=total) as stage:
+    with progress.stage("split", unit="bytes", total=total) as stage:
         for item in ranges:
             batch = read_batch(item)
-            good = taken(batch, config)[1].tolist()
-            mine = [
-                name if ok and (name or not drop_empty) else None
-                for name, ok in zip(batch.ids(), good, strict=True)
+            spliceable = eligible(batch, config)[1].tolist()
+            of_range = [
+                game_id if taken and (game_id or not drop_empty) else None
+                for game_id, taken in zip(batch.ids(), spliceable, strict=True)
             ]
-            dealt.append(Dealt(path, len(ids), len(mine)))
-            ids += mine
+            stored.append(StoredSplits(path, len(ids), len(of_range)))
+            ids += of_range
             stage.advance(item.stop - item.start)
-    places = deal(
-        [i for i in ids if i is not None], config.seed, config.train_ratio, config.val_ratio
-    )
-    path.write_bytes(bytes(NOT_TAKEN if i is None else places[i] for i in ids))
-    return dealt
+    taken_ids = [game_id for game_id in ids if game_id is not None]
+    splits = shuffled_splits(taken_ids, config.seed, config.train_ratio, config.val_ratio)
+    path.write_bytes(bytes(NO_SPLIT if i is None else splits[i] for i in ids))
+    return stored
 
 
 def splits_of(
-    batch: RowBatch, config: GameConfig | SpliceConfig, dealt: Dealt | None
+    batch: RowBatch, config: GameConfig | SpliceConfig, stored: StoredSplits | None
 ) -> NDArray[np.uint8]:
-    """The split of each row of a batch, NOT_TAKEN for rows that go nowhere."""
-    if dealt is not None:
-        return dealt.splits()
+    """The split of each row of a batch.
+
+    batch: the rows.
+    config: has the seed and the ratios.
+    stored: splits of the shuffle; None where the moves decide.
+
+    Returns uint8 [rows]: 0 train, 1 val, 2 test, NO_SPLIT for a row that is not taken.
+    """
+    if stored is not None:
+        return stored.splits()
     places = split_of(batch.keys, config.seed, config.train_ratio, config.val_ratio)
-    return np.where(taken(batch, config)[1], places, NOT_TAKEN).astype(np.uint8)
+    return np.where(eligible(batch, config)[1], places, NO_SPLIT).astype(np.uint8)
 
 
 @dataclass(frozen=True)
-class SplitTask(Generic[Chosen]):
-    """Rows of a byte range, where they were dealt to (None: their moves decide), the config."""
+class SplitTask(Generic[Config]):
+    """The rows of a byte range for a builder.
+
+    range: the byte range.
+    stored: splits of the shuffle; None where the moves decide.
+    config: of the builder.
+    """
 
     range: RowRange
-    dealt: Dealt | None
-    config: Chosen
+    stored: StoredSplits | None
+    config: Config
 
     @property
     def size(self) -> int:
@@ -154,18 +202,26 @@ class SplitTask(Generic[Chosen]):
         return self.range.stop - self.range.start
 
     def places(self, batch: RowBatch) -> NDArray[np.uint8]:
-        """The split of each row of the range: see `splits_of`."""
-        return splits_of(batch, self.config, self.dealt)
+        """The split of each row of the range: see `splits_of`.
+
+        batch: the rows of the range.
+        """
+        return splits_of(batch, self.config, self.stored)
 
 
 @contextmanager
 def split_tasks(
-    valid: Path, out: Path, config: Chosen, drop_empty: bool, progress: Progress
-) -> Iterator[list[tuple[str, SplitTask[Chosen]]]]:
-    """Make the folder `out`, and give the named tasks that fill it from validated games.
+    valid: Path, out: Path, config: Config, drop_empty: bool, progress: Progress
+) -> Iterator[list[tuple[str, SplitTask[Config]]]]:
+    """Make the folder of a dataset, and yield the tasks that fill it, each with a name.
 
-    drop_empty: leave out rows without an id where ids are dealt. Raises
-    BadInput for live bot games, before `out` is made.
+    valid: JSONL file of valid games.
+    out: the folder to make.
+    config: of the builder.
+    drop_empty: with the shuffle, leave out rows without an id.
+    progress: with the shuffle, gets the stage `split`, in bytes.
+
+    Raises BadInput for live bot games, before it makes the folder.
     """
     if not config.allow_live_bot_games:
         refuse_live_games(valid)
@@ -173,23 +229,27 @@ def split_tasks(
     ranges: list[RowRange] = list(
         row_ranges(valid, config.share_bytes, Sidecar.open(valid.parent, "games"))
     )
-    dealt: list[Dealt | None] = [None] * len(ranges)
-    plan: Path = out / ".splits"
+    stored: list[StoredSplits | None] = [None] * len(ranges)
+    file: Path = out / ".splits"
     if config.split == "shuffle":
-        dealt = [*deal_all(ranges, config, plan, drop_empty, progress)]
+        stored = [*store_shuffled_splits(ranges, config, file, drop_empty, progress)]
     yield [
-        (f"{item.start:014d}", SplitTask(item, mine, config))
-        for item, mine in zip(ranges, dealt, strict=True)
+        (f"{item.start:014d}", SplitTask(item, splits, config))
+        for item, splits in zip(ranges, stored, strict=True)
     ]
-    plan.unlink(missing_ok=True)
+    file.unlink(missing_ok=True)
 
 
-def shared_sequences(out: Path, files: Sequence[Path], config: Chosen) -> int:
-    """How many move sequences stand in more than one of these splits' records.
+def shared_sequences(out: Path, files: Sequence[Path], config: Config) -> int:
+    """Count the move sequences that are in more than one split.
 
-    Raises SplitLeakage for any, where the moves decide the split.
+    out: folder of the dataset.
+    files: files of game records, one a split.
+    config: of the builder.
+
+    Raises SplitLeakage for any such sequence, unless the split is by shuffle.
     """
-    leaked = count_shared(files)
-    if leaked and config.split == "moves":
-        raise SplitLeakage(f"{out}: {leaked} move sequences stand in more than one split")
-    return leaked
+    shared = count_shared(files)
+    if shared and config.split == "moves":
+        raise SplitLeakage(f"{out}: {shared} move sequences are in more than one split")
+    return shared

@@ -1,13 +1,13 @@
-"""PGN files to validated games: rows, rejects with their reasons, flags, sidecar, summary.
+"""PGN files to validated games: rows, rejects with their reasons, flags, sidecar, reports.
 
-Rules: docs/formats/chess.md#validation. `validate_range.py` validates a byte range of a file;
-here the parts are put together in file order and the counts added up.
+Each part is a byte range of a file. Here the parts are put together in file order. See also
+`validate_range.py`: one byte range; `validate_reports.py`: the counts.
+Source: docs/formats/chess.md#validation
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +17,7 @@ import numpy as np
 
 from gristmill.chess.build.range_output import RangeTask
 from gristmill.chess.build.validate_range import validate_range
+from gristmill.chess.build.validate_reports import Tally, profile_of, report_of
 from gristmill.chess.config import ValidateConfig
 from gristmill.chess.format import sidecar
 from gristmill.chess.format.move_keys import count_duplicates
@@ -36,8 +37,18 @@ _FLAGGED_HEAD = "game_id,source_file,flag,result,detail,pgn_offset\r\n"
 class ValidateSummary(Summary):
     """Counts of a validation.
 
-    duplicate_games: valid games whose moves an earlier one has too.
-    oracle_games: games that needed python-chess. reasons, flags, phases: counts by name.
+    total_games: games of all PGN files.
+    valid_games: games that became rows.
+    invalid_games: rejected games.
+    duplicate_games: valid games whose moves an earlier valid game has too.
+    oracle_games: games that needed python-chess.
+    plies: plies of the valid games.
+    white_wins: valid games that White won.
+    black_wins: valid games that Black won.
+    draws: valid games without a winner.
+    reasons: rejected games by reason.
+    flags: flagged games by flag.
+    phases: plies of the valid games by phase.
     """
 
     total_games: int
@@ -54,9 +65,75 @@ class ValidateSummary(Summary):
     phases: Mapping[str, int]
 
 
-def _named(counts: Mapping[str, int], kind: str) -> dict[str, int]:
-    """The counts `kind.name` by name, in the order in which they were first met."""
-    return {k[len(kind) + 1 :]: n for k, n in counts.items() if k.startswith(f"{kind}.")}
+def validate(
+    pgn_paths: Sequence[Path],
+    out: Path,
+    config: ValidateConfig = ValidateConfig(),  # noqa: B008 (frozen)
+    *,
+    parts: PartStore | None = None,
+    progress: Progress = SILENT,
+) -> ValidateSummary:
+    """Validate PGN files: write rows, rejects, flags, sidecar and reports.
+
+    Memory does not grow with the number of games.
+
+    pgn_paths: the PGN files, in the order of the rows.
+    out: folder to make; its files are those of docs/formats/chess.md#folders.
+    config: rules and filters. `compat="reference"` writes the files of the original code.
+    parts: store of finished parts, from which a killed build goes on; None for no store.
+    progress: gets the stages `validate` and `hash`, in bytes of PGN.
+
+    Raises BadInput for no input, for a file that cannot be PGN, and where there are not as
+    many source names as files. Raises MissingPythonChess where a game needs python-chess.
+    Source: docs/formats/chess.md#validation
+    """
+    paths = [Path(path) for path in pgn_paths]
+    names = _source_names(paths, config)
+    out.mkdir()
+    tally = _write_streams(paths, names, out, config, parts, progress)
+    duplicates = count_duplicates([sidecar.games_file(out, "games")])
+    _write_json(sidecar.sources_file(out), {"sources": _sources(paths, names, progress)})
+    _write_json(out / SUMMARY, report_of(tally, duplicates, names, config))
+    _write_json(out / PROFILE, profile_of(tally, duplicates))
+    return _summary(tally, duplicates)
+
+
+def _source_names(paths: Sequence[Path], config: ValidateConfig) -> list[str]:
+    """The texts of `source_file`. Raises BadInput for no file or a wrong number of names."""
+    if not paths:
+        raise BadInput("pgn_paths", "there is no PGN file; pass at least one")
+    if not config.source_names:
+        reference = config.compat == "reference"
+        return [str(path) if reference else path.name for path in paths]
+    names = list(config.source_names)
+    if len(names) != len(paths):
+        rule = f"{len(names)} names for {len(paths)} PGN files; pass one name a file"
+        raise BadInput("source_names", rule)
+    return names
+
+
+def _write_streams(
+    paths: Sequence[Path],
+    names: Sequence[str],
+    out: Path,
+    config: ValidateConfig,
+    store: PartStore | None,
+    progress: Progress,
+) -> Tally:
+    """Validate all byte ranges and write rows, rejects, flags, game records and phase codes."""
+    files = {
+        "valid": out / VALID,
+        "invalid": out / INVALID,
+        "flagged": out / FLAGGED,
+        "games": sidecar.games_file(out, "games"),
+        "phases": sidecar.phases_file(out, "games"),
+    }
+    more_columns = "" if config.compat == "reference" else ",error,pgn_offset"
+    with StreamFiles(files) as written:
+        written.write("invalid", f"{_INVALID_HEAD}{more_columns}\r\n".encode())
+        written.write("flagged", _FLAGGED_HEAD.encode())
+        tasks = _tasks(paths, names, config)
+        return _append_all(tasks, config.workers, store, written, out, progress)
 
 
 def _tasks(
@@ -69,31 +146,44 @@ def _tasks(
     ]
 
 
-class _Tally:
-    """Counts of all parts so far, and the opening table."""
-
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-        self.openings: dict[str, list[Any]] = {}
-
-    def add(self, summary: Mapping[str, Any]) -> None:
-        self.counts.update(summary["counts"])
-        for code, entry in summary["openings"].items():
-            known = self.openings.setdefault(code, [0, 0, 0, 0, ""])
-            for i in range(4):
-                known[i] += entry[i]
-            known[4] = known[4] or entry[4]
+def _append_all(
+    tasks: list[tuple[str, RangeTask]],
+    workers: int,
+    store: PartStore | None,
+    written: StreamFiles,
+    scratch: Path,
+    progress: Progress,
+) -> Tally:
+    """Validate all byte ranges; a range that began inside a game is read again from its end."""
+    tally, file, expected = Tally(), -1, 0
+    total = sum(task.size for _, task in tasks)
+    finished = run_streams(validate_range, tasks, store, workers, scratch=scratch)
+    with progress.stage("validate", unit="bytes", total=total) as stage:
+        for (name, task), (streams, summary) in zip(tasks, finished, strict=True):
+            if task.file != file:
+                file, expected = task.file, 0
+            moved = follow(expected, task.range)
+            if moved is None:
+                end = _append(streams, summary, written, tally)
+            else:
+                again = [(f"{name}_from_{expected:014d}", replace(task, range=moved))]
+                for part in run_streams(validate_range, again, store, 1, scratch=scratch):
+                    end = _append(*part, written, tally)
+            expected = end if task.range.stop < task.range.path.stat().st_size else 0
+            stage.advance(task.size)
+    return tally
 
 
 def _append(
     streams: Iterable[tuple[str, Bytes]],
     summary: Mapping[str, Any],
     written: StreamFiles,
-    tally: _Tally,
+    tally: Tally,
 ) -> int:
-    """Append one part's streams and add up its counts; return the offset where its games end.
+    """Append the streams of a part and add its counts; returns the offset where its games end.
 
-    Its records learn where its rows begin in the whole.
+    The game records of a part count row offsets from its own first row; here the bytes of
+    the rows before are added.
     """
     base, records = written.sizes["valid"], bytearray()
     for name, data in streams:
@@ -108,57 +198,24 @@ def _append(
     return int(summary["end"])
 
 
-def _append_all(
-    tasks: list[tuple[str, RangeTask]],
-    workers: int,
-    store: PartStore | None,
-    written: StreamFiles,
-    scratch: Path,
-    progress: Progress,
-) -> _Tally:
-    """Validate all ranges; one that began in the wrong place is done again from the right one."""
-    tally, file, expected = _Tally(), -1, 0
-    total = sum(task.size for _, task in tasks)
-    finished = run_streams(validate_range, tasks, store, workers, scratch=scratch)
-    with progress.stage("validate", unit="bytes", total=total) as stage:
-        for (name, task), (streams, summary) in zip(tasks, finished, strict=True):
-            if task.file != file:
-                file, expected = task.file, 0
-            moved = follow(expected, task.range)
-            if moved is None:
-                end = _append(streams, summary, written, tally)
-            else:
-                redo = [(f"{name}_from_{expected:014d}", replace(task, range=moved))]
-                for part in run_streams(validate_range, redo, store, 1, scratch=scratch):
-                    end = _append(*part, written, tally)
-            expected = end if task.range.stop < task.range.path.stat().st_size else 0
-            stage.advance(task.size)
-    return tally
+def _sources(
+    paths: Sequence[Path], names: Sequence[str], progress: Progress
+) -> list[dict[str, Any]]:
+    sizes = [path.stat().st_size for path in paths]
+    with progress.stage("hash", unit="bytes", total=sum(sizes)) as stage:
+        return [
+            {"name": name, "bytes": size, "sha256": sha256_file(path, stage.advance)}
+            for name, size, path in zip(names, sizes, paths, strict=True)
+        ]
 
 
 def _write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, indent=2))
 
 
-def _profile(tally: _Tally, twins: int) -> dict[str, Any]:
-    """What profile.json holds: distributions of the valid games."""
-    counts = tally.counts
-    return {
-        "games": counts["valid"],
-        "plies": counts["plies"],
-        "winners": _named(counts, "winner"),
-        "phases": _named(counts, "phase"),
-        "plies_bins": dict(sorted(_named(counts, "plies").items(), key=lambda kv: int(kv[0]))),
-        "reasons": _named(counts, "reason"),
-        "flags": _named(counts, "flag"),
-        "duplicate_games": twins,
-        "openings": dict(sorted(tally.openings.items())),
-    }
-
-
-def _summary(counts: Mapping[str, int], twins: int) -> ValidateSummary:
+def _summary(tally: Tally, duplicates: int) -> ValidateSummary:
+    counts, flags = tally.counts, tally.by_name("flag")
     valid, total = counts["valid"], counts["total"]
-    reasons, flags = _named(counts, "reason"), _named(counts, "flag")
     return ValidateSummary(
         files={
             VALID: FileNote(rows=valid),
@@ -171,89 +228,13 @@ def _summary(counts: Mapping[str, int], twins: int) -> ValidateSummary:
         total_games=total,
         valid_games=valid,
         invalid_games=total - valid,
-        duplicate_games=twins,
+        duplicate_games=duplicates,
         oracle_games=counts["oracle"],
         plies=counts["plies"],
         white_wins=counts["winner.W"],
         black_wins=counts["winner.B"],
         draws=counts["winner.D"],
-        reasons=reasons,
+        reasons=tally.by_name("reason"),
         flags=flags,
-        phases=_named(counts, "phase"),
+        phases=tally.by_name("phase"),
     )
-
-
-def validate(
-    pgn_paths: Sequence[Path],
-    out: Path,
-    config: ValidateConfig = ValidateConfig(),  # noqa: B008 (frozen)
-    *,
-    parts: PartStore | None = None,
-    progress: Progress = SILENT,
-) -> ValidateSummary:
-    """Validate PGN files into the folder `out`, in the order given.
-
-    Writes valid_games.jsonl (docs/formats/chess.md#valid-rows), invalid_games.csv (#rejected-games:
-    error text and byte offset), flagged_games.csv, summary.json (#validation-summary),
-    profile.json (distributions) and `sidecar/`. With compat="reference" the
-    rows, rejects and summary are those of the original code (#compatibility-mode). Memory
-    does not grow with the number of games.
-
-    parts: store of finished parts, where a killed build goes on.
-    progress: gets the stages "validate" and "hash", in bytes of PGN.
-
-    Raises BadInput for no input, a file that cannot be PGN, or names that do
-    not match; `MissingPythonChess` where python-chess is needed and absent.
-    """
-    paths = [Path(path) for path in pgn_paths]
-    if not paths:
-        raise BadInput("pgn_paths", "No PGN inputs found; pass at least one .pgn file")
-    reference = config.compat == "reference"
-    names = list(config.source_names) or [str(p) if reference else p.name for p in paths]
-    if len(names) != len(paths):
-        raise BadInput("source_names", f"{len(names)} names for {len(paths)} PGN files")
-    out.mkdir()
-    files = {
-        "valid": out / VALID,
-        "invalid": out / INVALID,
-        "flagged": out / FLAGGED,
-        "games": sidecar.games_file(out, "games"),
-        "phases": sidecar.phases_file(out, "games"),
-    }
-    with StreamFiles(files) as written:
-        head = _INVALID_HEAD + ("\r\n" if reference else ",error,pgn_offset\r\n")
-        written.write("invalid", head.encode())
-        written.write("flagged", _FLAGGED_HEAD.encode())
-        tasks = _tasks(paths, names, config)
-        tally = _append_all(tasks, config.workers, parts, written, out, progress)
-    counts = tally.counts
-    reasons, flags = _named(counts, "reason"), _named(counts, "flag")
-    valid, total = counts["valid"], counts["total"]
-    twins = count_duplicates([files["games"]])
-    sizes = [path.stat().st_size for path in paths]
-    with progress.stage("hash", unit="bytes", total=sum(sizes)) as stage:
-        sources = [
-            {"name": name, "bytes": size, "sha256": sha256_file(path, stage.advance)}
-            for name, size, path in zip(names, sizes, paths, strict=True)
-        ]
-    _write_json(sidecar.sources_file(out), {"sources": sources})
-    summary: dict[str, Any] = {
-        "input_files": names,
-        "input_source": ",".join(names),
-        "auto_sharded_single_file": False,
-        "auto_shard_game_count": None,
-        "total_games": total,
-        "valid_games": valid,
-        "invalid_games": total - valid,
-        "valid_ratio": valid / total if total else 0.0,
-        "invalid_reason_counts": reasons,
-        "outputs": {"valid_games": VALID, "invalid_games": INVALID},
-    }
-    if not reference:
-        summary |= {"compat": config.compat, "flag_counts": flags, "duplicate_games": twins}
-    _write_json(out / SUMMARY, summary)
-    _write_json(
-        out / PROFILE,
-        _profile(tally, twins),
-    )
-    return _summary(counts, twins)

@@ -1,4 +1,4 @@
-"""A game that the oracle read, added to the output of its byte range."""
+"""Add a game that python-chess read to the output of its byte range."""
 
 from __future__ import annotations
 
@@ -16,27 +16,33 @@ from gristmill.chess.read.phases import phase_codes
 _ECO = re.compile("[A-E][0-9][0-9]")
 
 
-def take_odd(output: RangeOutput, odd: PlacedGame) -> None:
-    """Take a game that the oracle read."""
-    game, task = odd.game, output.task
+def add_game(output: RangeOutput, placed: PlacedGame) -> None:
+    """Decide on a game that python-chess read, and add its row, or its reject.
+
+    output: of the byte range.
+    placed: the game and its place in the PGN.
+
+    Source: docs/formats/chess.md#verdict-order
+    """
+    game, task = placed.game, output.task
     output.counts["total"] += 1
     output.counts["oracle"] += 1
     headers = rows.ordered_headers(game.headers)
-    reason, ply, flags, why = judge(game, task.config)
+    reason, ply, flags, error = judge(game, task.config)
     if output.reference:
         game_id = rows.reference_id(task.source, headers, game.moves)
     else:
         game_id = rows.content_id(headers, game.moves)
     if reason:
-        nameless = ("pgn_errors", "empty_game", *("result_mismatch",) * output.reference)
-        game_id = "" if reason in nameless else game_id
-        output.reject(game_id, reason, ply, game.result, why, odd.offset)
+        without_id = ("pgn_errors", "empty_game", *("result_mismatch",) * output.reference)
+        game_id = "" if reason in without_id else game_id
+        output.reject(game_id, reason, ply, game.result, error, placed.offset)
         return
     winner = rows.winner_side(game.result)
-    told = "/".join(game.terminators)
-    output.flag(game_id, flags, game.result, f"movetext {told}", odd.offset)
+    detail = f"movetext {'/'.join(game.terminators)}"
+    output.flag(game_id, flags, game.result, detail, placed.offset)
     row = rows.valid_row(game_id, task.source, headers, game.result, game.moves)
-    record = (0, odd.offset, odd.size, task.file, len(game.moves), flags)
+    record = (0, placed.offset, placed.size, task.file, len(game.moves), flags)
     records = np.array([(*record, rows.move_key(game.moves))], dtype=GAME)
     output.keep([row], records)
     output.phases.append(phase_codes([game.moves])[0])

@@ -1,7 +1,8 @@
-"""A batch of games that the compiled scanner read, added to the output of their byte range.
+"""Add a batch of games that the compiled reader took to the output of their byte range.
 
-The same decisions as `judge`, made for a whole batch at once; what is left per
-game in Python is two hashes and the joining of a row.
+The decisions are those of `verdict.py`, made for a whole batch at once. For each game Python
+only makes two hashes and joins the row.
+Source: docs/formats/chess.md#verdict-order
 """
 
 from __future__ import annotations
@@ -21,30 +22,32 @@ from gristmill.chess.format.sidecar import GAME
 from gristmill.chess.raw import python_chess
 from gristmill.chess.raw.pgn import Batch
 
-# Result codes of the scanner: places in rows.RESULTS, and one for any other text.
+# Result codes of the reader: places in rows.RESULTS, and one for any other text.
 _DRAW, _UNKNOWN, _OTHER = 3, 4, 5
 _WINNERS = "?WBD??"
 _ECO_TAG, _OPENING_TAG, _RESULT_TAG = 14, 15, 6
+# After the codes A00 to E99, which are numbered 0 to 499.
+_NO_CODE = 500
 
 
 def _verdicts(batch: Batch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Result codes that the board gives without and with claims; 0 while a game is open."""
+    """Result codes of the board without and with claims of a draw, 0 for an open game."""
     from gristmill.chess.kernels import ending, scan
 
-    said = batch.games[:, scan.VERDICT]
-    plain = np.array([0, 1, 2, _DRAW, 0, 0])[said]
-    claimed = np.array([0, 1, 2, _DRAW, _DRAW, 0])[said]
-    for i in np.flatnonzero(said == ending.UNSURE).tolist():
+    endings = batch.games[:, scan.VERDICT]
+    unclaimed = np.array([0, 1, 2, _DRAW, 0, 0])[endings]
+    claimed = np.array([0, 1, 2, _DRAW, _DRAW, 0])[endings]
+    for i in np.flatnonzero(endings == ending.UNSURE).tolist():
         game = batch.games[i]
         moves = batch.uci[game[scan.UCI0] : game[scan.UCI1]].decode().split(" ")
-        one, two = python_chess.claimed_result(moves)
-        plain[i] = rows.RESULTS.index(one) % _UNKNOWN
-        claimed[i] = rows.RESULTS.index(two) % _UNKNOWN
-    return plain, claimed
+        without, with_claims = python_chess.claimed_result(moves)
+        unclaimed[i] = rows.RESULTS.index(without) % _UNKNOWN
+        claimed[i] = rows.RESULTS.index(with_claims) % _UNKNOWN
+    return unclaimed, claimed
 
 
 def _tags(batch: Batch, i: int) -> dict[str, str]:
-    """All tags of game i, decoded, roster first, with Result filled in as the scanner does."""
+    """All tags of game i, the roster first, with `Result` filled from the movetext."""
     from gristmill.chess.kernels import scan
 
     game, buf = batch.games[i], batch.buf
@@ -57,7 +60,7 @@ def _tags(batch: Batch, i: int) -> dict[str, str]:
 
 
 def _text(batch: Batch, i: int, tag: int) -> str:
-    """The value of a known tag of game i, decoded; empty where it is missing."""
+    """The value of a tag with a fixed slot of game i; empty where it is missing."""
     start, end = batch.known[i, tag].tolist()
     return batch.buf[start:end].decode("utf-8", "replace") if start >= 0 else ""
 
@@ -68,8 +71,10 @@ def _result(batch: Batch, i: int, code: int) -> str:
     return rows.RESULTS[code] or "*"
 
 
-def _identify(batch: Batch, source: str, reference: bool) -> Callable[[int, bool, int, int], str]:
-    """A function from (game, wide, start of its identity text, end of its moves) to its id."""
+def _id_function(
+    batch: Batch, source: str, reference: bool
+) -> Callable[[int, bool, int, int], str]:
+    """The function from (game, wide, start of its id fields, end of its moves) to the id."""
     from gristmill.chess.kernels import scan
 
     sha256, uci = hashlib.sha256, batch.uci
@@ -89,7 +94,7 @@ def _identify(batch: Batch, source: str, reference: bool) -> Callable[[int, bool
 
 
 def _reasons(batch: Batch, config: ValidateConfig, board: NDArray[np.int64]) -> list[str]:
-    """Why each game is invalid; empty for the valid ones."""
+    """The reason of each game, empty for a valid one."""
     from gristmill.chess.kernels import scan
 
     result, plies = batch.games[:, scan.RESULT], batch.games[:, scan.PLIES]
@@ -105,14 +110,16 @@ def _reasons(batch: Batch, config: ValidateConfig, board: NDArray[np.int64]) -> 
 
 
 def _flags(
-    batch: Batch, plain: NDArray[np.int64], claimed: NDArray[np.int64], reference: bool
+    batch: Batch, unclaimed: NDArray[np.int64], claimed: NDArray[np.int64], reference: bool
 ) -> NDArray[np.int64]:
+    """The flags of each game, as bits."""
     from gristmill.chess.kernels import scan
 
-    result, told = batch.games[:, scan.RESULT], batch.games[:, scan.TERMINATOR]
+    result, terminator = batch.games[:, scan.RESULT], batch.games[:, scan.TERMINATOR]
     decisive = (result == 1) | (result == 2)
-    claimable = (claimed == _DRAW) & (plain == 0) & decisive
-    conflict = (told > 0) & (told != result) & ~(reference & (told == _UNKNOWN))
+    claimable = (claimed == _DRAW) & (unclaimed == 0) & decisive
+    conflict = (terminator > 0) & (terminator != result)
+    conflict &= ~(reference & (terminator == _UNKNOWN))
     flags: NDArray[np.int64] = (
         claimable * rows.CLAIMABLE_DRAW
         + conflict * rows.RESULT_CONFLICT
@@ -121,97 +128,148 @@ def _flags(
     return flags
 
 
-def _openings(output: RangeOutput, batch: Batch, kept: NDArray[np.bool_]) -> None:
-    """Count the kept games by ECO code and winner."""
+def _count_openings(output: RangeOutput, batch: Batch, valid: NDArray[np.bool_]) -> None:
+    """Count the valid games by ECO code and winner."""
     from gristmill.chess.kernels import scan
 
     sides = np.array([3, 0, 2, 1, 3, 3])[batch.games[:, scan.RESULT]]
     spans = batch.known[:, _ECO_TAG]
     text = np.frombuffer(batch.buf, np.uint8)
     start = np.where(spans[:, 1] - spans[:, 0] == 3, spans[:, 0], -1)
-    at = np.maximum(start, 0)[:, None] + np.arange(3)
-    letters = text[np.minimum(at, max(len(text) - 1, 0))].astype(np.int64)
+    places = np.maximum(start, 0)[:, None] + np.arange(3)
+    letters = text[np.minimum(places, max(len(text) - 1, 0))].astype(np.int64)
     digits = letters[:, 1:] - 48
-    plain = (start >= 0) & ((digits >= 0) & (digits <= 9)).all(axis=1)
-    plain &= (letters[:, 0] >= 65) & (letters[:, 0] <= 69)
-    codes = np.where(plain, (letters[:, 0] - 65) * 100 + digits @ np.array([10, 1]), 500)
-    for code in np.unique(codes[kept]).tolist():
-        mine = kept & (codes == code)
-        name = "?" if code == 500 else f"{'ABCDE'[code // 100]}{code % 100:02d}"
-        title = "" if code == 500 else _text(batch, int(np.flatnonzero(mine)[0]), _OPENING_TAG)
-        output.opening(name, title, np.bincount(sides[mine], minlength=4).tolist())
+    known = (start >= 0) & ((digits >= 0) & (digits <= 9)).all(axis=1)
+    known &= (letters[:, 0] >= ord("A")) & (letters[:, 0] <= ord("E"))
+    numbers = (letters[:, 0] - ord("A")) * 100 + digits @ np.array([10, 1])
+    codes = np.where(known, numbers, _NO_CODE)
+    for code in np.unique(codes[valid]).tolist():
+        of_code = valid & (codes == code)
+        name = "?" if code == _NO_CODE else f"{'ABCDE'[code // 100]}{code % 100:02d}"
+        title = ""
+        if code != _NO_CODE:
+            title = _text(batch, int(np.flatnonzero(of_code)[0]), _OPENING_TAG)
+        output.opening(name, title, np.bincount(sides[of_code], minlength=4).tolist())
 
 
-def take_batch(output: RangeOutput, batch: Batch) -> None:
-    """Take a batch of scanned games."""
+def add_batch(output: RangeOutput, batch: Batch) -> None:
+    """Decide on the games of a batch, and add their rows and rejects.
+
+    output: of the byte range.
+    batch: the games.
+
+    Raises MissingPythonChess where a verdict needs python-chess.
+    Source: docs/formats/chess.md#verdict-order
+    """
     from gristmill.chess.kernels import scan
 
-    task, reference = output.task, output.reference
-    games, text, uci = batch.games, batch.text, batch.uci
-    plain, claimed = _verdicts(batch)
-    board = claimed if reference else plain
-    reasons = _reasons(batch, task.config, board)
-    flags = _flags(batch, plain, claimed, reference)
-    identify = _identify(batch, task.source, reference)
-    output.counts["total"] += len(games)
-    source = b'", "source_file": ' + json.dumps(task.source).encode() + b', "headers": '
-    sha256, game_id = hashlib.sha256, ""
-    valid: list[bytes] = []
+    unclaimed, claimed = _verdicts(batch)
+    board = claimed if output.reference else unclaimed
+    reasons = _reasons(batch, output.task.config, board)
+    flags = _flags(batch, unclaimed, claimed, output.reference)
+    valid = np.array([not reason for reason in reasons], dtype=np.bool_)
+    output.counts["total"] += len(batch.games)
+    lines, digests = _add_games(output, batch, reasons, flags, board)
+    records = _records(batch, output.task.file, flags, valid)
+    records["move_key"] = np.frombuffer(digests, ">u8")
+    output.keep(lines, records)
+    output.phases.append(batch.phases[np.repeat(valid, batch.games[:, scan.PLIES])].tobytes())
+    _count_openings(output, batch, valid)
+
+
+def _add_games(
+    output: RangeOutput,
+    batch: Batch,
+    reasons: list[str],
+    flags: NDArray[np.int64],
+    board: NDArray[np.int64],
+) -> tuple[list[bytes], bytes]:
+    """Add rejects and flags; returns the lines and the move keys of the valid games."""
+    from gristmill.chess.kernels import scan
+
+    text, uci, sha256 = batch.text, batch.uci, hashlib.sha256
+    game_id_of = _id_function(batch, output.task.source, output.reference)
+    source = b'", "source_file": ' + json.dumps(output.task.source).encode() + b', "headers": '
+    middles = [_middle(rows.RESULTS[code] or "*", code) for code in range(_OTHER)]
+    without_id = ("empty_game", *("result_mismatch",) * output.reference)
+    lines: list[bytes] = []
     digests: list[bytes] = []
     columns = [
-        games[:, c].tolist()
-        for c in (
+        batch.games[:, column].tolist()
+        for column in (
             scan.WIDE, scan.RESULT, scan.PLIES, scan.HEAD0, scan.HEAD1,
             scan.LIST1, scan.ID0, scan.UCI0, scan.UCI1,
         )
     ]  # fmt: skip
-    middles = [
-        f', "result": "{rows.RESULTS[code % _OTHER] or "*"}", '
-        f'"winner_side": "{_WINNERS[code]}", "plies": '.encode()
-        for code in range(6)
-    ]
-    for i, (reason, flag, wide, code, plies, h0, h1, l1, id0, u0, u1) in enumerate(
+    for i, (reason, flag, wide, code, plies, head0, head1, list1, id0, uci0, uci1) in enumerate(
         zip(reasons, flags.tolist(), *columns, strict=True)
     ):
-        if reason == "empty_game" or (reference and reason == "result_mismatch"):
-            game_id = ""
-        else:
-            game_id = identify(i, wide, id0, u1)
+        game_id = "" if reason in without_id else game_id_of(i, wide, id0, uci1)
         if reason:
-            outcome = _result(batch, i, code)
-            said = rows.RESULTS[int(board[i])]
-            why = f"the board says {said}, the header {outcome}"
-            at = batch.base + int(games[i, scan.START])
-            why = why if reason == "result_mismatch" else ""
-            output.reject(game_id, reason, plies, outcome, why, at)
+            _reject(output, batch, i, game_id, reason, rows.RESULTS[int(board[i])])
             continue
         if flag:
-            told = rows.RESULTS[games[i, scan.TERMINATOR]]
-            at = batch.base + int(games[i, scan.START])
-            output.flag(game_id, flag, _result(batch, i, code), f"movetext {told}", at)
-        middle = middles[code]
-        if code == _OTHER:
-            odd = json.dumps(_result(batch, i, code))
-            middle = f', "result": {odd}, "winner_side": "?", "plies": '.encode()
-        headers = json.dumps(_tags(batch, i)).encode() if wide else text[h0:h1]
-        listed = text[h1:l1]
-        valid.append(
+            _flag(output, batch, i, game_id, flag)
+        middle = middles[code] if code != _OTHER else _middle(_result(batch, i, code), code)
+        headers = json.dumps(_tags(batch, i)).encode() if wide else text[head0:head1]
+        moves = text[head1:list1]
+        lines.append(
             b"".join(
                 (
                     b'{"game_id": "', game_id.encode(), source, headers, middle,
-                    b"%d" % plies, b', "moves": ', listed, b', "moves_uci": ', listed, b"}\n",
+                    b"%d" % plies, b', "moves": ', moves, b', "moves_uci": ', moves, b"}\n",
                 )
             )
         )  # fmt: skip
-        digests.append(sha256(uci[u0:u1]).digest()[:8])
-    kept = np.array([not reason for reason in reasons], dtype=np.bool_)
-    records = np.zeros(len(valid), GAME)
-    records["pgn"] = games[kept, scan.START] + batch.base
-    records["size"] = games[kept, scan.END] - games[kept, scan.START]
-    records["file"] = task.file
-    records["plies"] = games[kept, scan.PLIES]
-    records["flags"] = flags[kept]
-    records["move_key"] = np.frombuffer(b"".join(digests), ">u8")
-    output.keep(valid, records)
-    output.phases.append(batch.phases[np.repeat(kept, games[:, scan.PLIES])].tobytes())
-    _openings(output, batch, kept)
+        digests.append(sha256(uci[uci0:uci1]).digest()[:8])
+    return lines, b"".join(digests)
+
+
+def _middle(result: str, code: int) -> bytes:
+    """The part of a row between its headers and its plies."""
+    fields = f'"result": {json.dumps(result)}, "winner_side": "{_WINNERS[code]}"'
+    return f', {fields}, "plies": '.encode()
+
+
+def _offset(batch: Batch, i: int) -> int:
+    """The byte offset of game i in its PGN."""
+    from gristmill.chess.kernels import scan
+
+    return batch.base + int(batch.games[i, scan.START])
+
+
+def _reject(
+    output: RangeOutput, batch: Batch, i: int, game_id: str, reason: str, board: str
+) -> None:
+    from gristmill.chess.kernels import scan
+
+    result = _result(batch, i, int(batch.games[i, scan.RESULT]))
+    error = ""
+    if reason == "result_mismatch":
+        error = f"the board says {board}, the header {result}"
+    plies = int(batch.games[i, scan.PLIES])
+    output.reject(game_id, reason, plies, result, error, _offset(batch, i))
+
+
+def _flag(output: RangeOutput, batch: Batch, i: int, game_id: str, flags: int) -> None:
+    from gristmill.chess.kernels import scan
+
+    result = _result(batch, i, int(batch.games[i, scan.RESULT]))
+    detail = f"movetext {rows.RESULTS[batch.games[i, scan.TERMINATOR]]}"
+    output.flag(game_id, flags, result, detail, _offset(batch, i))
+
+
+def _records(
+    batch: Batch, file: int, flags: NDArray[np.int64], valid: NDArray[np.bool_]
+) -> NDArray[np.void]:
+    """The game records of the valid games, without rows and move keys."""
+    from gristmill.chess.kernels import scan
+
+    games = batch.games[valid]
+    records = np.zeros(len(games), GAME)
+    records["pgn"] = games[:, scan.START] + batch.base
+    records["size"] = games[:, scan.END] - games[:, scan.START]
+    records["file"] = file
+    records["plies"] = games[:, scan.PLIES]
+    records["flags"] = flags[valid]
+    return records

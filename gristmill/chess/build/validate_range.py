@@ -1,7 +1,8 @@
-"""One byte range of a PGN file: validated rows, rejects, flags and sidecar records.
+"""One byte range of a PGN file: rows, rejects, flags and sidecar records.
 
-This is what a worker does: the output of a range depends on its bytes and the
-config alone. `validate.py` puts the ranges together.
+A worker runs this. The output depends on the bytes of the range and the config alone. See
+also `validate.py`: it puts the ranges together.
+Source: docs/formats/chess.md#inputs
 """
 
 from __future__ import annotations
@@ -12,16 +13,24 @@ from gristmill.run.part_streams import Made
 
 
 def validate_range(task: RangeTask) -> Made:
-    """Validate one byte range: streams of RangeOutput.made, summary with `end`."""
-    from gristmill.chess.build.validate_fallback import take_odd
-    from gristmill.chess.build.validate_fast import take_batch
+    """Validate the games of one byte range.
+
+    task: the range and the config.
+
+    Returns the streams of `RangeOutput.finish`, and a summary whose `end` is the byte after
+    the last game.
+    Raises BadInput for a game that cannot be read, and MissingPythonChess where a game needs
+    python-chess.
+    """
+    from gristmill.chess.build.validate_fallback import add_game
+    from gristmill.chess.build.validate_fast import add_batch
 
     output, end = RangeOutput(task), task.range.start
     for item in read_range(task.range):
         if isinstance(item, Batch):
-            take_batch(output, item)
+            add_batch(output, item)
         elif isinstance(item, PlacedGame):
-            take_odd(output, item)
+            add_game(output, item)
         else:
             end = item
-    return output.made(end)
+    return output.finish(end)

@@ -1,8 +1,6 @@
-"""What is decided of one parsed game: valid or why not, and its flags.
+"""The verdict on one game that python-chess read: valid or a reason, and its flags.
 
-The order of docs/formats/chess.md#verdict-order: FEN, variant and
-null-move games are set aside, a draw that was merely claimable is a flag, and
-the optional filters come last. "reference" leaves all of that away.
+Source: docs/formats/chess.md#verdict-order
 """
 
 from __future__ import annotations
@@ -20,9 +18,11 @@ _NORMAL_ENDS = ("", "?", "-", "normal", "time forfeit")
 
 
 def time_class(control: str) -> str:
-    """Lichess's class of a TimeControl tag: base plus 40 increments, in seconds.
+    """The class of a time control; `unknown` for a text that cannot be read.
 
-    `-` is correspondence; a control that cannot be read is `unknown`.
+    control: the tag `TimeControl`.
+
+    Source: docs/formats/chess.md#filters
     """
     if control == "-":
         return "correspondence"
@@ -41,7 +41,13 @@ def _rating(text: str) -> int:
 
 
 def filtered(headers: Mapping[str, str], config: ValidateConfig) -> str:
-    """The optional filter that a valid game falls to, or an empty string."""
+    """The reason by which a filter rejects a game; empty where none does.
+
+    headers: the tags of the game.
+    config: has the filters.
+
+    Source: docs/formats/chess.md#filters
+    """
     if config.elo_floor:
         lower = min(_rating(headers.get(tag, "")) for tag in ("WhiteElo", "BlackElo"))
         if lower < config.elo_floor:
@@ -56,42 +62,67 @@ def filtered(headers: Mapping[str, str], config: ValidateConfig) -> str:
 
 
 def has_filters(config: ValidateConfig) -> bool:
-    """Whether `filtered` can reject anything."""
+    """Whether any filter is on.
+
+    config: has the filters.
+    """
     return bool(config.elo_floor or config.time_controls or config.drop_abandoned)
 
 
 def judge(game: ParsedGame, config: ValidateConfig) -> tuple[str, int, int, str]:
-    """(reason or "", offending ply, flags, text) of a game that the oracle read."""
+    """Decide on a game.
+
+    game: as python-chess read it.
+    config: rules and filters.
+
+    Returns (reason, empty for a valid game; offending ply; flags; text of the column `error`).
+    Source: docs/formats/chess.md#verdict-order, docs/formats/chess.md#reasons
+    """
     plies, result = len(game.moves), game.result
     reference = config.compat == "reference"
     if game.errors:
         return "pgn_errors", plies, 0, "; ".join(game.errors)
     if not game.moves:
         return "empty_game", 0, 0, ""
-    variant = game.headers.get("Variant", "").lower()
-    odd_variant = variant not in (*rows.STANDARD_VARIANTS, "from position")
-    odd_start = not game.headers.get("FEN", _START_FEN).startswith(_START_FEN)
-    odd_move = "0000" in game.moves or any("@" in move for move in game.moves)
-    if not reference:
-        if odd_variant:
-            return "variant", 0, 0, f"Variant {game.headers['Variant']}"
-        if odd_start:
-            return "fen_start", 0, 0, f"FEN {game.headers['FEN']}"
-        if odd_move:
-            return "null_move", game.moves.index("0000") if "0000" in game.moves else 0, 0, ""
+    nonstandard = _nonstandard(game)
+    if nonstandard and not reference:
+        reason, ply, error = nonstandard
+        return reason, ply, 0, error
     verdict = game.claimed if reference else game.verdict
     if verdict not in ("*", result) and result != "*":
         return "result_mismatch", plies, 0, f"the board says {verdict}, the header {result}"
-    flags = 0
-    if game.claimed == "1/2-1/2" and game.verdict == "*" and result in ("1-0", "0-1"):
-        flags |= rows.CLAIMABLE_DRAW
-    told = [t for t in game.terminators if t != result and not (reference and t == "*")]
-    if game.header_result != "*" and told:
-        flags |= rows.RESULT_CONFLICT
-    if result not in rows.RESULTS[1:]:
-        flags |= rows.ODD_RESULT
-    if odd_variant or odd_start or odd_move:
+    flags = _flags(game, reference)
+    if nonstandard:
         flags |= rows.NONSTANDARD
     if plies < config.min_plies:
         return "too_short", plies, flags, ""
     return filtered(game.headers, config), plies, flags, ""
+
+
+def _nonstandard(game: ParsedGame) -> tuple[str, int, str] | None:
+    """(reason, offending ply, error) for another variant, start or kind of move, or None."""
+    variant = game.headers.get("Variant", "").lower()
+    if variant not in (*rows.STANDARD_VARIANTS, "from position"):
+        return "variant", 0, f"Variant {game.headers['Variant']}"
+    if not game.headers.get("FEN", _START_FEN).startswith(_START_FEN):
+        return "fen_start", 0, f"FEN {game.headers['FEN']}"
+    if "0000" in game.moves:
+        return "null_move", game.moves.index("0000"), ""
+    if any("@" in move for move in game.moves):
+        return "null_move", 0, ""
+    return None
+
+
+def _flags(game: ParsedGame, reference: bool) -> int:
+    """The bits of docs/formats/chess.md#flags, without the one of nonstandard games."""
+    flags, result = 0, game.result
+    if game.claimed == "1/2-1/2" and game.verdict == "*" and result in ("1-0", "0-1"):
+        flags |= rows.CLAIMABLE_DRAW
+    others = [text for text in game.terminators if text != result]
+    if reference:
+        others = [text for text in others if text != "*"]
+    if game.header_result != "*" and others:
+        flags |= rows.RESULT_CONFLICT
+    if result not in rows.RESULTS[1:]:
+        flags |= rows.ODD_RESULT
+    return flags

@@ -65,11 +65,13 @@ borrowed: Any = intrinsic(_borrowed)
 
 @njit(forceinline=True)
 def highest(board):
+    """The number of the highest set bit of a bitboard that is not empty."""
     return 63 - _leading(board)
 
 
 @njit(forceinline=True)
 def rook_attacks(square, occupied):
+    """The squares that a rook on `square` attacks, the first blocker of each ray included."""
     up, right = RAY[0, square], RAY[1, square]
     down, left = RAY[4, square], RAY[5, square]
     # a1 and h8 count as blockers of every ray; where one is the only blocker, it removes nothing.
@@ -82,6 +84,7 @@ def rook_attacks(square, occupied):
 
 @njit(forceinline=True)
 def bishop_attacks(square, occupied):
+    """The squares that a bishop on `square` attacks, the first blocker of each ray included."""
     a, b = RAY[2, square], RAY[3, square]
     c, d = RAY[6, square], RAY[7, square]
     a ^= RAY[2, lowest((a & occupied) | BIT[63])]

@@ -36,6 +36,7 @@ TURN, RIGHTS, EP, CLOCK, MATERIAL, QUEENS, PLY = range(7)
 
 @njit
 def in_check(bb, st):
+    """Whether the side to move is in check."""
     turn = st[TURN]
     return attacked(bb, lowest(bb[7] & bb[turn]), 1 - turn, bb[0] | bb[1], U64(0))
 

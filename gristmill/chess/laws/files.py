@@ -1,4 +1,7 @@
-"""How laws read the files of an artifact: what is missing or malformed is a breach, no error."""
+"""Read the files of an artifact: a missing or malformed file is a violation, not an error.
+
+Source: docs/formats/chess.md#laws
+"""
 
 from __future__ import annotations
 
@@ -12,60 +15,94 @@ from typing import Any
 from gristmill.contract import BadInput, Violation
 
 Law = Callable[..., Iterator[Violation]]
-# What reading a file that is not as it should be can raise.
+# Errors that a damaged file can cause.
 _MALFORMED = (OSError, ValueError, TypeError, AttributeError, IndexError, BadInput)
 
 
-def relative(law: Law) -> Law:
-    """The law with places told as paths relative to the folder that it is asked about.
+def law(check: Law) -> Law:
+    """Decorate a law: its violations name paths relative to the artifact, and it raises nothing.
 
-    What it asks for and the artifact has not (a file, a key, a number where a
-    text stands) ends it, and is told as a breach itself.
+    check: generator of violations; its first argument is the artifact's folder.
+
+    Returns the law. Where a file lacks a key or has a value of the wrong type, the law
+    ends with the violation `artifact_complete`.
     """
 
-    def whole(path: Path, *more: Any, **named: Any) -> Iterator[Violation]:
+    def without_errors(path: Path, *arguments: Any, **options: Any) -> Iterator[Violation]:
         try:
-            yield from law(path, *more, **named)
+            yield from check(path, *arguments, **options)
         except KeyError as error:
             yield Violation("artifact_complete", path.name, f"a file has no {error}")
         except _MALFORMED as error:
             yield Violation("artifact_complete", path.name, f"{type(error).__name__}: {error}")
 
-    @wraps(law)
-    def told(path: Path, *more: Any, **named: Any) -> Iterator[Violation]:
-        for violation in whole(path, *more, **named):
+    @wraps(check)
+    def with_relative_paths(path: Path, *arguments: Any, **options: Any) -> Iterator[Violation]:
+        for violation in without_errors(path, *arguments, **options):
             where = violation.where.replace(f"{path}/", "")
             yield Violation(violation.law, where, violation.found.replace(f"{path}/", ""))
 
-    return told
+    return with_relative_paths
 
 
 def read_json(path: Path) -> tuple[dict[str, Any], list[Violation]]:
-    """A JSON object that says something, or what is wrong with it."""
+    """Read a JSON object that has at least one key.
+
+    path: the file.
+
+    Returns the object and no violation, or an empty object and the violation `readable_json`.
+    """
     try:
         value = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         return {}, [Violation("readable_json", str(path), repr(error))]
     if not isinstance(value, dict) or not value:
-        return {}, [Violation("readable_json", str(path), "not an object, or an empty one")]
+        return {}, [Violation("readable_json", str(path), "not a JSON object, or an empty one")]
     return value, []
 
 
-def lacks(value: dict[str, Any], where: Path, *names: str) -> list[Violation]:
-    """A violation for each of these keys that a JSON object lacks."""
+def missing_keys(value: dict[str, Any], where: Path, *names: str) -> list[Violation]:
+    """Check that a JSON object has some keys.
+
+    value: the object.
+    where: the file that holds it.
+    names: the keys.
+
+    Returns the violation `has_key` for each missing key.
+    """
     return [
         Violation("has_key", str(where), f"has no {name!r}") for name in names if name not in value
     ]
 
 
-def csv_rows(path: Path) -> int:
-    """Rows of a CSV file, head included, however long a field is. Raises ValueError, OSError."""
-    # A PGN may have an error text of any length; the limit is the process's.
-    before = csv.field_size_limit(max(path.stat().st_size + 1, 1 << 17))
+def difference(name: str, where: Path | str, found: Any, recorded: Any) -> list[Violation]:
+    """Check that a value is the recorded one.
+
+    name: name of the law that demands it.
+    where: the file or the place in it.
+    found: the value in the artifact.
+    recorded: the value that a report of the artifact names.
+
+    Returns one violation where they differ, else none.
+    """
+    if found == recorded:
+        return []
+    return [Violation(name, str(where), f"found {found!r}, recorded {recorded!r}")]
+
+
+def count_csv_rows(path: Path) -> int:
+    """Count the rows of a CSV file, the head included.
+
+    path: the file; a field may be of any length.
+
+    Raises ValueError or OSError for a file that cannot be read.
+    """
+    # An error text may be as long as its PGN. The limit holds for the process.
+    limit = csv.field_size_limit(max(path.stat().st_size + 1, 1 << 17))
     try:
         with path.open(newline="", encoding="utf-8") as file:
             return sum(1 for _ in csv.reader(file))
     except csv.Error as error:
         raise ValueError(str(error)) from error
     finally:
-        csv.field_size_limit(before)
+        csv.field_size_limit(limit)

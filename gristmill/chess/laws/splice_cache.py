@@ -1,12 +1,13 @@
-"""What must hold of a runtime splice cache, beside the dataset that it is of.
+"""Laws of a runtime splice cache.
 
-The laws and their names: docs/formats/chess.md#cache-laws.
+Source: docs/formats/chess.md#cache-laws
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,15 @@ import numpy as np
 from gristmill.chess.config import SPLITS, CacheConfig
 from gristmill.chess.format import rows, sidecar
 from gristmill.chess.format.cache_arrays import LAYOUT
-from gristmill.chess.format.names import CACHE_MANIFEST, CACHE_PATHS, VOCABULARY
-from gristmill.chess.laws.files import read_json, relative
-from gristmill.chess.laws.games_and_datasets import rows_hold
+from gristmill.chess.format.names import CACHE_MANIFEST, CACHE_PATHS, VOCABULARY, split_file
+from gristmill.chess.laws.files import law, read_json
+from gristmill.chess.laws.rows import check_rows
 from gristmill.chess.read.move_vocabulary import moves_in
 from gristmill.chess.read.samples import sample_parts
 from gristmill.contract import BadInput, Violation
 from gristmill.hashing import sha256_file
 
-_NAMES = {
+_LAW_OF_ARRAY = {
     "path_ids.u32.bin": "path_ids",
     "offsets.u64.bin": "offsets_start_lines",
     "splice_indices.u32.bin": "splice_indices_in_games",
@@ -31,18 +32,105 @@ _NAMES = {
 }
 
 
-def _complete(entry: Mapping[str, Any]) -> None:
-    """Raise KeyError, TypeError or ValueError for a split's entry that lacks what laws read."""
-    int(entry["sample_rows_total"])
-    for name in LAYOUT:
-        int(entry["files"][name]["size_bytes"])
-    if entry.get("source") is not None:
-        str(entry["source"]["sha256"])
+@dataclass(frozen=True)
+class _Cache:
+    """A cache while it is checked.
+
+    path: its folder.
+    dataset: folder of the rows that it was built from.
+    manifest: the object of manifest.json.
+    sampled: replay a sample of the games, not all.
+    """
+
+    path: Path
+    dataset: Path
+    manifest: Mapping[str, Any]
+    sampled: bool
+
+    def config(self) -> CacheConfig:
+        """Raises KeyError, TypeError or ValueError for a config that is not complete."""
+        return CacheConfig(**self.manifest["config"])
+
+    def entries(self) -> dict[str, Mapping[str, Any]]:
+        """The manifest's entries by split.
+
+        Raises AttributeError, KeyError, TypeError or ValueError where a law cannot read one.
+        """
+        entries = {split: self.manifest["splits"][split] for split in SPLITS}
+        for entry in entries.values():
+            int(entry["sample_rows_total"])
+            for name in LAYOUT:
+                int(entry["files"][name]["size_bytes"])
+            if entry.get("source") is not None:
+                str(entry["source"]["sha256"])
+        return entries
 
 
-def _structure(path: Path, split: str, entry: Mapping[str, Any]) -> Iterator[Violation]:
-    """One split's files and the manifest's counts (docs/formats/chess.md#cache-laws)."""
-    sizes = {}
+@law
+def cache_laws(
+    path: Path, dataset: Path | None = None, *, sampled: bool = False
+) -> Iterator[Violation]:
+    """Check a cache: its structure, its manifest, its source, and every element of its arrays.
+
+    path: folder of the artifact `chess/splice_cache`.
+    dataset: folder of the rows. By default the folder around the cache; for a cache that
+        is still being built, the folder that its manifest names.
+    sampled: replay a sample of the games, not all; False by default.
+
+    Yields the violations.
+    Source: docs/formats/chess.md#cache-laws
+    """
+    file = path / CACHE_MANIFEST
+    if not file.is_file():
+        yield Violation("missing_manifest", str(file), "missing")
+        return
+    manifest, faults = read_json(file)
+    yield from (Violation("invalid_manifest_json", fault.where, fault.found) for fault in faults)
+    if faults:
+        return
+    if manifest.get("kind") != rows.CACHE_KIND:
+        yield Violation("manifest_kind_unexpected", str(path), repr(manifest.get("kind")))
+        return
+    cache = _Cache(path, dataset or _dataset_of(path, manifest), manifest, sampled)
+    try:
+        config, entries = cache.config(), cache.entries()
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        yield Violation("manifest_complete", str(file), repr(error))
+        return
+    for split, entry in entries.items():
+        yield from _check_split(cache, split, entry, config)
+    yield from _check_vocabulary(cache)
+
+
+def _dataset_of(path: Path, manifest: Mapping[str, Any]) -> Path:
+    if split_file(path.parent, "train").is_file():
+        return path.parent
+    return Path(str(manifest.get("dataset_dir", path.parent)))
+
+
+def _check_split(
+    cache: _Cache, split: str, entry: Mapping[str, Any], config: CacheConfig
+) -> Iterator[Violation]:
+    faults = [*_check_arrays(cache.path, split, entry), *_check_paths(cache.path, split)]
+    yield from faults
+    recorded = cache.manifest["config"]
+    if entry.get("config", recorded) != recorded:
+        yield Violation("one_config", split, f"{entry['config']}, not {recorded}")
+    jsonl = split_file(cache.dataset, split)
+    if not jsonl.is_file():
+        yield Violation("source_path_missing", split, str(jsonl))
+        return
+    source = entry.get("source")
+    if source is None or source["sha256"] != sha256_file(jsonl):
+        found = f"{jsonl} is not the file that the cache was built from"
+        yield Violation("source_unchanged", split, found)
+    elif not faults:
+        yield from _check_elements(cache, split, config)
+
+
+def _check_arrays(path: Path, split: str, entry: Mapping[str, Any]) -> Iterator[Violation]:
+    """The four arrays are whole, equally long, and as the manifest says."""
+    elements = {}
     for name, dtype in LAYOUT.items():
         file = path / split / name
         if not file.is_file():
@@ -50,15 +138,21 @@ def _structure(path: Path, split: str, entry: Mapping[str, Any]) -> Iterator[Vio
             return
         size, item = file.stat().st_size, np.dtype(dtype).itemsize
         if size % item:
-            yield Violation("whole_elements", f"{split}: {file}", f"{size} bytes of {item}")
-        sizes[name] = size // item
-        told = entry["files"][name]
-        if told["size_bytes"] != size or told.get("sha256") not in (None, sha256_file(file)):
-            yield Violation("bytes_as_manifest", f"{split}: {file}", "size or sha256 differs")
-    if len(set(sizes.values())) != 1:
-        yield Violation("row_count_mismatch", split, f"{sizes}")
-    elif set(sizes.values()) != {entry["sample_rows_total"]}:
-        yield Violation("samples_counted", split, f"{sizes}, told {entry['sample_rows_total']}")
+            found = f"{size} bytes are not a multiple of {item}"
+            yield Violation("whole_elements", f"{split}: {file}", found)
+        elements[name] = size // item
+        recorded = entry["files"][name]
+        digests = (None, sha256_file(file))
+        if recorded["size_bytes"] != size or recorded.get("sha256") not in digests:
+            yield Violation("bytes_as_manifest", f"{split}: {file}", "size or SHA-256 differs")
+    if len(set(elements.values())) != 1:
+        yield Violation("row_count_mismatch", split, f"{elements}")
+    elif set(elements.values()) != {entry["sample_rows_total"]}:
+        found = f"{elements}, recorded {entry['sample_rows_total']}"
+        yield Violation("samples_counted", split, found)
+
+
+def _check_paths(path: Path, split: str) -> Iterator[Violation]:
     try:
         paths = json.loads((path / split / CACHE_PATHS).read_bytes())
     except (OSError, ValueError) as error:
@@ -70,34 +164,32 @@ def _structure(path: Path, split: str, entry: Mapping[str, Any]) -> Iterator[Vio
         yield Violation("paths_of_split", split, repr(paths))
 
 
-def _contents(
-    path: Path, dataset: Path, split: str, config: CacheConfig, sampled: bool
-) -> Iterator[Violation]:
-    """The arrays are those that the rows give when every game is replayed.
+def _check_elements(cache: _Cache, split: str, config: CacheConfig) -> Iterator[Violation]:
+    """The arrays are those that a replay of every game gives.
 
-    sampled: those that the dataset's sidecar gives, which must agree with every
-    row and, in a sample of games, with the replay.
+    With `sampled` they are those that the dataset's sidecar gives. The sidecar must agree
+    with every row, and with the replay of a sample of the games.
     """
-    if sampled and sidecar.games_file(dataset, split).exists():
-        held = rows_hold(dataset / f"{split}.jsonl", dataset, split, sampled)
-        yield from (item for item in held if isinstance(item, Violation))
-    else:
-        sampled = False
-    files = {name: (path / split / name).open("rb") for name in LAYOUT}
-    games = 0
+    replay = True
+    if cache.sampled and sidecar.games_file(cache.dataset, split).exists():
+        jsonl = split_file(cache.dataset, split)
+        for item in check_rows(jsonl, cache.dataset, split, sampled=True):
+            if isinstance(item, Violation):
+                yield item
+        replay = False
+    files = {name: (cache.path / split / name).open("rb") for name in LAYOUT}
     wrong: set[str] = set()
     try:
-        for sections, part in sample_parts(dataset, split, config, replay=not sampled):
-            games += part["games"]
+        for arrays, _ in sample_parts(cache.dataset, split, config, replay):
             for name, file in files.items():
-                piece = sections[name]
-                if file.read(len(piece)) != bytes(piece) and name not in wrong:
+                expected = bytes(arrays[name])
+                if file.read(len(expected)) != expected and name not in wrong:
                     wrong.add(name)
                     found = "differs from what the rows give"
-                    yield Violation(_NAMES[name], f"{split}/{name}", found)
+                    yield Violation(_LAW_OF_ARRAY[name], f"{split}/{name}", found)
         for name, file in files.items():
             if file.read(1):
-                yield Violation(_NAMES[name], f"{split}/{name}", "has samples of no row")
+                yield Violation(_LAW_OF_ARRAY[name], f"{split}/{name}", "has samples of no row")
     except BadInput as error:
         yield Violation("rows_readable", split, str(error))
     finally:
@@ -105,56 +197,12 @@ def _contents(
             file.close()
 
 
-@relative
-def cache_laws(
-    path: Path, dataset: Path | None = None, *, sampled: bool = False
-) -> Iterator[Violation]:
-    """A cache folder: structure, manifest, source, and every element derived anew.
-
-    dataset: the folder of the rows; by default the one that the cache stands in,
-    or, for a cache that is still being built, the one that its manifest names.
-    sampled: replay a sample of the games, not all: see `laws`.
-    """
-    if not (path / CACHE_MANIFEST).is_file():
-        yield Violation("missing_manifest", str(path / CACHE_MANIFEST), "missing")
+def _check_vocabulary(cache: _Cache) -> Iterator[Violation]:
+    vocabulary = cache.path / VOCABULARY
+    if not vocabulary.exists():
         return
-    manifest, wrong = read_json(path / CACHE_MANIFEST)
-    yield from (Violation("invalid_manifest_json", v.where, v.found) for v in wrong)
-    if wrong:
-        return
-    if manifest.get("kind") != rows.CACHE_KIND:
-        yield Violation("manifest_kind_unexpected", str(path), repr(manifest.get("kind")))
-        return
-    if dataset is None:
-        dataset = path.parent
-        if not (dataset / "train.jsonl").is_file():
-            dataset = Path(str(manifest.get("dataset_dir", dataset)))
-    try:
-        config = CacheConfig(**manifest["config"])
-        entries = {split: manifest["splits"][split] for split in SPLITS}
-        for entry in entries.values():
-            _complete(entry)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        yield Violation("manifest_complete", str(path / CACHE_MANIFEST), repr(error))
-        return
-    for split, entry in entries.items():
-        structure = list(_structure(path, split, entry))
-        yield from structure
-        if entry.get("config", manifest["config"]) != manifest["config"]:
-            yield Violation("one_config", split, f"{entry['config']}, not {manifest['config']}")
-        jsonl = dataset / f"{split}.jsonl"
-        if not jsonl.is_file():
-            yield Violation("source_path_missing", split, str(jsonl))
-            continue
-        source = entry.get("source")
-        if source is None or source["sha256"] != sha256_file(jsonl):
-            yield Violation("source_unchanged", split, f"{jsonl} is not the file it was built of")
-        elif not structure:
-            yield from _contents(path, dataset, split, config, sampled)
-    vocabulary = path / VOCABULARY
-    if vocabulary.exists():
-        meta, wrong = read_json(vocabulary)
-        yield from wrong
-        words = ["<PAD>", "<UNK>", *moves_in(dataset / "train.jsonl")]
-        if list(meta.get("vocab", {})) != words or meta.get("config") != manifest["config"]:
-            yield Violation("vocabulary_of_train", str(vocabulary), "words or config differ")
+    meta, faults = read_json(vocabulary)
+    yield from faults
+    words = ["<PAD>", "<UNK>", *moves_in(split_file(cache.dataset, "train"))]
+    if list(meta.get("vocab", {})) != words or meta.get("config") != cache.manifest["config"]:
+        yield Violation("vocabulary_of_train", str(vocabulary), "words or config differ")

@@ -137,12 +137,16 @@ def _visitor(chess: ModuleType) -> Any:
 
         def result(self) -> ParsedGame:
             self.game.headers = dict(self.headers)
-            if self.board is not None and not self.game.errors:
-                self.game.verdict = self.board.result(claim_draw=False)
-                self.game.claimed = self.board.result(claim_draw=True)
+            _set_verdict(self.game, self.board)
             return self.game
 
     return Collect
+
+
+def _set_verdict(game: ParsedGame, board: Any) -> None:
+    if board is not None and not game.errors:
+        game.verdict = board.result(claim_draw=False)
+        game.claimed = board.result(claim_draw=True)
 
 
 def read_game(data: bytes, pos: int) -> tuple[ParsedGame | None, bool]:
@@ -197,14 +201,15 @@ def phase_codes(moves: list[str]) -> bytes:
         if not board.is_legal(move):
             break
         board.push(move)
-        material = sum(
-            weight * chess.popcount(pieces)
-            for weight, pieces in ((3, board.knights | board.bishops), (5, board.rooks))
-        ) + 9 * chess.popcount(board.queens)
-        if material <= 14:
-            codes[n] = 3
-        elif not board.queens and material <= 20:
-            codes[n] = 7
-        else:
-            codes[n] = 1 if n < 20 and board.castling_rights else 2
+        codes[n] = _phase_code(chess, board, n)
     return bytes(codes)
+
+
+def _phase_code(chess: ModuleType, board: Any, ply: int) -> int:
+    minor = chess.popcount(board.knights | board.bishops)
+    material = 3 * minor + 5 * chess.popcount(board.rooks) + 9 * chess.popcount(board.queens)
+    if material <= 14:
+        return 3
+    if not board.queens and material <= 20:
+        return 7
+    return 1 if ply < 20 and board.castling_rights else 2

@@ -1,4 +1,4 @@
-"""Chess for people: boards, Markdown previews, terminal text and the numbers of the UI.
+"""Chess for people: boards, Markdown previews, terminal text, and the numbers that the UI plots.
 
-Nothing here changes what is published.
+The modules only read; they change nothing that is published.
 """

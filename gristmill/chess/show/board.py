@@ -1,7 +1,6 @@
-"""How a position looks: a board as our own SVG, with the last move and the phase.
+"""A position as an SVG board with the last move and the phase.
 
-The pieces are drawn from a few shapes of our own. What is worth a look is
-decided in `preview`.
+The shapes of the pieces are our own. See also `preview.py`: it selects the positions.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ _INK, _SOFT = "#4a4038", "#8a7d70"
 _CELL, _LEFT, _TOP = 34, 20, 34
 _SIDE = 8 * _CELL
 _BASE = "M10 36H30V32H10Z"
-# Outlines on a square of 40, drawn with the base line below.
+# Paths on a square of 40 by 40 units.
 _SHAPES = {
     "p": f"{_BASE}M14 32C18 27 18 24 15 21C12 13 28 13 25 21C22 24 22 27 26 32Z",
     "r": f"{_BASE}M13 32L15 18H25L27 32ZM12 18V9H16V12H18V9H22V12H24V9H28V18Z",
@@ -27,10 +26,13 @@ _SHAPES = {
 }
 
 
-def place(moves: Sequence[str]) -> list[str]:
-    """The board after UCI moves from the start: 64 letters from a1 on, upper case white, or ''.
+def squares_after(moves: Sequence[str]) -> list[str]:
+    """The pieces on the 64 squares after some moves.
 
-    The moves must be legal; what is not a move is passed over.
+    moves: legal UCI moves from the start position. A text that is no move of a piece, such
+        as `0000`, is passed over.
+
+    Returns one letter a square from a1, b1 to h8: upper case for White, empty for no piece.
     """
     back = "rnbqkbnr"
     board = [*back.upper(), *"P" * 8, *[""] * 32, *"p" * 8, *back]
@@ -71,8 +73,8 @@ def _piece(square: int, piece: str) -> str:
 
 
 def _definitions(pieces: set[str]) -> str:
-    """The shapes of the pieces that stand on the board, once each."""
-    made = []
+    """SVG definitions of these pieces."""
+    shapes = []
     for piece in sorted(pieces):
         white = piece.isupper()
         fill, line = ("#fffdf6", "#2d2823") if white else ("#3a332d", "#0f0d0b")
@@ -80,31 +82,36 @@ def _definitions(pieces: set[str]) -> str:
         shape = _SHAPES[piece.lower()]
         name = f"{'w' if white else 'b'}{piece.lower()}"
         scale = _CELL / 40
-        made.append(
+        shapes.append(
             f'<g id="{name}"><path transform="scale({scale:g})" d="{shape}" fill="{fill}"'
             f' stroke="{line}" stroke-width="1.6" stroke-linejoin="round"/>'
         )
         if piece.lower() == "b":
-            made.append(
+            shapes.append(
                 f'<path transform="scale({scale:g})" d="M20 11V18M17 14H23" fill="none"'
                 f' stroke="{detail}" stroke-width="1.6"/>'
             )
         if piece.lower() == "n":
-            made.append(
+            shapes.append(
                 f'<circle transform="scale({scale:g})" cx="19" cy="13.5" r="1.4" fill="{detail}"/>'
             )
-        made.append("</g>")
-    return f"<defs>{''.join(made)}</defs>"
+        shapes.append("</g>")
+    return f"<defs>{''.join(shapes)}</defs>"
 
 
 def board_svg(
     moves: Sequence[str], *, title: str = "", phase: str = "", notes: Sequence[str] = ()
 ) -> str:
-    """The position after UCI moves from the start, the last move marked, the phase named.
+    """Draw the position after some moves, with the squares of the last move marked.
 
-    title, notes: lines above and below. About 5 kB.
+    moves: legal UCI moves from the start position.
+    title: line above the board; empty by default.
+    phase: name of the phase for the line below the board; empty for none.
+    notes: further lines below the board.
+
+    Returns the SVG, about 5 kB.
     """
-    board = place(moves)
+    board = squares_after(moves)
     last = moves[-1] if moves and len(moves[-1]) >= 4 else ""
     marked = {}
     if last and last[0] in "abcdefgh":
@@ -123,8 +130,10 @@ def board_svg(
         body.append(text_at(_LEFT / 2 + 1, y, str(i + 1), 10, _SOFT, MIDDLE))
     bottom = _TOP + _SIDE + 33
     turn = "black" if len(moves) % 2 else "white"
-    told = f"ply {len(moves)} · {last or 'start'} · {turn} to move" + (f" · {phase}" * bool(phase))
-    lines = [told, *notes]
+    caption = f"ply {len(moves)} · {last or 'start'} · {turn} to move" + (
+        f" · {phase}" * bool(phase)
+    )
+    lines = [caption, *notes]
     for i, line in enumerate(lines):
         body.append(text_at(_LEFT, bottom + 16 * i, line, 11.5, _INK))
-    return card(_SIDE + 2 * _LEFT, bottom + 16 * len(lines) - 4, title or told, body)
+    return card(_SIDE + 2 * _LEFT, bottom + 16 * len(lines) - 4, title or caption, body)

@@ -1,6 +1,6 @@
-"""The numbers of a month that a UI plots, and tables of its source and its samples.
+"""The numbers of a month that the UI plots, and tables of its source and its samples.
 
-See also `preview`: pictures, and tables of games and openings.
+See also `preview.py`: pictures, and tables of games and openings.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ Figures = dict[str, str | int | float]
 
 
 def archive_figures(path: Path) -> Figures:
-    """A downloaded or dropped month: where it came from, as a table."""
+    """A table that says where a month came from.
+
+    path: folder of the artifact `chess/elite_pgn`.
+    """
     source = json.loads((path / SOURCE).read_bytes())
     rows: list[tuple[str, str]] = [("origin", escape(source["origin"], 200))]
     for kind in ("archive", "pgn"):
@@ -40,12 +43,13 @@ def archive_figures(path: Path) -> Figures:
 
 
 def validated_figures(path: Path, before: Path | None = None) -> Figures:
-    """A validated month: documents, lengths, results, shares and openings as numbers.
+    """Documents and numbers of a validated month: lengths, valid games, openings, drift.
 
-    before: the validated folder of the month before, which the drift is measured from.
+    path: folder of the artifact `chess/valid_games`.
+    before: folder of the month before, for the drift; None for no drift.
     """
     profile = read_profile(path)
-    then = read_profile(before) if before is not None else None
+    earlier = read_profile(before) if before is not None else None
     games = profile["games"]
     numbers: Figures = {"rows": games, "mean_plies": _ratio(profile["plies"], games)}
     numbers["valid_percent"] = round(
@@ -54,19 +58,25 @@ def validated_figures(path: Path, before: Path | None = None) -> Figures:
     numbers["openings_met"] = len(profile["openings"])
     for low, count in _lengths(profile["plies_bins"]).items():
         numbers[f"plies_from/{low:03d}"] = count
-    if then is not None:
-        numbers |= {f"drift/{name}": value for name, value in drift(profile, then).items()}
-    return {**validated_preview(path, then), **numbers}
+    if earlier is not None:
+        numbers |= {f"drift/{name}": value for name, value in drift(profile, earlier).items()}
+    return {**validated_preview(path, earlier), **numbers}
 
 
 def dataset_figures(path: Path) -> Figures:
-    """A game dataset: its splits and some positions; rows are games."""
+    """Documents of a game dataset, and its rows: games.
+
+    path: folder of the artifact `chess/game_dataset`.
+    """
     stats = json.loads((path / "stats.json").read_bytes())
     return {**dataset_preview(path), "rows": sum(stats["split_games"].values())}
 
 
 def cache_figures(path: Path) -> Figures:
-    """A splice cache: games, samples and bytes by split; rows are samples."""
+    """A table of games, samples and bytes by split, and the rows of a cache: samples.
+
+    path: folder of the artifact `chess/splice_cache`.
+    """
     manifest = json.loads((path / "manifest.json").read_bytes())
     names = ("game_rows_total", "sample_rows_total", "total_cache_bytes")
     rows = [
@@ -79,7 +89,10 @@ def cache_figures(path: Path) -> Figures:
 
 
 def splice_figures(path: Path) -> Figures:
-    """A legacy splice dataset: samples by split and phase; rows are samples."""
+    """A table of samples by split and phase, and the rows of a splice dataset: samples.
+
+    path: folder of the artifact `chess/splice_dataset`.
+    """
     stats = json.loads((path / "stats.json").read_bytes())
     phases = sorted({name for counts in stats["split_phase_counts"].values() for name in counts})
     rows = []
@@ -100,8 +113,8 @@ def _ratio(part: Any, whole: int) -> float:
 
 
 def _lengths(bins: Mapping[str, int]) -> dict[int, int]:
-    """Games by length, in few enough bins to be plotted one by one."""
-    found = dict.fromkeys(range(0, _LAST_BIN + 1, _BIN), 0)
+    """Games by length in plies; the last bin also counts all longer games."""
+    lengths = dict.fromkeys(range(0, _LAST_BIN + 1, _BIN), 0)
     for low, count in bins.items():
-        found[min(int(low) // _BIN * _BIN, _LAST_BIN)] += count
-    return found
+        lengths[min(int(low) // _BIN * _BIN, _LAST_BIN)] += count
+    return lengths

@@ -1,7 +1,7 @@
 """Markdown that shows a month: distributions, openings, positions, drift.
 
-Documents of one folder stay under 100 kB together. See also `board`: drawing a
-position; `metrics`: the numbers beside these documents.
+The documents of one folder take less than 100 kB together. See also `board.py`: draws a
+position; `metrics.py`: the numbers that are shown with these documents.
 """
 
 from __future__ import annotations
@@ -27,12 +27,17 @@ _BIN = 20
 _LAST_BIN = 200
 
 
-def _share(part: int, whole: int) -> str:
+def _percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else "–"
 
 
 def length_bars(bins: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Games by length in plies, in bars of 20 plies; the last takes what is longer."""
+    """Games by length, in bars of 20 plies; the last bar also counts all longer games.
+
+    bins: games by lower end of a bin of 10 plies, as in profile.json.
+
+    Returns label and count of each bar.
+    """
     bars = dict.fromkeys(range(0, _LAST_BIN + 1, _BIN), 0)
     for low, count in bins.items():
         bars[min(int(low) // _BIN * _BIN, _LAST_BIN)] += count
@@ -40,11 +45,14 @@ def length_bars(bins: Mapping[str, int]) -> list[tuple[str, int]]:
 
 
 def distributions(profile: Mapping[str, Any]) -> str:
-    """Results, phases and lengths of a validated month as pictures."""
+    """Three histograms of a month in Markdown: results, phases, lengths.
+
+    profile: the object of profile.json.
+    """
     winners, phases = profile["winners"], profile["phases"]
     names = (("W", "White"), ("D", "draw"), ("B", "Black"), ("?", "other"))
     results = [(name, winners.get(key, 0)) for key, name in names]
-    # The whole words would run into each other below their bars.
+    # The full words would overlap below their bars.
     by_phase = [(name.removesuffix("game"), phases[name]) for name in PHASES if phases.get(name, 0)]
     games, plies = f"{profile['games']:,} games", f"{profile['plies']:,} plies"
     return "\n\n".join(
@@ -59,13 +67,16 @@ def distributions(profile: Mapping[str, Any]) -> str:
 
 
 def openings(profile: Mapping[str, Any]) -> str:
-    """The most played openings by ECO code, with their results, as a table."""
+    """A Markdown table of the most played openings by ECO code, with their results.
+
+    profile: the object of profile.json.
+    """
     rows: list[tuple[str, ...]] = []
     ranked = sorted(profile["openings"].items(), key=lambda item: (-item[1][0], item[0]))
     for code, (games, white, drawn, black, name) in ranked[:_OPENINGS_SHOWN]:
-        shares = (_share(n, games) for n in (white, drawn, black))
+        percents = (_percent(n, games) for n in (white, drawn, black))
         names = (escape(code, _NAME_LIMIT), escape(name, _NAME_LIMIT))
-        rows.append((*names, f"{games:,}", *shares))
+        rows.append((*names, f"{games:,}", *percents))
     rest = sum(entry[0] for _, entry in ranked[_OPENINGS_SHOWN:])
     if rest:
         more = len(ranked) - _OPENINGS_SHOWN
@@ -74,7 +85,10 @@ def openings(profile: Mapping[str, Any]) -> str:
 
 
 def invalid_reasons(profile: Mapping[str, Any]) -> str:
-    """Why games were invalid, and what was flagged, as a table."""
+    """A Markdown table of the reasons of invalid games and the flags of valid ones.
+
+    profile: the object of profile.json.
+    """
     rows: list[tuple[str, str, str]] = []
     for kind in ("reasons", "flags"):
         word = "invalid" if kind == "reasons" else "flagged"
@@ -85,14 +99,18 @@ def invalid_reasons(profile: Mapping[str, Any]) -> str:
 
 
 def drift(profile: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, float]:
-    """Month over month: shares of this month less those of the one before, in points.
+    """The differences between a month and the month before.
 
-    White wins, draws, mean plies (difference in plies), opening and endgame
-    positions, invalid games, and half the sum of the openings' differences
-    (0: same openings, 100: none in common).
+    profile: the object of the month's profile.json.
+    before: that of the month before.
+
+    Returns percentage points by name, rounded to 3 digits: `white_wins`, `draws`,
+    `opening_positions`, `endgame_positions` and `invalid_games`; `mean_plies` in plies; and
+    `openings`, half the sum of the differences by ECO code (0 for the same openings, 100
+    for none in common).
     """
 
-    def shares(month: Mapping[str, Any]) -> dict[str, float]:
+    def numbers(month: Mapping[str, Any]) -> dict[str, float]:
         games, plies = max(month["games"], 1), max(month["plies"], 1)
         invalid = sum(month["reasons"].values())
         return {
@@ -104,31 +122,35 @@ def drift(profile: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, fl
             "invalid_games": 100 * invalid / max(games + invalid, 1),
         }
 
-    now, then = shares(profile), shares(before)
-    moved = {name: round(now[name] - then[name], 3) for name in now}
+    now, then = numbers(profile), numbers(before)
+    differences = {name: round(now[name] - then[name], 3) for name in now}
     codes = set(profile["openings"]) | set(before["openings"])
-    apart = sum(
+    distance = sum(
         abs(
             profile["openings"].get(code, [0])[0] / max(profile["games"], 1)
             - before["openings"].get(code, [0])[0] / max(before["games"], 1)
         )
         for code in codes
     )
-    return {**moved, "openings": round(50 * apart, 3)}
+    return {**differences, "openings": round(50 * distance, 3)}
 
 
 def positions(path: Path, split: str | None = None, boards: int = 6) -> str:
-    """Positions of games spread over a folder, drawn as boards: opening to endgame."""
+    """A Markdown table of boards: positions of games spread over a folder.
+
+    path: folder of validated games or a game dataset.
+    split: split of a dataset; None for validated games.
+    boards: number of boards; 6 by default. Later boards show later stages of their games.
+    """
     beside = sidecar.Sidecar.open(path, split or "games")
     if beside is None or beside.games == 0:
         return "no games"
-    boards_shown: list[Markdown] = []
+    drawings: list[Markdown] = []
     count = min(boards, beside.games)
     for number in range(count):
         row = beside.games * number // count
         traced = trace(path, row, split)
         moves = moves_of(traced.row)
-        # Later boards show later stages of their games.
         ply = max(1, min(len(moves), round(len(moves) * (number + 1) / (count + 1))))
         before = int(_plies_before(beside, row))
         phase = PHASES[int(beside.phases(before, len(moves))[ply - 1]) & 3]
@@ -138,8 +160,8 @@ def positions(path: Path, split: str | None = None, boards: int = 6) -> str:
         notes = [f"{traced.source['name'][:28]} at byte {traced.pgn_offset:,}"]
         title = f"{title[:34]} · {traced.row['result'][:8]}"
         svg = board_svg(moves[:ply], title=title, phase=phase, notes=notes)
-        boards_shown.append(markdown.image("position", svg))
-    rows = [boards_shown[start : start + 3] for start in range(0, len(boards_shown), 3)]
+        drawings.append(markdown.image("position", svg))
+    rows = [drawings[start : start + 3] for start in range(0, len(drawings), 3)]
     return table(("", "", ""), rows, "lll")
 
 
@@ -153,15 +175,23 @@ def _plies_before(beside: sidecar.Sidecar, row: int) -> int:
 
 
 def read_profile(path: Path) -> dict[str, Any]:
-    """profile.json of a validated folder."""
+    """The object of a month's profile.json.
+
+    path: folder of the artifact `chess/valid_games`.
+
+    Raises OSError or ValueError where it cannot be read.
+    """
     profile: dict[str, Any] = json.loads((path / PROFILE).read_bytes())
     return profile
 
 
 def validated_preview(path: Path, before: Mapping[str, Any] | None = None) -> dict[str, str]:
-    """A validated month: distributions, openings, reasons, positions, and drift.
+    """Markdown documents of a validated month: distributions, openings, reasons, positions.
 
-    before: the profile of the month before; without it there is no drift.
+    path: folder of the artifact `chess/valid_games`.
+    before: profile of the month before; with it there is also a document `drift`.
+
+    Returns documents by name.
     """
     profile = read_profile(path)
     documents = {
@@ -177,13 +207,19 @@ def validated_preview(path: Path, before: Mapping[str, Any] | None = None) -> di
 
 
 def dataset_preview(path: Path, splits: Sequence[str] = SPLITS) -> dict[str, str]:
-    """A game dataset: its splits as a table, and positions of the train games."""
+    """Markdown documents of a game dataset: its splits, and positions of the train games.
+
+    path: folder of the artifact `chess/game_dataset`.
+    splits: the splits to show; all by default.
+
+    Returns documents by name.
+    """
     stats = json.loads((path / "stats.json").read_bytes())
     rows = []
     for split in splits:
         games, plies = stats["split_games"][split], stats["split_plies_total"][split]
         winners = stats["split_winner_counts"][split]
-        sides = (_share(winners.get(side, 0), games) for side in "WB")
+        sides = (_percent(winners.get(side, 0), games) for side in "WB")
         mean = stats["split_avg_plies"][split]
         rows.append((split, f"{games:,}", f"{plies:,}", f"{mean:.1f}", *sides))
     headers = ("split", "games", "plies", "mean plies", "White", "Black")

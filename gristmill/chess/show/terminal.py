@@ -1,6 +1,6 @@
-"""A game, a position or a sample of a chess folder in words and a board, for a terminal.
+"""A game, a position or a sample of a chess folder as text and a board, for a terminal.
 
-Pictures for a browser are `picture`'s.
+See also `preview.py`: the pictures for a browser.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gristmill.chess.format.rows import PHASES, moves_of
 from gristmill.chess.read.dataset import GameSpliceDataset
 from gristmill.chess.read.phases import phase_codes
 from gristmill.chess.read.trace import Trace, find, trace
-from gristmill.chess.show.board import place
+from gristmill.chess.show.board import squares_after
 from gristmill.contract import BadInput
 
 if TYPE_CHECKING:
@@ -30,54 +30,62 @@ _INK = "#1c1612"
 _MOVES_SHOWN = 24
 
 
-def shown(path: Path, n: int, split: str = "train", ply: int | None = None) -> RenderableType:
-    """Game or sample `n` (0-based) of a chess folder.
+def render(path: Path, number: int, split: str = "train", ply: int | None = None) -> RenderableType:
+    """A game or sample of a chess folder as text and a board.
 
-    split: of a dataset, a cache or splices. ply: of a game, the position after
-    so many plies, by default the last. Raises BadInput where there is none.
+    path: folder of validated games, a game dataset, a splice cache or a splice dataset.
+    number: of the game or sample, from 0.
+    split: `train` (default), `val` or `test`; validated games have no splits.
+    ply: for a game: show the position after so many plies; None for the last one.
+
+    Raises BadInput where there is no such split, game, sample or position.
     """
     kind = kind_of(path)
     if kind in ("validated", "dataset"):
-        return _game(path, n, None if kind == "validated" else split, ply)
-    if split not in SPLITS or n < 0:
+        return _game(path, number, None if kind == "validated" else split, ply)
+    if split not in SPLITS or number < 0:
         raise BadInput(path, f"split must be one of {SPLITS}, and samples count from 0")
-    return _cached(path, n, split) if kind == "cache" else _spliced(path, n, split)
+    if kind == "cache":
+        return _cached_sample(path, number, split)
+    return _legacy_sample(path, number, split)
 
 
-def _game(path: Path, n: int, split: str | None, ply: int | None) -> RenderableType:
-    traced = trace(path, n, split)
+def _game(path: Path, number: int, split: str | None, ply: int | None) -> RenderableType:
+    traced = trace(path, number, split)
     moves = moves_of(traced.row)
-    at = len(moves) if ply is None else ply
-    if not 0 <= at <= len(moves):
-        raise BadInput(path, f"game {n} has {len(moves)} plies, no position after {at}")
+    plies = len(moves) if ply is None else ply
+    if not 0 <= plies <= len(moves):
+        rule = f"game {number} has {len(moves)} plies; there is no position after {plies}"
+        raise BadInput(path, rule)
     headers = traced.row.get("headers", {})
     facts = [f"{name}: {value}" for name, value in headers.items()]
     facts.append(f"{traced.source['name']} at byte {traced.pgn_offset:,}")
     facts += [f"flag: {flag}" for flag in traced.flags]
-    title = f"game {n} · {traced.row['result']} · {len(moves)} plies · {traced.row['game_id']}"
-    return _page(title, moves[:at], moves[at:], facts)
+    title = f"game {number} · {traced.row['result']} · {len(moves)} plies · {traced.row['game_id']}"
+    return _page(title, moves[:plies], moves[plies:], facts)
 
 
-def _cached(path: Path, n: int, split: str) -> RenderableType:
+def _cached_sample(path: Path, number: int, split: str) -> RenderableType:
     manifest = json.loads((path / "manifest.json").read_bytes())
     config = CacheConfig(**manifest["config"])
     samples = GameSpliceDataset(
         path.parent, split, config=config, horizon=_MOVES_SHOWN, require_cache=True, verify=False
     )
-    if n >= len(samples):
-        raise BadInput(path, f"{split} has {len(samples)} samples, no sample {n}")
-    sample = samples[n]
-    title = f"{split} sample {n} · next move {sample.next_move} · game {sample.game_id}"
+    if number >= len(samples):
+        rule = f"{split} has {len(samples)} samples; there is no sample {number}"
+        raise BadInput(path, rule)
+    sample = samples[number]
+    title = f"{split} sample {number} · next move {sample.next_move} · game {sample.game_id}"
     return _page(title, sample.context, sample.target, [f"cached phase {PHASES[sample.phase]}"])
 
 
-def _spliced(path: Path, n: int, split: str) -> RenderableType:
+def _legacy_sample(path: Path, number: int, split: str) -> RenderableType:
     with (path / f"{split}.jsonl").open("rb") as lines:
-        line = next(islice(lines, n, None), None)
+        line = next(islice(lines, number, None), None)
     if line is None:
-        raise BadInput(path / f"{split}.jsonl", f"has no sample {n}")
+        raise BadInput(path / f"{split}.jsonl", f"there is no sample {number}")
     row: dict[str, Any] = json.loads(line)
-    title = f"{split} sample {n} · next move {row['next_move']} · game {row['game_id']}"
+    title = f"{split} sample {number} · next move {row['next_move']} · game {row['game_id']}"
     facts = [f"{name}: {row[name]}" for name in ("winner_side", "splice_index", "plies_remaining")]
     return _page(title, row["context"], row["target"], facts)
 
@@ -104,11 +112,11 @@ def _page(
 
 
 def _board(moves: Sequence[str]) -> RenderableType:
-    """The board in colours; the squares of the last move are marked."""
+    """A coloured board with the squares of the last move marked."""
     from rich.style import Style
     from rich.text import Text
 
-    squares, text = place(moves), Text(no_wrap=True)
+    squares, text = squares_after(moves), Text(no_wrap=True)
     last = {moves[-1][:2], moves[-1][2:4]} if moves else set()
     for rank in range(7, -1, -1):
         text.append(f"{rank + 1} ")
@@ -125,18 +133,20 @@ def _board(moves: Sequence[str]) -> RenderableType:
 
 
 def traces(path: Path, which: str, split: str | None) -> list[Trace]:
-    """Where a game came from.
+    """Trace a game back to its PGN.
 
-    which: the row number, from 0, or the game's id, which may be that of several rows.
-    split: of a dataset; None for train where `which` is a number, else for all.
+    path: folder of validated games or a game dataset.
+    which: row number from 0, or game id. Several rows can have one id.
+    split: split of a dataset; None for train with a row number, and for all with an id.
 
+    Returns one trace for each row.
     Raises BadInput where there is no such game.
     """
     places: list[tuple[str | None, int]]
     if which.isascii() and which.isdigit() and len(which) < 20:
         places = [(None if kind_of(path) == "validated" else split or "train", int(which))]
     else:
-        places = [found for found in find(path, which) if split in (None, found[0])]
+        places = [row for row in find(path, which) if split in (None, row[0])]
     if not places:
-        raise BadInput(path, f"has no game {which}")
-    return [trace(path, row, where) for where, row in places]
+        raise BadInput(path, f"there is no game {which}")
+    return [trace(path, row, split) for split, row in places]

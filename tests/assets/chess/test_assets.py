@@ -20,7 +20,7 @@ from definitions import build_defs
 from gristmill import provenance
 from gristmill.chess import GameSpliceDataset
 from gristmill.chess.format import sidecar
-from gristmill.samples.chess import write_month
+from gristmill.chess.samples import write_month
 from resources import EliteArchive, Lake
 from tests.archive_server import ArchiveServer
 from tests.paths import REAL_DATA
@@ -284,7 +284,7 @@ def test_the_job_with_its_checks_runs_a_month_and_passes_over_one_that_is_not_th
 def test_every_game_is_replayed_before_the_commit_and_a_sample_in_the_check(
     lake, instance, server, monkeypatch
 ):
-    from gristmill.chess.laws import games_and_datasets as chess_laws
+    from gristmill.chess.laws import rows as chess_laws
 
     games = []
     replay_phases = chess_laws.replay_phases

@@ -33,7 +33,7 @@ def rows(path: Path) -> list[dict[str, Any]]:
 
 
 def chain(pgns: list[Path], root: Path, workers: int, parts: bool) -> dict[str, str]:
-    """The whole month with small shares; digests of its payload."""
+    """Build a month in many small parts; returns the digests of its payload."""
 
     def store(name: str) -> PartStore | None:
         folder = root / "parts" / name

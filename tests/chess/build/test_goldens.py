@@ -17,7 +17,7 @@ from gristmill.chess import (
     build_splice_dataset,
     validate,
 )
-from gristmill.chess.build.splits import deal
+from gristmill.chess.build.splits import shuffled_splits
 from gristmill.chess.config import SPLITS
 from gristmill.chess.format.cache_arrays import LAYOUT
 from gristmill.chess.format.splice_points import capped, counts, legacy_order, runtime_order
@@ -100,9 +100,9 @@ def test_ids_of_the_edge_file(real: Path, tmp_path: Path) -> None:
 
 
 def test_the_documented_shuffle() -> None:  # docs/formats/chess.md#split-by-shuffle
-    dealt = deal([f"g{i}" for i in range(20)], 7, 0.8, 0.1)
-    assert [name for name, split in dealt.items() if split == 1] == ["g1", "g12"]
-    assert [name for name, split in dealt.items() if split == 2] == ["g4", "g10"]
+    splits = shuffled_splits([f"g{i}" for i in range(20)], 7, 0.8, 0.1)
+    assert [name for name, split in splits.items() if split == 1] == ["g1", "g12"]
+    assert [name for name, split in splits.items() if split == 2] == ["g4", "g10"]
 
 
 def test_the_documented_caps() -> None:  # docs/formats/chess.md#runtime-cap, #legacy-cap

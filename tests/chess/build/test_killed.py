@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from gristmill.chess import ValidateConfig, validate
+from gristmill.chess.samples import write_month
 from gristmill.run.parts import PartStore
-from gristmill.samples.chess import write_month
 from tests.paths import CHECKOUT
 
 _SHARE = 1 << 14

@@ -62,7 +62,7 @@ def test_datasets_report_the_bytes_of_their_rows(
     build_game_dataset(valid, tmp_path / "game", game, progress=reports.progress)
     splice = SpliceConfig(share_bytes=40_000)
     build_splice_dataset(valid, tmp_path / "splice", splice, progress=reports.progress)
-    for stage in ("deal", "games", "splices"):
+    for stage in ("split", "games", "splices"):
         assert reports.end_of(stage) == (size, size, "bytes")
 
 

@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from gristmill.chess import (
     GameConfig,
@@ -14,7 +16,9 @@ from gristmill.chess import (
     build_splice_dataset,
     validate,
 )
+from gristmill.chess.build.splits import SplitLeakage
 from gristmill.chess.config import SPLITS
+from gristmill.chess.read.row_batches import RowBatch
 from gristmill.contract import BadInput
 from tests.chess.build.chain import live_row, rows
 
@@ -34,7 +38,7 @@ def test_no_leakage_between_real_files_that_share_games(real: Path, tmp_path: Pa
     assert not sequences[1] & sequences[2]
     total = sum(counted.games.values())
     assert abs(counted.games["train"] / total - 0.8) < 0.03
-    # The earlier shuffle of ids leaks: the same game under both players.
+    # The shuffle of ids leaks: the same game under both players.
     shuffled = build_game_dataset(tmp_path / "v", tmp_path / "s", GameConfig(split="shuffle"))
     again = tmp_path / "reference"
     validate(pgns, again, ValidateConfig(compat="reference"))
@@ -82,3 +86,18 @@ def test_an_archive_of_live_games_is_refused_by_its_path(tmp_path: Path) -> None
     path.write_text(json.dumps(live_row()) + "\n")
     with pytest.raises(BadInput, match="archive of live bot games"):
         build_game_dataset(path, tmp_path / "out")
+
+
+def test_a_split_that_leaks_is_not_built(
+    valid: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def by_place(batch: RowBatch, *_: object) -> NDArray[np.uint8]:
+        return (np.arange(len(batch.columns)) % 2).astype(np.uint8)
+
+    monkeypatch.setattr("gristmill.chess.build.splits.splits_of", by_place)
+    for build, config in (
+        (build_game_dataset, GameConfig(allow_draws=True, min_context=1)),
+        (build_splice_dataset, SpliceConfig(allow_draws=True, min_context=1)),
+    ):
+        with pytest.raises(SplitLeakage, match="move sequences are in more than one split"):
+            build(valid, tmp_path / build.__name__, config)  # type: ignore[operator]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from gristmill.samples.chess import write_month
+from gristmill.chess.samples import write_month
 from tests.chess.raw.archives import MONTH, Server
 
 

@@ -13,7 +13,7 @@ from gristmill.chess import (
     fetch_month,
     take_drop,
 )
-from gristmill.chess.laws.games_and_datasets import archive_laws
+from gristmill.chess.laws.archive import archive_laws
 from gristmill.contract import BadInput
 from gristmill.run.progress import Progress, Report
 from tests.chess.raw.archives import GAME, MONTH, nap, ranged, zipped

@@ -141,9 +141,9 @@ def test_broken_caches_are_refused(cached: Path) -> None:
 
 def test_samples_of_another_config_are_made_unless_a_cache_is_required(cached: Path) -> None:
     config = CacheConfig(min_context=20)
-    anew = GameSpliceDataset(cached, "val", config=config)
-    assert anew.cached == [False]
-    assert min(len(anew[i].context) for i in range(len(anew))) == 20
+    uncached = GameSpliceDataset(cached, "val", config=config)
+    assert uncached.cached == [False]
+    assert min(len(uncached[i].context) for i in range(len(uncached))) == 20
     with pytest.raises(BadInput, match="Runtime splice cache required"):
         GameSpliceDataset(cached, "val", config=config, require_cache=True)
     # Without a cap nothing is drawn: a training seed does not make a cache useless.

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import chess
 import pytest
 
 from gristmill.chess import trace
@@ -30,3 +31,22 @@ def test_another_pgn_and_an_unknown_split_are_refused(valid: Path, tmp_path: Pat
         trace(valid, 0, "dev")
     with pytest.raises(BadInput, match="has no sidecar/"):
         trace(tmp_path, 0)
+
+
+def test_a_row_leads_back_to_its_bytes(valid: Path, dataset: Path, month: Path) -> None:
+    for path, split, row in ((valid, None, 17), (dataset, "train", 30), (dataset, "test", 2)):
+        traced = trace(path, row, split)
+        text = traced.pgn(month).decode()
+        assert text.startswith('[Event "')
+        words = text.split("\n\n")[1].split()
+        sans = [word for word in words[:-1] if not word[0].isdigit()]
+        board = chess.Board()
+        assert [board.push_san(san).uci() for san in sans] == traced.row["moves"]
+        assert (split, row) in find(path, traced.row["game_id"])
+        assert traced.source["name"] == month.name
+    with pytest.raises(BadInput, match="no row"):
+        trace(valid, 10**6)
+    with pytest.raises(BadInput, match="split"):
+        trace(dataset, 0, "dev")
+    with pytest.raises(BadInput, match="sidecar"):
+        trace(valid.parent, 0)

@@ -1,0 +1,119 @@
+"""Laws of a game dataset.
+
+Source: docs/formats/chess.md#dataset-laws
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gristmill.chess.config import SPLITS
+from gristmill.chess.format import move_keys, sidecar
+from gristmill.chess.format.names import STATS, split_file
+from gristmill.chess.laws.files import difference, law, missing_keys, read_json
+from gristmill.chess.laws.rows import check_rows
+from gristmill.chess.read.row_batches import RowBatch
+from gristmill.contract import Violation
+from gristmill.hashing import sha256_file
+
+_STATS = (
+    *("runtime_splice_defaults", "decisive_only", "split_games"),
+    *("split_seed", "train_ratio", "val_ratio"),
+)
+
+
+@dataclass
+class _Dataset:
+    """A dataset while it is checked.
+
+    path: its folder.
+    stats: the object of stats.json.
+    recorded: the object of rows.json by split; empty where there is none.
+    split_of_id: number of the split in which an id was first met; used with the shuffle.
+    """
+
+    path: Path
+    stats: Mapping[str, Any]
+    recorded: Mapping[str, Mapping[str, Any]]
+    split_of_id: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def by_moves(self) -> bool:
+        return self.stats.get("split_rule") == "move_key"
+
+
+@law
+def dataset_laws(path: Path, *, sampled: bool = False) -> Iterator[Violation]:
+    """Check a game dataset: rows, sidecar, phases, splits and stats agree, and nothing leaks.
+
+    path: folder of the artifact `chess/game_dataset`.
+    sampled: replay a sample of the games, not all; False by default.
+
+    Yields the violations.
+    Source: docs/formats/chess.md#dataset-laws
+    """
+    stats, faults = read_json(path / STATS)
+    yield from faults
+    missing = missing_keys(stats, path / STATS, *_STATS) if stats else []
+    yield from missing
+    if faults or missing:
+        return
+    dataset = _Dataset(path, stats, sidecar.read_rows(path))
+    for number in range(len(SPLITS)):
+        yield from _check_split(dataset, number, sampled)
+    files = [sidecar.games_file(path, split) for split in SPLITS]
+    if dataset.by_moves and all(file.exists() for file in files):
+        shared = move_keys.count_shared(files)
+        if shared:
+            found = f"{shared} move sequences in more than one split"
+            yield Violation("no_leakage", str(path), found)
+
+
+def _check_split(dataset: _Dataset, number: int, sampled: bool) -> Iterator[Violation]:
+    split, games = SPLITS[number], 0
+    jsonl = split_file(dataset.path, split)
+    if not jsonl.is_file():
+        yield Violation("missing_file", str(jsonl), "missing")
+        return
+    for item in check_rows(jsonl, dataset.path, split, sampled):
+        if isinstance(item, Violation):
+            yield item
+            continue
+        games += len(item.columns)
+        yield from _check_eligibility(item, dataset.stats, jsonl)
+        yield from _check_places(item, dataset, number, jsonl)
+    yield from difference("games_counted", jsonl, games, dataset.stats["split_games"][split])
+    if dataset.recorded:
+        recorded = dataset.recorded.get(split, {}).get("sha256")
+        yield from difference("rows_noted", jsonl, sha256_file(jsonl), recorded)
+
+
+def _check_eligibility(
+    batch: RowBatch, stats: Mapping[str, Any], jsonl: Path
+) -> Iterator[Violation]:
+    from gristmill.chess.kernels import rowshape
+
+    shortest = sum(stats["runtime_splice_defaults"].values())
+    if (batch.columns[:, rowshape.N] < shortest).any():
+        yield Violation("games_spliceable", str(jsonl), "a game is too short to splice")
+    sides = set(batch.columns[:, rowshape.WINNER].tolist())
+    if stats["decisive_only"] and not sides <= {ord("W"), ord("B")}:
+        yield Violation("games_decisive", str(jsonl), f"winners {sorted(map(chr, sides))}")
+
+
+def _check_places(
+    batch: RowBatch, dataset: _Dataset, number: int, jsonl: Path
+) -> Iterator[Violation]:
+    """Each game is in the split of its moves; with the shuffle, its id is in no other split."""
+    stats = dataset.stats
+    if dataset.by_moves:
+        ratios = (stats["train_ratio"], stats["val_ratio"])
+        if (move_keys.split_of(batch.keys, stats["split_seed"], *ratios) != number).any():
+            yield Violation("split_of_moves", str(jsonl), "a game belongs to another split")
+        return
+    for game_id in batch.ids():
+        if dataset.split_of_id.setdefault(game_id, number) != number:
+            yield Violation("ids_in_one_split", str(jsonl), game_id)

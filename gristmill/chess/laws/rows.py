@@ -1,0 +1,66 @@
+"""Laws of JSONL rows with a sidecar: rows and sidecar agree, phases are those of a replay.
+
+Source: docs/formats/chess.md#laws
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from gristmill.chess.format import sidecar
+from gristmill.chess.laws.files import difference
+from gristmill.chess.read.phases import replay_phases
+from gristmill.chess.read.row_batches import RowBatch, read_batch, row_ranges
+from gristmill.contract import BadInput, Violation
+
+_RANGE_BYTES = 4 << 20
+# With `sampled`: games replayed in each byte range, and the seed that draws them.
+_REPLAYED, _SEED = 64, 20200601
+
+
+def check_rows(jsonl: Path, root: Path, name: str, sampled: bool) -> Iterator[Violation | RowBatch]:
+    """Check a JSONL file against its sidecar, one byte range after the other.
+
+    jsonl: the file.
+    root: folder of the artifact with the sidecar.
+    name: name of the rows in the sidecar, such as `games` or `train`.
+    sampled: replay 64 games of each range instead of all. All other laws hold for every row.
+
+    Yields each batch of rows that could be read, and the violations `has_sidecar`,
+    `phases_rederived`, `rows_counted` and `rows_as_sidecar`.
+    """
+    try:
+        beside = sidecar.Sidecar.open(root, name)
+        if beside is None:
+            yield Violation("has_sidecar", str(jsonl), "no sidecar")
+        rows = 0
+        for byte_range in row_ranges(jsonl, _RANGE_BYTES, beside):
+            batch = read_batch(byte_range)
+            rows += len(batch.columns)
+            yield from _check_phases(batch, jsonl, sampled)
+            yield batch
+        if beside:
+            yield from difference("rows_counted", jsonl, rows, beside.games)
+    except (BadInput, OSError) as error:
+        yield Violation("rows_as_sidecar", str(jsonl), str(error))
+
+
+def _check_phases(batch: RowBatch, where: Path, sampled: bool) -> Iterator[Violation]:
+    from gristmill.chess.kernels import rowshape
+
+    plies = batch.columns[:, rowshape.N]
+    picked = np.full(len(plies), True)
+    if sampled and len(plies) > _REPLAYED:
+        picked[:] = False
+        random = np.random.default_rng([_SEED, batch.byte_range.start])
+        picked[random.choice(len(plies), _REPLAYED, replace=False)] = True
+    of_picked = np.repeat(picked, plies)
+    codes = replay_phases(batch.moves[of_picked], plies[picked])
+    wrong = np.flatnonzero(codes != batch.codes[of_picked])
+    if len(wrong):
+        ply = int(np.flatnonzero(of_picked)[wrong[0]])
+        place = f"{where}: ply {ply} of the rows from byte {batch.byte_range.start} on"
+        yield Violation("phases_rederived", place, f"{len(wrong)} codes differ from the replay")

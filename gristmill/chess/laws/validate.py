@@ -1,0 +1,90 @@
+"""Laws of validated games.
+
+Source: docs/formats/chess.md#validated-laws
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gristmill.chess.format import rows
+from gristmill.chess.format.names import INVALID, PROFILE, SUMMARY, VALID
+from gristmill.chess.laws.files import count_csv_rows, difference, law, missing_keys, read_json
+from gristmill.chess.laws.rows import check_rows
+from gristmill.chess.read.row_batches import RowBatch
+from gristmill.contract import Violation
+
+_COUNTS = ("total_games", "valid_games", "invalid_games", "invalid_reason_counts")
+
+
+@law
+def validated_laws(path: Path, *, sampled: bool = False) -> Iterator[Violation]:
+    """Check a validated folder: rows, sidecar, phases, winners and counts agree.
+
+    path: folder of the artifact `chess/valid_games`.
+    sampled: replay a sample of the games, not all; False by default.
+
+    Yields the violations.
+    Source: docs/formats/chess.md#validated-laws
+    """
+    from gristmill.chess.kernels import rowshape
+
+    summary, summary_faults = read_json(path / SUMMARY)
+    profile, profile_faults = read_json(path / PROFILE)
+    yield from summary_faults + profile_faults
+    games = plies = 0
+    for item in check_rows(path / VALID, path, "games", sampled):
+        if isinstance(item, Violation):
+            yield item
+            continue
+        games += len(item.columns)
+        plies += int(item.columns[:, rowshape.N].sum())
+        yield from _check_fields(item, path / VALID)
+        if summary.get("compat") == "current" and (item.codes == 0).any():
+            yield Violation("moves_legal", str(path / VALID), "a move is not legal from the start")
+    if summary:
+        yield from _check_summary(path, summary, games)
+    if profile:
+        yield from difference("plies_profiled", path / PROFILE, plies, profile.get("plies"))
+
+
+def _check_fields(batch: RowBatch, where: Path) -> Iterator[Violation]:
+    """The fields of a row agree with each other."""
+    from gristmill.chess.kernels import rowshape
+
+    columns, start = batch.columns, batch.byte_range.start
+    wrong = np.flatnonzero(columns[:, rowshape.N] != columns[:, rowshape.PLIES])
+    if len(wrong):
+        place = f"{where}: row {int(wrong[0])} from byte {start} on"
+        yield Violation("plies_counted", place, "plies is not the number of moves")
+    text = batch.buf.tobytes()
+    fields = columns[:, [rowshape.RES0, rowshape.RES1, rowshape.WINNER]].tolist()
+    for number, (result0, result1, side) in enumerate(fields):
+        if rows.winner_side(text[result0:result1].decode()) != chr(side):
+            place = f"{where}: row {number} from byte {start} on"
+            found = f"result {text[result0:result1]!r}, winner_side {chr(side)}"
+            yield Violation("winner_of_result", place, found)
+
+
+def _check_summary(path: Path, summary: dict[str, Any], games: int) -> Iterator[Violation]:
+    """The counts of summary.json add up, and are those of the rows and of the rejected games."""
+    missing = missing_keys(summary, path / SUMMARY, *_COUNTS)
+    yield from missing
+    if missing:
+        return
+    yield from difference("valid_counted", path / SUMMARY, games, summary["valid_games"])
+    try:
+        rejected = count_csv_rows(path / INVALID) - 1
+    except (OSError, ValueError) as error:
+        yield Violation("readable_csv", str(path / INVALID), repr(error))
+    else:
+        recorded = summary["invalid_games"]
+        yield from difference("invalid_counted", path / INVALID, rejected, recorded)
+        reasons = sum(summary["invalid_reason_counts"].values())
+        yield from difference("reasons_counted", path / SUMMARY, reasons, rejected)
+    total = summary["valid_games"] + summary["invalid_games"]
+    yield from difference("total_counted", path / SUMMARY, total, summary["total_games"])

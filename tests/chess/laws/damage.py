@@ -1,0 +1,27 @@
+"""Damage to the files of an artifact."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def edit(path: Path, old: bytes, new: bytes) -> None:
+    """Replace the first `old` by `new`."""
+    data = path.read_bytes()
+    assert old in data
+    path.write_bytes(data.replace(old, new, 1))
+
+
+def edit_json(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change the object of a JSON file."""
+    value = json.loads(path.read_text())
+    change(value)
+    path.write_text(json.dumps(value))
+
+
+def flip(path: Path, at: int, by: int = 1) -> None:
+    """Flip the bits `by` of the byte `at`."""
+    data = bytearray(path.read_bytes())
+    data[at] ^= by
+    path.write_bytes(data)

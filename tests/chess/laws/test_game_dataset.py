@@ -1,0 +1,99 @@
+"""Laws of game datasets: each one finds the damage that it is there for."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gristmill.chess import GameConfig, build_game_dataset
+from gristmill.chess.format.sidecar import GAME, Sidecar, write_rows
+from gristmill.chess.laws.game_dataset import dataset_laws
+from tests.chess.laws.damage import edit, edit_json, flip
+
+
+def copy_game_to_val(path: Path) -> None:
+    """Put a train game into val too, with a sidecar and counts to match."""
+    line = (path / "train.jsonl").read_bytes().split(b"\n")[0] + b"\n"
+    val = (path / "val.jsonl").read_bytes()
+    train = Sidecar.open(path, "train")
+    assert train
+    record = train.records(0, 1).copy()
+    codes = train.phases(0, int(record["plies"][0])).tobytes()
+    record["row"] = len(val)
+    (path / "val.jsonl").write_bytes(val + line)
+    for name, data in (("games", record.tobytes()), ("phases", codes)):
+        file = path / "sidecar" / f"val.{name}.bin"
+        file.write_bytes(file.read_bytes() + data)
+    assert GAME.itemsize == len(record.tobytes())
+    counts = {s: (path / f"{s}.jsonl").read_bytes().count(b"\n") for s in ("train", "val", "test")}
+    write_rows(path, {s: (path / f"{s}.jsonl", n) for s, n in counts.items()})
+    edit_json(path / "stats.json", lambda s: s.update(split_games=counts))
+
+
+@pytest.mark.parametrize(
+    ("law", "damage"),
+    [
+        ("no_leakage", copy_game_to_val),
+        ("split_of_moves", copy_game_to_val),
+        (
+            "rows_as_sidecar",
+            lambda p: edit(p / "val.jsonl", b'"moves": ["', b'"moves": ["a2a3", "'),
+        ),
+        ("rows_noted", lambda p: edit(p / "val.jsonl", b"1-0", b"0-1")),
+        ("phases_rederived", lambda p: flip(p / "sidecar" / "test.phases.bin", 9, 3)),
+        ("missing_file", lambda p: (p / "test.jsonl").unlink()),
+        ("readable_json", lambda p: (p / "stats.json").write_text("{}")),
+        ("has_key", lambda p: edit_json(p / "stats.json", lambda s: s.pop("split_games"))),
+        (
+            "artifact_complete",
+            lambda p: edit_json(p / "stats.json", lambda s: s["split_games"].pop("val")),
+        ),
+        ("artifact_complete", lambda p: (p / "sidecar" / "rows.json").write_text("{")),
+        ("rows_noted", lambda p: (p / "sidecar" / "rows.json").write_text('{"x": {}}')),
+        ("games_decisive", lambda p: edit(p / "val.jsonl", b'"W"', b'"D"')),
+        (
+            "games_counted",
+            lambda p: edit_json(p / "stats.json", lambda s: s["split_games"].update(val=1)),
+        ),
+        (
+            "games_spliceable",
+            lambda p: edit_json(
+                p / "stats.json", lambda s: s["runtime_splice_defaults"].update(min_context=90)
+            ),
+        ),
+    ],
+)
+def test_damage_to_a_game_dataset_breaks_its_law(
+    copy: Path, law: str, damage: Callable[[Path], object]
+) -> None:
+    damage(copy / "game")
+    assert law in {violation.law for violation in dataset_laws(copy / "game")}
+
+
+def test_a_shuffled_dataset_breaks_no_law(valid: Path, tmp_path: Path) -> None:
+    config = GameConfig(split="shuffle", allow_draws=True)
+    build_game_dataset(valid, tmp_path / "shuffled", config)
+    assert list(dataset_laws(tmp_path / "shuffled")) == []
+
+
+def test_an_id_in_two_splits_of_a_shuffled_dataset_breaks_its_law(
+    valid: Path, tmp_path: Path
+) -> None:
+    build_game_dataset(valid, tmp_path / "shuffled", GameConfig(split="shuffle"))
+    copy_game_to_val(tmp_path / "shuffled")
+    [violation] = dataset_laws(tmp_path / "shuffled")
+    assert (violation.law, violation.where) == ("ids_in_one_split", "val.jsonl")
+    assert f'"{violation.found}"' in (tmp_path / "shuffled" / "train.jsonl").read_text()
+
+
+def test_the_shortest_game_that_can_be_spliced_breaks_no_law(copy: Path) -> None:
+    lines = (copy / "game" / "val.jsonl").read_text().splitlines()
+    shortest = min(len(json.loads(line)["moves"]) for line in lines)
+    for min_context, laws in ((shortest - 1, []), (shortest, ["games_spliceable"])):
+        edit_json(
+            copy / "game" / "stats.json",
+            lambda s, n=min_context: s["runtime_splice_defaults"].update(min_context=n),
+        )
+        broken = [v.law for v in dataset_laws(copy / "game") if v.where == "val.jsonl"]
+        assert broken == laws

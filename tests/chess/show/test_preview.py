@@ -1,0 +1,123 @@
+"""Markdown of a month: small documents, right numbers, and no text that escapes its place."""
+
+import base64
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+from gristmill.chess import validate
+from gristmill.chess.samples import write_month
+from gristmill.chess.show.preview import (
+    dataset_preview,
+    drift,
+    invalid_reasons,
+    length_bars,
+    openings,
+    positions,
+    read_profile,
+    validated_preview,
+)
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def images(markdown: str) -> list[str]:
+    encoded = re.findall(r"!\[[^\]]*\]\(data:image/svg\+xml;base64,([^)]+)\)", markdown)
+    return [base64.b64decode(image, validate=True).decode() for image in encoded]
+
+
+def test_the_documents_of_a_month(valid: Path, dataset: Path) -> None:
+    profile = read_profile(valid)
+    documents = validated_preview(valid, profile)
+    assert list(documents) == ["distributions", "openings", "reasons", "positions", "drift"]
+    assert sum(len(document.encode()) for document in documents.values()) < 100_000
+    assert all(value == 0 for value in drift(profile, profile).values())
+    assert rf"| too\_short | invalid | {profile['reasons']['too_short']} |" in documents["reasons"]
+    boards = images(documents["positions"])
+    assert len(boards) == 6
+    for svg in boards + images(documents["distributions"]):
+        ET.fromstring(svg)
+    phases = [next(w for w in ("opening", "middlegame", "endgame") if w in svg) for svg in boards]
+    assert phases[0] == "opening"
+    assert "| E20 | Nimzo-Indian Defense |" in documents["openings"]
+    splits = dataset_preview(dataset)
+    assert splits["splits"].count("\n") == 4
+    assert sum(len(document.encode()) for document in splits.values()) < 100_000
+
+
+def test_another_month_drifts(valid: Path, tmp_path: Path) -> None:
+    write_month(tmp_path / "b.pgn", "2024-02", 120, 12)
+    validate([tmp_path / "b.pgn"], tmp_path / "b")
+    differences = drift(read_profile(tmp_path / "b"), read_profile(valid))
+    assert differences["openings"] > 1
+    assert set(differences) >= {"white_wins", "draws", "mean_plies", "invalid_games"}
+
+
+def test_length_bars_count_every_game() -> None:
+    assert length_bars({"0": 1, "10": 2, "20": 3, "190": 4, "210": 5, "1990": 6}) == [
+        ("0", 3), ("20", 3), *((str(low), 0) for low in range(40, 180, 20)),
+        ("180", 4), ("200–", 11),
+    ]  # fmt: skip
+
+
+def test_text_of_a_pgn_cannot_leave_its_cell(tmp_path: Path) -> None:
+    hostile = "](x) | <script>`&" + "x" * 200
+    pgn = tmp_path / "w.pgn"
+    moves = " ".join(("e4", "e5", "Nf3", "Nc6", "Bb5", "a6", "Ba4", "Nf6", "O-O", "Be7"))
+    tags = f'[White "{hostile}"]\n[Black "\\u202e"]\n[Result "1-0"]\n'
+    tags += f'[ECO "C60"]\n[Opening "{hostile}"]'
+    pgn.write_text(f"{tags}\n\n{moves} 1-0\n\n")
+    validate([pgn], tmp_path / "v")
+    documents = validated_preview(tmp_path / "v")
+    assert "<script" not in "".join(documents.values())
+    row = documents["openings"].splitlines()[2]
+    assert row.count("|") - row.count("\\|") == 7
+    assert len(row) < 120
+    assert ET.fromstring(images(positions(tmp_path / "v"))[0]).tag == f"{SVG}svg"
+    assert (tmp_path / "v" / "valid_games.jsonl").read_text().count("\n") == 1
+
+
+def test_drift_is_the_difference_to_the_month_before() -> None:
+    before = {
+        "games": 10,
+        "plies": 500,
+        "winners": {"W": 5, "B": 4, "D": 1},
+        "phases": {"opening": 100, "middlegame": 300, "endgame": 100},
+        "reasons": {},
+        "openings": {"A00": [10, 5, 1, 4, ""]},
+    }
+    month = {
+        "games": 8,
+        "plies": 480,
+        "winners": {"W": 2, "B": 4, "D": 2},
+        "phases": {"opening": 48, "middlegame": 240, "endgame": 192},
+        "reasons": {"too_short": 2},
+        "openings": {"A00": [4, 1, 1, 2, ""], "B00": [4, 1, 1, 2, ""]},
+    }
+    assert drift(month, before) == {
+        "white_wins": -25.0,
+        "draws": 15.0,
+        "mean_plies": 10.0,
+        "opening_positions": -10.0,
+        "endgame_positions": 20.0,
+        "invalid_games": 20.0,
+        "openings": 50.0,
+    }
+
+
+def test_openings_are_ranked_and_the_rest_is_counted() -> None:
+    codes = {f"A{number:02d}": [100 - number, 50, 0, 0, f"name {number}"] for number in range(17)}
+    lines = openings({"openings": codes}).splitlines()
+    assert lines[2] == "| A00 | name 0 | 100 | 50.0 % | 0.0 % | 0.0 % |"
+    assert len(lines) == 2 + 15 + 1
+    assert lines[-1].startswith("| … | 2 more codes | 169 |")
+
+
+def test_reasons_and_flags_are_ranked() -> None:
+    profile = {"reasons": {"a": 1, "b": 2000}, "flags": {"c": 3}, "duplicate_games": 4}
+    assert invalid_reasons(profile).splitlines()[2:] == [
+        "| b | invalid | 2,000 |",
+        "| a | invalid | 1 |",
+        "| c | flagged | 3 |",
+        "| same moves as an earlier game | noted | 4 |",
+    ]
