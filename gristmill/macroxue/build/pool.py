@@ -74,11 +74,10 @@ def merge(
     session: further keys of the table `session`; default none.
     progress: gets the stage "merge" in rows; default silent.
 
-    Returns the counts. Raises BadInput for fewer than two packs, for folders (also `out`) that
-    are equal or lie in one another, for a pack without rows, for rows that do not agree with
-    metadata.db, for a valuation_type without a name, and for more than 255 names in all;
-    ValueError for a key of `session` that the pool has itself.
-    Source: docs/formats/macroxue.md#merge.
+    Raises BadInput for fewer than two packs, for folders (also `out`) that are equal or lie in
+    one another, for a pack without rows, for rows that do not agree with metadata.db or have no
+    name for their valuation_type, and for more than 255 names; ValueError for a key of `session`
+    that the pool has itself. Source: docs/formats/macroxue.md#merge.
     """
     packs, out = [Path(pack) for pack in packs], Path(out)
     refuse_nesting(packs, out)
