@@ -48,7 +48,7 @@ class Subject:
 class Law:
     """One rule for the contents of an asset's artifacts.
 
-    name: as it stands in reports.
+    name: as reports give it.
     check: yields what a subject breaks; `where` is a path in its folder or a place in its contents.
     needs_inputs: the law compares with the inputs, and is left out where one of them is gone.
     excused_by: a config field and the value with which a person leaves the law to the readers.

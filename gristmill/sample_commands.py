@@ -1,6 +1,6 @@
 """The commands `show` and `trace`: one sample of an artifact, and where it came from.
 
-Which functions answer, and which options there are, stands in each family's `family.py`.
+Each family's `family.py` says which functions answer, and which options there are.
 """
 
 from __future__ import annotations

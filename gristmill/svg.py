@@ -1,6 +1,6 @@
 """Small pictures as SVG: a card to draw on, text, bars of counts, an address for Markdown.
 
-What a family draws on the card stands in its own `picture.py`. All text is
+See also each family's `show/` for what is drawn on the card. All text is
 escaped here.
 """
 

@@ -10,8 +10,19 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from assets import configs
 from assets.chess.drops import RAW_DROP, drop_of
+from assets.chess.month import (
+    CACHE,
+    ELITE,
+    GAMES,
+    SPLICES,
+    VALID,
+    choices,
+    choices_of_dataset,
+    elite_folder,
+    games_folder,
+    valid_folder,
+)
 from gristmill import families, provenance
 from gristmill.chess.build import game_dataset as dataset_builder
 from gristmill.chess.build import splice_cache as cache_builder
@@ -20,7 +31,6 @@ from gristmill.chess.build import validate
 from gristmill.chess.config import (
     CacheConfig,
     GameConfig,
-    MonthConfig,
     SpliceConfig,
     ValidateConfig,
 )
@@ -33,12 +43,6 @@ from gristmill.families import Subject
 from gristmill.provenance import Input
 from gristmill.publish.build import Attempt, Build
 from resources import EliteArchive, Lake
-
-ELITE, VALID = "chess/elite_pgn", "chess/valid_games"
-GAMES, CACHE, SPLICES = "chess/game_dataset", "chess/splice_cache", "chess/splice_dataset"
-SETTINGS = "chess/month"
-# Fields that must be equal in the configs of a dataset and its cache.
-SHARED = ("min_context", "min_target", "seed")
 
 
 def elite_build(lake: Lake, server: EliteArchive, key: str | None) -> Build:
@@ -247,51 +251,6 @@ def splice_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
         laws=lambda out: families.check(SPLICES, Subject(out)),
         space=2 * _bytes_of(folder),
     )
-
-
-def choices(lake: Lake, run: BaseModel) -> MonthConfig:
-    """Returns the config of a month: from the run, else `[chess.month]` in gristmill.toml.
-
-    lake: the data root.
-    run: the config of the run, from the resource `chess_month`.
-
-    Raises BadInput if the settings name an unknown field, or if the config refuses a value.
-    """
-    return configs.resolve(MonthConfig, lake.settings(SETTINGS), run)
-
-
-def choices_of_dataset(lake: Lake, run: BaseModel, dataset: Path) -> MonthConfig:
-    """Returns the config of a dataset's cache, with the fields of `SHARED` as the dataset has them.
-
-    lake: the data root.
-    run: the config of the run, from the resource `chess_month`.
-    dataset: the published game dataset.
-
-    Raises GristmillError if the run sets another value for a field of `SHARED`.
-    """
-    built = provenance.read_record(dataset / provenance.RECORD).config
-    for name, value in configs.chosen_values(run).items():
-        if name in SHARED and value != built[name]:
-            raise GristmillError(
-                f"{dataset}: was built with {name} = {built[name]}, so its cache cannot have "
-                f"{name} = {value}: materialize {GAMES} with {name} = {value} first"
-            )
-    return replace(choices(lake, run), **{name: built[name] for name in SHARED})
-
-
-def elite_folder(lake: Lake, month: str) -> str:
-    """Returns the path of a month's PGN, relative to the data root."""
-    return lake.artifact("chess", "raw", "elite", month)
-
-
-def valid_folder(lake: Lake, month: str) -> str:
-    """Returns the path of a month's valid games, relative to the data root."""
-    return lake.artifact("chess", "validated", f"elite_{month}")
-
-
-def games_folder(lake: Lake, month: str) -> str:
-    """Returns the path of a month's game dataset, relative to the data root."""
-    return lake.artifact("chess", "dataset", f"elite_{month}_game")
 
 
 def _inputs_of(folder: Path) -> list[Input]:
