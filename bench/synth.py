@@ -34,7 +34,7 @@ from gristmill.publish.build import Attempt, Build
 from gristmill.publish.publish import publish
 from gristmill.synth.build.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
-from gristmill.synth.laws import shards as laws
+from gristmill.synth.laws import kd_shard as laws
 from gristmill.synth.render.harmony import encoding
 from gristmill.vocabularies import encode as bpe
 from gristmill.vocabularies.find import find

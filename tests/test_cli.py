@@ -25,10 +25,10 @@ from gristmill.macroxue.samples import write_drop
 from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.publish.build import Attempt, Build
 from gristmill.publish.publish import publish
-from gristmill.samples.synth import write_drop as write_raw
 from gristmill.synth.build.harmony import to_harmony
 from gristmill.synth.build.kd_shard import build_kd_shard
 from gristmill.synth.config import HarmonyConfig, KDConfig
+from gristmill.synth.samples import write_drop as write_raw
 from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import O200K, VOCABULARIES, drop_folder, place
 

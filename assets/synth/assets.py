@@ -45,7 +45,7 @@ ready_harmony = dg.AssetSpec(
     owners=OWNERS,
     description=(
         "A ready Harmony folder under `drops/synth_harmony/`: four shards with `manifest.json` and "
-        "`metadata.json`, which are adopted unchanged instead of a conversion."
+        "`metadata.json`, which are imported unchanged instead of a conversion."
     ),
 )
 
@@ -80,7 +80,7 @@ def harmony(context: dg.AssetExecutionContext, config: HarmonyRun, lake: Lake) -
     automation_condition=dg.AutomationCondition.eager(),
     description=(
         "`metadata.json` and `manifest.json` of the four shards, written from their records; from "
-        "an adopted folder its own files, byte for byte. Rebuilt automatically after the shards."
+        "an imported folder its own files, byte for byte. Rebuilt automatically after the shards."
     ),
 )
 def harmony_manifest(context: dg.AssetExecutionContext, lake: Lake) -> Iterator[Event]:

@@ -55,7 +55,7 @@ def harmony_build(lake: Lake, run: dg.Config, key: str | None) -> Build:
         shared=True,
     )
     if source.inbox == sources.READY:
-        return _adopted(lake, run, source, number, build)
+        return _imported(lake, run, source, number, build)
     settings = dict(lake.settings(HARMONY, source.folder))
     settings.pop("drop", None)
     config = configs.resolve(HarmonyConfig, settings, run)
@@ -78,22 +78,22 @@ def harmony_build(lake: Lake, run: dg.Config, key: str | None) -> Build:
     )
 
 
-def _adopted(
+def _imported(
     lake: Lake, run: dg.Config, source: Source, number: str, build: "partial[Build]"
 ) -> Build:
-    from gristmill.synth.build import import_harmony
+    from gristmill.synth.build import harmony_shard, import_harmony
 
     if chosen := list(configs.chosen_values(run)):
         raise BadInput(
             "configuration",
-            f"{chosen[0]}: has no effect, since the shards of {source.name} are adopted "
+            f"{chosen[0]}: has no effect, since the shards of {source.name} are imported "
             "unchanged: leave it out",
         )
-    inputs = drop_inputs(lake, source, [import_harmony.shards(source.folder)[number]], number)
+    inputs = drop_inputs(lake, source, [harmony_shard.shards(source.folder)[number]], number)
     return build(
-        config=import_harmony.AdoptConfig(source.name),
+        config=import_harmony.ImportConfig(source.name),
         inputs=inputs,
-        make=lambda attempt: import_harmony.adopt_shard(
+        make=lambda attempt: import_harmony.import_shard(
             source.folder, attempt.out, number, progress=attempt.progress
         ),
         space=sum(item.bytes or 0 for item in inputs),
@@ -108,18 +108,18 @@ def harmony_manifest_build(lake: Lake, key: str | None) -> Build:
 
     Raises GristmillError if a shard is not published, or if the shards come from different files.
     """
-    from gristmill.synth.build import harmony_manifest, import_harmony
+    from gristmill.synth.build import harmony_manifest, import_harmony, manifest_files
 
     records = shard_records(lake, FOLDER, HARMONY)
     source = _common_source(lake, records)
     inputs = [lake.published(FOLDER, HARMONY, number) for number in NUMBERS]
     if source.inbox == sources.READY:
-        files = [source.folder / import_harmony.MANIFEST, source.folder / import_harmony.METADATA]
+        files = [source.folder / manifest_files.MANIFEST, source.folder / manifest_files.METADATA]
         inputs += drop_inputs(lake, source, files, MANIFEST_RECORD)
 
     def make(attempt: Attempt) -> Summary:
         if source.inbox == sources.READY:
-            return import_harmony.adopt_manifest(source.folder, attempt.out)
+            return import_harmony.import_manifest(source.folder, attempt.out)
         return harmony_manifest.write_harmony_manifest(
             [record.model_dump(mode="json") for record in records],
             attempt.out,

@@ -76,12 +76,12 @@ def kd_build(lake: Lake, dataset: Dataset, run: dg.Config, key: str | None) -> B
     Raises GristmillError if the Harmony shard or the vocabulary is not published, or if the
     shard's file is not the one in its record.
     """
-    from gristmill.synth.build import harmony, kd_shard
-    from gristmill.synth.laws import shards as synth_laws
+    from gristmill.synth.build import harmony_shard, kd_shard
+    from gristmill.synth.laws.kd_shard import kd_laws
 
     source = lake.published(FOLDER, HARMONY, key)
     record = provenance.read_record(record_path(lake, FOLDER, str(key)))
-    shard = lake.root / FOLDER / harmony.shard_name(str(key))
+    shard = lake.root / FOLDER / harmony_shard.shard_name(str(key))
     _check_as_recorded(shard, record)
     place = Path("tokenizer") / O200K.relative
     vocabulary = lake.published("tokenizer", f"tokenizers/{O200K.name}", O200K.name)
@@ -100,7 +100,7 @@ def kd_build(lake: Lake, dataset: Dataset, run: dg.Config, key: str | None) -> B
         make=lambda attempt: kd_shard.build_kd_shard(
             shard, attempt.out, resolved, attempt.parts, progress=attempt.progress
         ),
-        laws=lambda folder: synth_laws.kd_laws(folder, key, config.valid_fraction),
+        laws=lambda folder: kd_laws(folder, key, config.valid_fraction),
         shared=True,
         tokenizer=Tokenizer(name=O200K.name, path=place.as_posix(), sha256=O200K.sha256),
         space=0 if config.capped else _GROWTH * shard.stat().st_size,
@@ -118,8 +118,8 @@ def kd_manifest_build(lake: Lake, dataset: Dataset, key: str | None) -> Build:
     Harmony manifest is older than the Harmony shards.
     """
     from gristmill.synth.build import kd_manifest
-    from gristmill.synth.build.import_harmony import MANIFEST
-    from gristmill.synth.laws import published
+    from gristmill.synth.build.manifest_files import MANIFEST
+    from gristmill.synth.laws.kd_manifest import kd_manifest_laws
 
     records = shard_records(lake, dataset.folder, dataset.shards)
     for record in records:
@@ -152,7 +152,7 @@ def kd_manifest_build(lake: Lake, dataset: Dataset, key: str | None) -> Build:
         config=manifest_config(records),
         inputs=inputs,
         make=make,
-        laws=lambda out: published.kd_manifest_laws(out, MANIFEST_RECORD, shards=folder),
+        laws=lambda out: kd_manifest_laws(out, MANIFEST_RECORD, shards=folder),
         shared=True,
     )
 

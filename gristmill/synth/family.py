@@ -14,25 +14,25 @@ if TYPE_CHECKING:
 
 
 def _harmony_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.synth.laws.shards import harmony_laws
+    from gristmill.synth.laws.harmony import harmony_laws
 
     return harmony_laws(subject.folder, subject.partition)
 
 
 def _harmony_manifest_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.synth.laws.published import harmony_manifest_laws
+    from gristmill.synth.laws.harmony_manifest import harmony_manifest_laws
 
     return harmony_manifest_laws(subject.folder, subject.partition)
 
 
 def _kd_shard_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.synth.laws.published import kd_shard_laws
+    from gristmill.synth.laws.kd_shard import kd_shard_laws
 
     return kd_shard_laws(subject.folder, subject.partition)
 
 
 def _kd_manifest_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.synth.laws.published import kd_manifest_laws
+    from gristmill.synth.laws.kd_manifest import kd_manifest_laws
 
     return kd_manifest_laws(subject.folder, subject.partition)
 
@@ -63,7 +63,7 @@ def _shard(request: Request) -> str:
 
 
 def _vocabulary(path: Path) -> Path:
-    """The vocabulary of the data root above an artifact. Raises as `find`."""
+    """Return the vocabulary in the data root above an artifact. Raises what `find` raises."""
     from gristmill.vocabularies.find import find
     from gristmill.vocabularies.pinned import O200K
 
@@ -79,10 +79,10 @@ def _asset_of(folder: Path) -> str | None:
 
 
 def _write_conversations(path: Path) -> None:
-    from gristmill.samples.synth import write_drop
+    from gristmill.synth.samples import write_drop
 
     write_drop(path)
-    # A thousandth of so few conversations would leave nothing to validate on.
+    # The default fraction of so few conversations would leave no valid ones.
     (path / "gristmill.toml").write_text("[synth.kd_shards]\nvalid_fraction = 0.1\n")
 
 

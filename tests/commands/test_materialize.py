@@ -11,7 +11,7 @@ import pytest
 
 from assets import worker
 from gristmill import provenance
-from gristmill.samples.synth import write_drop as write_raw
+from gristmill.synth.samples import write_drop as write_raw
 from tests.commands.drops import DROPS, PACKS, Command, land, spoil
 
 

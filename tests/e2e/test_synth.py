@@ -13,9 +13,9 @@ import pytest
 
 from gristmill import provenance
 from gristmill.publish.remove import finished_parts
-from gristmill.samples.synth import write_drop
 from gristmill.synth import KDConfig, build_kd_shard
 from gristmill.synth.build.source import NUMBERS
+from gristmill.synth.samples import write_drop
 from gristmill.vocabularies.pinned import O200K
 from tests.e2e.live_instance import RUNNING, LiveInstance, slot_of, until
 

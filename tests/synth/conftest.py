@@ -1,5 +1,6 @@
 """Fixtures of the SYNTH tests: a vocabulary, the real data, generated raw files and a shard."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,12 +9,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gristmill.samples.synth import write_drop
 from gristmill.synth.build.harmony import to_harmony
-from gristmill.synth.config import HarmonyConfig
+from gristmill.synth.build.kd_shard import build_kd_shard
+from gristmill.synth.config import HarmonyConfig, KDConfig
+from gristmill.synth.samples import write_drop
 from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import O200K
 from tests.paths import REAL_DATA
+from tests.synth.damage import FRACTION
 
 
 @pytest.fixture(scope="session")
@@ -41,6 +44,20 @@ def harmony(tmp_path_factory: pytest.TempPathFactory, raw_files: list[Path]) -> 
     out = tmp_path_factory.mktemp("harmony") / "00"
     to_harmony(raw_files, out, 0, HarmonyConfig(rows_per_group=20))
     return out / "synth_harmony_shard_00.parquet"
+
+
+@pytest.fixture(scope="session")
+def kd_root(harmony: Path, vocabulary: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Megatron datasets of shard 00, only for reading."""
+    out = tmp_path_factory.mktemp("kd") / "kd"
+    build_kd_shard(harmony, out, KDConfig(vocabulary, FRACTION))
+    return out
+
+
+@pytest.fixture
+def kd_copy(kd_root: Path, tmp_path: Path) -> Path:
+    """A copy of these datasets, to be damaged."""
+    return Path(shutil.copytree(kd_root, tmp_path / "kd"))
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
 """Builders of Harmony shards, Megatron shards and their manifests.
 
-Each writes one artifact into a staging folder; publishing belongs to `gristmill.publish`.
+A builder writes one artifact into a staging folder. `gristmill.publish` publishes it.
 """

@@ -1,18 +1,21 @@
-"""Raw SYNTH rows become Harmony conversations: the builder of one `synth_harmony_v1` shard.
+"""The builder of one Harmony shard from raw files.
 
-Manifests belong to `harmony_manifest.py`. Source: `docs/formats/synth.md#harmony-shards`.
+See also `harmony_rows.py`: raw rows to Harmony rows; `harmony_manifest.py`: the
+manifest over all shards. Source: `docs/formats/synth.md#harmony-shards`.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.run.progress import SILENT, Progress, Stage
+from gristmill.synth.build.harmony_rows import Envelope, RawRows
+from gristmill.synth.build.harmony_shard import shard_name
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format import parquet
 from gristmill.synth.format.row_digest import RowsDigest
@@ -20,53 +23,25 @@ from gristmill.synth.raw import files as raw
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
-_BATCH: Final = 1000
+_BATCH_ROWS: Final = 1000
 
 
 @dataclass(frozen=True)
 class HarmonySummary(Summary):
-    """Counts of one shard. rows: conversations written; skipped: a text was missing."""
+    """Counts of one Harmony shard.
+
+    rows: number of conversations.
+    skipped: number of raw rows without a query, reasoning or answer.
+    row_groups: number of Parquet row groups.
+    raw_files: number of raw files.
+    """
 
     rows: int
     skipped: int
     row_groups: int
     raw_files: int
-
-
-def shard_name(number: str) -> str:
-    """File name of a Harmony shard; `number` is "00" to "03"."""
-    return f"synth_harmony_shard_{number}.parquet"
-
-
-def system_message(config: HarmonyConfig) -> dict[str, Any]:
-    """The system message of every conversation, keys in the contract's order."""
-    return {
-        "role": "system",
-        "content": [
-            {
-                "type": "system_content",
-                "model_identity": config.model_identity,
-                "reasoning_effort": config.reasoning_effort.capitalize(),
-                "conversation_start_date": config.conversation_start_date,
-                "knowledge_cutoff": config.knowledge_cutoff,
-                "channel_config": {
-                    "valid_channels": ["analysis", "commentary", "final"],
-                    "channel_required": True,
-                },
-            }
-        ],
-    }
-
-
-def developer_message(config: HarmonyConfig) -> dict[str, Any] | None:
-    """The developer message of every conversation, if it has one."""
-    if config.developer is None:
-        return None
-    return {
-        "role": "developer",
-        "content": [{"type": "developer_content", "instructions": config.developer}],
-    }
 
 
 def to_harmony(
@@ -77,45 +52,66 @@ def to_harmony(
     *,
     progress: Progress = SILENT,
 ) -> HarmonySummary:
-    """Write `synth_harmony_shard_XX.parquet` from this shard's run of the raw files.
+    """Write `synth_harmony_shard_XX.parquet` from the raw files of this shard.
 
-    raw_files: all files of the complete drop in order, since the run depends on
-    the whole list. A row is skipped and counted if its query, reasoning or
-    answer is null or empty; nothing is stripped. A shard without rows has no
-    file. Memory does not depend on the number of rows.
-
+    raw_files: all files of the complete drop in order, because the files of a
+        shard depend on the whole list.
+    out: folder to write, which must not exist.
+    shard_index: number of the shard, from 0.
+    config: of the conversion.
     progress: gets the stage "convert", in raw rows.
 
-    Raises BadInput for a
-    file that is no Parquet, is damaged, lacks a column or has it twice, for texts
-    that are not strings or not UTF-8, and for metadata that JSON cannot hold.
+    A shard without rows has no file. Memory does not grow with the number of rows.
+    Raises BadInput for a file that is not readable Parquet, is damaged, lacks a
+    column or has it twice, for texts that are not strings or not UTF-8, and for
+    metadata that JSON cannot hold. Raises ValueError for another shard_index.
+    Source: `docs/formats/synth.md#harmony-shards`.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     out.mkdir(parents=True)
     run = raw.contiguous_run(raw_files, shard_index, config.num_shards)
     name = shard_name(f"{shard_index:02d}")
     columns = ["messages_json", "metadata_json", *config.metadata_fields]
     schema = pa.schema([(column, pa.string()) for column in columns])
-    digest, counts = RowsDigest(), _Counts()
-    writer: pq.ParquetWriter | None = None
-    groups = rows = 0
-    with progress.stage("convert", unit="rows", total=_total(run, config)) as stage:
+    counts = _Counts()
+    with (
+        progress.stage("convert", unit="rows", total=_total(run, config)) as stage,
+        closing(_ShardWriter(out / name, schema)) as writer,
+    ):
         converted = _converted(run, config, schema, counts, stage)
         for table in _grouped(converted, config.rows_per_group):
-            if writer is None:
-                # Only now: a shard without rows has no file.
-                writer = pq.ParquetWriter(out / name, schema, compression="zstd")
-            for batch in table.to_batches():
-                digest.update(batch)
-            writer.write_table(table, row_group_size=config.rows_per_group)
-            groups, rows = groups + 1, rows + len(table)
-    files = {}
-    if writer is not None:
-        writer.close()
-        files[name] = FileNote(rows=rows, content_sha256=digest.hexdigest())
-    return HarmonySummary(files, rows, counts.read - rows, groups, len(run))
+            writer.add(table)
+    files = {name: writer.note()} if writer.groups else {}
+    skipped = counts.read - writer.rows
+    return HarmonySummary(files, writer.rows, skipped, writer.groups, len(run))
+
+
+class _ShardWriter:
+    """Writes the row groups of a shard; the file begins with the first one."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self.rows = self.groups = 0
+        self._path, self._schema = path, schema
+        self._parquet: pq.ParquetWriter | None = None
+        self._digest = RowsDigest()
+
+    def add(self, table: pa.Table) -> None:
+        import pyarrow.parquet as pq
+
+        if self._parquet is None:
+            self._parquet = pq.ParquetWriter(self._path, self._schema, compression="zstd")
+        for batch in table.to_batches():
+            self._digest.update(batch)
+        self._parquet.write_table(table, row_group_size=len(table))
+        self.groups, self.rows = self.groups + 1, self.rows + len(table)
+
+    def note(self) -> FileNote:
+        return FileNote(rows=self.rows, content_sha256=self._digest.hexdigest())
+
+    def close(self) -> None:
+        if self._parquet is not None:
+            self._parquet.close()
 
 
 @dataclass
@@ -130,8 +126,8 @@ def _converted(
     counts: _Counts,
     stage: Stage,
 ) -> Iterator[pa.RecordBatch]:
-    """Harmony rows of the raw files, in file and row order."""
-    envelope = _Envelope(config)
+    """Yield the Harmony rows of the raw files, in file and row order."""
+    envelope = Envelope(config)
     for path in run:
         with parquet.opened(path, [*raw.TEXTS, *config.metadata_fields]) as file:
             names = file.schema_arrow.names
@@ -140,19 +136,19 @@ def _converted(
             fields = [name for name in config.metadata_fields if name in names]
             wanted = [*dict.fromkeys([*raw.TEXTS, *fields])]
             row = 0
-            for whole in parquet.batches(path, file, _BATCH, wanted):
+            for whole in parquet.batches(path, file, _BATCH_ROWS, wanted):
                 left = config.max_rows - counts.read
                 batch = whole.slice(0, max(0, left)) if config.max_rows >= 0 else whole
                 counts.read += len(batch)
                 stage.advance(len(batch))
-                yield envelope.convert(_Rows(path, row, batch), fields, schema)
+                yield envelope.convert(RawRows(path, row, batch), fields, schema)
                 row += len(batch)
                 if counts.read == config.max_rows:
                     return
 
 
 def _total(run: Sequence[Path], config: HarmonyConfig) -> int:
-    """How many raw rows the shard takes."""
+    """Return the number of raw rows that the shard takes."""
     rows = 0
     for path in run:
         with parquet.opened(path, [*raw.TEXTS, *config.metadata_fields]) as file:
@@ -166,108 +162,18 @@ def _check_texts(path: Path, schema: pa.Schema) -> None:
             raise BadInput(path, f"{name} is {kind}, not a string: is it a raw SYNTH file?")
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Some rows of a raw file, with `before` others before them."""
-
-    path: Path
-    before: int
-    batch: pa.RecordBatch
-
-    def values(self, name: str) -> list[Any]:
-        """A column as Python values; BadInput for one that is not UTF-8."""
-        found, broken = parquet.values(self.batch.column(name))
-        if broken:
-            index = min(broken)
-            raise BadInput(
-                self.path, f"{name} is not UTF-8 ({broken[index]})", self.before + index + 1
-            )
-        return found
-
-    def check_metadata(self, columns: dict[str, list[Any]], kept: Sequence[int]) -> None:
-        """BadInput for the first value that JSON cannot hold."""
-        for name, column in columns.items():
-            for index, value in zip(kept, column, strict=True):
-                try:
-                    json.dumps(value)
-                except TypeError as error:
-                    row = self.before + index + 1
-                    raise BadInput(self.path, f"{name}: {error}", row) from error
-
-
-class _Envelope:
-    """The JSON around the texts of a row, made once; only the texts are encoded for each."""
-
-    def __init__(self, config: HarmonyConfig) -> None:
-        marks = [f"\0{index}\0" for index in range(len(raw.TEXTS))]
-        messages = [system_message(config), developer_message(config)]
-        messages += [
-            {"role": role, "content": [{"type": "text", "text": mark}]} | channel
-            for mark, (role, channel) in zip(
-                marks,
-                (
-                    ("user", {}),
-                    ("assistant", {"channel": "analysis"}),
-                    ("assistant", {"channel": "final"}),
-                ),
-                strict=True,
-            )
-        ]
-        whole = json.dumps({"messages": [message for message in messages if message is not None]})
-        self._pieces: list[str] = []
-        for mark in reversed(marks):
-            # From the end: the marks are then found even if the config's own text has one.
-            whole, _, after = whole.rpartition(json.dumps(mark))
-            self._pieces.insert(0, after)
-        self._pieces.insert(0, whole)
-
-    def convert(self, rows: _Rows, fields: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
-        """Harmony rows of those raw rows whose three texts are there and not empty."""
-        import pyarrow as pa
-
-        encode = json.dumps
-        p0, p1, p2, p3 = self._pieces
-        texts = zip(*(rows.values(name) for name in raw.TEXTS), strict=True)
-        messages: list[str] = []
-        kept: list[int] = []
-        for index, (query, reasoning, answer) in enumerate(texts):
-            if query and reasoning and answer:
-                kept.append(index)
-                messages.append(
-                    f"{p0}{encode(query)}{p1}{encode(reasoning)}{p2}{encode(answer)}{p3}"
-                )
-        values = {name: list(map(rows.values(name).__getitem__, kept)) for name in fields}
-        try:
-            metadata = [
-                json.dumps(dict(zip(fields, row, strict=True)))
-                for row in zip(*values.values(), strict=True)
-            ]
-        except TypeError:
-            rows.check_metadata(values, kept)
-            raise
-        strings = {
-            name: [None if value is None else str(value) for value in column]
-            for name, column in values.items()
-        }
-        absent = [None] * len(kept)
-        columns = [messages, metadata, *(strings.get(name, absent) for name in schema.names[2:])]
-        return pa.RecordBatch.from_arrays(
-            [pa.array(column, pa.string()) for column in columns], schema=schema
-        )
-
-
 def _grouped(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
-    """The same rows in tables of `rows`, the last one with what is left."""
+    """Yield the same rows in tables of `rows`; the last one has the rest."""
     import pyarrow as pa
 
     waiting: list[pa.RecordBatch] = []
-    held = 0
+    waiting_rows = 0
     for batch in batches:
         waiting.append(batch)
-        held += len(batch)
-        while held >= rows:
+        waiting_rows += len(batch)
+        while waiting_rows >= rows:
             table = pa.Table.from_batches(waiting)
             yield table.slice(0, rows).combine_chunks()
-            waiting, held = table.slice(rows).to_batches(), held - rows
-    if held:
+            waiting, waiting_rows = table.slice(rows).to_batches(), waiting_rows - rows
+    if waiting_rows:
         yield pa.Table.from_batches(waiting).combine_chunks()

@@ -1,28 +1,38 @@
-"""`metadata.json` and `manifest.json` of a Harmony dataset, from its shards' records.
+"""`metadata.json` and `manifest.json` of a Harmony dataset, from the records of its shards.
 
 Source: `docs/formats/synth.md#harmony-manifest`.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from gristmill.contract import FileNote, GristmillError, Summary
 from gristmill.provenance import config_fields
-from gristmill.synth.build.harmony import developer_message, system_message
-from gristmill.synth.build.import_harmony import MANIFEST, METADATA, SCHEMA_VERSION
+from gristmill.synth.build.harmony_rows import developer_message, system_message
+from gristmill.synth.build.manifest_files import (
+    GLOB,
+    HARMONY_SCHEMA,
+    MANIFEST,
+    METADATA,
+    check_equal_configs,
+    write_json,
+)
 from gristmill.synth.config import HarmonyConfig
-
-GLOB: Final = "synth_harmony_shard_*.parquet"
 
 
 @dataclass(frozen=True)
 class HarmonyManifestSummary(Summary):
-    """What the manifest adds up to, over all shards."""
+    """Sums over all shards.
+
+    shards: number of shards.
+    rows: number of conversations.
+    bytes: size of the Parquet files.
+    skipped: number of raw rows without a text.
+    """
 
     shards: int
     rows: int
@@ -39,107 +49,96 @@ def write_harmony_manifest(
     created_unix_s: int,
     git_sha: str | None,
 ) -> HarmonyManifestSummary:
-    """Write both files into `out` from the provenance records of the shards.
+    """Write both files from the provenance records of the shards.
 
-    records: of each shard a mapping with `config`, `outputs` (path, bytes, rows)
-        and `counts` (rows, row_groups, skipped), as `provenance.Record.model_dump`
-        gives them, in any order.
-    dataset_dir: as it shall stand in the manifest, with the shards' paths below it.
+    records: of each shard a mapping with `config`, `code_version`, `outputs`
+        (path, bytes, rows, sha256) and `counts` (rows, row_groups, skipped), as
+        `provenance.Record.model_dump` returns it, in any order.
+    out: folder to write, which must not exist.
+    config: of the shards.
+    dataset_dir: the folder of the shards, as the manifest names it.
+    created_unix_s: time in seconds.
+    git_sha: commit of the checkout, or None.
 
-    The files have the contract's keys in its order; more may follow at the end.
-    Raises GristmillError where there are no records or their configs differ
-    from each other or from `config`.
+    Raises GristmillError if there are no records, or if their configs differ from
+    each other or from `config`. Source: `docs/formats/synth.md#harmony-manifest`.
     """
-    shared = check_equal_configs(records, ("dataset",))
-    own = config_fields(config)
-    if different := [key for key in own if key in shared and shared[key] != own[key]]:
-        raise GristmillError(f"the shards were built with another {', '.join(different)}")
+    _check_config(records, config)
     out.mkdir(parents=True)
-    metadata = {
-        "dataset": config.dataset,
-        "split": "train",
-        "streaming": False,
-        "num_shards": config.num_shards,
-        # Of all shards, not of one: the reference has whichever wrote last.
-        "shard_index": None,
-        "max_rows": config.max_rows,
-        "metadata_fields": list(config.metadata_fields),
-        "system_message": system_message(config),
-        "developer_message": developer_message(config),
-    }
-    shards = []
-    for record in records:
-        for output in record["outputs"]:
-            shards.append(
-                {
-                    "path": f"{dataset_dir}/{output['path']}",
-                    "bytes": output["bytes"],
-                    "rows": output["rows"],
-                    "row_groups": record["counts"]["row_groups"],
-                    "sha256": output["sha256"],
-                }
-            )
-    shards.sort(key=lambda shard: str(shard["path"]))
-    columns = ("messages_json", "metadata_json", *config.metadata_fields)
+    metadata = _metadata(config)
+    shards = _shards(records, dataset_dir)
     skipped = sum(int(record["counts"]["skipped"]) for record in records)
-    total_rows = sum(int(shard["rows"]) for shard in shards)
-    total_bytes = sum(int(shard["bytes"]) for shard in shards)
     manifest = {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": HARMONY_SCHEMA,
         "created_unix_s": created_unix_s,
         "git_sha": git_sha,
         "dataset_dir": dataset_dir,
         "conversion": {
             key: value for key, value in metadata.items() if key not in ("shard_index", "max_rows")
         },
-        "storage": {
-            "format": "parquet",
-            "glob": GLOB,
-            "schema_arrow": "\n".join(f"{name}: string" for name in columns),
-            "total_rows": total_rows,
-            "total_bytes": total_bytes,
-            "shards": shards,
-            "skipped_rows": skipped,
-            "max_rows": config.max_rows,
-        },
+        "storage": _storage(shards, config)
+        | {"skipped_rows": skipped, "max_rows": config.max_rows},
     }
     write_json(out / METADATA, metadata)
     write_json(out / MANIFEST, manifest)
     return HarmonyManifestSummary(
-        # Both carry times, paths or Parquet's stamps, so neither is payload.
+        # They carry a time and the sizes of Parquet files, so they are not payload.
         files={METADATA: FileNote(payload=False), MANIFEST: FileNote(payload=False)},
         shards=len(shards),
-        rows=total_rows,
-        bytes=total_bytes,
+        rows=sum(shard["rows"] for shard in shards),
+        bytes=sum(shard["bytes"] for shard in shards),
         skipped=skipped,
     )
 
 
-def check_equal_configs(
-    records: Sequence[Mapping[str, Any]], ignored: Sequence[str]
-) -> dict[str, Any]:
-    """The config that all records share, but for keys that cannot change the output.
+def _check_config(records: Sequence[Mapping[str, Any]], config: HarmonyConfig) -> None:
+    shared = check_equal_configs(records, ("dataset",))
+    own = config_fields(config)
+    if different := [key for key in own if key in shared and shared[key] != own[key]]:
+        raise GristmillError(
+            f"the shards were built with another {', '.join(different)}: build them again"
+        )
 
-    Raises GristmillError naming the partitions and keys that differ.
-    """
-    if not records:
-        raise GristmillError("no shard has a record yet: materialize the shards first")
-    first, *others = [
-        {key: value for key, value in record["config"].items() if key not in ignored}
-        | {"code_version": record.get("code_version")}
+
+def _metadata(config: HarmonyConfig) -> dict[str, Any]:
+    """Return the object of `metadata.json`."""
+    return {
+        "dataset": config.dataset,
+        "split": "train",
+        "streaming": False,
+        "num_shards": config.num_shards,
+        # One file for all shards: the original has the index of its last writer.
+        "shard_index": None,
+        "max_rows": config.max_rows,
+        "metadata_fields": list(config.metadata_fields),
+        "system_message": system_message(config),
+        "developer_message": developer_message(config),
+    }
+
+
+def _shards(records: Sequence[Mapping[str, Any]], dataset_dir: str) -> list[dict[str, Any]]:
+    """Return the shards as the manifest lists them, sorted by path."""
+    shards = [
+        {
+            "path": f"{dataset_dir}/{output['path']}",
+            "bytes": int(output["bytes"]),
+            "rows": int(output["rows"]),
+            "row_groups": record["counts"]["row_groups"],
+            "sha256": output["sha256"],
+        }
         for record in records
+        for output in record["outputs"]
     ]
-    for record, other in zip(records[1:], others, strict=True):
-        keys = sorted(first.keys() | other.keys())
-        if different := [key for key in keys if first.get(key) != other.get(key)]:
-            told = ", ".join(f"{k} {first.get(k)!r} and {other.get(k)!r}" for k in different)
-            raise GristmillError(
-                f"shards {records[0].get('partition')} and {record.get('partition')} were built "
-                f"from unequal configs: {told}: build all of them with one config"
-            )
-    return first
+    return sorted(shards, key=lambda shard: str(shard["path"]))
 
 
-def write_json(path: Path, value: object) -> None:
-    """JSON in the manifests' form: indent 2, ASCII, keys as given, final newline."""
-    path.write_text(json.dumps(value, indent=2) + "\n", encoding="ascii")
+def _storage(shards: Sequence[Mapping[str, Any]], config: HarmonyConfig) -> dict[str, Any]:
+    columns = ("messages_json", "metadata_json", *config.metadata_fields)
+    return {
+        "format": "parquet",
+        "glob": GLOB,
+        "schema_arrow": "\n".join(f"{name}: string" for name in columns),
+        "total_rows": sum(shard["rows"] for shard in shards),
+        "total_bytes": sum(shard["bytes"] for shard in shards),
+        "shards": shards,
+    }

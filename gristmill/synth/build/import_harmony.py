@@ -1,8 +1,8 @@
-"""Ready Harmony folders: whether one can be taken as it is, and taking it.
+"""Import of a finished conversion: is a Harmony folder usable, and the copy of its files.
 
-A folder is adopted with its own `manifest.json` and `metadata.json`, byte for
-byte, since the KD manifest records the manifest's hash; what the manifest says of
-sizes and rows need not be true of the folder. Source: `docs/formats/synth.md#import`.
+`manifest.json` and `metadata.json` are copied byte for byte, because the KD
+manifest records the sha256 of `manifest.json`.
+Source: `docs/formats/synth.md#import`.
 """
 
 from __future__ import annotations
@@ -12,27 +12,33 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from gristmill.contract import FileNote, GristmillError, Summary, Violation
 from gristmill.hashing import sha256_file
 from gristmill.run.progress import SILENT, Progress
-from gristmill.synth.build.harmony import HarmonySummary, shard_name
-from gristmill.synth.build.kd_part import REQUIRED, open_shard, wrong_types
+from gristmill.synth.build.harmony import HarmonySummary
+from gristmill.synth.build.harmony_shard import open_shard, shard_name, shard_violations, shards
+from gristmill.synth.build.manifest_files import (
+    HARMONY_SCHEMA,
+    MANIFEST,
+    METADATA,
+    json_violations,
+)
 from gristmill.synth.format import parquet
 from gristmill.synth.format.row_digest import RowsDigest
 
-if TYPE_CHECKING:
-    import pyarrow.parquet as pq
-
-MANIFEST: Final = "manifest.json"
-METADATA: Final = "metadata.json"
-SCHEMA_VERSION: Final = "synth_harmony_v1"
+_BATCH_ROWS: Final = 1000
 
 
 @dataclass(frozen=True)
-class AdoptedManifest(Summary):
-    """bytes and hash of the manifest that was taken over, and the rows that it claims."""
+class ImportedManifest(Summary):
+    """Counts of an imported manifest.
+
+    manifest_bytes: size of `manifest.json`.
+    claimed_rows: its `storage.total_rows`, 0 if it has none.
+    manifest_sha256: of `manifest.json`.
+    """
 
     manifest_bytes: int
     claimed_rows: int
@@ -40,95 +46,57 @@ class AdoptedManifest(Summary):
 
 
 @dataclass(frozen=True)
-class AdoptConfig:
-    """What a shard is adopted from: the drop, as `sources.Source.name`."""
+class ImportConfig:
+    """The config of an imported shard.
+
+    adopted_from: the drop, as `source.Source.name`.
+    """
 
     adopted_from: str
 
 
-def shards(folder: Path) -> dict[str, Path]:
-    """Harmony shards of a folder by number ("00"), sorted."""
-    found = sorted(folder.glob("synth_harmony_shard_*.parquet"))
-    return {path.stem.removeprefix("synth_harmony_shard_"): path for path in found}
-
-
 def folder_violations(folder: Path) -> Iterator[Violation]:
-    """Yield why a folder cannot be adopted; nothing if it can."""
-    broken = list(unreadable(folder / MANIFEST))
+    """Yield why a folder cannot be imported; nothing if it can.
+
+    folder: with the shards and both JSON files.
+
+    Source: `docs/formats/synth.md#import`.
+    """
+    broken = list(json_violations(folder / MANIFEST))
     yield from (Violation("manifest", MANIFEST, violation.found) for violation in broken)
     if not broken:
         manifest = json.loads((folder / MANIFEST).read_bytes())
-        if (version := manifest.get("schema_version")) != SCHEMA_VERSION:
+        if (version := manifest.get("schema_version")) != HARMONY_SCHEMA:
             yield Violation("manifest", MANIFEST, f"schema_version {version!r}")
         elif _claimed_rows(manifest) is None:
-            yield Violation("manifest", MANIFEST, "storage.total_rows is no number of rows")
-    for violation in unreadable(folder / METADATA):
+            yield Violation("manifest", MANIFEST, "storage.total_rows is not a number of rows")
+    for violation in json_violations(folder / METADATA):
         yield Violation("metadata", METADATA, violation.found)
-    if not (found := shards(folder)):
-        yield Violation("shards", ".", "no synth_harmony_shard_XX.parquet")
-    for path in found.values():
+    if not (paths := shards(folder)):
+        yield Violation("shards", ".", f"there is no {shard_name('XX')}")
+    for path in paths.values():
         yield from shard_violations(path)
 
 
-def unreadable(path: Path) -> Iterator[Violation]:
-    """Yield why a file is no JSON object; nothing if it is one."""
-    try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        yield Violation("readable", path.name, f"cannot be read: {error}")
-        return
-    if not isinstance(found, dict):
-        yield Violation("readable", path.name, "is no JSON object")
-
-
 def _claimed_rows(manifest: dict[str, Any]) -> int | None:
-    """The rows that a manifest claims, 0 where it is silent; None for what is no number."""
+    """Return the rows that a manifest names, 0 if it names none, None for an invalid value."""
     storage = manifest.get("storage", {})
     rows = storage.get("total_rows", 0) if isinstance(storage, dict) else None
     return rows if type(rows) is int and rows >= 0 else None
 
 
-def shard_violations(path: Path) -> Iterator[Violation]:
-    """Yield what is wrong with one Harmony shard: columns and their types, null ids."""
-    try:
-        shard = open_shard(path)
-    except GristmillError as error:
-        yield Violation("readable", path.name, str(error))
-        return
-    with shard:
-        for wrong in wrong_types(shard.schema_arrow):
-            yield Violation("columns", path.name, wrong)
-        # Of the leaves: a struct before them moves the columns.
-        leaves = {shard.schema.column(leaf).path: leaf for leaf in range(len(shard.schema.names))}
-        for name in REQUIRED:
-            for group in range(shard.num_row_groups if name in leaves else 0):
-                statistics = shard.metadata.row_group(group).column(leaves[name]).statistics
-                if statistics is not None and statistics.null_count:
-                    yield Violation("no nulls", path.name, _null(path, shard, name, group))
-                    break
-
-
-def _null(path: Path, shard: pq.ParquetFile, name: str, group: int) -> str:
-    """Where the first null of a row group stands."""
-    row = sum(shard.metadata.row_group(earlier).num_rows for earlier in range(group))
-    try:
-        for batch in parquet.batches(path, shard, 1000, [name], [group], row):
-            if batch.column(name).null_count:
-                return f"{name} of row {row + batch.column(name).is_null().index(True).as_py() + 1}"
-            row += len(batch)
-    except GristmillError as error:
-        return str(error)
-    return f"{name} in row group {group}, as its statistics say"
-
-
-def adopt_shard(
+def import_shard(
     source: Path, out: Path, number: str, *, progress: Progress = SILENT
 ) -> HarmonySummary:
-    """Builder: take the ready shard `number` of the folder `source` into `out` as it is.
+    """Copy one Harmony shard of a finished conversion.
 
+    source: the drop.
+    out: folder to write, which must not exist.
+    number: of the shard ("00").
     progress: gets the stage "digest", in rows.
 
-    Raises GristmillError with all that is wrong with it.
+    Raises GristmillError with all violations of the shard.
+    Source: `docs/formats/synth.md#import`.
     """
     path = source / shard_name(number)
     if broken := list(shard_violations(path)):
@@ -142,7 +110,7 @@ def adopt_shard(
         progress.stage("digest", unit="rows", total=shard.metadata.num_rows) as stage,
     ):
         groups = shard.num_row_groups
-        for batch in parquet.batches(path, shard, 1000):
+        for batch in parquet.batches(path, shard, _BATCH_ROWS):
             digest.update(batch)
             rows += len(batch)
             stage.advance(len(batch))
@@ -150,10 +118,14 @@ def adopt_shard(
     return HarmonySummary({path.name: note}, rows, 0, groups, 1)
 
 
-def adopt_manifest(source: Path, out: Path) -> AdoptedManifest:
-    """Builder: take `manifest.json` and `metadata.json` of a ready folder as they are.
+def import_manifest(source: Path, out: Path) -> ImportedManifest:
+    """Copy `manifest.json` and `metadata.json` of a finished conversion.
 
-    Raises GristmillError with all that is wrong with the folder.
+    source: the drop.
+    out: folder to write, which must not exist.
+
+    Raises GristmillError with all violations of the folder.
+    Source: `docs/formats/synth.md#import`.
     """
     if broken := list(folder_violations(source)):
         raise GristmillError("\n".join(f"{source}: {violation}" for violation in broken))
@@ -161,7 +133,7 @@ def adopt_manifest(source: Path, out: Path) -> AdoptedManifest:
     for name in (MANIFEST, METADATA):
         shutil.copyfile(source / name, out / name)
     manifest = json.loads((out / MANIFEST).read_bytes())
-    return AdoptedManifest(
+    return ImportedManifest(
         files={MANIFEST: FileNote(), METADATA: FileNote()},
         manifest_bytes=(out / MANIFEST).stat().st_size,
         claimed_rows=_claimed_rows(manifest) or 0,

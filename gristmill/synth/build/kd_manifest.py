@@ -1,4 +1,4 @@
-"""`manifest.json` over all shards of a Megatron dataset, from their records.
+"""`manifest.json` of a Megatron dataset, from the records of its shards.
 
 Source: `docs/formats/synth.md#kd-manifest`.
 """
@@ -14,20 +14,26 @@ from typing import Any, Final
 
 from gristmill.contract import FileNote, GristmillError, Summary
 from gristmill.hashing import sha256_file
-from gristmill.synth.build.harmony_manifest import GLOB, check_equal_configs, write_json
-from gristmill.synth.build.kd_shard import SUFFIXES
-from gristmill.synth.format import harmony_tokens
+from gristmill.synth.build.manifest_files import GLOB, MANIFEST, check_equal_configs, write_json
+from gristmill.synth.format import aligned, harmony_tokens
 
 SCHEMA_VERSION: Final = "synth_kd_v1"
 _KINDS: Final = ("bin", "idx")
 _SPLITS: Final = ("train", "valid")
-# Neither place of the vocabulary nor number of processes changes a byte.
-_IGNORED: Final = ("vocabulary", "workers")
+IGNORED: Final = ("vocabulary", "workers")
+"""Keys of the config that change no byte: shards may differ in them."""
 
 
 @dataclass(frozen=True)
 class KDManifestSummary(Summary):
-    """What the manifest adds up to, over all shards."""
+    """Sums over all shards.
+
+    shards: number of shards.
+    train_rows, valid_rows: documents of a split.
+    train_tokens, valid_tokens: tokens of a split, with every EOD.
+    bad_rows: rows that were set aside.
+    control_texts: texts of control tokens in contents.
+    """
 
     shards: int
     train_rows: int
@@ -39,7 +45,12 @@ class KDManifestSummary(Summary):
 
 
 def contract_config(valid_fraction: float) -> dict[str, Any]:
-    """The `config` object of the manifest. Caps are not in it, as in the reference."""
+    """Return the `config` object of the manifest.
+
+    valid_fraction: from 0 to 1.
+
+    Source: `docs/formats/synth.md#config-hash`.
+    """
     return {
         "valid_fraction": valid_fraction,
         "hash": "blake2b-8",
@@ -51,7 +62,12 @@ def contract_config(valid_fraction: float) -> dict[str, Any]:
 
 
 def config_hash(config: Mapping[str, Any]) -> str:
-    """sha256 of the config as ASCII JSON with sorted keys and no spaces."""
+    """Return the sha256 of a config, in hex.
+
+    config: as `contract_config` returns it.
+
+    Source: `docs/formats/synth.md#config-hash`.
+    """
     text = json.dumps(config, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -67,65 +83,61 @@ def write_kd_manifest(
     created_unix_s: int,
     git_sha: str | None,
 ) -> KDManifestSummary:
-    """Write `manifest.json` into `out` from the provenance records of the shards.
+    """Write `manifest.json` from the provenance records of the shards.
 
-    records: of each shard a mapping with `partition` ("00"), `config`, `counts`,
-        `libraries`, `tokenizer`, `outputs` (path, bytes, sha256, rows), as
-        `provenance.Record.model_dump` gives them, in any order.
-    root, harmony_dir, vocabulary: paths as they shall stand in the manifest.
-    harmony_manifest: the input's manifest, whose hash is recorded.
+    records: of each shard a mapping with `partition` ("00"), `config`,
+        `code_version`, `counts`, `libraries`, `tokenizer`, `data_version` and
+        `outputs` (path, bytes, sha256, rows), as `provenance.Record.model_dump`
+        returns it, in any order.
+    out: folder to write, which must not exist.
+    root: the folder of the dataset, as the manifest names it.
+    harmony_manifest: `manifest.json` of the Harmony dataset, whose sha256 is
+        recorded.
+    harmony_dir: the folder of the Harmony dataset, as the manifest names it.
+    vocabulary: the vocabulary file, as the manifest names it.
+    created_unix_s: time in seconds.
+    git_sha: commit of the checkout, or None.
 
-    Raises GristmillError where there are no records, or their configs,
-    libraries or vocabularies differ.
+    Raises GristmillError if there are no records, if they differ in config, code
+    version, libraries or vocabulary, or if a record lacks a file.
+    Source: `docs/formats/synth.md#kd-manifest-keys`.
     """
-    shared = check_equal_configs(records, _IGNORED)
-    libraries = common_libraries(records)
-    vocabulary_sha256 = common_vocabulary(records)
+    shared = check_equal_configs(records, IGNORED)
     config = contract_config(shared["valid_fraction"])
+    renderer = _renderer(common_libraries(records))
+    tokenizer = _tokenizer(vocabulary, common_vocabulary(records))
     ordered = sorted(records, key=lambda record: str(record["partition"]))
     splits = {split: _split(ordered, split, root) for split in _SPLITS}
     counts = {
         name: sum(int(record["counts"][name]) for record in ordered)
         for name in ("control_texts", "bad_rows")
     }
+    manifest = {
+        "schema_version": SCHEMA_VERSION,
+        "created_unix_s": created_unix_s,
+        "git_sha": git_sha,
+        "config_hash": config_hash(config),
+        "input": _input(harmony_manifest, harmony_dir),
+        "renderer": renderer,
+        "tokenizer": tokenizer,
+        "config": config,
+        "splits": splits,
+        "caps": {name: shared.get(name, -1) for name in ("max_rows", "max_tokens")},
+        **counts,
+        "data_versions": {str(each["partition"]): each.get("data_version") for each in ordered},
+    }
     out.mkdir(parents=True)
-    write_json(
-        out / "manifest.json",
-        {
-            "schema_version": SCHEMA_VERSION,
-            "created_unix_s": created_unix_s,
-            "git_sha": git_sha,
-            "config_hash": config_hash(config),
-            "input": {
-                "dataset_dir": harmony_dir,
-                "manifest_path": f"{harmony_dir}/{harmony_manifest.name}",
-                "manifest_sha256": sha256_file(harmony_manifest),
-                "glob": GLOB,
-            },
-            "renderer": {
-                "library": "openai-harmony",
-                "version": libraries["openai-harmony"],
-                "auto_drop_analysis": False,
-                "roles_preserved": list(harmony_tokens.ROLES),
-            },
-            "tokenizer": {
-                "type": "O200kHarmonyTokenizer",
-                "model_path": vocabulary,
-                "model_sha256": vocabulary_sha256,
-                "vocab_size": harmony_tokens.PADDED_VOCABULARY,
-            },
-            "config": config,
-            "splits": splits,
-            "caps": {name: shared.get(name, -1) for name in ("max_rows", "max_tokens")},
-            **counts,
-            "data_versions": {
-                str(record["partition"]): record.get("data_version") for record in ordered
-            },
-        },
-    )
+    write_json(out / MANIFEST, manifest)
+    return _summary(len(ordered), splits, counts)
+
+
+def _summary(
+    shards: int, splits: Mapping[str, Mapping[str, Any]], counts: Mapping[str, int]
+) -> KDManifestSummary:
     return KDManifestSummary(
-        files={"manifest.json": FileNote(payload=False)},
-        shards=len(ordered),
+        # It carries a time, so it is not payload.
+        files={MANIFEST: FileNote(payload=False)},
+        shards=shards,
         train_rows=splits["train"]["rows"],
         train_tokens=splits["train"]["tokens"],
         valid_rows=splits["valid"]["rows"],
@@ -135,34 +147,38 @@ def write_kd_manifest(
     )
 
 
+def _input(harmony_manifest: Path, harmony_dir: str) -> dict[str, Any]:
+    return {
+        "dataset_dir": harmony_dir,
+        "manifest_path": f"{harmony_dir}/{harmony_manifest.name}",
+        "manifest_sha256": sha256_file(harmony_manifest),
+        "glob": GLOB,
+    }
+
+
+def _renderer(libraries: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "library": "openai-harmony",
+        "version": libraries["openai-harmony"],
+        "auto_drop_analysis": False,
+        "roles_preserved": list(harmony_tokens.ROLES),
+    }
+
+
+def _tokenizer(vocabulary: str, sha256: str) -> dict[str, Any]:
+    return {
+        "type": "O200kHarmonyTokenizer",
+        "model_path": vocabulary,
+        "model_sha256": sha256,
+        "vocab_size": harmony_tokens.PADDED_VOCABULARY,
+    }
+
+
 def _split(records: Sequence[Mapping[str, Any]], split: str, root: str) -> dict[str, Any]:
-    """One split's inventory; a shard without documents in it is absent."""
-    shards = []
-    for record in records:
-        name = f"shard_{record['partition']}"
-        outputs = {output["path"]: output for output in record["outputs"]}
-        files = {
-            f"{suffix}_{kind}": f"{split}/{name}_{suffix}.{kind}"
-            for suffix in SUFFIXES
-            for kind in _KINDS
-        }
-        if not (rows := int(record["counts"][f"{split}_rows"])):
-            continue
-        if absent := [path for path in files.values() if path not in outputs]:
-            raise GristmillError(
-                f"shard {record['partition']}: {rows} rows in {split}, but {absent[0]} is not "
-                "among the outputs of its record: build the shard again"
-            )
-        shards.append(
-            {
-                "name": name,
-                "rows": rows,
-                "tokens": int(record["counts"][f"{split}_tokens"]),
-                "paths": {key: f"{root}/{path}" for key, path in files.items()},
-                "bytes": {key: outputs[path]["bytes"] for key, path in files.items()},
-                "sha256": {key: outputs[path]["sha256"] for key, path in files.items()},
-            }
-        )
+    """Return the inventory of a split. A shard without documents in it is not listed."""
+    shards = [
+        _shard(record, split, root) for record in records if int(record["counts"][f"{split}_rows"])
+    ]
     return {
         "rows": sum(shard["rows"] for shard in shards),
         "tokens": sum(shard["tokens"] for shard in shards),
@@ -170,11 +186,37 @@ def _split(records: Sequence[Mapping[str, Any]], split: str, root: str) -> dict[
     }
 
 
-def common_libraries(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The version of openai-harmony and tiktoken that rendered all shards.
+def _shard(record: Mapping[str, Any], split: str, root: str) -> dict[str, Any]:
+    name = f"shard_{record['partition']}"
+    rows = int(record["counts"][f"{split}_rows"])
+    outputs = {output["path"]: output for output in record["outputs"]}
+    files = {
+        f"{suffix}_{kind}": f"{split}/{name}_{suffix}.{kind}"
+        for suffix in aligned.DTYPES
+        for kind in _KINDS
+    }
+    if absent := [path for path in files.values() if path not in outputs]:
+        raise GristmillError(
+            f"shard {record['partition']}: {rows} rows in {split}, but {absent[0]} is not "
+            "among the outputs of its record: build the shard again"
+        )
+    return {
+        "name": name,
+        "rows": rows,
+        "tokens": int(record["counts"][f"{split}_tokens"]),
+        "paths": {key: f"{root}/{path}" for key, path in files.items()},
+        "bytes": {key: outputs[path]["bytes"] for key, path in files.items()},
+        "sha256": {key: outputs[path]["sha256"] for key, path in files.items()},
+    }
 
-    GristmillError where shards were rendered by unequal versions, or a record
-    names none.
+
+def common_libraries(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the versions of openai-harmony and tiktoken that rendered all shards.
+
+    records: of the shards, not empty.
+
+    Raises GristmillError if shards were rendered by several versions, or if the
+    records name none. Source: `docs/formats/synth.md#unequal-shards`.
     """
     return {
         library: _common(
@@ -186,14 +228,20 @@ def common_libraries(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def common_vocabulary(records: Sequence[Mapping[str, Any]]) -> str:
-    """sha256 of the vocabulary that all shards were built with; GristmillError as above."""
+    """Return the sha256 of the vocabulary that all shards were built with.
+
+    records: of the shards, not empty.
+
+    Raises GristmillError if there are several vocabularies, or if the records name
+    none. Source: `docs/formats/synth.md#unequal-shards`.
+    """
     return _common(
         [(record.get("tokenizer") or {}).get("sha256") for record in records], "vocabularies"
     )
 
 
-def _common(found: Sequence[str | None], what: str) -> str:
-    distinct = set(found)
+def _common(values: Sequence[str | None], what: str) -> str:
+    distinct = set(values)
     if len(distinct) > 1:
         raise GristmillError(
             f"shards were built with several {what}: "

@@ -1,7 +1,7 @@
-"""The file of one part of a shard, as a worker writes it and `kd_shard.py` reads it.
+"""The file of one part of a shard, as `kd_part.py` writes it and `kd_join.py` reads it.
 
-A part is a sequence of batches; a batch holds the documents of some consecutive
-rows, already split. How parts are kept: `gristmill.run.parts`.
+A part is a sequence of batches. A batch has the documents of some consecutive
+rows, by split. Source: `docs/formats/synth.md#part-files`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ from gristmill.synth.render.documents import Documents
 
 _SIZES: Final = struct.Struct("<7Q")
 SPLITS: Final = ("train", "valid")
+"""The splits, at the index that `holdout.is_valid` gives as a number."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """documents: of each split, in row order; of them only tokens, span and lengths.
+    """The documents of some consecutive rows.
 
-    trace: an Arrow record batch in the stream form, its `document` column still
-    counted from 0 in this batch.
+    documents: of each split, in row order. A file keeps tokens, span and lengths.
+    trace: rows as a serialized Arrow record batch; documents count from 0 in this
+        batch.
     """
 
     documents: Mapping[str, Documents]
@@ -34,7 +36,13 @@ class Batch:
 
 
 def write(file: BinaryIO, batch: Batch) -> None:
-    """Append a batch: seven sizes in bytes, then the arrays and the trace."""
+    """Append a batch to the file of a part.
+
+    file: open for writing.
+    batch: to append.
+
+    Source: `docs/formats/synth.md#part-files`.
+    """
     arrays: list[memoryview] = []
     for split in SPLITS:
         documents = batch.documents[split]
@@ -50,12 +58,17 @@ def write(file: BinaryIO, batch: Batch) -> None:
 
 
 def _bytes(array: npt.NDArray[Any]) -> memoryview:
-    """An array's bytes, little endian; a memoryview of no items cannot be cast."""
+    """Return the bytes of an array, little endian. A memoryview of no items cannot be cast."""
     return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).view(np.uint8).data
 
 
 def read(path: Path) -> Iterator[Batch]:
-    """The batches of a part, in order."""
+    """Yield the batches of a part, in order.
+
+    path: the file.
+
+    The runs of the documents are empty. Source: `docs/formats/synth.md#part-files`.
+    """
     none = np.zeros(0, dtype=np.int32)
     with path.open("rb") as file:
         while head := file.read(_SIZES.size):

@@ -1,8 +1,8 @@
-"""Which drop a Harmony dataset is made from: raw files, or a ready Harmony folder.
+"""Which drop the Harmony dataset is built from: raw files, or a finished conversion.
 
-There is one dataset `synth_harmony/`, so of several drops one has to be named;
-the sample drop gives way to any other. What is in a drop belongs to `raw.py`
-and `adoption.py`.
+There is one dataset `synth_harmony/`, so one of several drops must be named. The
+sample drop is used only if there is no other complete drop.
+Source: `docs/formats/synth.md#complete-drop`.
 """
 
 from __future__ import annotations
@@ -16,62 +16,87 @@ from gristmill.contract import GristmillError
 from gristmill.synth.raw import files
 
 RAW: Final = "synth"
+"""Name of the inbox of raw files."""
 READY: Final = "synth_harmony"
+"""Name of the inbox of finished conversions."""
 SAMPLES: Final = "samples"
 """Name of the sample drop."""
 
 NUMBERS: Final = tuple(f"{number:02d}" for number in range(files.SHARDS))
-"""The shards of a dataset, as their files and partitions are numbered."""
+"""The numbers of the shards, in file names and partitions."""
 
 FilesOf = Callable[[Path], int]
+"""Takes a drop; returns the configured number of its raw files."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A drop: `inbox` is RAW or READY, `folder` lies in it."""
+    """A drop.
+
+    inbox: RAW or READY.
+    folder: the drop, in that inbox.
+    """
 
     inbox: str
     folder: Path
 
     @property
     def name(self) -> str:
-        """As a person names it: `synth/first`."""
+        """Its name in settings, as `synth/first`."""
         return f"{self.inbox}/{self.folder.name}"
 
 
 def raw_refusal(folder: Path, expected: int) -> str | None:
-    """Why a folder of raw files cannot be built from yet, None where it can."""
+    """Return why a drop of raw files cannot be built, or None.
+
+    folder: the drop.
+    expected: number of its Parquet files.
+
+    Source: `docs/formats/synth.md#complete-drop`.
+    """
     try:
-        found = files.complete_files(folder, expected)
+        paths = files.complete_files(folder, expected)
     except GristmillError as error:
         return str(error)
-    if len(found) < len(NUMBERS):
-        return f"{folder}: {len(found)} files do not fill {len(NUMBERS)} shards, which take runs"
+    if len(paths) < len(NUMBERS):
+        return f"{folder}: {len(paths)} files: {len(NUMBERS)} shards need a file each"
     return None
 
 
-def ready_refusal(folder: Path) -> str | None:
-    """Why a ready Harmony folder cannot be adopted yet, None where it can."""
-    from gristmill.synth.build import import_harmony
+def import_refusal(folder: Path) -> str | None:
+    """Return why a finished conversion cannot be imported, or None.
 
-    found = import_harmony.shards(folder)
-    if missing := [number for number in NUMBERS if number not in found]:
-        return f"{folder}: there is no synth_harmony_shard_{missing[0]}.parquet"
-    if strange := sorted(set(found) - set(NUMBERS)):
-        return f"{folder}: shard {strange[0]} is none of {', '.join(NUMBERS)}"
+    folder: the drop.
+
+    Source: `docs/formats/synth.md#import`.
+    """
+    from gristmill.synth.build import harmony_shard, import_harmony
+
+    shards = harmony_shard.shards(folder)
+    if missing := [number for number in NUMBERS if number not in shards]:
+        return f"{folder}: there is no {harmony_shard.shard_name(missing[0])}"
+    if unknown := sorted(set(shards) - set(NUMBERS)):
+        return f"{folder}: shard {unknown[0]} is none of {', '.join(NUMBERS)}"
     violation = next(import_harmony.folder_violations(folder), None)
     return None if violation is None else f"{folder}: {violation}"
 
 
 def refusal(source: Source, expected: int) -> str | None:
-    """Why a drop cannot be built from by itself, None where it can."""
+    """Return why a drop cannot be built, whatever the other drops are, or None.
+
+    source: the drop.
+    expected: number of its Parquet files, for raw files.
+    """
     if source.inbox == RAW:
         return raw_refusal(source.folder, expected)
-    return ready_refusal(source.folder)
+    return import_refusal(source.folder)
 
 
-def at_hand(drops: Path) -> list[Source]:
-    """All folders in both inboxes, complete or not; hidden ones are a tool's own business."""
+def present_sources(drops: Path) -> list[Source]:
+    """Return the folders in both inboxes, complete or not. Hidden folders are left out.
+
+    drops: the folder `drops/` of the data root.
+    """
     return [
         Source(inbox, folder)
         for inbox in (RAW, READY)
@@ -81,42 +106,45 @@ def at_hand(drops: Path) -> list[Source]:
 
 
 def chosen(drops: Path, name: str | None, files_of: FilesOf) -> Source:
-    """The drop that the dataset is made from.
+    """Return the drop that the dataset is built from.
 
-    name: as `Source.name`, where one is configured. files_of: the configured
-        number of raw files of a drop.
+    drops: the folder `drops/` of the data root.
+    name: `Source.name` of the configured drop, or None.
+    files_of: returns the configured number of raw files of a drop.
 
-    Raises GristmillError where there is none, it is not complete, or several
+    Raises GristmillError if there is no drop, if none is complete, or if several
     are and none is named.
     """
-    found = at_hand(drops)
+    present = present_sources(drops)
     if name is not None:
-        found = [source for source in found if source.name == name]
-        if not found:
-            raise GristmillError(f"{drops}: the drop {name!r} that gristmill.toml names is gone")
-    if not found:
+        present = [source for source in present if source.name == name]
+        if not present:
+            raise GristmillError(
+                f"{drops}: there is no drop {name!r}, which gristmill.toml names: correct "
+                "[synth.harmony] drop, or bring the drop back"
+            )
+    if not present:
         raise GristmillError(
-            f"{drops}: no drop is at hand: put raw files into {RAW}/<name>/, or a ready Harmony "
-            f"folder into {READY}/"
+            f"{drops}: there is no drop: put raw files into {RAW}/<name>/, or a finished "
+            f"conversion into {READY}/<name>/"
         )
-    reasons = {source: refusal(source, files_of(source.folder)) for source in found}
-    usable = _without_samples([source for source in found if reasons[source] is None])
-    if not usable:
-        raise GristmillError("\n".join(str(reason) for reason in reasons.values()))
-    if len(usable) > 1:
-        raise GristmillError(several(usable))
-    return usable[0]
+    refusals = {source: refusal(source, files_of(source.folder)) for source in present}
+    complete = _without_samples([source for source in present if refusals[source] is None])
+    if not complete:
+        raise GristmillError("\n".join(str(reason) for reason in refusals.values()))
+    if len(complete) > 1:
+        raise GristmillError(_several(complete))
+    return complete[0]
 
 
-def several(usable: Sequence[Source]) -> str:
-    """What to do where several drops could be built from."""
-    names = ", ".join(source.name for source in usable)
+def _several(complete: Sequence[Source]) -> str:
+    names = ", ".join(source.name for source in complete)
     return (
         f"several drops are complete ({names}) and there is one dataset: name the one to build "
-        f'from in the data root\'s gristmill.toml, [synth.harmony] drop = "{usable[0].name}"'
+        f'from in the data root\'s gristmill.toml, [synth.harmony] drop = "{complete[0].name}"'
     )
 
 
-def _without_samples(found: list[Source]) -> list[Source]:
-    others = [source for source in found if source.folder.name != SAMPLES]
-    return others or found
+def _without_samples(sources: list[Source]) -> list[Source]:
+    others = [source for source in sources if source.folder.name != SAMPLES]
+    return others or sources

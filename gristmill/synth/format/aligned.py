@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,7 +18,11 @@ from gristmill.contract import GristmillError
 from gristmill.hashing import sha256_file
 from gristmill.synth.format import indexed
 
-DTYPES: Final = {"tokens": np.dtype("<i4"), "lossmask": np.dtype("u1"), "span": np.dtype("u1")}
+DTYPES: Final[Mapping[str, np.dtype[Any]]] = {
+    "tokens": np.dtype("<i4"),
+    "lossmask": np.dtype("u1"),
+    "span": np.dtype("u1"),
+}
 """The three datasets of a shard, by suffix: `docs/formats/synth.md#data-types`."""
 
 

@@ -1,4 +1,4 @@
-"""Laws of the SYNTH artifacts: what must hold of their contents.
+"""Laws of the SYNTH artifacts: rules that their contents must obey.
 
-A law reads an artifact and yields violations; it changes nothing.
+A law reads an artifact and yields violations. It changes nothing.
 """

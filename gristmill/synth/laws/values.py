@@ -1,4 +1,4 @@
-"""What must hold of the values of a shard: vocabulary, Harmony's grammar, mask and span.
+"""Laws of the values of a shard: vocabulary, order of control tokens, mask and span.
 
 Source: `docs/formats/synth.md#value-laws`.
 """
@@ -15,8 +15,8 @@ from gristmill.contract import Violation
 from gristmill.synth.format import harmony_tokens
 from gristmill.synth.format.indexed import Indexed
 
-_CHUNK: Final = 1 << 20
-_DOCUMENTS: Final = 1 << 16
+_BATCH_TOKENS: Final = 1 << 20
+_BATCH_DOCUMENTS: Final = 1 << 16
 
 # Which control token may come next after which, ordinary tokens aside. Bodies
 # lie between <|message|> and a terminator, so a control id in a body breaks this.
@@ -44,6 +44,7 @@ _CLOSING: Final = {
 
 
 def _tables() -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return `_NEXT` as bool [C, C] (before, after) and `_CLOSING` as bool [C]."""
     size = harmony_tokens.PADDED_VOCABULARY - harmony_tokens.BODY_LIMIT
     follows = np.zeros((size, size), dtype=np.bool_)
     closing = np.zeros(size, dtype=np.bool_)
@@ -57,32 +58,40 @@ def _tables() -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
 def check(where: str, three: Mapping[str, Indexed]) -> Iterator[Violation]:
     """Yield each broken law once, with the first token that breaks it.
 
-    three: tokens, lossmask and span, of equal boundaries and right dtypes.
+    where: name of the tokens dataset, for the violations.
+    three: "tokens", "lossmask" and "span", with equal boundaries and the right
+        dtypes.
+
+    Source: `docs/formats/synth.md#value-laws`.
     """
-    tokens, mask, span = (three[name] for name in ("tokens", "lossmask", "span"))
     follows, closing = _tables()
-    told: set[str] = set()
-    first = 0
-    while first < len(tokens):
-        # Whole documents, about a million tokens at a time.
-        edges = tokens.bounds(first, min(first + _DOCUMENTS, len(tokens)))
-        inside = int(np.searchsorted(edges, edges[0] + _CHUNK, side="right")) - 1
-        edges = edges[: max(inside, 1) + 1]
+    reported: set[str] = set()
+    for first, edges in _batches(three["tokens"]):
         begin, stop = int(edges[0]), int(edges[-1])
-        ids, masks, spans = (each.load(begin, stop) for each in (tokens, mask, span))
-        broken = _broken(ids, masks, spans, edges[1:] - 1 - begin, follows, closing)
+        ids, mask, span = (three[name].load(begin, stop) for name in ("tokens", "lossmask", "span"))
+        broken = _broken(ids, mask, span, edges[1:] - 1 - begin, follows, closing)
         for law, places in broken.items():
-            if law in told or not len(places):
+            if law in reported or not len(places):
                 continue
-            told.add(law)
+            reported.add(law)
             place = int(places[0])
             document = int(np.searchsorted(edges - begin, place, side="right")) - 1
             yield Violation(
                 law,
                 f"{where}: document {first + document}, "
                 f"token {begin + place - int(edges[document])}",
-                f"id {ids[place]}, mask {masks[place]}, span {spans[place]}",
+                f"id {ids[place]}, mask {mask[place]}, span {span[place]}",
             )
+
+
+def _batches(tokens: Indexed) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+    """Yield whole documents, about a million tokens together: the first one, and all edges."""
+    first = 0
+    while first < len(tokens):
+        edges = tokens.bounds(first, min(first + _BATCH_DOCUMENTS, len(tokens)))
+        inside = int(np.searchsorted(edges, edges[0] + _BATCH_TOKENS, side="right")) - 1
+        edges = edges[: max(inside, 1) + 1]
+        yield first, edges
         first += len(edges) - 1
 
 
@@ -94,19 +103,23 @@ def _broken(
     follows: npt.NDArray[np.bool_],
     closing: npt.NDArray[np.bool_],
 ) -> dict[str, npt.NDArray[np.int64]]:
-    """Law -> where it is broken, in whole documents whose last tokens stand at `ends`."""
+    """Return for each law the places where it is broken, in whole documents.
+
+    ids, mask, span: of all tokens [T].
+    ends: places of the last tokens of the documents [D].
+    """
     outside = np.flatnonzero((ids < 0) | (ids >= harmony_tokens.PADDED_VOCABULARY))
     broken = {
         "tokens in the vocabulary": outside,
         "EOD at the end": ends[ids[ends] != harmony_tokens.ENDOFTEXT],
         "mask is span not 0": np.flatnonzero((span > harmony_tokens.FINAL) | (mask != (span != 0))),
-        # A label stands one place before its token: that of the EOD, and none at the end.
+        # A label is one place before its token: the last two are the EOD and none.
         "EOD masked": np.concatenate([ends[mask[ends] != 0], (ends - 1)[mask[ends - 1] != 0]]),
     }
     if not len(outside):
         places = np.flatnonzero(ids >= harmony_tokens.BODY_LIMIT)
         codes = ids[places] - harmony_tokens.BODY_LIMIT
-        # What stands before the first document counts as the end of another.
+        # The first document follows no other: it must begin as if it did.
         before = np.concatenate(
             [[harmony_tokens.ENDOFTEXT - harmony_tokens.BODY_LIMIT], codes[:-1]]
         )

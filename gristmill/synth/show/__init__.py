@@ -1,4 +1,4 @@
-"""Conversations and shards for people: token drawings, Markdown previews, terminal text.
+"""Conversations and shards for people: drawings of tokens, Markdown previews, terminal text.
 
-Nothing here changes what is published.
+The modules only read what is published.
 """

@@ -23,10 +23,10 @@ from assets.synth.assets import harmony, harmony_manifest, kd_manifest, kd_shard
 from assets.synth.drops import refusal
 from gristmill import provenance
 from gristmill.run.parts import PartStore
-from gristmill.samples.synth import write_drop
 from gristmill.synth.build import kd_shard
 from gristmill.synth.build.source import NUMBERS
 from gristmill.synth.format import holdout
+from gristmill.synth.samples import write_drop
 from resources import Lake
 from tests.paths import CHECKOUT, REAL_DATA
 
@@ -217,7 +217,7 @@ def test_the_record_of_a_shard_names_its_tokenizer_and_its_input(lake):
 def test_a_shard_shows_its_counts_and_its_conversations(build):
     shown = metadata(build(kd_shards, "00", valid_fraction=0.2))
     text = shown["preview"]
-    for part in ("Conversations as token chips", "reasoning", "Languages", "Exercises"):
+    for part in ("Conversations as tokens", "reasoning", "Languages", "Exercises"):
         assert part in text
     assert text.count("data:image/svg+xml;base64,") == 2
     assert len(text) < 100_000
@@ -265,7 +265,7 @@ def test_a_drop_that_is_not_complete_waits(build, lake):
 def test_too_few_files_for_the_shards_are_refused(lake):
     folder = lake.inbox("synth") / "first"
     write_drop(folder, files=3, rows=3)
-    assert "3 files do not fill 4 shards" in str(refusal(folder))
+    assert "3 files: 4 shards need a file each" in str(refusal(folder))
 
 
 def test_of_two_drops_one_must_be_named(build, lake, drop):
@@ -322,7 +322,7 @@ def test_a_ready_folder_is_taken_with_its_own_manifest(build, all_of, lake):
     assert build(harmony_manifest).success
     for name in ("manifest.json", "metadata.json", "synth_harmony_shard_02.parquet"):
         assert sha256(lake.root / "synth_harmony" / name) == sha256(drop / name)
-    assert "are adopted unchanged" in failure(build(harmony, "00", max_rows=3))
+    assert "are imported unchanged" in failure(build(harmony, "00", max_rows=3))
     assert provenance.verify(lake.root) == []
 
 
@@ -394,7 +394,7 @@ def test_a_rebuilt_harmony_shard_makes_the_manifests_stale(build, drop, lake):
         if violation.law == "inventory" and "train" in violation.found
     ]
     (reason,) = reasons
-    assert reason.startswith("train shard 00 has other tokens_bin, tokens_idx, ")
+    assert reason.startswith("train shard 00: its record has other tokens_bin, tokens_idx, ")
     assert "materialize the manifest again" in reason
     assert "materialize synth/harmony_manifest again" in failure(build(kd_manifest))
     assert build(harmony_manifest).success

@@ -12,8 +12,8 @@ import definitions
 from assets import tokenizers
 from assets.synth import assets
 from assets.synth.inbox import INBOXES
-from gristmill.samples.synth import write_drop
 from gristmill.synth.build.source import NUMBERS
+from gristmill.synth.samples import write_drop
 from resources import Lake
 from sensors.followers import followers_sensor
 from sensors.raw_drops import raw_drop_sensor
@@ -85,7 +85,7 @@ def test_a_download_under_way_is_not_looked_into(tick, lake):
         assert tick("synth").run_requests == []
 
 
-def test_a_ready_folder_that_cannot_be_adopted_is_refused_by_name(tick, lake):
+def test_the_refusal_names_a_folder_that_cannot_be_imported(tick, lake):
     folder = lake.inbox("synth_harmony") / "ready"
     folder.mkdir(parents=True)
     (folder / "synth_harmony_shard_00.parquet").write_bytes(b"PAR1")

@@ -8,14 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.samples.synth import write_drop
-from gristmill.synth.build.harmony import (
-    HarmonyConfig,
-    developer_message,
-    system_message,
-    to_harmony,
-)
+from gristmill.synth.build.harmony import to_harmony
+from gristmill.synth.build.harmony_rows import developer_message, system_message
+from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.raw import files as raw
+from gristmill.synth.samples import write_drop
 
 # The identity in the reference's metadata.json: `docs/formats/synth.md#messages`.
 REFERENCE = HarmonyConfig(

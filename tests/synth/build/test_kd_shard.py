@@ -21,7 +21,7 @@ from gristmill.synth.build import kd_part, kd_shard
 from gristmill.synth.build.kd_shard import build_kd_shard, shard_number
 from gristmill.synth.config import KDConfig
 from gristmill.synth.format import holdout, indexed, trace
-from gristmill.synth.laws import shards
+from gristmill.synth.laws.kd_shard import kd_laws
 from gristmill.synth.read.trace import trace as trace_document
 from gristmill.synth.show import terminal
 from tests.paths import CHECKOUT
@@ -58,7 +58,7 @@ def test_documents_keep_their_order_and_split(
             tokens = indexed.read(out / name / "shard_00_tokens")[document]
             assert [tokens[begin] for begin, _ in origin.message_bounds()] == [200006] * 5
             assert tokens[origin.offsets[-1]] == 199999
-    assert list(shards.kd_laws(out, None, 0.3)) == []
+    assert list(kd_laws(out, None, 0.3)) == []
     assert sum(summary.spans.values()) == summary.train_tokens + summary.valid_tokens
     assert sum(summary.languages.values()) == len(ids)
     assert summary.control_texts > 0
@@ -79,7 +79,7 @@ def test_the_bytes_do_not_depend_on_workers_or_parts(
     monkeypatch.setattr(kd_shard, "_PART_ROWS", 4096)
     summary = build_kd_shard(harmony, tmp_path / "one", KDConfig(vocabulary, 0.2))
     digests[1] = (hashes(tmp_path / "one"), summary)
-    assert all(found == digests[0] for found in digests.values())
+    assert all(each == digests[0] for each in digests.values())
 
 
 @pytest.mark.parametrize("fraction", [0, 1])
@@ -87,10 +87,10 @@ def test_a_split_without_documents_has_no_files(
     harmony: Path, vocabulary: Path, tmp_path: Path, fraction: float
 ) -> None:
     build_kd_shard(harmony, tmp_path / "out", KDConfig(vocabulary, fraction))
-    there, absent = ("valid", "train") if fraction else ("train", "valid")
+    present, absent = ("valid", "train") if fraction else ("train", "valid")
     assert not (tmp_path / "out" / absent).exists()
-    assert len(list((tmp_path / "out" / there).iterdir())) == 6
-    assert list(shards.kd_laws(tmp_path / "out", "00", fraction)) == []
+    assert len(list((tmp_path / "out" / present).iterdir())) == 6
+    assert list(kd_laws(tmp_path / "out", "00", fraction)) == []
 
 
 def test_a_shard_without_rows_has_only_its_trace(
@@ -99,7 +99,7 @@ def test_a_shard_without_rows_has_only_its_trace(
     summary = build_kd_shard(write_rows([]), tmp_path / "out", KDConfig(vocabulary))
     assert list(hashes(tmp_path / "out")) == ["trace/trace_07.parquet"]
     assert (summary.train_rows, summary.valid_rows) == (0, 0)
-    assert list(shards.kd_laws(tmp_path / "out", "07", 0.001)) == []
+    assert list(kd_laws(tmp_path / "out", "07", 0.001)) == []
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -113,7 +113,7 @@ def test_a_cap_on_rows_takes_the_first_rows(
     assert summary.train_rows + summary.valid_rows == min(rows, there)
     table = pq.read_table(tmp_path / "out" / trace.path("00"))
     assert sorted(table["row"].to_pylist()) == list(range(1, min(rows, there) + 1))
-    assert list(shards.kd_laws(tmp_path / "out", "00")) == []
+    assert list(kd_laws(tmp_path / "out", "00")) == []
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -128,7 +128,7 @@ def test_a_cap_on_tokens_stops_before_the_row_after_it(
     assert summary.train_rows == int((before < cap).sum())
 
 
-def test_a_bad_row_behind_the_cap_is_never_met(
+def test_a_bad_row_beyond_the_cap_is_not_read(
     write_rows: Write, vocabulary: Path, tmp_path: Path
 ) -> None:
     shard = write_rows([("a", GOOD), ("b", GOOD), ("c", "{")])
@@ -158,13 +158,13 @@ def test_a_cap_on_rows_is_reached_in_batches(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made: list[int] = []
-    plain = kd_part._made
+    plain = kd_part._Part._batch
 
-    def counted(task: kd_part.Task, batch: pa.RecordBatch, *rest: Any) -> Any:
+    def counted(part: Any, batch: pa.RecordBatch, first_row: int) -> Any:
         made.append(len(batch))
-        return plain(task, batch, *rest)
+        return plain(part, batch, first_row)
 
-    monkeypatch.setattr(kd_part, "_made", counted)
+    monkeypatch.setattr(kd_part._Part, "_batch", counted)
     summary = build_kd_shard(harmony, tmp_path / "out", KDConfig(vocabulary, **caps))
     assert len(made) == batches
     assert sum(made) == summary.rows == caps.get("max_rows", 1)
@@ -206,7 +206,7 @@ def test_bad_rows_are_set_aside_within_their_bound(
         (4, "id3"),
         (26, "id25"),
     ]
-    assert list(shards.kd_laws(tmp_path / "out", "07")) == []
+    assert list(kd_laws(tmp_path / "out", "07")) == []
     with pytest.raises(BadInput, match="synth_id 'id25'"):
         config = KDConfig(vocabulary, 0.5, bad_rows=1, workers=workers)
         build_kd_shard(shard, tmp_path / "bounded", config)
@@ -216,17 +216,17 @@ _CHILD = """
 import os, signal, sys
 from pathlib import Path
 from gristmill.run.parts import PartStore
-from gristmill.synth.build import kd_shard as kd
+from gristmill.synth.build import kd_join, kd_shard as kd
 
 def main():
     shard, out, parts, vocabulary, stop, workers = sys.argv[1:]
     kd._PART_ROWS = 20
-    plain_add = kd._Joiner.add
+    plain_add = kd_join.Joiner.add
     def add(self, part, *rest):
         if part.name == f"rows_{int(stop):06d}.part":
             os.kill(os.getpid(), signal.SIGKILL)
         plain_add(self, part, *rest)
-    kd._Joiner.add = add
+    kd_join.Joiner.add = add
     config = kd.KDConfig(Path(vocabulary), 0.2, workers=int(workers))
     kd.build_kd_shard(Path(shard), Path(out), config, PartStore(Path(parts)))
 
@@ -237,7 +237,7 @@ if __name__ == "__main__":
 
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize(("stop", "workers"), [(3, 1), (4, 2)])
-def test_a_killed_build_goes_on_from_its_finished_parts(
+def test_a_killed_build_continues_from_its_finished_parts(
     harmony: Path, vocabulary: Path, tmp_path: Path, stop: int, workers: int
 ) -> None:
     script, folder = tmp_path / "child.py", tmp_path / "parts"
@@ -252,9 +252,9 @@ def test_a_killed_build_goes_on_from_its_finished_parts(
     assert done.returncode == -signal.SIGKILL
     time.sleep(0.2)  # the kernel ends the workers
     parts = PartStore(folder)
-    # A worker may die between the data of a part and the entry that vouches for it.
-    vouched = [path.with_suffix(".part") for path in folder.glob("*.json")]
-    kept = {path.name: path.stat().st_ino for path in vouched}
+    # A worker may die between the data of a part and the entry with its hash.
+    finished = [path.with_suffix(".part") for path in folder.glob("*.json")]
+    kept = {path.name: path.stat().st_ino for path in finished}
     assert len(kept) > stop
     config = KDConfig(vocabulary, 0.2, workers=workers)
     resumed = build_kd_shard(harmony, tmp_path / "resumed", config, parts)
@@ -282,7 +282,7 @@ def test_shard_numbers() -> None:
         shard_number(Path("part-0.parquet"))
 
 
-def test_a_file_that_is_no_shard_is_named(vocabulary: Path, tmp_path: Path) -> None:
+def test_the_error_names_a_file_that_is_not_a_shard(vocabulary: Path, tmp_path: Path) -> None:
     path = tmp_path / "shard_00.parquet"
     path.write_bytes(b"PAR1 and no more")
     with pytest.raises(BadInput, match="not a readable Parquet"):
@@ -305,10 +305,10 @@ def test_a_text_that_cannot_be_encoded_is_a_bad_row(
     summary = build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary, bad_rows=3))
     assert (summary.rows, summary.bad_rows, summary.control_texts) == (3, 3, 0)
     lines = (tmp_path / "out/quarantine/quarantine_07.jsonl").read_text().splitlines()
-    told = [(json.loads(line)["row"], json.loads(line)["rule"]) for line in lines]
-    assert [row for row, _ in told] == [2, 4, 5]
-    assert "openai-harmony gave up" in told[1][1]
-    assert list(shards.kd_laws(tmp_path / "out", "07")) == []
+    refused = [(json.loads(line)["row"], json.loads(line)["rule"]) for line in lines]
+    assert [row for row, _ in refused] == [2, 4, 5]
+    assert "openai-harmony gave up" in refused[1][1]
+    assert list(kd_laws(tmp_path / "out", "07")) == []
     table = pq.read_table(tmp_path / "out" / trace.path("07"))
     assert table["row"].to_pylist() == [1, 3, 6]
     with pytest.raises(BadInput, match=r"shard_07\.parquet:2: synth_id 'b'"):

@@ -8,7 +8,7 @@ import pytest
 from gristmill.run.progress import Progress, Report
 from gristmill.synth import HarmonyConfig, KDConfig, build_kd_shard, to_harmony
 from gristmill.synth.build import kd_shard
-from gristmill.synth.build.import_harmony import adopt_shard
+from gristmill.synth.build.import_harmony import import_shard
 from gristmill.synth.raw.files import contiguous_run
 
 
@@ -25,9 +25,9 @@ def test_a_conversion_reports_raw_rows(
     assert reports[-1] == Report("convert", rows, rows, "rows")
 
 
-def test_an_adopted_shard_reports_its_rows(harmony: Path, tmp_path: Path) -> None:
+def test_an_imported_shard_reports_its_rows(harmony: Path, tmp_path: Path) -> None:
     reports: list[Report] = []
-    adopt_shard(harmony.parent, tmp_path / "out", "00", progress=Progress(reports.append, 0.0))
+    import_shard(harmony.parent, tmp_path / "out", "00", progress=Progress(reports.append, 0.0))
     rows = pq.read_metadata(harmony).num_rows
     assert reports[-1] == Report("digest", rows, rows, "rows")
 

@@ -113,7 +113,7 @@ _CHILD = """
 import sys
 from pathlib import Path
 from gristmill.synth.format import aligned
-from gristmill.synth.laws import shards
+from gristmill.synth.laws.kd_shard import kd_laws
 from gristmill.synth.show import preview
 
 def peak():
@@ -122,7 +122,7 @@ def peak():
 
 for root in map(Path, sys.argv[1:]):
     # These datasets lack only a trace.
-    assert [v.law for v in shards.kd_laws(root, "00")] == ["trace"]
+    assert [v.law for v in kd_laws(root, "00")] == ["trace"]
     aligned.digest(root / "train/shard_00_tokens")
     preview.document_lengths(root, "00")
     print(peak())

@@ -15,7 +15,7 @@ from gristmill.synth.build.harmony import to_harmony
 from gristmill.synth.build.kd_shard import build_kd_shard
 from gristmill.synth.config import HarmonyConfig, KDConfig
 from gristmill.synth.format import parquet
-from gristmill.synth.laws import shards
+from gristmill.synth.laws.kd_shard import kd_laws
 from gristmill.synth.show import terminal
 from tests.synth.conversations import as_json, conversation, hashes
 
@@ -69,9 +69,9 @@ def test_every_form_of_strings_gives_the_same_shard(
     pq.write_table(pa.table(columns), tmp_path / SHARD, row_group_size=3)
     build_kd_shard(tmp_path / SHARD, tmp_path / "out", config)
     assert hashes(tmp_path / "out") == hashes(tmp_path / "strings")
-    assert list(shards.kd_laws(tmp_path / "out", "07", 0.5)) == []
+    assert list(kd_laws(tmp_path / "out", "07", 0.5)) == []
     assert list(import_harmony.shard_violations(tmp_path / SHARD)) == []
-    imported = import_harmony.adopt_shard(_renumbered(tmp_path), tmp_path / "imported", "00")
+    imported = import_harmony.import_shard(_renumbered(tmp_path), tmp_path / "imported", "00")
     assert imported.rows == 5
 
 
@@ -160,7 +160,7 @@ def test_a_row_that_is_not_utf8_is_a_bad_row(vocabulary: Path, tmp_path: Path, n
     config = KDConfig(vocabulary, bad_rows=1)
     summary = build_kd_shard(path, tmp_path / "out", config)
     assert (summary.rows, summary.bad_rows) == (4, 1)
-    assert list(shards.kd_laws(tmp_path / "out", "07")) == []
+    assert list(kd_laws(tmp_path / "out", "07")) == []
     with pytest.raises(BadInput, match=rf"{SHARD}:4: .*{name} is not UTF-8"):
         terminal.row_text(path.parent, "07", 3, vocabulary)
     assert "row 5 · e · " in terminal.row_text(path.parent, "07", 4, vocabulary).plain
@@ -209,7 +209,7 @@ def test_a_damaged_page_names_file_and_row(
         # The first row of the batch that could not be read.
         (513, lambda out: build_kd_shard(path, out, KDConfig(vocabulary))),
         (1001, lambda out: to_harmony([path], out, 0, config)),
-        (1001, lambda out: import_harmony.adopt_shard(tmp_path, out, "00")),
+        (1001, lambda out: import_harmony.import_shard(tmp_path, out, "00")),
     ]
     for place, (row, build) in enumerate(builds):
         with pytest.raises(BadInput, match=rf"shard_0[07]\.parquet:{row}: is damaged in this row"):

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.samples.synth import write_drop
 from gristmill.synth.raw.files import (
     DONE,
     check_columns,
@@ -14,6 +13,7 @@ from gristmill.synth.raw.files import (
     files,
     is_complete,
 )
+from gristmill.synth.samples import write_drop
 
 
 def test_runs_of_files_are_contiguous() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from gristmill.synth.build.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
-from gristmill.synth.laws import shards
+from gristmill.synth.laws.kd_shard import kd_laws
 from gristmill.synth.render import documents, harmony
 from gristmill.synth.render.templates import BadRow, Renderer
 from tests.synth.conversations import hashes
@@ -59,7 +59,7 @@ def test_every_file_has_the_size_in_the_reference_manifest(real: Path, built: Pa
 
 @pytest.mark.parametrize("number", TOTALS)
 def test_the_laws_hold_for_every_shard(built: Path, number: str) -> None:
-    assert list(shards.kd_laws(built / number, number, 0.1)) == []
+    assert list(kd_laws(built / number, number, 0.1)) == []
 
 
 @pytest.mark.parametrize("number", TOTALS)

@@ -1,11 +1,11 @@
-"""The generated raw files of SYNTH."""
+"""The sample drop of SYNTH."""
 
 from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from gristmill.samples.synth import write_drop
 from gristmill.synth.raw.files import COLUMNS, DONE, TEXTS
+from gristmill.synth.samples import write_drop
 
 
 def test_equal_arguments_give_equal_files_and_the_unusual_texts_are_there(tmp_path: Path) -> None:

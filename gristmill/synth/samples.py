@@ -1,4 +1,4 @@
-"""Generated raw files in the form of SYNTH, with all its columns.
+"""The sample drop of SYNTH: generated raw files with all columns.
 
 The texts have little meaning. They cover the cases that the family must handle:
 several languages and exercises, rows with a missing text, control-token text,

@@ -1,0 +1,181 @@
+"""Rows of a raw file become Harmony rows: messages and metadata as JSON.
+
+See also `harmony.py`: all rows of a shard.
+Source: `docs/formats/synth.md#messages`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gristmill.contract import BadInput
+from gristmill.synth.config import HarmonyConfig
+from gristmill.synth.format import parquet
+from gristmill.synth.raw import files as raw
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def system_message(config: HarmonyConfig) -> dict[str, Any]:
+    """Return the system message of every conversation.
+
+    config: of the conversion.
+
+    Source: `docs/formats/synth.md#messages`, also for the order of the keys.
+    """
+    return {
+        "role": "system",
+        "content": [
+            {
+                "type": "system_content",
+                "model_identity": config.model_identity,
+                "reasoning_effort": config.reasoning_effort.capitalize(),
+                "conversation_start_date": config.conversation_start_date,
+                "knowledge_cutoff": config.knowledge_cutoff,
+                "channel_config": {
+                    "valid_channels": ["analysis", "commentary", "final"],
+                    "channel_required": True,
+                },
+            }
+        ],
+    }
+
+
+def developer_message(config: HarmonyConfig) -> dict[str, Any] | None:
+    """Return the developer message of every conversation, None if it has none.
+
+    config: of the conversion.
+
+    Source: `docs/formats/synth.md#messages`, also for the order of the keys.
+    """
+    if config.developer is None:
+        return None
+    return {
+        "role": "developer",
+        "content": [{"type": "developer_content", "instructions": config.developer}],
+    }
+
+
+@dataclass(frozen=True)
+class RawRows:
+    """Some rows of a raw file.
+
+    path: the file.
+    before: number of rows before them.
+    batch: the rows.
+    """
+
+    path: Path
+    before: int
+    batch: pa.RecordBatch
+
+    def values(self, name: str) -> list[Any]:
+        """Return a column as Python values.
+
+        name: of the column.
+
+        Raises BadInput with the row of the first text that is not UTF-8.
+        """
+        values, broken = parquet.values(self.batch.column(name))
+        if broken:
+            index = min(broken)
+            rule = f"{name} is not UTF-8 ({broken[index]})"
+            raise BadInput(self.path, rule, self.before + index + 1)
+        return values
+
+    def check_metadata(self, columns: Mapping[str, Sequence[Any]], kept: Sequence[int]) -> None:
+        """Check that JSON can hold all metadata values.
+
+        columns: values of the kept rows by column.
+        kept: indices of the kept rows.
+
+        Raises BadInput with the row of the first value that JSON cannot hold.
+        """
+        for name, column in columns.items():
+            for index, value in zip(kept, column, strict=True):
+                try:
+                    json.dumps(value)
+                except TypeError as error:
+                    row = self.before + index + 1
+                    raise BadInput(self.path, f"{name}: {error}", row) from error
+
+
+class Envelope:
+    """The JSON around the texts of a row. It is made once; each row adds its texts.
+
+    config: of the conversion.
+
+    Source: `docs/formats/synth.md#harmony-columns`.
+    """
+
+    def __init__(self, config: HarmonyConfig) -> None:
+        marks = [f"\0{index}\0" for index in range(len(raw.TEXTS))]
+        channels: tuple[tuple[str, dict[str, str]], ...] = (
+            ("user", {}),
+            ("assistant", {"channel": "analysis"}),
+            ("assistant", {"channel": "final"}),
+        )
+        messages = [system_message(config), developer_message(config)]
+        messages += [
+            {"role": role, "content": [{"type": "text", "text": mark}]} | channel
+            for mark, (role, channel) in zip(marks, channels, strict=True)
+        ]
+        text = json.dumps({"messages": [message for message in messages if message is not None]})
+        self._between: list[str] = []
+        for mark in reversed(marks):
+            # From the end: the config's own texts, which come first, may hold a mark.
+            text, _, after = text.rpartition(json.dumps(mark))
+            self._between.insert(0, after)
+        self._between.insert(0, text)
+
+    def convert(self, rows: RawRows, fields: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
+        """Return the Harmony rows of those raw rows whose three texts are not empty.
+
+        rows: of one raw file.
+        fields: metadata fields that are columns of this file.
+        schema: columns of the Harmony shard. A field without a column is null.
+
+        Raises BadInput for a text that is not UTF-8, and for a metadata value that
+        JSON cannot hold. Source: `docs/formats/synth.md#row-filter`.
+        """
+        import pyarrow as pa
+
+        messages, kept = self._messages(rows)
+        values = {name: list(map(rows.values(name).__getitem__, kept)) for name in fields}
+        try:
+            metadata = [
+                json.dumps(dict(zip(fields, row, strict=True)))
+                for row in zip(*values.values(), strict=True)
+            ]
+        except TypeError:
+            rows.check_metadata(values, kept)
+            raise
+        strings = {
+            name: [None if value is None else str(value) for value in column]
+            for name, column in values.items()
+        }
+        absent = [None] * len(kept)
+        columns = [messages, metadata, *(strings.get(name, absent) for name in schema.names[2:])]
+        return pa.RecordBatch.from_arrays(
+            [pa.array(column, pa.string()) for column in columns], schema=schema
+        )
+
+    def _messages(self, rows: RawRows) -> tuple[list[str], list[int]]:
+        """Return the messages of the kept rows as JSON, and the indices of these rows."""
+        encode = json.dumps
+        p0, p1, p2, p3 = self._between
+        texts = zip(*(rows.values(name) for name in raw.TEXTS), strict=True)
+        messages: list[str] = []
+        kept: list[int] = []
+        for index, (query, reasoning, answer) in enumerate(texts):
+            if query and reasoning and answer:
+                kept.append(index)
+                messages.append(
+                    f"{p0}{encode(query)}{p1}{encode(reasoning)}{p2}{encode(answer)}{p3}"
+                )
+        return messages, kept

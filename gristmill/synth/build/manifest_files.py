@@ -1,0 +1,76 @@
+"""What both manifests share: file names, JSON form, and the config that all shards have.
+
+Source: `docs/formats/synth.md#harmony-manifest`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from gristmill.contract import GristmillError, Violation
+
+MANIFEST: Final = "manifest.json"
+METADATA: Final = "metadata.json"
+GLOB: Final = "synth_harmony_shard_*.parquet"
+HARMONY_SCHEMA: Final = "synth_harmony_v1"
+"""`schema_version` of a Harmony manifest."""
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write JSON with indent 2, in ASCII, with keys in the given order and a final newline.
+
+    path: the file.
+    value: what JSON can hold.
+
+    Source: `docs/formats/synth.md#harmony-manifest`.
+    """
+    path.write_text(json.dumps(value, indent=2) + "\n", encoding="ascii")
+
+
+def json_violations(path: Path) -> Iterator[Violation]:
+    """Yield a violation if a file is not a JSON object.
+
+    path: the file.
+
+    Source: `docs/formats/synth.md#harmony-laws`.
+    """
+    try:
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        yield Violation("readable", path.name, f"cannot be read: {error}")
+        return
+    if not isinstance(value, dict):
+        yield Violation("readable", path.name, "is not a JSON object")
+
+
+def check_equal_configs(
+    records: Sequence[Mapping[str, Any]], ignored: Sequence[str]
+) -> dict[str, Any]:
+    """Return the config and code version that all records share.
+
+    records: of each shard a mapping with `partition`, `config` and `code_version`.
+    ignored: keys of the config that may differ. They are left out.
+
+    Raises GristmillError if there are no records, or if two of them differ. It
+    names both partitions and the keys.
+    Source: `docs/formats/synth.md#unequal-shards`.
+    """
+    if not records:
+        raise GristmillError("no shard has a record yet: materialize the shards first")
+    first, *others = [
+        {key: value for key, value in record["config"].items() if key not in ignored}
+        | {"code_version": record.get("code_version")}
+        for record in records
+    ]
+    for record, other in zip(records[1:], others, strict=True):
+        keys = sorted(first.keys() | other.keys())
+        if different := [key for key in keys if first.get(key) != other.get(key)]:
+            values = ", ".join(f"{k} {first.get(k)!r} and {other.get(k)!r}" for k in different)
+            raise GristmillError(
+                f"shards {records[0].get('partition')} and {record.get('partition')} were built "
+                f"from unequal configs: {values}: build all of them with one config"
+            )
+    return first

@@ -1,0 +1,71 @@
+"""Which drop the Harmony dataset is built from."""
+
+from pathlib import Path
+
+import pytest
+
+from gristmill.contract import GristmillError
+from gristmill.synth.build import source
+from gristmill.synth.samples import write_drop
+
+
+def chosen(drops: Path, name: str | None = None) -> str:
+    return source.chosen(drops, name, lambda _: 4).name
+
+
+def test_the_one_complete_drop_is_chosen(tmp_path: Path) -> None:
+    with pytest.raises(GristmillError, match="there is no drop: put raw files into synth/<name>/"):
+        chosen(tmp_path)
+    write_drop(tmp_path / "synth/a", files=4, rows=1, done=False)
+    write_drop(tmp_path / "synth/b", files=3, rows=1, done=False)
+    assert chosen(tmp_path) == "synth/a"
+    assert chosen(tmp_path, "synth/a") == "synth/a"
+    with pytest.raises(GristmillError, match="3 Parquet files of 4"):
+        chosen(tmp_path, "synth/b")
+    with pytest.raises(GristmillError, match="there is no drop 'synth/c', which gristmill"):
+        chosen(tmp_path, "synth/c")
+
+
+def test_several_complete_drops_need_a_name(tmp_path: Path) -> None:
+    for name in "ab":
+        write_drop(tmp_path / "synth" / name, files=4, rows=1)
+    with pytest.raises(GristmillError, match=r"several drops are complete \(synth/a, synth/b\)"):
+        chosen(tmp_path)
+    assert chosen(tmp_path, "synth/b") == "synth/b"
+
+
+def test_the_sample_drop_is_used_only_without_another_one(tmp_path: Path) -> None:
+    write_drop(tmp_path / "synth/samples", files=4, rows=1)
+    assert chosen(tmp_path) == "synth/samples"
+    write_drop(tmp_path / "synth/z", files=4, rows=1)
+    assert chosen(tmp_path) == "synth/z"
+
+
+def test_hidden_folders_are_not_drops(tmp_path: Path) -> None:
+    for name in ("synth/.x", "synth/b", "synth_harmony/a"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "synth/file").touch()
+    names = [each.name for each in source.present_sources(tmp_path)]
+    assert names == ["synth/b", "synth_harmony/a"]
+
+
+def test_a_drop_with_fewer_files_than_shards_is_refused(tmp_path: Path) -> None:
+    write_drop(tmp_path / "synth/a", files=3, rows=1)
+    refusal = source.raw_refusal(tmp_path / "synth/a", 500)
+    assert refusal == f"{tmp_path / 'synth/a'}: 3 files: 4 shards need a file each"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "rule"),
+    [
+        (["00", "01", "03"], "there is no synth_harmony_shard_02.parquet"),
+        (["00", "01", "02", "03", "04"], "shard 04 is none of 00, 01, 02, 03"),
+        (["00", "01", "02", "03"], "manifest.json: manifest: cannot be read"),
+    ],
+)
+def test_a_finished_conversion_needs_its_four_shards(
+    tmp_path: Path, numbers: list[str], rule: str
+) -> None:
+    for number in numbers:
+        (tmp_path / f"synth_harmony_shard_{number}.parquet").touch()
+    assert rule in str(source.import_refusal(tmp_path))
