@@ -1,4 +1,4 @@
-"""Deterministic sample drops that we generate ourselves, one module a family."""
+"""Writing the sample drops of all families; each family generates its own (`samples.py` in it)."""
 
 from __future__ import annotations
 

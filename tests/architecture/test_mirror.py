@@ -1,0 +1,62 @@
+"""Tests have the tree of the code: the test of a module is found by its path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.graph import modules
+from tests.paths import CHECKOUT
+
+ACROSS = {
+    "assets/macroxue/test_checks.py": "checks of 2048 in a run and by themselves",
+    "chess/build/test_goldens.py": "all builders of chess against golden files",
+    "chess/build/test_killed.py": "builders of chess that are killed",
+    "chess/build/test_progress.py": "what the builders of chess report",
+    "chess/kernels/test_rules.py": "all kernels against python-chess",
+    "chess/read/test_training_loader.py": "a reader written from the format page alone",
+    "chess/test_init.py": "the public names of chess",
+    "macroxue/build/test_progress.py": "what the builders of 2048 report",
+    "macroxue/build/test_traps.py": "mistakes of earlier implementations",
+    "macroxue/read/test_damaged.py": "all readers of 2048 on damaged files",
+    "publish/test_kill.py": "publishing, killed at every step",
+    "synth/build/test_progress.py": "what the builders of SYNTH report",
+    "synth/render/test_golden.py": "both renderers against golden tokens",
+    "test_packaging.py": "the wheel and the editable install",
+}
+"""Tests of several modules, and what they are about."""
+
+HELPED = {"test_definitions.py", "test_operate.py", "test_requirements.py"}
+"""Tests of modules outside the packages, and of the tests' own helpers."""
+
+
+def _path_of_test(file: Path) -> Path:
+    relative = file.relative_to(CHECKOUT)
+    if relative.parts[0] == "gristmill":
+        relative = relative.relative_to("gristmill")
+    return relative.with_name(f"test_{relative.name}")
+
+
+EXPECTED = {_path_of_test(file) for file in modules(CHECKOUT).values()}
+TESTS = [
+    test
+    for file in sorted((CHECKOUT / "tests").rglob("test_*.py"))
+    if (test := file.relative_to(CHECKOUT / "tests")).parts[0] not in ("architecture", "e2e")
+]
+
+
+@pytest.mark.parametrize("test", TESTS, ids=str)
+def test_a_test_is_named_after_its_module(test: Path) -> None:
+    assert test in EXPECTED or test.as_posix() in {*ACROSS, *HELPED}
+
+
+def test_every_folder_of_code_has_a_folder_of_tests() -> None:
+    folders = {test.parent for test in TESTS}
+    missing = {path.parent.as_posix() for path in EXPECTED if path.parent not in folders}
+    assert missing == set()
+
+
+def test_every_listed_test_is_there() -> None:
+    assert {*ACROSS, *HELPED} <= {test.as_posix() for test in TESTS}
+    assert not {Path(name) for name in ACROSS} & EXPECTED
