@@ -286,15 +286,15 @@ def test_a_document_and_the_row_it_came_from_show_the_same_tokens(conversations:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["show", "kd", "5000", "--shard", "01"], "holds documents 0 to "),
-        (["show", "kd", "0", "--shard", "02"], "shard 02 has no train split"),
-        (["show", "synth_harmony", "5000", "--shard", "01"], "holds rows 0 to "),
+        (["show", "kd", "5000", "--shard", "01"], "has documents 0 to "),
+        (["show", "kd", "0", "--shard", "02"], "shard 02 has no documents in train"),
+        (["show", "synth_harmony", "5000", "--shard", "01"], "has rows 0 to "),
         (["show", "synth_harmony", "0", "--shard", "02"], "there is no such shard"),
         (["trace", "kd", "5000", "--shard", "01"], "no document 5000 in train"),
         (["trace", "kd", "0", "--shard", "02"], "shard 02 has no trace"),
     ],
 )
-def test_what_is_not_there_is_told_in_one_line(
+def test_a_missing_sample_is_one_line(
     conversations: Path, words: list[str], message: str
 ) -> None:
     command, folder, *more = words

@@ -110,7 +110,7 @@ def test_a_family_imports_no_other_family(family: str, arrows: dict[str, set[str
 
 
 def _room(name: str, family: str) -> str | None:
-    """The room of a module, its own name where it lies beside the rooms, None outside."""
+    """The room of a module, its own name beside the rooms, None outside."""
     parts = name.split(".")
     if parts[:2] != ["gristmill", family]:
         return None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from rich.text import Text
 
-# Two shades of each span, so that neighbouring tokens can be told apart.
+# Two shades of each span, so that a person sees where one token ends and the next begins.
 _GROUNDS: Final = (
     ("grey85", "grey78"),
     ("navajo_white1", "light_goldenrod2"),
