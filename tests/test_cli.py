@@ -294,9 +294,7 @@ def test_a_document_and_the_row_it_came_from_show_the_same_tokens(conversations:
         (["trace", "kd", "0", "--shard", "02"], "shard 02 has no trace"),
     ],
 )
-def test_a_missing_sample_is_one_line(
-    conversations: Path, words: list[str], message: str
-) -> None:
+def test_a_missing_sample_is_one_line(conversations: Path, words: list[str], message: str) -> None:
     command, folder, *more = words
     result = CliRunner().invoke(main, [command, str(conversations / folder), *more])
     assert result.exit_code == 1

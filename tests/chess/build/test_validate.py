@@ -80,3 +80,15 @@ def test_ids_do_not_depend_on_the_file_and_games_keep_their_split(
         assert sorted(a) == sorted(b)
         assert both == a + b
         assert a
+
+
+def test_a_game_of_exactly_the_least_number_of_plies_is_valid(tmp_path: Path) -> None:
+    moves = "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6"
+    games = [moves, moves.removesuffix(" Nf6")]
+    pgn = tmp_path / "two.pgn"
+    pgn.write_text("".join(f'[Event "{n}"]\n\n{game} 1-0\n\n' for n, game in enumerate(games)))
+    summary = validate([pgn], tmp_path / "valid", ValidateConfig(min_plies=8))
+    assert (summary.valid_games, summary.invalid_games) == (1, 1)
+    (row,) = rows(tmp_path / "valid/valid_games.jsonl")
+    assert len(row["moves"]) == 8
+    assert "too_short" in (tmp_path / "valid/invalid_games.csv").read_text()

@@ -117,3 +117,14 @@ def test_control_characters_in_an_id_are_drawn_and_written_without_harm(
     assert "\x1b" not in terminal.document_text(kd_copy, "00", "train", 0, vocabulary).plain
     ran = CliRunner().invoke(main, ["trace", str(kd_copy), "0"])
     assert "synth_id: ��[31m�<b>\n" in ran.output
+
+
+def test_the_first_number_beyond_the_documents_is_refused(
+    write_rows: Callable[..., Path], vocabulary: Path, tmp_path: Path
+) -> None:
+    build_kd_shard(write_rows([("a", HI), ("b", HI)]), tmp_path / "kd", KDConfig(vocabulary, 0.0))
+    assert terminal.document_text(tmp_path / "kd", "07", "train", 1, vocabulary)
+    with pytest.raises(BadInput, match="has documents 0 to 1, not 2"):
+        terminal.document_text(tmp_path / "kd", "07", "train", 2, vocabulary)
+    with pytest.raises(BadInput, match="not -1"):
+        terminal.document_text(tmp_path / "kd", "07", "train", -1, vocabulary)

@@ -49,3 +49,12 @@ def test_bytes_that_are_not_utf_8_are_written_in_hexadecimal(vocabulary: Path) -
     ids = encoding.encode_ordinary("\U0001d11e")
     texts = [tokens.written(token, encoding) for token in ids]
     assert any(text.startswith("‹") for text in texts)
+
+
+def test_a_message_is_shortened_only_where_that_hides_more_than_one_token() -> None:
+    word = tokens.ShownToken("a", 1, False)
+    most = tokens._HEAD + tokens._TAIL + 1
+    assert len(tokens._shortened([word] * most, 1)) == most
+    shortened = tokens._shortened([word] * (most + 1), 1)
+    assert len(shortened) == most
+    assert shortened[tokens._HEAD].text == "… 2 more …"
