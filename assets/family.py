@@ -13,7 +13,7 @@ from typing import Any
 import dagster as dg
 
 from assets.inbox import Inbox
-from resources import Lake
+from resources import CorporaHub, Lake
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,7 @@ class Family:
     inboxes: the folders below `drops/` that the family watches; default none.
     schedules: default none.
     resources: resources in addition to `lake`, by resource key; default none.
+    hubs: by the name of the inbox, what `gristmill fetch` downloads its raw files from.
     available: returns the partition keys that `materialize --all` builds; an empty collection
         also leaves out the assets without partitions. Default None: every known key.
     """
@@ -38,4 +39,5 @@ class Family:
     inboxes: Sequence[Inbox] = ()
     schedules: Sequence[dg.ScheduleDefinition] = ()
     resources: Mapping[str, Any] = field(default_factory=dict)
+    hubs: Mapping[str, CorporaHub] = field(default_factory=dict)
     available: Callable[[Lake], Collection[str]] | None = None

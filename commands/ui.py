@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 
 import click
@@ -26,5 +27,15 @@ def ui(port: int) -> None:
 
     This process becomes `dagster dev`, so that Ctrl-C and signals reach it.
     """
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((ADDRESS, port))
+        except OSError as error:
+            # Dagster would start a second daemon on the same instance before it sees this.
+            raise click.ClickException(
+                f"port {port} of {ADDRESS} cannot be used ({error.strerror}): choose another "
+                "with --port, or stop the server that has it"
+            ) from error
     arguments = ["dev", "-w", "workspace.yaml", "-h", ADDRESS, "-p", str(port)]
     os.execv(sys.executable, [sys.executable, "-m", "dagster", *arguments])

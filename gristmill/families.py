@@ -8,7 +8,7 @@ and it imports what a family needs when that is called.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -77,6 +77,7 @@ class Option:
     name: without dashes. type: of the value. help: one sentence.
     default: None where the family has no use for one. least: smallest number allowed.
     choices: the values allowed, empty for any.
+    commands: the commands that take it (default: both).
     """
 
     name: str
@@ -85,6 +86,7 @@ class Option:
     default: Any = None
     least: int | None = None
     choices: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ("show", "trace")
 
 
 @dataclass(frozen=True)
@@ -174,17 +176,32 @@ def check(asset: str, subject: Subject) -> Iterator[Violation]:
             yield from law.check(subject)
 
 
-def options() -> list[Option]:
-    """The options of all families for `show` and `trace`; equal names are one option."""
+def options_of(asset: str, command: str) -> dict[str, Option]:
+    """The options of `gristmill <command>` that the family of an asset takes, by name."""
+    return {
+        option.name: option
+        for each in catalogs()
+        if any(kind.asset == asset for kind in each.kinds)
+        for option in each.options
+        if command in option.commands
+    }
+
+
+def options(command: str) -> list[Option]:
+    """The options of all families for `gristmill <command>`; equal names are one option."""
     merged: dict[str, Option] = {}
     for option in (option for each in catalogs() for option in each.options):
-        known = merged.get(option.name)
-        merged[option.name] = option if known is None else _joined(known, option)
+        if command in option.commands:
+            known = merged.get(option.name)
+            merged[option.name] = option if known is None else _joined(known, option)
     return list(merged.values())
 
 
 def _joined(one: Option, other: Option) -> Option:
     if (one.type, one.default, one.least) != (other.type, other.default, other.least):
         raise ValueError(f"two families define the option --{one.name} differently")
-    choices = tuple(dict.fromkeys((*one.choices, *other.choices)))
-    return Option(one.name, one.type, f"{one.help} {other.help}", one.default, one.least, choices)
+    return replace(
+        one,
+        help=" ".join(dict.fromkeys((one.help, other.help))),
+        choices=tuple(dict.fromkeys((*one.choices, *other.choices))),
+    )

@@ -5,14 +5,16 @@ Each family's `family.py` says which functions answer, and which options there a
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from gristmill.contract import GristmillError
 from gristmill.dispatch import kinds_at
-from gristmill.families import Misuse, Option, Request, options
+from gristmill.families import Kind, Misuse, Option, Request, options, options_of
 from gristmill.printable import printable
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -22,10 +24,13 @@ class _FamilyOptions(click.Command):
     """A command that also takes the options of all families."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The command's own parameters, then those of the families, then `--help`."""
         own = super().get_params(ctx)
-        return [*own[:-1], *(_click_option(option) for option in options()), own[-1]]
+        families = (_click_option(option) for option in options(str(self.name)))
+        return [*own[:-1], *families, own[-1]]
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; a Misuse ends it with status 2."""
         try:
             return super().invoke(ctx)
         except Misuse as error:
@@ -47,22 +52,38 @@ def _click_option(option: Option) -> click.Option:
     )
 
 
+def _request(asset: str, path: Path, sample: str, chosen: Mapping[str, Any]) -> Request:
+    """The request for an artifact's family. Raises Misuse for an option that it does not take."""
+    context = click.get_current_context()
+    known = options_of(asset, str(context.command.name))
+    for name, value in chosen.items():
+        if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            continue
+        if name not in known:
+            raise Misuse(f"--{name} does not apply to artifacts of {asset}")
+        if known[name].choices and value not in known[name].choices:
+            allowed = ", ".join(known[name].choices)
+            raise Misuse(f"--{name} {value}: artifacts of {asset} take one of {allowed}")
+    return Request(path, sample, {name: chosen[name] for name in known})
+
+
 @click.command(cls=_FamilyOptions)
 @click.argument("path", type=_FOLDER)
 @click.argument("sample", default="0")
 def show(path: Path, sample: str, **chosen: Any) -> None:
     """Show SAMPLE of the artifact at PATH; samples count from 0.
 
-    A step of a 2048 pack or pool as a board, a conversation of a Harmony shard or a Megatron
-    dataset as coloured tokens, a game or a splice of a chess folder on a board.
+    What a sample is depends on the asset: a step on a board, a conversation as coloured tokens, a
+    game. The page of each family in docs/ says so.
     """
     from rich.console import Console
 
-    kind = next((kind for kind in kinds_at(path) if kind.show is not None), None)
+    kinds = kinds_at(path)
+    kind = next((kind for kind in kinds if kind.show is not None), None)
     if kind is None or kind.show is None:
-        raise Misuse(f"{path}: artifacts of {_named(path)} have no samples to show")
+        raise Misuse(f"{path}: artifacts of {_named(kinds)} have no samples to show")
     console = Console(highlight=False)
-    for shown in kind.show(Request(path, sample, chosen)):
+    for shown in kind.show(_request(kind.asset, path, sample, chosen)):
         console.print(shown, soft_wrap=True)
 
 
@@ -72,14 +93,14 @@ def show(path: Path, sample: str, **chosen: Any) -> None:
 def trace(path: Path, sample: str, **chosen: Any) -> None:
     """Say where SAMPLE of the artifact at PATH came from; samples count from 0.
 
-    A run of a 2048 pack or pool: its raw files with their sha256. A document of a Megatron
-    dataset: the Harmony shard, row and synth_id. A chess game, by row or by game id: the PGN
-    file and the game's byte offset.
+    The answer names the raw file, or the artifact that the sample was made from, and the place in
+    it. What a sample is depends on the asset: a run, a document, a game by row or by id.
     """
-    kind = next((kind for kind in kinds_at(path) if kind.trace is not None), None)
+    kinds = kinds_at(path)
+    kind = next((kind for kind in kinds if kind.trace is not None), None)
     if kind is None or kind.trace is None:
-        raise Misuse(f"{path}: artifacts of {_named(path)} have no samples to trace")
-    found = list(kind.trace(Request(path, sample, chosen)))
+        raise Misuse(f"{path}: artifacts of {_named(kinds)} have no samples to trace")
+    found = list(kind.trace(_request(kind.asset, path, sample, chosen)))
     if not found:
         raise GristmillError(f"{path} has no sample {sample}")
     for each in found:
@@ -87,5 +108,5 @@ def trace(path: Path, sample: str, **chosen: Any) -> None:
             click.echo(f"{name}: {printable(str(value))}")
 
 
-def _named(path: Path) -> str:
-    return ", ".join(kind.asset for kind in kinds_at(path))
+def _named(kinds: Sequence[Kind]) -> str:
+    return ", ".join(kind.asset for kind in kinds)

@@ -100,7 +100,10 @@ class Lake(dg.ConfigurableResource[Any]):
         if partition is not None and not path.exists():
             path = provenance.record_path(folder, partition, shared=True)
         if not path.exists():
-            raise GristmillError(f"{path}: missing: materialize {asset} first")
+            what = f"{asset} {partition}" if partition is not None else asset
+            raise GristmillError(
+                f"{what} is not built (no record in {folder}): materialize it first"
+            )
         record = provenance.read_record(path)
         if record.asset != asset:
             raise GristmillError(

@@ -300,3 +300,21 @@ def test_a_missing_sample_is_one_line(conversations: Path, words: list[str], mes
     assert result.exit_code == 1
     assert message in result.output
     assert result.output.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["show", "kd", "0", "--ply", "3"], "--ply does not apply to artifacts of synth/kd_shards"),
+        (["show", "kd", "0", "--split", "val"], "take one of train, valid"),
+        (["trace", "kd", "0", "--split", "test"], "take one of train, valid"),
+        (["trace", "kd", "0", "--run", "3"], "No such option"),
+    ],
+)
+def test_an_option_that_the_family_does_not_take_is_misuse(
+    conversations: Path, words: list[str], message: str
+) -> None:
+    command, folder, *more = words
+    result = CliRunner().invoke(main, [command, str(conversations / folder), *more])
+    assert result.exit_code == 2
+    assert message in result.output

@@ -55,7 +55,7 @@ def test_options_of_one_name_become_one_with_the_choices_of_both(
         Catalog([], lambda _: None, [one]),
         Catalog([], lambda _: None, [other, Option("shard", str, "S.", "00")]),
     )
-    split, shard = families.options()
+    split, shard = families.options("show")
     assert split == Option("split", str, "One. Other.", choices=("train", "val", "valid"))
     assert shard.default == "00"
 
@@ -66,7 +66,7 @@ def test_options_of_one_name_and_unequal_types_are_an_error(
     options = [Option("n", int, ""), Option("n", str, "")]
     _use(monkeypatch, Catalog([], lambda _: None, options))
     with pytest.raises(ValueError, match="--n"):
-        families.options()
+        families.options("show")
 
 
 @pytest.mark.parametrize("text", ["", "-1", "1.0", "x", "²", "9" * 20])
@@ -107,3 +107,26 @@ def test_rows_are_the_sum_of_the_counts_that_a_kind_names() -> None:
     assert Kind("a/two", rows=("games/train", "games/val")).rows_of(counts) == 5
     assert Kind("a/three", rows=("games/test",)).rows_of(counts) is None
     assert Kind("a/four").rows_of({"rows": 0}) == 0
+
+
+def test_an_option_belongs_to_its_commands_and_its_family(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ply = Option("ply", int, "P.", commands=("show",))
+    _use(
+        monkeypatch,
+        Catalog([Kind("a/one")], lambda _: None, [ply]),
+        Catalog([Kind("b/one")], lambda _: None, [Option("shard", str, "S.")]),
+    )
+    assert [option.name for option in families.options("show")] == ["ply", "shard"]
+    assert [option.name for option in families.options("trace")] == ["shard"]
+    assert families.options_of("a/one", "show") == {"ply": ply}
+    assert families.options_of("a/one", "trace") == {}
+    assert list(families.options_of("b/one", "trace")) == ["shard"]
+
+
+def test_equal_help_texts_are_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = [Option("split", str, "The split."), Option("split", str, "The split.")]
+    _use(monkeypatch, Catalog([], lambda _: None, options))
+    (split,) = families.options("show")
+    assert split.help == "The split."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -132,6 +133,20 @@ def base(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
     made = Environment(tmp_path_factory.mktemp("base") / "venv")
     made.install(wheel)
     return made
+
+
+@pytest.mark.slow
+def test_pip_resolves_the_ranges_of_the_wheel_without_an_orchestrator_or_torch(
+    wheel: Path, tmp_path: Path
+) -> None:
+    report = tmp_path / "report.json"
+    words = ["install", "--dry-run", "--ignore-installed", "--quiet", "--report", str(report)]
+    subprocess.run([sys.executable, "-m", "pip", *words, str(wheel)], check=True)
+    chosen = {
+        name_of(item["metadata"]["name"]) for item in json.loads(report.read_text())["install"]
+    }
+    assert {"gristmill", *(name_of(line) for line in PROJECT["dependencies"])} <= chosen
+    assert not chosen & {"dagster", "dagster-webserver", "torch", "megatron-core", "chess"}
 
 
 @pytest.mark.slow

@@ -4,5 +4,12 @@ from assets.family import Family
 from assets.synth.assets import ASSETS, CHECKS
 from assets.synth.drops import available
 from assets.synth.inbox import INBOXES
+from resources import CorporaHub
 
-FAMILY = Family(assets=ASSETS, checks=CHECKS, inboxes=INBOXES, available=available)
+FAMILY = Family(
+    assets=ASSETS,
+    checks=CHECKS,
+    inboxes=INBOXES,
+    hubs={"synth": CorporaHub()},
+    available=available,
+)

@@ -119,7 +119,7 @@ def harmony_manifest_build(lake: Lake, key: str | None) -> Build:
 
     def make(attempt: Attempt) -> Summary:
         if source.inbox == sources.READY:
-            return import_harmony.import_manifest(source.folder, attempt.out)
+            return import_harmony.import_manifest(source.folder, attempt.out, attempt.progress)
         return harmony_manifest.write_harmony_manifest(
             [record.model_dump(mode="json") for record in records],
             attempt.out,
@@ -127,6 +127,7 @@ def harmony_manifest_build(lake: Lake, key: str | None) -> Build:
             dataset_dir=manifest_path(lake, FOLDER),
             created_unix_s=int(time.time()),
             git_sha=environment.git_sha(),
+            progress=attempt.progress,
         )
 
     return Build(

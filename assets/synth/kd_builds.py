@@ -140,6 +140,7 @@ def kd_manifest_build(lake: Lake, dataset: Dataset, key: str | None) -> Build:
             vocabulary=manifest_path(lake, "tokenizer", O200K.relative),
             created_unix_s=int(time.time()),
             git_sha=environment.git_sha(),
+            progress=attempt.progress,
         )
 
     folder = lake.root / dataset.folder

@@ -60,7 +60,7 @@ def _show(request: Request) -> Iterable[RenderableType]:
 
 
 def _trace(request: Request) -> Iterable[Trace]:
-    from gristmill.chess.show.terminal import traces
+    from gristmill.chess.read.trace import traces
 
     return traces(request.path, request.sample, request.options.get("split"))
 
@@ -98,10 +98,10 @@ CATALOG = Catalog(
     ],
     asset_of=_asset_of,
     options=[
-        Option("ply", int, "Chess: the position after so many plies of a game."),
         Option(
-            "split", str, "Chess: the split, train by default.", choices=("train", "val", "test")
+            "ply", int, "Chess: the position after so many plies of a game.", commands=("show",)
         ),
+        Option("split", str, "The split; train by default.", choices=("train", "val", "test")),
     ],
     samples={
         "chess/sample_2024-01.zip": partial(_write_month, "2024-01", 600),

@@ -94,9 +94,26 @@ CATALOG = Catalog(
     ],
     asset_of=_asset_of,
     options=[
-        Option("run", int, "2048: show steps of this run, from its first to its last."),
-        Option("step", int, "2048: show only the step of --run with this step_index."),
-        Option("steps", int, "2048: how many steps of --run, at even distances.", _STEPS, least=1),
+        Option(
+            "run",
+            int,
+            "2048: show steps of this run, from its first to its last.",
+            commands=("show",),
+        ),
+        Option(
+            "step",
+            int,
+            "2048: show only the step of --run with this step_index.",
+            commands=("show",),
+        ),
+        Option(
+            "steps",
+            int,
+            "2048: how many steps of --run, at even distances.",
+            _STEPS,
+            least=1,
+            commands=("show",),
+        ),
     ],
     samples={
         "macroxue/sample_d6": _write_d6,

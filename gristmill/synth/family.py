@@ -109,7 +109,7 @@ CATALOG = Catalog(
     asset_of=_asset_of,
     options=[
         Option("shard", str, "SYNTH: the number of the shard.", _FIRST_SHARD),
-        Option("split", str, "SYNTH: the split, train by default.", choices=("train", "valid")),
+        Option("split", str, "The split; train by default.", choices=("train", "valid")),
     ],
     samples={"synth/samples": _write_conversations},
 )

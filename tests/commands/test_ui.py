@@ -76,6 +76,19 @@ def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
     assert not answers(f"http://127.0.0.1:{port}/server_info", seconds=0)
 
 
+def test_a_port_that_is_taken_is_named_before_anything_starts(
+    run: Command, data: Path, executed: list[list[str]]
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        result = run("ui", "--port", port)
+    assert result.exit_code == 1
+    assert f"port {port} of 127.0.0.1 cannot be used" in result.output
+    assert executed == []
+
+
 def answers(address: str, seconds: float = 90) -> bool:
     """Whether a server answers at `address` within `seconds`."""
     deadline = time.monotonic() + seconds

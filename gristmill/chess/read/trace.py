@@ -10,6 +10,7 @@ from typing import Any
 from gristmill import contract
 from gristmill.chess.config import SPLITS
 from gristmill.chess.format import sidecar
+from gristmill.chess.format.kind_of import kind_of
 from gristmill.chess.format.names import VALID, split_file, valid_file
 from gristmill.chess.format.rows import FLAGS
 from gristmill.contract import BadInput
@@ -48,13 +49,14 @@ class Trace(contract.Trace):
             "flags": ", ".join(self.flags) or "none",
         }
 
-    def pgn(self, file: Path) -> bytes:
+    def pgn(self, file: Path | str) -> bytes:
         """The bytes of the game.
 
         file: the PGN file that `source` describes.
 
         Raises BadInput if the file has another size.
         """
+        file = Path(file)
         if file.stat().st_size != self.source["bytes"]:
             raise BadInput(
                 file,
@@ -66,7 +68,7 @@ class Trace(contract.Trace):
             return handle.read(self.pgn_bytes)
 
 
-def trace(path: Path, row: int, split: str | None = None) -> Trace:
+def trace(path: Path | str, row: int, split: str | None = None) -> Trace:
     """Trace a row back to its game in the PGN.
 
     path: a validated folder, or a game dataset.
@@ -77,6 +79,7 @@ def trace(path: Path, row: int, split: str | None = None) -> Trace:
     does not exist or was not made from a known PGN.
     Source: docs/formats/chess.md#game-records
     """
+    path = Path(path)
     if split is not None and split not in SPLITS:
         raise BadInput(path, f"split must be one of {SPLITS}, not {split!r}")
     recorded = sidecar.Sidecar.open(path, "games" if split is None else split)
@@ -124,3 +127,23 @@ def find(path: Path, game_id: str) -> list[tuple[str | None, int]]:
                         places.append((split, number))
                     number += 1
     return places
+
+
+def traces(path: Path, which: str, split: str | None) -> list[Trace]:
+    """Trace a game back to its PGN.
+
+    path: folder of validated games or a game dataset.
+    which: row number from 0, or game id. Several rows can have one id.
+    split: split of a dataset; None for train with a row number, and for all with an id.
+
+    Returns one trace for each row.
+    Raises BadInput where there is no such game.
+    """
+    places: list[tuple[str | None, int]]
+    if which.isascii() and which.isdigit() and len(which) < 20:
+        places = [(None if kind_of(path) == "validated" else split or "train", int(which))]
+    else:
+        places = [row for row in find(path, which) if split in (None, row[0])]
+    if not places:
+        raise BadInput(path, f"there is no game {which}")
+    return [trace(path, row, split) for split, row in places]

@@ -16,7 +16,7 @@ from gristmill.chess.format.kind_of import kind_of
 from gristmill.chess.format.rows import PHASES, moves_of
 from gristmill.chess.read.dataset import GameSpliceDataset
 from gristmill.chess.read.phases import phase_codes
-from gristmill.chess.read.trace import Trace, find, trace
+from gristmill.chess.read.trace import trace
 from gristmill.chess.show.board import squares_after
 from gristmill.contract import BadInput
 
@@ -130,23 +130,3 @@ def _board(moves: Sequence[str]) -> RenderableType:
         text.append("\n")
     text.append("   a  b  c  d  e  f  g  h ")
     return text
-
-
-def traces(path: Path, which: str, split: str | None) -> list[Trace]:
-    """Trace a game back to its PGN.
-
-    path: folder of validated games or a game dataset.
-    which: row number from 0, or game id. Several rows can have one id.
-    split: split of a dataset; None for train with a row number, and for all with an id.
-
-    Returns one trace for each row.
-    Raises BadInput where there is no such game.
-    """
-    places: list[tuple[str | None, int]]
-    if which.isascii() and which.isdigit() and len(which) < 20:
-        places = [(None if kind_of(path) == "validated" else split or "train", int(which))]
-    else:
-        places = [row for row in find(path, which) if split in (None, row[0])]
-    if not places:
-        raise BadInput(path, f"there is no game {which}")
-    return [trace(path, row, split) for split, row in places]

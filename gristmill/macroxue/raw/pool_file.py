@@ -42,11 +42,17 @@ def read_pool_file(path: Path) -> PoolFile:
 
     path: the file.
 
-    Raises BadInput, naming file and rule, for a file that is no TOML or breaks a rule. Raises
-    OSError where it cannot be read. Source: docs/formats/macroxue.md#pool-file.
+    Raises BadInput, naming file and rule, for a file that is gone, is not TOML or breaks a rule,
+    and OSError where it cannot be read. Source: docs/formats/macroxue.md#pool-file.
     """
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise BadInput(
+            path,
+            f"the pool file is gone: bring it back, or retire its partition with "
+            f"`gristmill retire {path.stem}`",
+        ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadInput(path, f"not TOML: {error}") from error
     if unknown := sorted(set(raw) - _KNOWN):

@@ -75,7 +75,9 @@ def _object(octets: bytes) -> _Pairs:
     try:
         value, end = _DECODER.raw_decode(text)
     except json.JSONDecodeError as error:
-        raise RuleBroken(f"not JSON: {error.msg} at character {error.pos}") from error
+        raise RuleBroken(
+            f"not JSON: {error.msg.removesuffix(' at')} at character {error.pos}"
+        ) from error
     if end != len(text):
         raise RuleBroken(f"text after the JSON value at character {end}")
     # The decoder makes a tuple of an object, a list of an array, and neither of a scalar.

@@ -12,6 +12,7 @@ from typing import Any
 
 from gristmill.contract import FileNote, GristmillError, Summary
 from gristmill.provenance import config_fields
+from gristmill.run.progress import SILENT, Progress
 from gristmill.synth.build.harmony_rows import developer_message, system_message
 from gristmill.synth.build.manifest_files import (
     GLOB,
@@ -48,6 +49,7 @@ def write_harmony_manifest(
     dataset_dir: str,
     created_unix_s: int,
     git_sha: str | None,
+    progress: Progress = SILENT,
 ) -> HarmonyManifestSummary:
     """Write both files from the provenance records of the shards.
 
@@ -59,6 +61,7 @@ def write_harmony_manifest(
     dataset_dir: the folder of the shards, as the manifest names it.
     created_unix_s: time in seconds.
     git_sha: commit of the checkout, or None.
+    progress: gets the stage "write", in files.
 
     Raises GristmillError if there are no records, or if their configs differ from
     each other or from `config`. Source: `docs/formats/synth.md#harmony-manifest`.
@@ -79,8 +82,10 @@ def write_harmony_manifest(
         "storage": _storage(shards, config)
         | {"skipped_rows": skipped, "max_rows": config.max_rows},
     }
-    write_json(out / METADATA, metadata)
-    write_json(out / MANIFEST, manifest)
+    with progress.stage("write", "files", 2) as stage:
+        for name, content in ((METADATA, metadata), (MANIFEST, manifest)):
+            write_json(out / name, content)
+            stage.advance(1)
     return HarmonyManifestSummary(
         # They carry a time and the sizes of Parquet files, so they are not payload.
         files={METADATA: FileNote(payload=False), MANIFEST: FileNote(payload=False)},

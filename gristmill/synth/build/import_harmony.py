@@ -118,11 +118,12 @@ def import_shard(
     return HarmonySummary({path.name: note}, rows, 0, groups, 1)
 
 
-def import_manifest(source: Path, out: Path) -> ImportedManifest:
+def import_manifest(source: Path, out: Path, progress: Progress = SILENT) -> ImportedManifest:
     """Copy `manifest.json` and `metadata.json` of a finished conversion.
 
     source: the drop.
     out: folder to write, which must not exist.
+    progress: gets the stage "copy", in files.
 
     Raises GristmillError with all violations of the folder.
     Source: `docs/formats/synth.md#import`.
@@ -130,8 +131,10 @@ def import_manifest(source: Path, out: Path) -> ImportedManifest:
     if broken := list(folder_violations(source)):
         raise GristmillError("\n".join(f"{source}: {violation}" for violation in broken))
     out.mkdir(parents=True)
-    for name in (MANIFEST, METADATA):
-        shutil.copyfile(source / name, out / name)
+    with progress.stage("copy", "files", 2) as stage:
+        for name in (MANIFEST, METADATA):
+            shutil.copyfile(source / name, out / name)
+            stage.advance(1)
     manifest = json.loads((out / MANIFEST).read_bytes())
     return ImportedManifest(
         files={MANIFEST: FileNote(), METADATA: FileNote()},

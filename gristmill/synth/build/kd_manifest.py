@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from gristmill.contract import FileNote, GristmillError, Summary
 from gristmill.hashing import sha256_file
+from gristmill.run.progress import SILENT, Progress
 from gristmill.synth.build.manifest_files import GLOB, MANIFEST, check_equal_configs, write_json
 from gristmill.synth.format import aligned, harmony_tokens
 
@@ -82,6 +83,7 @@ def write_kd_manifest(
     vocabulary: str,
     created_unix_s: int,
     git_sha: str | None,
+    progress: Progress = SILENT,
 ) -> KDManifestSummary:
     """Write `manifest.json` from the provenance records of the shards.
 
@@ -97,6 +99,7 @@ def write_kd_manifest(
     vocabulary: the vocabulary file, as the manifest names it.
     created_unix_s: time in seconds.
     git_sha: commit of the checkout, or None.
+    progress: gets the stage "write", in files.
 
     Raises GristmillError if there are no records, if they differ in config, code
     version, libraries or vocabulary, or if a record lacks a file.
@@ -127,7 +130,9 @@ def write_kd_manifest(
         "data_versions": {str(each["partition"]): each.get("data_version") for each in ordered},
     }
     out.mkdir(parents=True)
-    write_json(out / MANIFEST, manifest)
+    with progress.stage("write", "files", 1) as stage:
+        write_json(out / MANIFEST, manifest)
+        stage.advance(1)
     return _summary(len(ordered), splits, counts)
 
 

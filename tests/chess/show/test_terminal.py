@@ -9,7 +9,8 @@ import pytest
 from rich.console import Console
 
 from gristmill.chess import SpliceConfig, build_splice_cache, build_splice_dataset
-from gristmill.chess.show.terminal import render, traces
+from gristmill.chess.read.trace import traces
+from gristmill.chess.show.terminal import render
 from gristmill.contract import BadInput
 
 

@@ -46,3 +46,8 @@ def test_a_pool_file_that_breaks_a_rule_is_refused(tmp_path: Path, text: str, ru
     with pytest.raises(BadInput, match=rule) as caught:
         read_pool_file(path)
     assert caught.value.file == str(path)
+
+
+def test_a_pool_file_that_is_gone_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"gone\.toml: the pool file is gone: .*retire gone"):
+        read_pool_file(tmp_path / "gone.toml")

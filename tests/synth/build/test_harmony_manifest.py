@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gristmill.contract import GristmillError
+from gristmill.run.progress import Progress, Report
 from gristmill.synth.build.harmony import to_harmony
 from gristmill.synth.build.harmony_manifest import write_harmony_manifest
 from gristmill.synth.build.harmony_rows import system_message
@@ -20,9 +21,17 @@ def test_both_files_have_the_values_of_the_records(raw_files: list[Path], tmp_pa
     for shard in (1, 0):
         summary = to_harmony(raw_files, tmp_path / str(shard), shard, config)
         records.append(record(tmp_path / str(shard), f"0{shard}", config, summary))
+    reports: list[Report] = []
     written = write_harmony_manifest(
-        records, tmp_path / "out", config, dataset_dir="data/x", created_unix_s=7, git_sha="abc"
+        records,
+        tmp_path / "out",
+        config,
+        dataset_dir="data/x",
+        created_unix_s=7,
+        git_sha="abc",
+        progress=Progress(reports.append, 0.0),
     )
+    assert reports[-1] == Report("write", 2, 2, "files")
     metadata, manifest = (
         json.loads((tmp_path / "out" / f"{name}.json").read_text(encoding="ascii"))
         for name in ("metadata", "manifest")

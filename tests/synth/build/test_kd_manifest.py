@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gristmill.contract import GristmillError
+from gristmill.run.progress import Progress, Report
 from gristmill.synth.build import kd_manifest
 from gristmill.synth.build.kd_manifest import write_kd_manifest
 from gristmill.synth.build.kd_shard import build_kd_shard
@@ -47,7 +48,11 @@ def test_the_kd_manifest_is_the_references(real: Path, vocabulary: Path, tmp_pat
         summary = build_kd_shard(shard, tmp_path / number, config)
         records.append(record(tmp_path / number, number, config, summary))
     manifest = real / "synth_harmony/manifest.json"
-    summary = write_kd_manifest(records, tmp_path / "out", **kd_arguments(manifest))
+    reports: list[Report] = []
+    progress = Progress(reports.append, 0.0)
+    arguments = kd_arguments(manifest, progress=progress)
+    summary = write_kd_manifest(records, tmp_path / "out", **arguments)
+    assert reports[-1] == Report("write", 1, 1, "files")
     ours = json.loads((tmp_path / "out/manifest.json").read_text())
     theirs = json.loads((real / "reference_manifest_vf0.1.json").read_text())
     assert without_additions(ours, theirs) == theirs
