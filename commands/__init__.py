@@ -1,5 +1,6 @@
-"""The commands of `gristmill` that need Dagster: one module a command, found as entry points.
+"""The commands of `gristmill` that need Dagster: found as entry points.
 
-`gristmill/cli.py` lists them and imports a command's module when the command is called. Work on
-artifacts belongs in `gristmill/`, the builds of assets in `assets/`.
+`fetch`, `materialize`, `reap`, `retire` and `ui` are commands; the other modules help them.
+`gristmill/command_group.py` lists them and imports a command's module when it is called.
+Work on artifacts belongs in `gristmill/`, the builds of assets in `assets/`.
 """

@@ -1,7 +1,8 @@
 """The command `gristmill`: looks at artifacts, sets a data root up, and calls `commands/`.
 
 Building is Dagster's job; the commands for it are imported only when they are called. The
-library takes paths as arguments: GRISTMILL_DATA is read here and in `commands/` alone.
+rest of the library takes paths as arguments: GRISTMILL_DATA is read here, in `commands/checkout.py`
+and in `resources/lake.py`.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def _load(name: str) -> click.Command:
     except ModuleNotFoundError as error:
         raise click.ClickException(
             f"`gristmill {name}` needs a checkout of Gristmill with the extra `pipeline`: "
-            f'in the checkout, run pip install -e ".[pipeline]" ({error})'
+            f'in the checkout, run pip install -e ".[pipeline,chess]" ({error})'
         ) from error
     if not isinstance(command, click.Command):
         raise TypeError(f"{point.value}: an entry point of {ENTRY_POINTS} must be a click.Command")

@@ -74,7 +74,7 @@ def test_a_command_whose_modules_are_not_installed_names_the_extra(
     done = CliRunner().invoke(main, ["materialize", "--all"])
     assert done.exit_code == 1
     assert done.output.count("\n") == 1
-    assert 'pip install -e ".[pipeline]"' in done.output
+    assert 'pip install -e ".[pipeline,chess]"' in done.output
     assert f"No module named '{module}'" in done.output
 
 
@@ -84,7 +84,7 @@ def test_a_command_whose_entry_point_is_not_installed_names_the_extra(
     monkeypatch.setattr(command_group, "_entry_points", dict)
     done = CliRunner().invoke(main, ["ui"])
     assert done.exit_code == 1
-    assert 'pip install -e ".[pipeline]"' in done.output
+    assert 'pip install -e ".[pipeline,chess]"' in done.output
 
 
 def test_an_error_of_another_kind_in_a_command_is_not_taken_for_a_missing_extra(

@@ -221,7 +221,7 @@ def test_the_command_looks_at_artifacts_without_dagster(
     for command in ("materialize", "ui", "fetch", "reap", "retire"):
         done = base.run("gristmill", command)
         assert done.returncode == 1
-        assert 'pip install -e ".[pipeline]"' in done.stderr
+        assert 'pip install -e ".[pipeline,chess]"' in done.stderr
         assert done.stderr.count("\n") == 1
 
 

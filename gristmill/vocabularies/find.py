@@ -1,8 +1,9 @@
 """Finding a pinned vocabulary on this machine, verified by its sha256.
 
-Only this package reads environment variables: O200K_HARMONY_VOCAB_PATH and
-TIKTOKEN_ENCODINGS_BASE here, and `load` sets the second one during a load. See
-also `fetch`: getting a vocabulary that is not on this machine. Source:
+Of the library, only this package and the command `gristmill/cli.py` (GRISTMILL_DATA)
+read environment variables: O200K_HARMONY_VOCAB_PATH and TIKTOKEN_ENCODINGS_BASE
+here; `load` sets the second one during a load. See also `fetch`: getting a vocabulary
+that is not on this machine. Source:
 `docs/formats/vocabularies.md#order-of-places`.
 """
 

@@ -11,7 +11,9 @@ from tests.paths import CHECKOUT
 
 CITED = re.compile(r"\b(docs/[\w/.-]+\.md)(?:#([\w-]+))?")
 LINKED = re.compile(r"\]\(([^)#\s]+\.(?:md|png))?(?:#([\w-]+))?\)")
-OUTSIDE = re.compile(r"\b(seed \d{3}|[Ss]pec \d|the spec\b|specs/|DESIGN\b|the design's)")
+OUTSIDE = re.compile(
+    r"\b(seed \d{3}\b|[Ss]pec \d|the spec\b|specs/|DESIGN\b|the design's|the SYNTH contract\b)"
+)
 """Documents that the repository does not hold."""
 
 CODE = [
@@ -61,6 +63,12 @@ def test_a_link_in_a_page_resolves(file: Path) -> None:
     for target, slug in LINKED.findall(page.read_text()):
         linked = (page.parent / target) if target else page
         assert _resolves(linked, slug or None), f"{file} links to {target}#{slug}"
+
+
+@pytest.mark.parametrize("file", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=str)
+def test_a_page_cites_no_document_outside_the_repository(file: Path) -> None:
+    outside = OUTSIDE.search((CHECKOUT / file).read_text())
+    assert outside is None, f"{file} cites {outside}"
 
 
 def test_the_code_cites_the_format_pages() -> None:
