@@ -28,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.plain_tiktoken import plain_tiktoken
 from gristmill.contract import Summary
 from gristmill.provenance import Input
 from gristmill.publish.build import Attempt, Build
@@ -38,7 +39,7 @@ from gristmill.synth.laws import kd_shard as laws
 from gristmill.synth.render.harmony import encoding
 from gristmill.vocabularies import encode as bpe
 from gristmill.vocabularies.find import find
-from gristmill.vocabularies.pinned import O200K, read_verified
+from gristmill.vocabularies.pinned import O200K
 
 HERE = Path(__file__).resolve().parent.parent
 REAL = Path(os.environ.get("GRISTMILL_REAL_DATA", HERE.parent / "shared" / "data")) / "synth"
@@ -132,23 +133,6 @@ def against_encoding(
     cpu = median(t[1] / o[1] for t, o in zip(theirs, ours, strict=True))
     print(f"build over encode_ordinary: {wall:.3f} of its rate (CPU {cpu:.3f}); floor 0.80")
     return missed("build over encode_ordinary", wall, 0.80)
-
-
-def plain_tiktoken(vocabulary: Path):
-    """tiktoken's own o200k_base from the local file."""
-    import base64
-
-    import tiktoken
-
-    ranks = {}
-    for line in read_verified(O200K, vocabulary).splitlines():
-        token, rank = line.split()
-        ranks[base64.b64decode(token)] = int(rank)
-    # The seven alternatives side by side, without our grouping.
-    pattern = bpe._PATTERN.replace("(?:[^", "[^", 1).replace(r"[\r\n]+)|", r"[\r\n]+|", 1)
-    return tiktoken.Encoding(
-        name="o200k", pat_str=pattern, mergeable_ranks=ranks, special_tokens={}
-    )
 
 
 def against_harmony(

@@ -105,7 +105,7 @@ class Request:
     def number(self) -> int:
         """`sample` as a number. Raises Misuse where it is none."""
         if not (self.sample.isascii() and self.sample.isdigit() and len(self.sample) < 20):
-            raise Misuse(f"{self.sample!r} is no sample number; samples count from 0")
+            raise Misuse(f"{self.sample!r} is not a sample number; samples count from 0")
         return int(self.sample)
 
 

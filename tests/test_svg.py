@@ -4,12 +4,7 @@ import base64
 import xml.etree.ElementTree as ET
 
 from gristmill.svg import data_uri, histogram_svg
-
-SVG = "{http://www.w3.org/2000/svg}"
-
-
-def texts(svg: str) -> list[str]:
-    return [node.text or "" for node in ET.fromstring(svg).iter(f"{SVG}text")]
+from tests.drawings import SVG, texts
 
 
 def test_histograms_are_to_scale() -> None:

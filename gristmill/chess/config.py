@@ -51,7 +51,7 @@ class ValidateConfig:
     min_plies: games with fewer plies are `too_short`; 8 by default.
     elo_floor: games with a rating below this are `below_elo`; 0 (the default) is off.
     time_controls: names of TIME_CLASSES to keep; empty (the default) keeps all.
-    drop_abandoned: games whose Termination is no normal end are `abandoned`; False by
+    drop_abandoned: games whose Termination is not a normal end are `abandoned`; False by
         default.
     source_names: one `source_file` for each PGN; empty (the default) takes the file's
         name, in `reference` the path as passed.

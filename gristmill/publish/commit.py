@@ -95,10 +95,10 @@ def _nested(folder: Path) -> Iterator[Path]:
 
 
 def _carry_nested(build: Build, staged: Path, record: Record, replaced: Record | None) -> list[str]:
-    """Keep the nested artifacts of an unchanged artifact, drop those of a changed one."""
+    """Keep the nested artifacts of an unchanged artifact, remove those of a changed one."""
     names = [path.relative_to(build.folder).as_posix() for path in _nested(build.folder)]
     if replaced is None or replaced.data_version != record.data_version:
-        return [f"dropped {name}: it was made from the replaced version" for name in names]
+        return [f"removed {name}: it was made from the replaced version" for name in names]
     for name in names:
         (staged / name).parent.mkdir(parents=True, exist_ok=True)
         atomic_fs.link_tree(build.folder / name, staged / name)

@@ -173,7 +173,7 @@ def _remove_leftovers(slot: Slot, parts: PartStore) -> None:
         if entry != parts.folder:
             atomic_fs.remove_tree(entry)
     if parts.folder.exists():
-        parts.sweep()
+        parts.remove_unfinished()
 
 
 def _clear(slot: Slot, parts: PartStore, keep_parts: bool) -> None:

@@ -47,7 +47,7 @@ class PartStore:
             pass
         return None
 
-    def sweep(self) -> None:
+    def remove_unfinished(self) -> None:
         """Remove what killed writers left, so that no writer goes on in such a file.
 
         A half-written SQLite file and its journal would be taken for a database.

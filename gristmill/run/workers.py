@@ -118,8 +118,8 @@ def ordered_map(
             yield pending.popleft().result()
     except BrokenProcessPool as error:
         raise WorkerDied(
-            "a worker process died before its task was done: it was killed, often for want of "
-            "memory (see the kernel's log), or crashed: use fewer workers, or make memory free"
+            "a worker process died before its task was done: it was killed or crashed, often "
+            "because memory ran out (see the kernel's log): use fewer workers"
         ) from error
     finally:
         executor.shutdown(wait=True, cancel_futures=True)

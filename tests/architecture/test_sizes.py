@@ -16,7 +16,8 @@ COMPILED = ("gristmill/chess/kernels/", "gristmill/macroxue/raw/fast_scanner.py"
 
 
 def _measured() -> list[Path]:
-    files = [file.relative_to(CHECKOUT) for file in modules(CHECKOUT).values()]
+    sources = [*modules(CHECKOUT).values(), *sorted((CHECKOUT / "bench").rglob("*.py"))]
+    files = [file.relative_to(CHECKOUT) for file in sources]
     return [file for file in files if not file.as_posix().startswith(COMPILED)]
 
 

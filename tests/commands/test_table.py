@@ -12,7 +12,7 @@ PLACE = Path("/checkout/data/macroxue/packs/d1")
 BUILT = Outcome("macroxue/pack", "d1", "built", 1234, 56789, 1.5, place=str(PLACE))
 UNCHANGED = Outcome("macroxue/pack", "d2", "unchanged", 1, 48, 0.25, place=str(PLACE))
 NOT_BUILT = Outcome("chess/elite_pgn", "2024-01", "not built", reason="not published [404]")
-FAILED = Outcome("macroxue/pack", "d3", "failed", reason="line 3: [99] is no rank")
+FAILED = Outcome("macroxue/pack", "d3", "failed", reason="line 3: [99] is not a rank")
 
 
 def printed(capsys: pytest.CaptureFixture[str], *outcomes: Outcome, below: str = "/") -> list[str]:
@@ -32,7 +32,7 @@ def test_a_row_has_the_counts_and_the_folder_relative_to_where_the_user_is(capsy
 
 def test_a_partition_that_is_not_published_has_its_reason_and_no_numbers(capsys):
     lines = printed(capsys, FAILED, NOT_BUILT)
-    assert "failed macroxue/pack d3: line 3: [99] is no rank" in lines
+    assert "failed macroxue/pack d3: line 3: [99] is not a rank" in lines
     assert "not built chess/elite_pgn 2024-01: not published [404]" in lines
     (row,) = [line for line in lines if line.startswith("chess/elite_pgn")]
     assert row.split() == ["chess/elite_pgn", "2024-01", "not", "built"]

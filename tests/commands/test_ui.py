@@ -53,7 +53,7 @@ def test_a_port_that_is_none_is_a_usage_error(
 
 
 @pytest.mark.slow
-def test_it_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
+def test_it_serves_until_a_signal_stops_it(tmp_path: Path) -> None:
     checkout = tmp_path / "checkout"
     copy_checkout(checkout)
     with socket.socket() as free:

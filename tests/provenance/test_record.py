@@ -32,7 +32,7 @@ def _output(path: str, **changes: object) -> Output:
 
 def _record(**changes: object) -> Record:
     values = {
-        "artifact": "wing/tiny",
+        "artifact": "family/tiny",
         "asset": "test/tiny",
         "partition": "p1",
         "code_version": "1",
@@ -269,7 +269,7 @@ def test_a_note_on_a_file_that_was_not_written_is_an_error(tmp_path: Path) -> No
 def test_the_record_of_a_build(tmp_path: Path) -> None:
     published = publish(tiny_build(tmp_path, config=TinyConfig(label="é")))
     record = published.record
-    assert provenance.read_record(tmp_path / "wing/tiny/provenance.json") == record
+    assert provenance.read_record(tmp_path / "family/tiny/provenance.json") == record
     assert record.counts == {"rows": 6, "computed": 3}
     assert record.config == {"seed": 1, "label": "é", "rows": 2, "workers": 1, "seconds": 0.0}
     assert [(output.path, output.rows, output.payload) for output in record.outputs] == [

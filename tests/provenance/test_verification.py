@@ -201,7 +201,7 @@ def test_inputs_deleted_on_purpose_are_not_missed(root: Path) -> None:
 
 
 def test_the_folders_of_unfinished_builds_are_not_checked(root: Path) -> None:
-    work = root / "wing/.gristmill/slots/tiny/staging"
+    work = root / "family/.gristmill/slots/tiny/staging"
     shutil.copytree(root / OUTER, work)
     (work / "trace.jsonl").unlink()
     assert provenance.verify(root) == []
@@ -327,7 +327,8 @@ def test_an_artifact_that_is_removed_meanwhile_has_no_violations(root: Path) -> 
     assert provenance.verify(root, progress=_meanwhile(take)) == []
     with pytest.raises(GristmillError, match="no artifact with a provenance record is here"):
         provenance.verify(
-            root / OUTER, progress=_meanwhile(lambda: (root / "wing").rename(root / ".gristmill/w"))
+            root / OUTER,
+            progress=_meanwhile(lambda: (root / "family").rename(root / ".gristmill/w")),
         )
 
 

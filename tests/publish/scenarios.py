@@ -12,8 +12,8 @@ from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
 from tests.publish.tiny import TinyConfig, tiny_build
 
-OUTER = "wing/tiny"
-NESTED = "wing/tiny/runtime/cache"
+OUTER = "family/tiny"
+NESTED = "family/tiny/runtime/cache"
 
 
 @dataclass(frozen=True)

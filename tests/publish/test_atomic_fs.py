@@ -16,7 +16,10 @@ from tests.publish.killing import Call, Killer
 from tests.publish.scenarios import SCENARIOS
 from tests.requirements import cannot_run
 
-COMMITTED = {"nested fresh": "wing/tiny/runtime/cache", "nested replace": "wing/tiny/runtime/cache"}
+COMMITTED = {
+    "nested fresh": "family/tiny/runtime/cache",
+    "nested replace": "family/tiny/runtime/cache",
+}
 
 
 class Disk:
@@ -65,7 +68,7 @@ class Disk:
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_all_is_flushed_before_the_commit_and_its_name_after(killer: Killer, scenario: str) -> None:
-    folder = COMMITTED.get(scenario, "wing/tiny")
+    folder = COMMITTED.get(scenario, "family/tiny")
     disk, commits = Disk(), 0
     for call in killer.trace(scenario, 2):
         if call.name in ("rename", "exchange") and call.path == folder:

@@ -84,7 +84,7 @@ def test_a_disk_that_fills_up(small_disk: Path, filler: str) -> None:
     publish(tiny_build(small_disk))
     before = State.of(small_disk)
     build = tiny_build(small_disk, config=TinyConfig(seed=2), make=FILLERS[filler])
-    with pytest.raises(DiskFull, match=r"wing/tiny: .*: make room in .* before is untouched"):
+    with pytest.raises(DiskFull, match=r"family/tiny: .*: make room in .* before is untouched"):
         publish(build)
     assert State.of(small_disk) == before
     assert provenance.verify(small_disk) == []

@@ -49,7 +49,7 @@ def test_a_killed_worker_fails_the_build(killer: Killer) -> None:
 
 def test_a_build_killed_between_parts_goes_on_with_them(killer: Killer) -> None:
     """The kill comes when the main process writes the database: all parts are finished."""
-    kill = Kill("fresh", "main create wing/.gristmill/slots/tiny/staging/metadata.db")
+    kill = Kill("fresh", "main create family/.gristmill/slots/tiny/staging/metadata.db")
     assert killer.recomputed(kill, workers=2) == 0
-    kill = replace(kill, place="worker rename wing/.gristmill/slots/tiny/parts/#/rows-2.part")
+    kill = replace(kill, place="worker rename family/.gristmill/slots/tiny/parts/#/rows-2.part")
     assert killer.recomputed(kill, workers=2) in (1, 2)

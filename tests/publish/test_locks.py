@@ -87,7 +87,7 @@ def test_the_second_builder_stops_and_says_why(tmp_path: Path, start: Starter) -
     winner = start()
     who = f"process {winner.pid} on host {re.escape(socket.gethostname())} since 20"
     with pytest.raises(
-        Busy, match=rf"^wing/tiny is already being built by {who}\S+; this run stops$"
+        Busy, match=rf"^family/tiny is already being built by {who}\S+; this run stops$"
     ):
         publish(tiny_build(tmp_path))
     _finish(winner)
@@ -108,7 +108,7 @@ def test_two_partitions_of_a_shared_folder_are_built_at_once(
     tmp_path: Path, start: Starter
 ) -> None:
     builders = [start(partition=f"p{number}", shared=True) for number in (1, 2, 3)]
-    with pytest.raises(Busy, match=r"^wing/tiny \[p2\] is already being built by process"):
+    with pytest.raises(Busy, match=r"^family/tiny \[p2\] is already being built by process"):
         publish(tiny_build(tmp_path, partition="p2", shared=True))
     for builder in builders:  # let go of all before waiting: the commits meet
         assert builder.stdin is not None
@@ -167,8 +167,8 @@ def test_a_holder_without_a_signature_is_another_builder(tmp_path: Path) -> None
 
 
 def test_no_artifact_has_the_name_of_another_ones_lock(tmp_path: Path) -> None:
-    publish(tiny_build(tmp_path, "wing/a"))
-    for name in ("wing/a.lock", "wing/locks", "wing/slots"):
+    publish(tiny_build(tmp_path, "family/a"))
+    for name in ("family/a.lock", "family/locks", "family/slots"):
         publish(tiny_build(tmp_path, name))
     assert provenance.verify(tmp_path) == []
     assert garbage(tmp_path) == []

@@ -92,7 +92,7 @@ def test_a_rebuild_replaces_an_intact_artifact_and_one_with_an_unreadable_record
     with pytest.raises(GristmillError, match=r"not a provenance record: move"):
         publish(tiny_build(tmp_path))
     mended = publish(tiny_build(tmp_path), rebuild=True)
-    assert mended.notes == ["dropped runtime/cache: it was made from the replaced version"]
+    assert mended.notes == ["removed runtime/cache: it was made from the replaced version"]
     assert provenance.verify(tmp_path) == []
     assert garbage(tmp_path) == []
 
@@ -117,7 +117,7 @@ def test_the_published_record_is_read_once_under_the_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for shared in (False, True):
-        build = tiny_build(tmp_path, "wing/s" if shared else OUTER, shared=shared)
+        build = tiny_build(tmp_path, "family/s" if shared else OUTER, shared=shared)
         publish(build)
         reads: list[bool] = []
 
@@ -242,19 +242,19 @@ def test_a_raw_file_that_changes_during_the_build(
 
 
 def test_an_input_artifact_that_is_rebuilt_during_the_build_stops_it(tmp_path: Path) -> None:
-    upstream = publish(tiny_build(tmp_path, "wing/upstream")).record
+    upstream = publish(tiny_build(tmp_path, "family/upstream")).record
     made_from = Input(
         asset="test/tiny",
         partition="p1",
         data_version=upstream.data_version,
-        path="wing/upstream",
+        path="family/upstream",
     )
 
     def make(attempt: Attempt) -> Summary:
-        publish(tiny_build(tmp_path, "wing/upstream", config=TinyConfig(seed=2)))
+        publish(tiny_build(tmp_path, "family/upstream", config=TinyConfig(seed=2)))
         return build_tiny(attempt, TinyConfig(), "")
 
-    with pytest.raises(InputChanged, match=r"^wing/upstream: rebuilt while it was being read"):
+    with pytest.raises(InputChanged, match=r"^family/upstream: rebuilt while it was being read"):
         publish(tiny_build(tmp_path, inputs=[made_from], make=make))
     assert not _folder(tmp_path).exists()
 
@@ -266,11 +266,11 @@ def test_a_nested_artifact_needs_its_outer_one(tmp_path: Path) -> None:
 
 def test_an_artifact_inside_another_must_name_it_as_outer(tmp_path: Path) -> None:
     publish(tiny_build(tmp_path))
-    with pytest.raises(GristmillError, match=r"is inside the artifact wing/tiny: name that"):
+    with pytest.raises(GristmillError, match=r"is inside the artifact family/tiny: name that"):
         publish(tiny_build(tmp_path, NESTED))
-    publish(tiny_build(tmp_path, "wing/shared", shared=True))
-    with pytest.raises(GristmillError, match=r"is inside the artifact wing/shared"):
-        publish(tiny_build(tmp_path, "wing/shared/within"))
+    publish(tiny_build(tmp_path, "family/shared", shared=True))
+    with pytest.raises(GristmillError, match=r"is inside the artifact family/shared"):
+        publish(tiny_build(tmp_path, "family/shared/within"))
 
 
 def test_a_nested_artifact_is_kept_or_dropped_and_a_note_says_which(tmp_path: Path) -> None:
@@ -282,7 +282,7 @@ def test_a_nested_artifact_is_kept_or_dropped_and_a_note_says_which(tmp_path: Pa
     assert kept.notes == ["kept runtime/cache: the data that it was made from did not change"]
     assert snapshot(nested.folder) == before
     dropped = publish(tiny_build(tmp_path, config=TinyConfig(seed=2)))
-    assert dropped.notes == ["dropped runtime/cache: it was made from the replaced version"]
+    assert dropped.notes == ["removed runtime/cache: it was made from the replaced version"]
     assert not nested.folder.exists()
     assert provenance.verify(tmp_path) == []
     assert garbage(tmp_path) == []

@@ -43,7 +43,7 @@ def test_abandoned_slots_are_cleaned_and_locked_slots_are_not(tmp_path: Path) ->
     before = State.of(tmp_path)
     nested = tiny_build(tmp_path, NESTED, outer=OUTER)
     shared = tiny_build(tmp_path, "megatron/kd", partition="p7", shared=True)
-    single = tiny_build(tmp_path, "wing/other")
+    single = tiny_build(tmp_path, "family/other")
     left = [_leave_parts(shared), _leave_parts(nested)]
     held = _leave_parts(single)
     with locks.locked(Slot.of(single).lock, "it"):
@@ -94,7 +94,7 @@ def _leave_empty_slot(nested: Build) -> Path:
 def test_a_removed_artifact_disappears_in_one_rename_and_its_neighbours_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    build, other = tiny_build(tmp_path), tiny_build(tmp_path, "wing/other")
+    build, other = tiny_build(tmp_path), tiny_build(tmp_path, "family/other")
     publish(build), publish(other)
     with (
         locks.locked(Slot.of(build).lock, "a builder"),
@@ -119,7 +119,7 @@ def test_a_removed_artifact_disappears_in_one_rename_and_its_neighbours_stay(
     remove.remove_artifact(build.folder)
     assert not build.folder.exists()
     assert garbage(tmp_path) == []
-    assert [item.artifact for item in _records(tmp_path)] == ["wing/other"]
+    assert [item.artifact for item in _records(tmp_path)] == ["family/other"]
     assert provenance.verify(tmp_path) == []
 
 
@@ -129,28 +129,28 @@ def _records(root: Path) -> list[provenance.Record]:
 
 def _pool(root: Path, config: TinyConfig | None = None, delete: bool = True) -> Build:
     """A build of one artifact from another one, which it may delete."""
-    member = root / "wing/member"
+    member = root / "family/member"
     version = provenance.read_record(member / provenance.RECORD).data_version
-    item = Input(asset="test/tiny", partition="p1", data_version=version, path="wing/member")
+    item = Input(asset="test/tiny", partition="p1", data_version=version, path="family/member")
     build = tiny_build(root, inputs=[item], config=config)
-    return dataclasses.replace(build, deletes=["wing/member"] if delete else [])
+    return dataclasses.replace(build, deletes=["family/member"] if delete else [])
 
 
 def test_a_build_that_deletes_inputs_is_not_up_to_date_until_its_record_announces_it(
     tmp_path: Path,
 ) -> None:
-    publish(tiny_build(tmp_path, "wing/member"))
+    publish(tiny_build(tmp_path, "family/member"))
     publish(_pool(tmp_path, delete=False))
     published = publish(_pool(tmp_path))
-    assert (published.rebuilt, published.record.deleted_inputs) == (True, ["wing/member"])
-    assert not (tmp_path / "wing/member").exists()
+    assert (published.rebuilt, published.record.deleted_inputs) == (True, ["family/member"])
+    assert not (tmp_path / "family/member").exists()
     assert garbage(tmp_path) == []
 
 
 def test_an_input_of_another_version_is_not_deleted(tmp_path: Path) -> None:
-    publish(tiny_build(tmp_path, "wing/member"))
+    publish(tiny_build(tmp_path, "family/member"))
     record = publish(_pool(tmp_path, delete=False)).record
-    publish(tiny_build(tmp_path, "wing/member", config=TinyConfig(seed=2)))
-    with pytest.raises(GristmillError, match=r"^wing/member: not deleted, since it was rebuilt"):
-        remove.delete_inputs(tmp_path, record, ["wing/member"])
-    assert (tmp_path / "wing/member" / provenance.RECORD).exists()
+    publish(tiny_build(tmp_path, "family/member", config=TinyConfig(seed=2)))
+    with pytest.raises(GristmillError, match=r"^family/member: not deleted, since it was rebuilt"):
+        remove.delete_inputs(tmp_path, record, ["family/member"])
+    assert (tmp_path / "family/member" / provenance.RECORD).exists()

@@ -93,7 +93,7 @@ def _write_database(path: Path, config: TinyConfig) -> str:
 
 def tiny_build(
     root: Path,
-    artifact: str = "wing/tiny",
+    artifact: str = "family/tiny",
     *,
     partition: str = "p1",
     shared: bool = False,

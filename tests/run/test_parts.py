@@ -52,7 +52,7 @@ def test_finished_parts_are_adopted_and_the_bytes_are_the_same(tmp_path: Path) -
     ]
     assert _computed(resumed, TinyConfig(workers=2)) == 0
     place = {"place.json": b""}
-    assert payload(plain / "wing/tiny") | place == payload(resumed / "wing/tiny") | place
+    assert payload(plain / "family/tiny") | place == payload(resumed / "family/tiny") | place
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_failing_writer_leaves_no_finished_part(tmp_path: Path) -> None:
         path.write_bytes(b"half")
         summary["rows"] = 1 // 0
     assert store.finished("a") is None
-    store.sweep()
+    store.remove_unfinished()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -247,7 +247,7 @@ def test_parts_finished_before_a_worker_was_killed_are_used_again(tmp_path: Path
     with pytest.raises(WorkerDied):
         list(run_parts(tiny_work.die_as_part, tasks, store, 2, scratch=tmp_path))
     assert store.finished("3") is None
-    store.sweep()
+    store.remove_unfinished()
     kept = {path.name: path.stat().st_ino for path in store.folder.glob("*.part")}
     list(run_parts(tiny_work.die_as_part, tasks[:3], store, 1, scratch=tmp_path))
     assert kept

@@ -47,7 +47,7 @@ def fill(task: Task, path: Path) -> dict[str, Any]:
 
 
 def die(index: int) -> int:
-    """Be killed, as the kernel does for want of memory."""
+    """Be killed, as the kernel does where memory runs out."""
     if index == 3:
         os.kill(os.getpid(), signal.SIGKILL)
     return index

@@ -86,7 +86,8 @@ class Sidecar:
         size = games.stat().st_size
         if size % GAME.itemsize:
             raise BadInput(
-                games, f"its size is no multiple of {GAME.itemsize} bytes; build the folder again"
+                games,
+                f"its size is not a multiple of {GAME.itemsize} bytes; build the folder again",
             )
         return Sidecar(root, rows, size // GAME.itemsize, phases.stat().st_size)
 

@@ -68,12 +68,12 @@ def _read_trace(path: Path, runs: Sequence[Run]) -> list[dict[str, Any]] | None:
         raise BadInput(path, "does not have one line for each run of metadata.db, in order")
     for number, line in enumerate(lines, 1):
         if not isinstance(line.get("from", []), list):
-            raise BadInput(path, "`from` is no list of packs", number)
+            raise BadInput(path, "`from` is not a list of packs", number)
     return lines
 
 
 def refuse_nesting(packs: Sequence[Path], out: Path) -> None:
-    """Raise BadInput where folders are equal or lie in one another, or are fewer than two.
+    """Raise BadInput for fewer than two packs, and for folders that are equal or nested.
 
     packs: folders of the members.
     out: folder of the pool.
@@ -91,8 +91,9 @@ def refuse_nesting(packs: Sequence[Path], out: Path) -> None:
             if place == elsewhere:
                 raise BadInput(pack, f"is the same folder as {other}: give each one once")
             if place.is_relative_to(elsewhere) or elsewhere.is_relative_to(place):
+                inner, outer = (pack, other) if place.is_relative_to(elsewhere) else (other, pack)
                 raise BadInput(
-                    pack, f"and {other} lie in one another: packs and output must stand apart"
+                    inner, f"is inside {outer}: give packs and an output that are separate folders"
                 )
 
 

@@ -58,14 +58,14 @@ def pool_members(pool: Path) -> list[dict[str, Any]]:
     path = pool / "metadata.db"
     text = read_session(path).get(PACKS_KEY)
     if text is None:
-        raise BadInput(path, "has no session key 'packs': it is no pool")
+        raise BadInput(path, "has no session key 'packs': it is not a pool")
     try:
         entries = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise BadInput(path, f"session key 'packs' is not JSON: {error}") from error
     whole = isinstance(entries, list) and all(map(_is_entry, entries))
     if not whole:
-        raise BadInput(path, "session key 'packs' is no list of members as merge writes it")
+        raise BadInput(path, "session key 'packs' is not a list of members as merge writes it")
     return list(entries)
 
 

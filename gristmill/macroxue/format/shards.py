@@ -46,7 +46,7 @@ def npy_files(folder: Path, stem: str) -> list[Path]:
         )
     for path in [single, *numbered]:
         if path.exists() and not path.is_file():
-            raise BadInput(path, "is no file: remove it, and build or copy the pack again")
+            raise BadInput(path, "is not a file: remove it, and build or copy the pack again")
     if single.exists():
         return [single]
     if not numbered:

@@ -52,8 +52,8 @@ def check_run_edges(pack: Path, runs: Sequence[Run], steps: Gather) -> npt.NDArr
         first = int(wrong[0])
         raise BadInput(
             pack,
-            f"row {int(edges[first])} is of run {int(recorded[first])}, where metadata.db puts run"
-            f" {int(expected[first])}",
+            f"row {int(edges[first])} belongs to run {int(recorded[first])}, but metadata.db says"
+            f" run {int(expected[first])}",
         )
     return edges
 

@@ -207,7 +207,7 @@ class StepDataset:
         """
         ids = first_column(self.pack / "metadata.db", sql, params)
         if unknown := [value for value in ids if value not in self._place]:
-            raise ValueError(f"the query gives {unknown[0]!r}, which is no id of a run")
+            raise ValueError(f"the query gives {unknown[0]!r}, which is not the id of a run")
         return np.array(sorted(ids), np.uint32)
 
     def rows_of(self, run_ids: npt.NDArray[np.integer[Any]] | Sequence[int]) -> RowSet:

@@ -89,7 +89,7 @@ def trace(folder: Path, run: int) -> RunTrace:
     for number, line in iter_lines(path):
         run_id = run_of(line)
         if run_id is None:
-            raise BadInput(path, "`run_id` is no integer: build the pack again", number)
+            raise BadInput(path, "`run_id` is not an integer: build the pack again", number)
         if run_id == run:
             return _run_trace(path, number, line)
         runs += 1
@@ -99,7 +99,7 @@ def trace(folder: Path, run: int) -> RunTrace:
 def _no_trace(folder: Path) -> str:
     kind = kind_of(folder)
     if kind is None:
-        return f"{folder} is no pack and no pool of 2048 games: it has no trace.jsonl"
+        return f"{folder} is not a pack or pool of 2048 games: it has no trace.jsonl"
     if kind == "values":
         return f"{folder} is a value sidecar and has no trace.jsonl: trace the run in its pack"
     return (
@@ -116,9 +116,9 @@ def _run_trace(path: Path, number: int, line: Mapping[str, Any]) -> RunTrace:
     origin = {key: line.get(key) for key in keys} if any(key in line for key in keys) else {}
     for key, value in (counts | origin).items():
         if key in _TEXTS and not isinstance(value, str):
-            raise BadInput(path, f"`{key}` is no text: build the pack again", number)
+            raise BadInput(path, f"`{key}` is not a text: build the pack again", number)
         if key not in _TEXTS and (type(value) is not int or value < 0):
-            raise BadInput(path, f"`{key}` is no count: build the pack again", number)
+            raise BadInput(path, f"`{key}` is not a count: build the pack again", number)
     members = _members(path, number, line.get("from", []))
     if not origin and not members:
         raise BadInput(path, "names neither raw files nor a member: build the pack again", number)
@@ -133,7 +133,7 @@ def _members(path: Path, number: int, value: Any) -> tuple[MemberRun, ...]:
         )
         if not isinstance(pack, str) or type(run_id) is not int:
             raise BadInput(
-                path, "`from` is no list of packs and run ids: merge the pool again", number
+                path, "`from` is not a list of packs and run ids: merge the pool again", number
             )
         members.append(MemberRun(pack, run_id))
     return tuple(members)

@@ -1,7 +1,6 @@
 """Chess through Dagster: months that are dropped, downloaded, broken, not published yet."""
 
 import contextlib
-import hashlib
 import json
 import os
 import shutil
@@ -23,6 +22,7 @@ from gristmill.chess.format import sidecar
 from gristmill.chess.samples import write_month
 from resources import EliteArchive, Lake
 from tests.archive_server import ArchiveServer
+from tests.assets.helpers import failure, sha256
 from tests.paths import REAL_DATA
 
 REAL = REAL_DATA / "chess"
@@ -77,11 +77,6 @@ def archive(tmp_path: Path, games: int = 60, seed: int = 5) -> bytes:
     return (tmp_path / "month.zip").read_bytes()
 
 
-def failure(result: dg.ExecuteInProcessResult) -> str:
-    assert not result.success
-    return str(result.get_step_failure_events()[0].step_failure_data.user_failure_data.description)
-
-
 def built(instance: dg.DagsterInstance, month: str) -> set[str]:
     return {
         asset.key.path[-1]
@@ -97,7 +92,7 @@ def metadata(result: dg.ExecuteInProcessResult, asset: dg.AssetsDefinition) -> d
 
 def hashes(folder: Path, pattern: str = "*") -> dict[str, str]:
     return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        str(path.relative_to(folder)): sha256(path)
         for path in sorted(folder.rglob(pattern))
         if path.is_file()
     }
@@ -124,7 +119,7 @@ def test_the_golden_files_under_the_reference_rules(build, lake):
             path = lake.root / "chess/raw/elite/2024-01/lichess_elite_2024-01.pgn"
         if rest == "stats.json":
             continue  # names its own place; compared below
-        assert hashlib.sha256(path.read_bytes()).hexdigest() == digest, name
+        assert sha256(path) == digest, name
         checked += 1
     assert checked == 22
     for folder in places:
@@ -388,7 +383,7 @@ def test_a_cache_is_carried_by_an_equal_dataset_and_dropped_by_another(build, la
     assert r"kept runtime\_splice\_cache" in metadata(result, chess.game_dataset)["notes"]
     assert metadata(build("2024-01"), chess.splice_cache)["status"] == "unchanged"
     result = build("2024-01", assets=[chess.game_dataset], seed=8)
-    assert r"dropped runtime\_splice\_cache" in metadata(result, chess.game_dataset)["notes"]
+    assert r"removed runtime\_splice\_cache" in metadata(result, chess.game_dataset)["notes"]
     assert not (lake.root / CACHE).exists()
     assert build("2024-01", assets=[chess.splice_cache]).success
     assert provenance.verify(lake.root) == []
@@ -446,7 +441,7 @@ def test_a_validation_needs_its_month(build):
     assert "chess/raw/elite/2024-01" in failure(build("2024-01", assets=[chess.valid_games]))
 
 
-def test_months_at_hand_are_those_dropped_and_those_taken_before(build, lake, server, tmp_path):
+def test_known_months_are_those_dropped_and_those_taken_before(build, lake, server, tmp_path):
     assert available(lake) == set()
     drop(lake, "x_2024-01.pgn")
     drop(lake, "nonsense.pgn")

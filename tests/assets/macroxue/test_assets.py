@@ -2,7 +2,6 @@
 
 import contextlib
 import gzip
-import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -20,6 +19,7 @@ from gristmill.macroxue.build import pack as pack_module
 from gristmill.macroxue.format.rows import to_packed
 from gristmill.macroxue.samples import write_drop
 from resources import Lake
+from tests.assets.helpers import failure, sha256
 from tests.paths import REAL_DATA
 
 REAL = REAL_DATA / "macroxue"
@@ -67,11 +67,6 @@ def check(lake: Lake, instance: dg.DagsterInstance) -> Any:
     return evaluate
 
 
-def failure(result: dg.ExecuteInProcessResult) -> str:
-    assert not result.success
-    return str(result.get_step_failure_events()[0].step_failure_data.user_failure_data.description)
-
-
 def sample(lake: Lake, key: str, seed: int) -> Path:
     folder = lake.inbox("macroxue") / key
     write_drop(folder, seed=seed, games=2, max_moves=60, depth=6)
@@ -83,10 +78,6 @@ def pool_file(lake: Lake, name: str, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
-
-
-def sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 @pytest.mark.real

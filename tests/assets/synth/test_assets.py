@@ -1,7 +1,6 @@
 """SYNTH through Dagster: drops to Harmony shards, Megatron datasets and manifests."""
 
 import contextlib
-import hashlib
 import json
 import os
 import shutil
@@ -28,6 +27,7 @@ from gristmill.synth.build.source import NUMBERS
 from gristmill.synth.format import holdout
 from gristmill.synth.samples import write_drop
 from resources import Lake
+from tests.assets.helpers import failure, sha256
 from tests.paths import CHECKOUT, REAL_DATA
 
 REAL = REAL_DATA / "synth"
@@ -86,11 +86,6 @@ def built(all_of: Any, build: Any, converted: None) -> None:
     assert build(kd_manifest).success
 
 
-def failure(result: dg.ExecuteInProcessResult) -> str:
-    assert not result.success
-    return str(result.get_step_failure_events()[0].step_failure_data.user_failure_data.description)
-
-
 def metadata(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
     assert result.success
     (event,) = result.get_asset_materialization_events()
@@ -103,10 +98,6 @@ def ready(lake: Lake, name: str = "ready") -> Path:
     folder = lake.inbox("synth_harmony") / name
     shutil.copytree(REAL / "synth_harmony", folder, copy_function=shutil.copyfile)
     return folder
-
-
-def sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def payload(root: Path) -> dict[str, str]:

@@ -71,7 +71,7 @@ def test_a_killed_validation_goes_on_from_its_finished_parts(tmp_path: Path, wor
     ledgers = sorted(path.name.removesuffix(".json") for path in folder.glob("*.json"))
     assert 0 < len(ledgers) < pgn.stat().st_size // _SHARE
     assert all(parts.finished(name) is not None for name in ledgers)
-    parts.sweep()
+    parts.remove_unfinished()
     kept = {name: parts.data(name).stat() for name in ledgers}
     config = ValidateConfig(share_bytes=_SHARE, workers=workers)
     resumed = validate([pgn], tmp_path / "resumed", config, parts=parts)

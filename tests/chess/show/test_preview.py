@@ -1,7 +1,5 @@
 """Markdown of a month: small documents, right numbers, and no text that escapes its place."""
 
-import base64
-import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -17,13 +15,7 @@ from gristmill.chess.show.preview import (
     read_profile,
     validated_preview,
 )
-
-SVG = "{http://www.w3.org/2000/svg}"
-
-
-def images(markdown: str) -> list[str]:
-    encoded = re.findall(r"!\[[^\]]*\]\(data:image/svg\+xml;base64,([^)]+)\)", markdown)
-    return [base64.b64decode(image, validate=True).decode() for image in encoded]
+from tests.drawings import SVG, images
 
 
 def test_the_documents_of_a_month(valid: Path, dataset: Path) -> None:

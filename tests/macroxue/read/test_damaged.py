@@ -79,7 +79,7 @@ def test_side_files_that_are_no_files_are_named(pools: Path) -> None:
     assert [v.law for v in game_laws(pools / "a")] == ["files_open"]
     (pools / "b" / "steps.npy").unlink()
     (pools / "b" / "steps.npy").mkdir()
-    with pytest.raises(BadInput, match=r"b/steps\.npy: is no file"):
+    with pytest.raises(BadInput, match=r"b/steps\.npy: is not a file"):
         StepDataset(pools / "b")
 
 
@@ -112,7 +112,7 @@ def test_a_session_value_that_is_no_text(pools: Path, value: str) -> None:
 def test_a_run_to_trace_is_a_number(pools: Path, sample: str) -> None:
     shown = CliRunner().invoke(main, ["trace", str(pools / "a"), sample])
     assert shown.exit_code == 2
-    assert "is no sample number" in shown.output
+    assert "is not a sample number" in shown.output
 
 
 def test_rows_are_asked_for_by_number_and_folders_by_any_path(pools: Path) -> None:
@@ -151,7 +151,7 @@ def test_a_pool_that_lost_its_runs(pools: Path) -> None:
 def test_an_origin_that_is_no_list(pools: Path) -> None:
     trace = pools / "a" / "trace.jsonl"
     trace.write_text(trace.read_text().replace("{", '{"from":7,', 1))
-    with pytest.raises(BadInput, match=r"a/trace\.jsonl:1: `from` is no list"):
+    with pytest.raises(BadInput, match=r"a/trace\.jsonl:1: `from` is not a list"):
         merge([pools / "a", pools / "b"], pools / "out", MergeConfig())
 
 

@@ -159,7 +159,7 @@ def test_sql_over_runs_can_only_read(pack: Path) -> None:
     ):
         with pytest.raises(sqlite3.DatabaseError):
             data.runs(sql)
-    with pytest.raises(ValueError, match="gives 999, which is no id"):
+    with pytest.raises(ValueError, match="gives 999, which is not the id"):
         data.runs("SELECT 999")
     assert (pack / "metadata.db").read_bytes() == before
     assert not (pack / "new.db").exists()
@@ -259,7 +259,7 @@ def test_rows_that_are_not_where_metadata_says_are_refused(tmp_path: Path) -> No
         metadata_db.Run(3, 3, runs[3].steps + 1, 0, 2),
         metadata_db.Run(4, 4, runs[4].steps - 1, 0, 2),
     )
-    with pytest.raises(BadInput, match=r"row 190 is of run 4, where metadata.db puts run 3"):
+    with pytest.raises(BadInput, match=r"row 190 belongs to run 4, but metadata.db says run 3"):
         StepDataset(write_pack(tmp_path / "a", GAMES, runs=runs))
     with pytest.raises(BadInput, match=r"counts \d+ steps, the files have"):
         StepDataset(write_pack(tmp_path / "b", GAMES, runs=runs[:-1]))

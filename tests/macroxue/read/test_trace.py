@@ -74,7 +74,7 @@ def test_a_folder_without_trace_is_refused_by_its_kind(packs: Path) -> None:
     np.save(foreign / "steps.npy", np.zeros(2, [("exps", "u1", (16,))]))
     (packs / "b" / "trace.jsonl").unlink()
     for name, reason in (
-        ("drops", "is no pack and no pool"),
+        ("drops", "is not a pack or pool"),
         ("values", "is a value sidecar"),
         ("b", "as packs of other programs"),
         ("c", "as packs of other programs"),
@@ -95,20 +95,20 @@ def change_line(folder: Path, number: int, **changes: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "rule"),
     [
-        ({"run_id": "1"}, "`run_id` is no integer"),
-        ({"run_id": True}, "`run_id` is no integer"),
-        ({"run_id": ...}, "`run_id` is no integer"),
-        ({"rows": None}, "`rows` is no count"),
-        ({"rows": -1}, "`rows` is no count"),
-        ({"first_row": 2.0}, "`first_row` is no count"),
-        ({"drop": 7}, "`drop` is no text"),
-        ({"steps": ...}, "`steps` is no text"),
-        ({"meta_bytes": "9"}, "`meta_bytes` is no count"),
-        ({"steps_sha256": None}, "`steps_sha256` is no text"),
-        ({"from": 7}, "`from` is no list"),
-        ({"from": [{"pack": "a"}]}, "`from` is no list"),
-        ({"from": [{"pack": 1, "run_id": 0}]}, "`from` is no list"),
-        ({"from": ["a"]}, "`from` is no list"),
+        ({"run_id": "1"}, "`run_id` is not an integer"),
+        ({"run_id": True}, "`run_id` is not an integer"),
+        ({"run_id": ...}, "`run_id` is not an integer"),
+        ({"rows": None}, "`rows` is not a count"),
+        ({"rows": -1}, "`rows` is not a count"),
+        ({"first_row": 2.0}, "`first_row` is not a count"),
+        ({"drop": 7}, "`drop` is not a text"),
+        ({"steps": ...}, "`steps` is not a text"),
+        ({"meta_bytes": "9"}, "`meta_bytes` is not a count"),
+        ({"steps_sha256": None}, "`steps_sha256` is not a text"),
+        ({"from": 7}, "`from` is not a list"),
+        ({"from": [{"pack": "a"}]}, "`from` is not a list"),
+        ({"from": [{"pack": 1, "run_id": 0}]}, "`from` is not a list"),
+        ({"from": ["a"]}, "`from` is not a list"),
     ],
 )
 def test_a_bad_line_is_named_by_file_and_number(

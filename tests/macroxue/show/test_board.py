@@ -1,6 +1,5 @@
 """Pictures of packs: what they show is in them, they stay small, and nothing escapes its place."""
 
-import base64
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -20,9 +19,8 @@ from gristmill.macroxue.show.board import (
     step_text,
     tile_colours,
 )
+from tests.drawings import SVG, texts
 from tests.macroxue.games import play, write_pack
-
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture(scope="module")
@@ -31,15 +29,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_drop(root / "drop", 1273930896, 4, 90, 7, legacy=True)
     pack(root / "drop", root / "pack", PackConfig(shard_rows=50, workers=1))
     return root / "pack"
-
-
-def texts(svg: str) -> list[str]:
-    return [node.text or "" for node in ET.fromstring(svg).iter(f"{SVG}text")]
-
-
-def images(markdown: str) -> list[str]:
-    encoded = re.findall(r"!\[[^\]]*\]\(data:image/svg\+xml;base64,([^)]+)\)", markdown)
-    return [base64.b64decode(image, validate=True).decode() for image in encoded]
 
 
 def test_a_board_shows_its_tiles_its_move_and_its_evs() -> None:

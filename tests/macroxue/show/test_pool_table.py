@@ -40,5 +40,5 @@ def test_more_than_eight_drops_are_counted(tmp_path: Path) -> None:
 
 
 def test_a_pack_is_no_pool(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="it is no pool"):
+    with pytest.raises(BadInput, match="it is not a pool"):
         origin_table(write_pack(tmp_path / "a", GAMES))

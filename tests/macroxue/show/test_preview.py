@@ -1,6 +1,5 @@
 """The preview of a pack: it shows runs, distributions and boards, and stays small."""
 
-import base64
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -15,9 +14,8 @@ from gristmill.macroxue.read.lookup import Pack
 from gristmill.macroxue.samples import write_drop
 from gristmill.macroxue.show.board import step_svg
 from gristmill.macroxue.show.preview import SCALE, pack_preview, score_bins
+from tests.drawings import images, texts
 from tests.macroxue.games import play, write_pack, write_wide_pack
-
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture(scope="module")
@@ -26,15 +24,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_drop(root / "drop", 1273930896, 4, 90, 7, legacy=True)
     pack(root / "drop", root / "pack", PackConfig(shard_rows=50, workers=1))
     return root / "pack"
-
-
-def texts(svg: str) -> list[str]:
-    return [node.text or "" for node in ET.fromstring(svg).iter(f"{SVG}text")]
-
-
-def images(markdown: str) -> list[str]:
-    encoded = re.findall(r"!\[[^\]]*\]\(data:image/svg\+xml;base64,([^)]+)\)", markdown)
-    return [base64.b64decode(image, validate=True).decode() for image in encoded]
 
 
 def test_score_bins_count_every_run_and_have_round_widths() -> None:
