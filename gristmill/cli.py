@@ -116,7 +116,11 @@ def verify(path: Path, data_root: Path | None, no_inputs: bool, no_laws: bool) -
         click.echo(str(violation))
     if violations:
         raise SystemExit(1)
-    click.echo(f"{find_artifacts.count(path)} artifacts are as their records say")
+    artifacts = find_artifacts.count(path)
+    are = (
+        "artifact is as its record says" if artifacts == 1 else "artifacts are as their records say"
+    )
+    click.echo(f"{artifacts} {are}")
 
 
 main.add_command(show)

@@ -108,7 +108,7 @@ def test_verify_names_what_is_wrong_and_exits_1(tmp_path: Path) -> None:
     publish(tiny(tmp_path, source))
     done = CliRunner().invoke(main, ["verify", str(tmp_path)])
     assert done.exit_code == 0, done.output
-    assert "1 artifacts are as their records say" in done.output
+    assert "1 artifact is as its record says" in done.output
     source.write_text("chaff")
     (tmp_path / "words/one/words.txt").write_text("GRIST")
     done = CliRunner().invoke(main, ["verify", str(tmp_path)])

@@ -211,7 +211,7 @@ def test_the_command_looks_at_artifacts_without_dagster(
     for words, expected in (
         (("--help",), "materialize"),
         (("ls", tmp_path), "current"),
-        (("verify", tmp_path), "1 artifacts are as their records say"),
+        (("verify", tmp_path), "1 artifact is as its record says"),
         (("show", pack, "0"), "run 0"),
         (("trace", pack, "0"), "run_id: 0"),
     ):

@@ -112,7 +112,7 @@ def test_in_a_backfill_a_month_that_is_not_published_holds_up_no_other(
     (reason,) = live_instance.observed(ELITE)
     assert reason == (
         f"not built: {archive.address}/lichess_elite_{MISSING}.zip: not published (HTTP 404); "
-        "ask again later"
+        "try again later"
     )
     assert live_instance.observed(ELITE, MISSING) == [reason]
     found = live_instance.gristmill("verify", str(live_instance.data))

@@ -108,7 +108,6 @@ def write_kd_manifest(
     shared = check_equal_configs(records, IGNORED)
     config = contract_config(shared["valid_fraction"])
     renderer = _renderer(common_libraries(records))
-    tokenizer = _tokenizer(vocabulary, common_vocabulary(records))
     ordered = sorted(records, key=lambda record: str(record["partition"]))
     splits = {split: _split(ordered, split, root) for split in _SPLITS}
     counts = {
@@ -122,7 +121,7 @@ def write_kd_manifest(
         "config_hash": config_hash(config),
         "input": _input(harmony_manifest, harmony_dir),
         "renderer": renderer,
-        "tokenizer": tokenizer,
+        "tokenizer": _tokenizer(vocabulary, common_vocabulary(records)),
         "config": config,
         "splits": splits,
         "caps": {name: shared.get(name, -1) for name in ("max_rows", "max_tokens")},
