@@ -71,7 +71,7 @@ def test_options_of_one_name_and_unequal_types_are_an_error(
 
 @pytest.mark.parametrize("text", ["", "-1", "1.0", "x", "²", "9" * 20])
 def test_what_is_no_sample_number_is_misuse(text: str, tmp_path: Path) -> None:
-    with pytest.raises(Misuse, match="no sample number"):
+    with pytest.raises(Misuse, match="not a sample number"):
         _ = Request(tmp_path, text).number
     assert Request(tmp_path, "9" * 19).number == int("9" * 19)
 

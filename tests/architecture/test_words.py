@@ -15,6 +15,9 @@ AVOIDED = re.compile(
     r"|it lies beside|grinding|harvest|adoption|wing|chips|whole[ _]matrix)(?![A-Za-z])",
     re.IGNORECASE,
 )
+PUBLISHED = ("fetch the file anew",)
+"""Texts in published files, which may not change."""
+
 TEXTS = [
     *(file.relative_to(CHECKOUT) for file in modules(CHECKOUT).values()),
     *(file.relative_to(CHECKOUT) for file in sorted((CHECKOUT / "tests").rglob("*.py"))),
@@ -30,5 +33,8 @@ def test_a_file_keeps_to_the_words_of_the_glossary(file: Path) -> None:
     if file.name == Path(__file__).name:
         return
     for number, line in enumerate((CHECKOUT / file).read_text().splitlines(), 1):
-        avoided = AVOIDED.search(line)
+        kept = line
+        for text in PUBLISHED:
+            kept = kept.replace(text, "")
+        avoided = AVOIDED.search(kept)
         assert avoided is None, f"{file}:{number}: {avoided[0]}" if avoided else ""

@@ -225,7 +225,7 @@ def gunzip(path: Path, digest: RawDigest, most: int) -> Iterator[bytes]:
                 text = decoder.decompress(octets, most)
             except IsalError as error:  # type: ignore[misc]  # the stub calls it an instance
                 where = f"behind gzip member {members}" if members else "gzip"
-                raise BadInput(path, f"{where}: {error}: copy the file again") from error
+                raise BadInput(path, f"{where}: {error}: fetch the file anew") from error
             octets = b""
             if text:
                 yield text
@@ -234,10 +234,10 @@ def gunzip(path: Path, digest: RawDigest, most: int) -> Iterator[bytes]:
                 members += 1
                 decoder = None
     if decoder is not None:
-        where = f"the text behind gzip member {members}" if members else "the gzip file"
-        raise BadInput(path, f"{where} is cut short: copy the file again")
+        where = f"what stands behind gzip member {members}" if members else "the gzip stream"
+        raise BadInput(path, f"{where} is cut short: fetch the file anew")
     if members == 0:
-        raise BadInput(path, "has 0 bytes, so it is no gzip file: copy the file again")
+        raise BadInput(path, "0 bytes: not even an empty gzip file")
 
 
 def _capped(path: Path, texts: Iterable[bytes]) -> bytes:
@@ -245,7 +245,7 @@ def _capped(path: Path, texts: Iterable[bytes]) -> bytes:
     for octets in texts:
         text += octets
         if len(text) > _MAX_META_BYTES:
-            raise BadInput(path, f"a meta object of more than {_MAX_META_BYTES} bytes")
+            raise BadInput(path, f"a meta sidecar of more than {_MAX_META_BYTES} bytes")
     return bytes(text)
 
 

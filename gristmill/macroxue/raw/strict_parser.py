@@ -75,9 +75,7 @@ def _object(octets: bytes) -> _Pairs:
     try:
         value, end = _DECODER.raw_decode(text)
     except json.JSONDecodeError as error:
-        raise RuleBroken(
-            f"not JSON: {error.msg.removesuffix(' at')} at character {error.pos}"
-        ) from error
+        raise RuleBroken(f"not JSON: {error.msg} at character {error.pos}") from error
     if end != len(text):
         raise RuleBroken(f"text after the JSON value at character {end}")
     # The decoder makes a tuple of an object, a list of an array, and neither of a scalar.
@@ -92,7 +90,7 @@ def _known(pairs: _Pairs, keys: frozenset[str]) -> dict[str, Any]:
     for key, value in pairs:
         if key in keys:
             if key in values:
-                raise RuleBroken(f"key {key!r} occurs twice")
+                raise RuleBroken(f"key {key!r} stands twice")
             values[key] = value
         elif not key.isascii():
             _text("a key", key)
@@ -180,7 +178,7 @@ def _board(value: Any) -> tuple[int, ...]:
         raise RuleBroken("board must be an array of exactly 16 ranks")
     ranks = tuple(_unsigned(f"board[{i}]", rank, _U8) for i, rank in enumerate(value))
     if max(ranks) > MAX_RANK:
-        raise RuleBroken(f"board holds rank {max(ranks)}: the highest rank is {MAX_RANK}")
+        raise RuleBroken(f"board holds rank {max(ranks)}: board_eval knows ranks up to {MAX_RANK}")
     return ranks
 
 
@@ -236,7 +234,7 @@ def parse_step(line: bytes) -> Step | None:
         unknown_branches=unknown,
     )
     if not INT32_MIN <= step.board_eval <= INT32_MAX:
-        raise RuleBroken(f"board_eval {step.board_eval} does not fit int32")
+        raise RuleBroken(f"board_eval {step.board_eval} overflows int32")
     return step
 
 

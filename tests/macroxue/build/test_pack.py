@@ -388,3 +388,29 @@ def test_the_share_of_a_quarantine_is_not_rounded_down_twice(tmp_path: Path) -> 
         write_run(tmp_path / "drop", f"g{number:02d}", lines)
     config = PackConfig(on_error="quarantine", quarantine_share=0.58)
     assert pack(tmp_path / "drop", tmp_path / "p", config).quarantined == 29
+
+
+GZIP = gzip.compress(step() + b"\n", mtime=0)
+PUBLISHED_RULES = {
+    "a": (b"{", "not JSON: Expecting property name enclosed in double quotes at character 1"),
+    "b": (step() + b"x", f"text after the JSON value at character {len(step())}"),
+    "c": (step(board=[32, *[0] * 15]), "board holds rank 32: board_eval knows ranks up to 31"),
+    "d": (step().replace(b"{", b'{"seed":1,', 1), "key 'seed' stands twice"),
+    "e": (b"", "0 bytes: not even an empty gzip file"),
+    "f": (GZIP[:-3], "the gzip stream is cut short: fetch the file anew"),
+    "g": (GZIP + GZIP[:5], "what stands behind gzip member 1 is cut short: fetch the file anew"),
+}
+
+
+def test_the_rules_in_quarantine_are_published_texts_that_stay(tmp_path: Path) -> None:
+    write_run(tmp_path / "drop", "good", [step()])
+    for stem, (octets, _) in PUBLISHED_RULES.items():
+        if stem in "efg":
+            write_run(tmp_path / "drop", stem, steps=octets)
+        else:
+            write_run(tmp_path / "drop", stem, [octets])
+    config = PackConfig(on_error="quarantine", quarantine_share=1.0, game_laws="warn")
+    pack(tmp_path / "drop", tmp_path / "out", config)
+    lines = (tmp_path / "out/quarantine.jsonl").read_text().splitlines()
+    rules = {line["meta"][0]: line["rule"] for line in map(json.loads, lines)}
+    assert rules == {stem: rule for stem, (_, rule) in PUBLISHED_RULES.items()}
