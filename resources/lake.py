@@ -101,7 +101,7 @@ class Lake(dg.ConfigurableResource[Any]):
             path = provenance.record_path(folder, partition, shared=True)
         if not path.exists():
             what = f"{asset} {partition}" if partition is not None else asset
-            raise GristmillError(f"{what} is not built: materialize {asset} first")
+            raise GristmillError(f"{folder}: {what} is not built: materialize {asset} first")
         record = provenance.read_record(path)
         if record.asset != asset:
             raise GristmillError(

@@ -101,7 +101,7 @@ def test_overflow_and_ranks_out_of_range_are_errors() -> None:
     assert board_score(high) < INT32_MIN
     with pytest.raises(OverflowError, match="board 1"):
         board_eval(np.array([[0] * 16, high]))
-    with pytest.raises(RuleBroken, match="does not fit int32"):
+    with pytest.raises(RuleBroken, match="overflows int32"):
         parse_step(step(board=high))
     with pytest.raises(ValueError, match=r"0\.\.31"):
         board_eval(np.array([[32] * 16]))
