@@ -29,6 +29,9 @@ Event = dg.MaterializeResult[Any] | dg.AssetMaterialization | dg.AssetObservatio
 # A run with this tag builds unchanged artifacts too, for files that were damaged but kept
 # their size and time.
 REBUILD = "gristmill/rebuild"
+# A run with this tag beside `REBUILD` publishes a build though it has the fingerprint of the
+# published version and other contents.
+REPLACE_DIFFERING = "gristmill/replace-differing"
 
 # Many partitions in one run share the cost of its start; few partitions let the first ones
 # appear soon.
@@ -75,7 +78,7 @@ def publish_asset(
     key = key or next(iter(keys), None)
     try:
         with _library_errors_as_failures():
-            published = publish(build_of(key), rebuild=context.run.tags.get(REBUILD) == "true")
+            published = _publish(context, build_of(key))
     except NothingToBuild as reason:
         yield _not_built(context, key, reason)
         return
@@ -133,7 +136,7 @@ def _publish_batch(
     tags_of = versions.tagger(context, keys)
     for key in keys:
         try:
-            published = publish(build_of(key), rebuild=context.run.tags.get(REBUILD) == "true")
+            published = _publish(context, build_of(key))
         except NothingToBuild as nothing:
             yield _not_built(context, key, nothing)
             has_unbuilt = True
@@ -170,6 +173,15 @@ def _publish_batch(
         # data version for all partitions, so the events with their own versions follow it.
         yield dg.MaterializeResult()
         yield from events
+
+
+def _publish(context: dg.AssetExecutionContext, build: Build) -> Published:
+    tags = context.run.tags
+    return publish(
+        build,
+        rebuild=tags.get(REBUILD) == "true",
+        replace_differing=tags.get(REPLACE_DIFFERING) == "true",
+    )
 
 
 @contextmanager

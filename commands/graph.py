@@ -11,7 +11,7 @@ import dagster as dg
 
 import definitions
 from assets import worker
-from assets.publishing import REBUILD
+from assets.publishing import REBUILD, REPLACE_DIFFERING
 from commands.table import Outcome
 from commands.terminal import console
 from resources.lake import Lake
@@ -119,13 +119,20 @@ class Graph:
         return [key for key in known if not wanted or key in wanted]
 
     def materialize(
-        self, asset: dg.AssetKey, keys: Sequence[str | None], rebuild: bool
+        self,
+        asset: dg.AssetKey,
+        keys: Sequence[str | None],
+        *,
+        rebuild: bool = False,
+        replace_differing: bool = False,
     ) -> Iterator[Outcome]:
         """Run an asset, in a separate run for each partition, and yield the outcomes.
 
         asset: key of the asset.
         keys: partition keys, as `keys` returns them.
-        rebuild: build unchanged artifacts, too.
+        rebuild: build unchanged artifacts, too; default False.
+        replace_differing: publish contents that differ from the published ones of the same
+            fingerprint; default False.
         """
         for key in keys:
             with console.status(f"{asset.to_user_string()} {key or ''}"):
@@ -138,6 +145,7 @@ class Graph:
                     tags={
                         worker.TAG: worker.identity(os.getpid()) or "",
                         **({REBUILD: "true"} if rebuild else {}),
+                        **({REPLACE_DIFFERING: "true"} if replace_differing else {}),
                     },
                     raise_on_error=False,
                 )

@@ -28,6 +28,12 @@ from resources.lake import Lake
     "--all", "everything", is_flag=True, help="Every asset, every partition that has a drop."
 )
 @click.option("--rebuild", is_flag=True, help="Build unchanged artifacts, too.")
+@click.option(
+    "--replace-differing",
+    is_flag=True,
+    help="With --rebuild: publish contents that differ from the published ones, though inputs, "
+    "config and code are the same. The record names the version that was replaced.",
+)
 @click.pass_obj
 def materialize(
     started_in: Path,
@@ -35,6 +41,7 @@ def materialize(
     partitions: tuple[str, ...],
     everything: bool,
     rebuild: bool,
+    replace_differing: bool,
 ) -> None:
     """Build assets, as in `macroxue/pack --partition d6_v1`, or `--all`.
 
@@ -46,10 +53,12 @@ def materialize(
         raise click.UsageError("give either the names of assets, or --all")
     if partitions and everything:
         raise click.UsageError("--partition goes with the name of an asset, not with --all")
+    if replace_differing and not rebuild:
+        raise click.UsageError("--replace-differing goes with --rebuild")
     lake, started = Lake(), time.monotonic()
     with open_instance() as instance:
         build = _Build(instance, lake, selection, partitions)
-        build.run(rebuild)
+        build.run(rebuild, replace_differing)
         no_drops = build.has_no_drops()
     if build.outcomes:
         table.show(build.outcomes, time.monotonic() - started, started_in)
@@ -91,13 +100,15 @@ class _Build:
             inbox for inbox in INBOXES if any(made.key in self._assets for made in inbox.targets)
         ]
 
-    def run(self, rebuild: bool) -> None:
+    def run(self, rebuild: bool, replace_differing: bool) -> None:
         """Build the chosen assets, each after those that it is built from."""
         for number, asset in enumerate(self._assets, 1):
             keys = self._graph.keys(asset, self._partitions)
             if not keys:
                 self.idle.add(asset)
-            self.outcomes += self._graph.materialize(asset, keys, rebuild)
+            self.outcomes += self._graph.materialize(
+                asset, keys, rebuild=rebuild, replace_differing=replace_differing
+            )
             # A drop may depend on artifacts that were just built, as a pool on its packs.
             self._register(_not_started(self._assets[:number]))
 

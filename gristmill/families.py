@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from gristmill.code_digest import Code
 from gristmill.contract import GristmillError, Trace, Violation
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ class Kind:
     show: renders a sample for a terminal.
     trace: finds where a sample came from; several results where an id occurs more than once.
     rows: the counts of the record whose sum is the number of rows (default: the count `rows`).
+    code: the modules and libraries that decide the output; the fingerprint has their digest.
     """
 
     asset: str
@@ -125,6 +127,7 @@ class Kind:
     show: Callable[[Request], Iterable[RenderableType]] | None = None
     trace: Callable[[Request], Iterable[Trace]] | None = None
     rows: Sequence[str] = ("rows",)
+    code: Code = Code()  # noqa: RUF009  it is frozen
 
     def rows_of(self, counts: Mapping[str, int | float]) -> int | None:
         """The number of rows by the counts of a record, None where it has none of them."""
@@ -166,6 +169,12 @@ def catalogs() -> Iterator[Catalog]:
 def kind_of_asset(asset: str) -> Kind | None:
     """The kind of an asset's artifacts, None where no family knows the asset."""
     return next((kind for each in catalogs() for kind in each.kinds if kind.asset == asset), None)
+
+
+def code_of_asset(asset: str) -> Code:
+    """The code of an asset's builder; no modules where no family knows the asset."""
+    kind = kind_of_asset(asset)
+    return kind.code if kind else Code()
 
 
 def check(asset: str, subject: Subject) -> Iterator[Violation]:

@@ -41,7 +41,7 @@ def pack_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
     inputs = lake.raw_inputs(artifact, raw_files(drop), RAW_DROP, str(key))
 
     def make(attempt: Attempt) -> Summary:
-        session = {"fingerprint": attempt.fingerprint}
+        session = {"fingerprint": attempt.recipe}
         summary = pack.pack(
             drop,
             attempt.out,
@@ -128,7 +128,7 @@ def pool_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
                 f"delete_members = false in drops/pools/{key}.toml, materialize {PACK} for them, "
                 "and build the pool again"
             )
-        session = {"fingerprint": attempt.fingerprint}
+        session = {"fingerprint": attempt.recipe}
         return pool.merge(folders, attempt.out, config, session=session, progress=attempt.progress)
 
     return Build(

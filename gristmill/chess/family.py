@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gristmill.chess import code
 from gristmill.contract import Trace, Violation
 from gristmill.families import Catalog, Kind, Law, Option, Request, Subject
 
@@ -82,19 +83,37 @@ _SAMPLE_COUNTS = ("samples/train", "samples/val", "samples/test")
 
 CATALOG = Catalog(
     kinds=[
-        Kind("chess/elite_pgn", [Law("archive", _archive_laws)]),
+        Kind("chess/elite_pgn", [Law("archive", _archive_laws)], code=code.ELITE),
         Kind(
             "chess/valid_games",
             [Law("validated", _validated_laws)],
             _show,
             _trace,
             rows=("valid_games",),
+            code=code.VALID,
         ),
         Kind(
-            "chess/game_dataset", [Law("dataset", _dataset_laws)], _show, _trace, rows=_GAME_COUNTS
+            "chess/game_dataset",
+            [Law("dataset", _dataset_laws)],
+            _show,
+            _trace,
+            rows=_GAME_COUNTS,
+            code=code.GAMES,
         ),
-        Kind("chess/splice_cache", [Law("cache", _cache_laws)], _show, rows=_SAMPLE_COUNTS),
-        Kind("chess/splice_dataset", [Law("splices", _splice_laws)], _show, rows=_SAMPLE_COUNTS),
+        Kind(
+            "chess/splice_cache",
+            [Law("cache", _cache_laws)],
+            _show,
+            rows=_SAMPLE_COUNTS,
+            code=code.CACHE,
+        ),
+        Kind(
+            "chess/splice_dataset",
+            [Law("splices", _splice_laws)],
+            _show,
+            rows=_SAMPLE_COUNTS,
+            code=code.SPLICES,
+        ),
     ],
     asset_of=_asset_of,
     options=[

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gristmill.contract import Trace, Violation
 from gristmill.families import Catalog, Kind, Law, Misuse, Option, Request, Subject
+from gristmill.macroxue import code
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -88,9 +89,9 @@ _PLAYED = Law("games", _game_laws, excused_by=("game_laws", "warn"))
 
 CATALOG = Catalog(
     kinds=[
-        Kind("macroxue/pack", [Law("pack", _pack_laws), _PLAYED], _show, _trace),
-        Kind("macroxue/pool", [Law("pool", _pool_laws), _PLAYED], _show, _trace),
-        Kind("macroxue/values", [Law("values", _value_laws, needs_inputs=True)]),
+        Kind("macroxue/pack", [Law("pack", _pack_laws), _PLAYED], _show, _trace, code=code.PACK),
+        Kind("macroxue/pool", [Law("pool", _pool_laws), _PLAYED], _show, _trace, code=code.POOL),
+        Kind("macroxue/values", [Law("values", _value_laws, needs_inputs=True)], code=code.VALUES),
     ],
     asset_of=_asset_of,
     options=[

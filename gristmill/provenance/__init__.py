@@ -9,6 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gristmill.provenance.canonical import canonical, config_fields, digest
+from gristmill.provenance.fingerprint import fingerprint, recipe
 from gristmill.provenance.record import (
     INPUTS,
     INPUTS_LIMIT,
@@ -20,12 +22,9 @@ from gristmill.provenance.record import (
     InputsFile,
     Output,
     Record,
+    Replaced,
     Tokenizer,
-    canonical,
-    config_fields,
     data_version,
-    digest,
-    fingerprint,
     holds_record,
     inputs_path,
     outputs_of,
@@ -51,6 +50,7 @@ __all__ = [
     "InputsFile",
     "Output",
     "Record",
+    "Replaced",
     "Tokenizer",
     "canonical",
     "config_fields",
@@ -63,6 +63,7 @@ __all__ = [
     "published_version",
     "read_inputs",
     "read_record",
+    "recipe",
     "record_path",
     "split_inputs",
     "verify",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import platform as machine
 import resource
+import sqlite3
 import subprocess
 from functools import cache
 from importlib import metadata
@@ -17,6 +19,8 @@ _NAMED = (
     "pyarrow",
     "polars",
     "isal",
+    "orjson",
+    "zstandard",
     "tiktoken",
     "openai-harmony",
     "megatron-core",
@@ -27,12 +31,18 @@ _NAMED = (
 
 @cache
 def libraries() -> dict[str, str]:
-    """Versions of the installed libraries that can change the output."""
-    versions = {}
+    """Versions of Python, SQLite and the installed libraries that can change the output."""
+    versions = {"python": machine.python_version(), "sqlite": sqlite3.sqlite_version}
     for name in _NAMED:
         with contextlib.suppress(metadata.PackageNotFoundError):
             versions[name] = metadata.version(name)
     return versions
+
+
+@cache
+def platform() -> str:
+    """The operating system, its version and the processor's architecture."""
+    return machine.platform()
 
 
 @cache

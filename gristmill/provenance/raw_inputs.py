@@ -5,15 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 from gristmill.hashing import sha256_file
 from gristmill.provenance.record import Input, InputsFile, inputs_path, read_inputs, read_record
 
 
-def known_hashes(record_path: Path) -> dict[tuple[str, int, int], str]:
-    """sha256 by (path, bytes, mtime_ns) of the raw inputs of a published record.
+class KnownHash(NamedTuple):
+    """The sha256 of a file that was hashed before.
 
-    A file that kept its size and time need not be read again; `verify` reads it.
+    trusted_ns: it holds for a file whose inode did not change after this time.
+    """
+
+    sha256: str
+    trusted_ns: int
+
+
+Known = Mapping[tuple[str, int, int], KnownHash]
+"""Hashes by (path, bytes, mtime_ns)."""
+
+
+def known_hashes(record_path: Path) -> dict[tuple[str, int, int], KnownHash]:
+    """Hashes by (path, bytes, mtime_ns) of the raw inputs of a published record.
+
+    A file that kept its size and times need not be read again; `verify` reads it.
     Empty where the list of inputs is not the one that the record describes.
     """
     if not record_path.exists():
@@ -23,7 +38,7 @@ def known_hashes(record_path: Path) -> dict[tuple[str, int, int], str]:
         return {}
     inputs = read_inputs(record, record_path)
     return {
-        (item.path, item.bytes, item.mtime_ns): item.sha256
+        (item.path, item.bytes, item.mtime_ns): KnownHash(item.sha256, record.trusted_ns)
         for item in inputs
         if item.path and item.sha256 and item.bytes is not None and item.mtime_ns is not None
     }
@@ -38,27 +53,28 @@ def raw_inputs(
     files: Iterable[Path],
     asset: str,
     partition: str | None,
-    known: Mapping[tuple[str, int, int], str],
+    known: Known,
 ) -> list[Input]:
     """Inputs for raw files, in the given order.
 
     root: the data root; paths become relative to it.
     files: below `root`.
     asset, partition: of the drop that the files belong to.
-    known: from `known_hashes`; files in it are not hashed.
+    known: from `known_hashes`; files in it are not hashed, if their inode is as old.
 
     Raises OSError where a file cannot be read.
     """
 
     def describe(file: Path) -> Input:
         path, stat = file.relative_to(root).as_posix(), file.stat()
-        stamp = (path, stat.st_size, stat.st_mtime_ns)
+        earlier = known.get((path, stat.st_size, stat.st_mtime_ns))
+        is_known = earlier is not None and stat.st_ctime_ns <= earlier.trusted_ns
         return Input(
             asset=asset,
             partition=partition,
             path=path,
             bytes=stat.st_size,
-            sha256=known.get(stamp) or sha256_file(file),
+            sha256=earlier.sha256 if earlier and is_known else sha256_file(file),
             mtime_ns=stat.st_mtime_ns,
         )
 

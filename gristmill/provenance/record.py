@@ -7,25 +7,31 @@ Dagster event. See also `verification`: comparing records with the disk. Source:
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime
-from enum import Enum
-from pathlib import Path, PurePath
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gristmill.contract import FileNote, GristmillError
+from gristmill.provenance.canonical import digest
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+READABLE_VERSIONS = (1, SCHEMA_VERSION)
 RECORD = "provenance.json"
 SHARED_RECORDS = "provenance"
 INPUTS = "inputs.jsonl"
 INPUTS_LIMIT = 100
 INPUTS_LIMIT_BYTES = 100_000
+
+
+# Kernels stamp files with a clock that lags by one tick, 10 ms at most.
+_CLOCK_TICK_NS = 20_000_000
+# Fields that records of schema version 1 do not have.
+_NEW = frozenset({"code_digest", "platform", "replaced"})
 
 
 class _Frozen(BaseModel):
@@ -92,13 +98,30 @@ class Tokenizer(_Frozen):
     sha256: str
 
 
+class Replaced(_Frozen):
+    """A published version that a build of the same fingerprint replaced, though it differed.
+
+    data_version, digest: of its record.
+    why: a sentence.
+    """
+
+    data_version: str
+    digest: str
+    why: str
+
+
 class Record(_Frozen):
     """What one artifact partition was built from, by which code, and with which outputs.
 
     artifact: POSIX path of its folder relative to the data root.
-    config: every field of the builder's config; fingerprint_config those that
-        can change the output.
-    digest: sha256 over all other fields in canonical JSON.
+    code_version: the builder's number; code_digest: of its syntax trees, None in
+        records of schema version 1.
+    config: every field of the builder's config.
+    libraries: versions by distribution, with `python` and `sqlite`.
+    replaced: the version that this one replaced, where both have the same fingerprint
+        and different data versions.
+    digest: sha256 over all other fields in canonical JSON; fields that schema
+        version 1 lacks count where they have a value.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -106,6 +129,7 @@ class Record(_Frozen):
     asset: str
     partition: str | None
     code_version: str
+    code_digest: str | None = None
     git_sha: str | None
     config: dict[str, Any]
     config_sha256: str
@@ -118,10 +142,20 @@ class Record(_Frozen):
     counts: dict[str, int | float]
     deleted_inputs: list[str] = []
     libraries: dict[str, str]
+    platform: str | None = None
+    replaced: Replaced | None = None
     seconds: float
     peak_memory_bytes: int
     created: datetime
     digest: str = ""
+
+    @property
+    def trusted_ns(self) -> int:
+        """Files whose inode changed after this time may hold other bytes than recorded.
+
+        Until then, equal sizes and times say that the bytes are equal.
+        """
+        return int(self.created.timestamp() * 1e9) - _CLOCK_TICK_NS
 
     def sealed(self) -> Record:
         """The same record with its digest filled in."""
@@ -129,69 +163,14 @@ class Record(_Frozen):
 
     def computed_digest(self) -> str:
         """The digest of all fields but `digest` itself."""
-        return digest(self.model_dump(mode="json", exclude={"digest"}))
+        fields = self.model_dump(mode="json", exclude={"digest"})
+        return digest(
+            {key: value for key, value in fields.items() if key not in _NEW or value is not None}
+        )
 
     def to_bytes(self) -> bytes:
         """The record as it is on disk: JSON, two-space indent, final newline."""
         return self.model_dump_json(indent=2).encode() + b"\n"
-
-
-def canonical(value: object) -> bytes:
-    """JSON with sorted keys, no spaces, UTF-8: equal values give equal bytes."""
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    ).encode()
-
-
-def digest(value: object) -> str:
-    """Hex sha256 of a value's canonical JSON."""
-    return hashlib.sha256(canonical(value)).hexdigest()
-
-
-def config_fields(config: object, affecting_output: bool = False) -> dict[str, Any]:
-    """A config dataclass as JSON values.
-
-    config: an instance of a dataclass.
-    affecting_output: leave out fields whose metadata say that they cannot change
-        the output (`affects_output: False`: workers and the like); default False.
-
-    Raises TypeError for another object or a value that has no JSON form.
-    """
-    if not dataclasses.is_dataclass(config) or isinstance(config, type):
-        raise TypeError(f"a config is an instance of a dataclass, not {config!r}")
-    values = dataclasses.asdict(config)
-    if affecting_output:
-        for field in dataclasses.fields(config):
-            if not field.metadata.get("affects_output", True):
-                del values[field.name]
-    plain: dict[str, Any] = json.loads(json.dumps(values, default=_plain))
-    return plain
-
-
-def _plain(value: object) -> object:
-    """A JSON value for one that has none, the same in every process."""
-    if isinstance(value, set | frozenset):
-        return sorted(value)
-    if isinstance(value, PurePath | Enum | date):
-        return str(value)
-    raise TypeError(f"a config holds plain values, paths, dates and sets, not {value!r}")
-
-
-def fingerprint(
-    code_version: str,
-    config: object,
-    inputs: Iterable[Input],
-    tokenizer: Tokenizer | None = None,
-) -> str:
-    """Digest of everything that decides the payload; equal fingerprints need no rebuild."""
-    return digest(
-        {
-            "code_version": code_version,
-            "config": config_fields(config, affecting_output=True),
-            "inputs": sorted(item.identity for item in inputs),
-            "tokenizer": tokenizer.sha256 if tokenizer else None,
-        }
-    )
 
 
 def data_version(outputs: Iterable[Output]) -> str:
@@ -237,7 +216,7 @@ def read_record(path: Path) -> Record:
     try:
         raw = json.loads(path.read_bytes())
         version = raw.get("schema_version") if isinstance(raw, Mapping) else None
-        if version != SCHEMA_VERSION:
+        if version not in READABLE_VERSIONS:
             raise GristmillError(
                 f"{path}: schema version {version!r} of a provenance record, expected "
                 f"{SCHEMA_VERSION}: another version of Gristmill wrote it: "

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from gristmill import provenance
+from gristmill import families, provenance
+from gristmill.code_digest import Code
 from gristmill.contract import GristmillError, Summary, Violation
 from gristmill.keys import refusal
-from gristmill.provenance import Input, Record, Tokenizer
+from gristmill.provenance import Input, Record, Tokenizer, environment
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
 
@@ -32,6 +33,14 @@ class InputChanged(GristmillError):
     """An input was written to, or rebuilt, while it was being read."""
 
 
+class InputDamaged(GristmillError):
+    """A file of a published input differs from the record of that input."""
+
+
+class OtherOutput(GristmillError):
+    """A build of the published fingerprint made another data version; it was not published."""
+
+
 class DiskFull(GristmillError):
     """There is not enough free disk space; nothing was published and nothing was lost."""
 
@@ -43,14 +52,14 @@ class Attempt:
     out: the staging folder, which does not exist yet.
     published: the artifact's final folder, for files that must name their place.
     store: the part store, whose folder may not exist yet; a builder uses `parts`.
-    fingerprint: of the build.
+    recipe: digest of the build's inputs, config and code version, for files that name it.
     progress: what the builder reports to.
     """
 
     out: Path
     published: Path
     store: PartStore
-    fingerprint: str
+    recipe: str
     progress: Progress = SILENT
 
     @property
@@ -123,9 +132,42 @@ class Build:
         return provenance.record_path(self.folder, self.partition, self.shared)
 
     @cached_property
+    def recipe(self) -> str:
+        """Digest of the code version, the config, the inputs and the vocabulary."""
+        return provenance.recipe(self.code_version, self.config, self.inputs, self.tokenizer)
+
+    @property
+    def code(self) -> Code:
+        """The code of the asset's builder."""
+        return families.code_of_asset(self.asset)
+
+    @cached_property
     def fingerprint(self) -> str:
         """Digest of everything that decides the payload."""
-        return provenance.fingerprint(self.code_version, self.config, self.inputs, self.tokenizer)
+        return self._fingerprint(self.code.digest)
+
+    def made(self, record: Record) -> bool:
+        """Whether `record` is of the same recipe, by code and libraries of the same output.
+
+        A record without a code digest counts as having the digest of 0.2.0.
+        """
+        code = self.code
+        if record.code_digest is not None:
+            return record.fingerprint in map(self._fingerprint, code.equal_digests)
+        installed = environment.libraries()
+        return (
+            record.fingerprint == self.recipe
+            and (code.undigested is None or code.undigested in code.equal_digests)
+            and all(
+                record.libraries.get(name, installed.get(name)) == installed.get(name)
+                for name in code.libraries
+            )
+        )
+
+    def _fingerprint(self, code_digest: str) -> str:
+        installed = environment.libraries()
+        versions = {name: installed.get(name, "") for name in self.code.libraries}
+        return provenance.fingerprint(self.recipe, code_digest, versions)
 
     @property
     def parts_key(self) -> str:

@@ -16,41 +16,68 @@ from __future__ import annotations
 import time
 import traceback
 from dataclasses import replace
-from pathlib import Path
 
 from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.layout import PARTS
-from gristmill.provenance import Input, InputsFile, Output, Record, environment
+from gristmill.provenance import InputsFile, Output, Record, Replaced, environment
 from gristmill.publish import atomic_fs, commit, disk_space, locks, remove, write_record
-from gristmill.publish.build import Attempt, Build, DiskFull, InputChanged, LawsBroken, Published
+from gristmill.publish.build import (
+    Attempt,
+    Build,
+    DiskFull,
+    InputChanged,
+    InputDamaged,
+    LawsBroken,
+    OtherOutput,
+    Published,
+)
+from gristmill.publish.input_proof import InputProof
 from gristmill.publish.slot import Slot
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
 
-__all__ = ["Attempt", "Build", "DiskFull", "InputChanged", "LawsBroken", "Published", "publish"]
+__all__ = [
+    "Attempt",
+    "Build",
+    "DiskFull",
+    "InputChanged",
+    "InputDamaged",
+    "LawsBroken",
+    "OtherOutput",
+    "Published",
+    "publish",
+]
 
 
-def publish(build: Build, rebuild: bool = False, *, progress: Progress = SILENT) -> Published:
+def publish(
+    build: Build,
+    rebuild: bool = False,
+    *,
+    replace_differing: bool = False,
+    progress: Progress = SILENT,
+) -> Published:
     """Build, check, record and commit one artifact partition, if it is not up to date.
 
     build: what to make, from which inputs, and where it goes.
     rebuild: build even where the published record has the same fingerprint and
         every file has the recorded size and time; default False.
+    replace_differing: publish a build though it has the published fingerprint and
+        another data version; the record names the version that it replaced. Default False.
     progress: what the builder reports to; default: nothing.
 
-    Raises locks.Busy where another builder is at work; LawsBroken, InputChanged
-    and DiskFull as their docstrings say; GristmillError where a folder without
-    a record is in the way; and whatever the builder raises. In every case what was
+    Raises locks.Busy where another builder is at work; LawsBroken, InputChanged,
+    InputDamaged, OtherOutput and DiskFull as their docstrings say; GristmillError where
+    a folder without a record is in the way; and whatever the builder raises. In every case what was
     published before is untouched. Inputs that the build deletes are deleted last;
     the next call deletes those that a kill left.
     """
-    published = _publish(build, rebuild, progress)
+    published = _publish(build, rebuild, replace_differing, progress)
     deleted = remove.delete_inputs(build.root, published.record, build.deletes)
     return replace(published, notes=[*published.notes, *deleted])
 
 
-def _publish(build: Build, rebuild: bool, progress: Progress) -> Published:
+def _publish(build: Build, rebuild: bool, replace_differing: bool, progress: Progress) -> Published:
     slot = Slot.of(build)
     if not rebuild and not slot.work.exists():
         standing = _standing_record(build)
@@ -61,7 +88,7 @@ def _publish(build: Build, rebuild: bool, progress: Progress) -> Published:
         if not rebuild and standing is not None and _is_up_to_date(build, standing):
             atomic_fs.remove_tree(slot.work)  # of a build that was killed after its commit
             return _unchanged(build, standing)
-        return _build(build, slot, standing, progress)
+        return _build(build, slot, standing, replace_differing, progress)
 
 
 def _standing_record(build: Build, ignore_unreadable: bool = False) -> Record | None:
@@ -83,7 +110,7 @@ def _standing_record(build: Build, ignore_unreadable: bool = False) -> Record | 
 def _is_up_to_date(build: Build, standing: Record) -> bool:
     """Whether `standing` is what `build` would make and its files are as recorded."""
     return (
-        standing.fingerprint == build.fingerprint
+        build.made(standing)
         and standing.digest == standing.computed_digest()
         and set(build.deletes) <= set(standing.deleted_inputs)
         and (standing.inputs_file is None or _has_size(build, standing.inputs_file))
@@ -111,10 +138,17 @@ def _has_size(build: Build, listed: InputsFile) -> bool:
         return False
 
 
-def _build(build: Build, slot: Slot, standing: Record | None, progress: Progress) -> Published:
+def _build(
+    build: Build,
+    slot: Slot,
+    standing: Record | None,
+    replace_differing: bool,
+    progress: Progress,
+) -> Published:
     _check_place(build)
     parts = PartStore(slot.work / PARTS / build.parts_key)
-    attempt = Attempt(slot.work / "staging", build.folder, parts, build.fingerprint, progress)
+    attempt = Attempt(slot.work / "staging", build.folder, parts, build.recipe, progress)
+    proof = InputProof(build, progress)
     started = time.monotonic()
     environment.reset_peak_memory()
     try:
@@ -123,11 +157,18 @@ def _build(build: Build, slot: Slot, standing: Record | None, progress: Progress
         else:
             slot.work.mkdir(parents=True)
         disk_space.check(build, slot.work)
+        proof.before()
         summary = build.make(attempt)
-        _check_inputs_unchanged(build)
+        proof.after()
         if violations := list(build.laws(attempt.out)):
             raise LawsBroken(build.title, violations)
-        record = write_record.write_record(build, attempt.out, summary, time.monotonic() - started)
+        record = write_record.write_record(
+            build,
+            attempt.out,
+            summary,
+            time.monotonic() - started,
+            replaced=lambda version: _replaced(build, standing, version, replace_differing),
+        )
         notes = commit.commit(build, slot, attempt.out, record, standing)
     except BaseException as error:
         # Traceback frames can keep a worker pool alive; clearing them stops it before
@@ -190,26 +231,25 @@ def _worth_keeping(error: BaseException) -> bool:
     return not (isinstance(error, InputChanged | DiskFull) or disk_space.is_disk_full(error))
 
 
-def _check_inputs_unchanged(build: Build) -> None:
-    for item in build.inputs:
-        if item.path is None:
-            continue
-        if item.data_version is not None:
-            published = provenance.published_version(build.root / item.path, item.partition)
-            if published != item.data_version:
-                raise InputChanged(f"{item.path}: rebuilt while it was being read: build again")
-        elif item.mtime_ns is not None:
-            _check_file_unchanged(build.root / item.path, item)
+def _replaced(
+    build: Build, standing: Record | None, data_version: str, allowed: bool
+) -> Replaced | None:
+    """The published version of the same fingerprint that differs from `data_version`.
 
-
-def _check_file_unchanged(path: Path, item: Input) -> None:
-    try:
-        stat = path.stat()
-    except OSError as error:
-        raise InputChanged(
-            f"{item.path}: gone while it was being read: {error}: put it back and build again"
-        ) from error
-    if (stat.st_size, stat.st_mtime_ns) != (item.bytes, item.mtime_ns):
-        raise InputChanged(
-            f"{item.path}: changed while it was being read: build again once it is complete"
+    Raises OtherOutput where there is one and `allowed` is False. A record without a
+    code digest is never a reason to refuse: its inputs were not proved.
+    """
+    if standing is None or standing.data_version == data_version or not build.made(standing):
+        return None
+    if standing.code_digest is None:
+        why = "its inputs were not proved when it was built"
+    elif allowed:
+        why = "a person chose to replace it (replace_differing)"
+    else:
+        raise OtherOutput(
+            f"{build.title}: not published: its inputs, config and code are those of the published "
+            f"version, but its contents are not: data version {data_version}, published "
+            f"{standing.data_version}. Find out which one is right. To publish this one, add "
+            "--rebuild --replace-differing"
         )
+    return Replaced(data_version=standing.data_version, digest=standing.digest, why=why)

@@ -6,7 +6,7 @@ The fields of a record and reading it belong to `gristmill.provenance`. Source:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from pathlib import Path
 from gristmill import provenance
 from gristmill.contract import GristmillError, Summary, counts_of
 from gristmill.hashing import sha256_file
-from gristmill.provenance import InputsFile, Record, environment
+from gristmill.provenance import InputsFile, Record, Replaced, environment
 from gristmill.publish import atomic_fs
 from gristmill.publish.build import Build
 
@@ -22,16 +22,24 @@ from gristmill.publish.build import Build
 _THREADS_PAY = 1 << 20
 
 
-def write_record(build: Build, out: Path, summary: Summary, seconds: float) -> Record:
+def write_record(
+    build: Build,
+    out: Path,
+    summary: Summary,
+    seconds: float,
+    replaced: Callable[[str], Replaced | None] = lambda _: None,
+) -> Record:
     """Hash the files in `out`, and write the record, and `inputs.jsonl` for many inputs.
 
     build: what was built.
     out: the staged folder.
     summary: what the builder returned.
     seconds: how long the builder ran.
+    replaced: takes the new data version and returns the published version that it
+        replaces though it should be equal; default none.
 
-    Raises GristmillError where `out` holds a link, a pipe or a file with the
-    record's own name, or the summary names a file that does not exist.
+    Raises what `replaced` raises, and GristmillError where `out` holds a link, a pipe or a
+    file with the record's own name, or the summary names a file that does not exist.
     """
     target = provenance.record_path(out, build.partition, build.shared)
     for reserved in (target, provenance.inputs_path(target)):
@@ -41,6 +49,8 @@ def write_record(build: Build, out: Path, summary: Summary, seconds: float) -> R
                 "the builder must not write it"
             )
     outputs = provenance.outputs_of(out, _hashes(out), summary.files)
+    data_version = provenance.data_version(outputs)
+    other = replaced(data_version)
     target.parent.mkdir(exist_ok=True)
     inputs_file = _write_inputs(build, out, provenance.inputs_path(target))
     record = Record(
@@ -48,11 +58,12 @@ def write_record(build: Build, out: Path, summary: Summary, seconds: float) -> R
         asset=build.asset,
         partition=build.partition,
         code_version=build.code_version,
+        code_digest=build.code.digest,
         git_sha=environment.git_sha(),
         config=provenance.config_fields(build.config),
         config_sha256=provenance.digest(provenance.config_fields(build.config)),
         fingerprint=build.fingerprint,
-        data_version=provenance.data_version(outputs),
+        data_version=data_version,
         inputs=[] if inputs_file else list(build.inputs),
         inputs_file=inputs_file,
         tokenizer=build.tokenizer,
@@ -60,6 +71,8 @@ def write_record(build: Build, out: Path, summary: Summary, seconds: float) -> R
         counts=counts_of(summary),
         deleted_inputs=list(build.deletes),
         libraries=environment.libraries(),
+        platform=environment.platform(),
+        replaced=other,
         seconds=round(seconds, 3),
         peak_memory_bytes=environment.peak_memory_bytes(),
         created=datetime.now(UTC),

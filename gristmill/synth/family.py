@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gristmill.contract import Trace, Violation
 from gristmill.families import Catalog, Kind, Law, Option, Request, Subject
+from gristmill.synth import code
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -90,8 +91,12 @@ _FIRST_SHARD = "00"
 
 CATALOG = Catalog(
     kinds=[
-        Kind("synth/harmony", [Law("harmony", _harmony_laws)], _show_row),
-        Kind("synth/harmony_manifest", [Law("harmony_manifest", _harmony_manifest_laws)]),
+        Kind("synth/harmony", [Law("harmony", _harmony_laws)], _show_row, code=code.HARMONY),
+        Kind(
+            "synth/harmony_manifest",
+            [Law("harmony_manifest", _harmony_manifest_laws)],
+            code=code.HARMONY_MANIFEST,
+        ),
         *(
             kind
             for prefix in ("synth", "synth_smoke")
@@ -101,8 +106,13 @@ CATALOG = Catalog(
                     [Law("kd_shards", _kd_shard_laws)],
                     _show_document,
                     _trace_document,
+                    code=code.KD_SHARDS,
                 ),
-                Kind(f"{prefix}/kd_manifest", [Law("kd_manifest", _kd_manifest_laws)]),
+                Kind(
+                    f"{prefix}/kd_manifest",
+                    [Law("kd_manifest", _kd_manifest_laws)],
+                    code=code.KD_MANIFEST,
+                ),
             )
         ),
     ],

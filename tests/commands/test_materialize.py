@@ -11,6 +11,7 @@ import pytest
 
 from assets import worker
 from gristmill import provenance
+from gristmill.publish import input_proof
 from gristmill.synth.samples import write_drop as write_raw
 from tests.commands.drops import DROPS, PACKS, Command, land, spoil
 
@@ -218,6 +219,68 @@ def test_a_damaged_pack_fails_its_check_and_is_rebuilt_when_asked_for(
     assert "materialize macroxue/pack --partition one --rebuild" in done.output
     assert run("materialize", "macroxue/pack", "--rebuild").exit_code == 0
     assert provenance.verify(data / PACKS) == []
+
+
+def _write_pool(data: Path) -> Path:
+    land(data, "one"), land(data, "two", seed=5)
+    pool = data / "drops/pools/both.toml"
+    pool.parent.mkdir(parents=True)
+    pool.write_text('members = ["one", "two"]\n')
+    return data / "macroxue/pools/both"
+
+
+def _rename_a_valuation(data: Path) -> None:
+    names = data / PACKS / "two/valuation_types.json"
+    text = names.read_bytes()
+    assert b"search" in text
+    names.write_bytes(text.replace(b"search", b"SEARCH"))
+
+
+def test_a_pool_of_a_damaged_pack_is_refused_and_the_others_go_on(run: Command, data: Path) -> None:
+    pool = _write_pool(data)
+    assert run("materialize", "macroxue/pack").exit_code == 0
+    _rename_a_valuation(data)
+    done = run("materialize", "macroxue/pool", "macroxue/values")
+    assert done.exit_code == 1
+    assert "failed macroxue/pool both: " in done.output
+    assert "valuation_types.json: sha256" in done.output
+    assert "gristmill materialize macroxue/pack --partition two --rebuild" in done.output
+    assert not pool.exists()
+    assert (data / "macroxue/values/one").exists() and not (data / "macroxue/values/two").exists()
+    assert run("materialize", "macroxue/pack", "--partition", "two", "--rebuild").exit_code == 0
+    assert run("materialize", "macroxue/pool", "macroxue/values").exit_code == 0
+    assert provenance.verify(data / "macroxue") == []
+
+
+def test_a_pool_that_was_made_of_a_damaged_pack_is_repaired_on_purpose(
+    run: Command, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = _write_pool(data)
+    assert run("materialize", "macroxue/pack").exit_code == 0
+    _rename_a_valuation(data)
+    with monkeypatch.context() as patch:
+        patch.setattr(input_proof.InputProof, "before", lambda _: None)
+        patch.setattr(input_proof.InputProof, "after", lambda _: None)
+        assert run("materialize", "macroxue/pool").exit_code == 0
+    wrong = provenance.read_record(pool / "provenance.json")
+    assert run("materialize", "macroxue/pack", "--partition", "two", "--rebuild").exit_code == 0
+    assert "nothing needed doing" in run("materialize", "macroxue/pool").output
+    done = run("materialize", "macroxue/pool", "--rebuild")
+    assert done.exit_code == 1
+    assert wrong.data_version in done.output
+    assert provenance.read_record(pool / "provenance.json") == wrong
+    done = run("materialize", "macroxue/pool", "--rebuild", "--replace-differing")
+    assert done.exit_code == 0
+    right = provenance.read_record(pool / "provenance.json")
+    assert right.replaced is not None and right.replaced.data_version == wrong.data_version
+    assert b"SEARCH" not in (pool / "valuation_types.json").read_bytes()
+    assert run("materialize", "macroxue/pool", "--rebuild").exit_code == 0
+    assert provenance.verify(data / "macroxue") == []
+
+
+def test_replace_differing_goes_with_rebuild(run: Command) -> None:
+    done = run("materialize", "--all", "--replace-differing")
+    assert (done.exit_code, "--replace-differing goes with --rebuild" in done.output) == (2, True)
 
 
 def test_values_are_built_before_a_pool_deletes_their_packs(run: Command, data: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.hashing import sha256_file
-from gristmill.provenance import INPUTS_LIMIT, Input, raw_inputs
+from gristmill.provenance import INPUTS_LIMIT, Input, raw_inputs, record
 from gristmill.publish.publish import publish
 from tests.publish.tiny import tiny_build
 
@@ -22,6 +22,12 @@ def files(tmp_path: Path) -> list[Path]:
     for file in made:
         file.write_text(f"grain {file.stem}")
     return made
+
+
+@pytest.fixture(autouse=True)
+def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are trusted as if they had been written long before the record."""
+    monkeypatch.setattr(record, "_CLOCK_TICK_NS", 0)
 
 
 @pytest.fixture
@@ -37,7 +43,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def inputs(root: Path, files: list[Path], known: dict[tuple[str, int, int], str]) -> list[Input]:
+def inputs(root: Path, files: list[Path], known: raw_inputs.Known) -> list[Input]:
     return raw_inputs.raw_inputs(root, files, "mill/raw", "d1", known)
 
 
@@ -60,8 +66,7 @@ def test_only_what_changed_since_the_record_is_read_again(tmp_path, files, read,
         (folder / f"more{number:03}.txt").write_text(str(number))
     files = sorted(folder.iterdir())
     published = publish(tiny_build(tmp_path, inputs=inputs(tmp_path, files, {})))
-    record = published.folder / "provenance.json"
-    known = raw_inputs.known_hashes(record)
+    known = raw_inputs.known_hashes(published.folder / "provenance.json")
     assert len(known) == len(files)
 
     read.clear()
@@ -76,6 +81,17 @@ def test_only_what_changed_since_the_record_is_read_again(tmp_path, files, read,
     assert [item.sha256 for item in again] == [
         hashlib.sha256(file.read_bytes()).hexdigest() for file in files
     ]
+
+
+def test_a_file_that_was_changed_and_got_its_time_back_is_read(tmp_path, files, read):
+    published = publish(tiny_build(tmp_path, inputs=inputs(tmp_path, files, {})))
+    known = raw_inputs.known_hashes(published.folder / "provenance.json")
+    stat = files[1].stat()
+    files[1].write_text("GRAIN a")
+    os.utime(files[1], ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    read.clear()
+    assert inputs(tmp_path, files, known)[1].sha256 == hashlib.sha256(b"GRAIN a").hexdigest()
+    assert read == ["a.txt"]
 
 
 def test_a_file_under_another_name_is_read(tmp_path, files, read):

@@ -1,0 +1,167 @@
+"""The digest of the code that decides an asset's output, for fingerprints.
+
+A code version is a number that a person raises. The digest is derived: it changes
+with the syntax tree of the builder's modules, and with nothing else. See also
+`gristmill.families`: which modules belong to which asset. Source:
+`docs/publishing.md#code-digest`.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+_LEFT_OUT: Final = frozenset({"laws", "show"})
+"""Folders of a family whose modules write nothing of what is published."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """The code of one asset's builder.
+
+    modules: names of the modules that write the artifact; the modules of the same
+        family that they import belong to the code, too.
+    libraries: distributions whose version can change the output.
+    compatible_with: digests of earlier code that gives the same output. A record
+        with one of them stays current. `tests/goldens` holds each of them to that.
+    undigested: the digest of the code that wrote records without a digest, which
+        is the code of 0.2.0. Default None: there are no such records.
+    """
+
+    modules: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+    compatible_with: tuple[str, ...] = ()
+    undigested: str | None = None
+
+    @property
+    def digest(self) -> str:
+        """The hex sha256 of the modules' syntax trees, without docstrings and comments."""
+        return _digest(self.modules)
+
+    @property
+    def equal_digests(self) -> tuple[str, ...]:
+        """The digests of all code that gives the same output, this code's first."""
+        return (self.digest, *self.compatible_with)
+
+
+def modules_of(entries: tuple[str, ...]) -> list[str]:
+    """The modules of a family that `entries` import, themselves included, sorted.
+
+    A module belongs to the code if it lies in a folder of its family that is not
+    `laws` or `show`. Imports within functions count; those for type checkers alone
+    do not.
+    """
+    todo, reached = list(entries), set(entries)
+    while todo:
+        name = todo.pop()
+        for imported in _imports(name):
+            if imported not in reached and _belongs(imported, name):
+                reached.add(imported)
+                todo.append(imported)
+    return sorted(reached)
+
+
+@cache
+def _digest(entries: tuple[str, ...]) -> str:
+    lines = [f"{name} {_module_digest(name)}\n" for name in modules_of(entries)]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+@cache
+def _module_digest(name: str) -> str:
+    return tree_digest(_tree(name))
+
+
+def tree_digest(tree: ast.AST) -> str:
+    """The hex sha256 of a syntax tree, without docstrings, comments and positions.
+
+    The digest does not depend on the version of Python: a field that is empty or
+    None is left out, since newer versions have more of them.
+    """
+    digest = hashlib.sha256()
+    for piece in _text(tree):
+        digest.update(piece.encode(errors="surrogatepass"))
+    return digest.hexdigest()
+
+
+def _text(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Constant):
+        yield f"({type(node.value).__name__} {node.value!r})"
+        return
+    yield f"({type(node).__name__}"
+    for field in node._fields:
+        value = getattr(node, field, None)
+        items = value if isinstance(value, list) else [value]
+        items = [item for item in items if item is not None and not _is_docstring(item)]
+        if items:
+            yield f" {field}={len(items)}"
+        for item in items:
+            if isinstance(item, ast.AST):
+                yield from _text(item)
+            else:
+                yield f" {item!r}"
+    yield ")"
+
+
+def _is_docstring(item: object) -> bool:
+    """Whether `item` is a statement that is only a text: it does nothing."""
+    if not (isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant)):
+        return False
+    return isinstance(item.value.value, str)
+
+
+@cache
+def _tree(name: str) -> ast.Module:
+    return ast.parse(_source(name).read_bytes())
+
+
+@cache
+def _source(name: str) -> Path:
+    """The file of a module. Raises ModuleNotFoundError where there is none."""
+    top, *inside = name.split(".")
+    spec = find_spec(top)
+    if spec is None or not spec.submodule_search_locations:
+        raise ModuleNotFoundError(name, name=name)
+    path = Path(spec.submodule_search_locations[0], *inside)
+    for file in (path.with_name(f"{path.name}.py"), path / "__init__.py"):
+        if file.is_file():
+            return file
+    raise ModuleNotFoundError(f"{name}: {path} is no module", name=name)
+
+
+def _imports(name: str) -> Iterator[str]:
+    """Modules that a module imports by absolute names, whichever of them exist."""
+    todo: list[ast.AST] = [_tree(name)]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.If) and _is_type_checking(node.test):
+            todo += node.orelse
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        else:
+            todo += ast.iter_child_nodes(node)
+
+
+def _is_type_checking(test: ast.expr) -> bool:
+    return isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"
+
+
+def _belongs(imported: str, importer: str) -> bool:
+    """Whether a module that `importer` imports is code of the same family's artifacts."""
+    parts = imported.split(".")
+    if len(parts) < 4 or parts[:2] != importer.split(".")[:2] or parts[2] in _LEFT_OUT:
+        return False
+    try:
+        _source(imported)
+    except ModuleNotFoundError:
+        return False  # a name in a module
+    return True

@@ -1,0 +1,210 @@
+"""Proof of inputs: each file that a builder may read is the one that a record describes.
+
+An input is compared before the builder reads it and once more after the build: every
+file of a published input with the record of that input, every raw file with its
+listing. A file is hashed where its size and times cannot exclude a change. Source:
+`docs/publishing.md#proof-of-inputs`.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gristmill import provenance
+from gristmill.hashing import sha256_file
+from gristmill.provenance import Input, Record, check_artifact, find_artifacts, stable_listing
+from gristmill.publish.build import Build, InputChanged, InputDamaged
+from gristmill.run.progress import Progress
+
+_TRIES = 10
+_Stamp = tuple[int, int, int, int, int]
+"""Device, inode, size, and times of the last change of contents and of the inode."""
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file and what it must hold.
+
+    trusted_ns: a file whose inode did not change after this time is not hashed, if
+        its size and `mtime_ns` are as recorded.
+    """
+
+    path: Path
+    bytes: int
+    sha256: str
+    mtime_ns: int | None
+    trusted_ns: int
+
+
+@dataclass
+class InputProof:
+    """The inputs of one build, proved before and after it.
+
+    build: whose inputs they are.
+    progress: gets the stage "inputs" in bytes, where files are hashed.
+    """
+
+    build: Build
+    progress: Progress
+    _records: dict[int, Record] = field(default_factory=dict)
+    _stamps: dict[Path, _Stamp] = field(default_factory=dict)
+
+    def before(self) -> None:
+        """Compare each file of each input with its record.
+
+        An input that is gone is left to the builder, which knows what to do about it.
+
+        Raises InputDamaged for a file that differs from the record of a published
+        input, a file that no record lists, and a record that was changed; InputChanged
+        for an input that builders replace again and again.
+        """
+        for number, item in enumerate(self.build.inputs):
+            if item.path is None:
+                continue
+            if item.data_version is not None:
+                self._prove_artifact(number, item)
+            elif (stamp := _stamp_of(self.build.root / item.path, follow=True)) is not None:
+                self._stamps[self.build.root / item.path] = stamp
+
+    def after(self) -> None:
+        """Compare each input with what it was before the build.
+
+        Raises InputChanged for an input that was rebuilt, removed or written to, and
+        InputDamaged as `before`.
+        """
+        for number, item in enumerate(self.build.inputs):
+            if item.path is None:
+                continue
+            if item.data_version is None:
+                self._compare_raw(item)
+                continue
+            folder = self.build.root / item.path
+            if provenance.published_version(folder, item.partition) != item.data_version:
+                raise InputChanged(f"{item.path}: rebuilt while it was being read: build again")
+            self._prove_artifact(number, item)
+
+    def _prove_artifact(self, number: int, item: Input) -> None:
+        folder = self.build.root / str(item.path)
+        for _ in range(_TRIES):
+            generation = stable_listing.generation(folder)
+            if generation is None:
+                return
+            try:
+                self._prove_generation(number, item, folder)
+            except (InputDamaged, InputChanged):
+                if stable_listing.generation(folder) == generation:
+                    raise
+                continue  # a commit into the folder came between: compare the new version
+            if stable_listing.generation(folder) == generation:
+                return
+        raise InputChanged(f"{item.path}: builders replace it all the time: build again later")
+
+    def _prove_generation(self, number: int, item: Input, folder: Path) -> None:
+        record_path = next(
+            (
+                path
+                for shared in (False, True)
+                if (path := provenance.record_path(folder, item.partition, shared)).exists()
+            ),
+            None,
+        )
+        if record_path is None:
+            return
+        record = provenance.read_record(record_path)
+        if record.digest != record.computed_digest():
+            raise self._damaged(item, record_path, "the record was changed after it was written")
+        if not record.data_version == provenance.data_version(record.outputs) == item.data_version:
+            raise self._damaged(item, record_path, "its data version is not that of its files")
+        for violation in check_artifact.unlisted(folder, find_artifacts.artifacts_in(folder)):
+            raise self._damaged(item, Path(violation.where), violation.found)
+        is_same = self._records.get(number) == record
+        self._records[number] = record
+        self._compare(item, list(_files_of(folder, record)), is_same)
+
+    def _compare(self, item: Input, files: Sequence[_File], is_same: bool) -> None:
+        """Compare files with what is recorded; those that may have changed are hashed.
+
+        is_same: the files were proved under the same record before: a file with the
+            same stamp has not changed since, and one with another mtime was written to.
+        """
+        suspects: list[_File] = []
+        for file in files:
+            stamp = _stamp_of(file.path)
+            if stamp is None:
+                raise self._damaged(item, file.path, "is missing or no regular file")
+            known = self._stamps.get(file.path) if is_same else None
+            self._stamps[file.path] = stamp
+            if stamp == known:
+                continue
+            size, mtime_ns, ctime_ns = stamp[2:]
+            if known is not None and (size, mtime_ns) != known[2:4]:
+                raise InputChanged(f"{file.path}: written to while it was read: build again")
+            if size != file.bytes:
+                raise self._damaged(item, file.path, f"{size:,} bytes, recorded {file.bytes:,}")
+            if mtime_ns != file.mtime_ns or ctime_ns > file.trusted_ns:
+                suspects.append(file)
+        self._hash(item, suspects)
+
+    def _hash(self, item: Input, suspects: Sequence[_File]) -> None:
+        if not suspects:
+            return
+        size = sum(file.bytes for file in suspects)
+        with (
+            self.progress.stage("inputs", unit="bytes", total=size) as stage,
+            ThreadPoolExecutor() as threads,
+        ):
+            hashes = threads.map(lambda file: sha256_file(file.path, stage.advance), suspects)
+            for file, sha256 in zip(suspects, hashes, strict=True):
+                if sha256 != file.sha256:
+                    found = f"sha256 {sha256}, recorded {file.sha256}"
+                    raise self._damaged(item, file.path, found)
+
+    def _compare_raw(self, item: Input) -> None:
+        path = self.build.root / str(item.path)
+        stamp = _stamp_of(path, follow=True)
+        if stamp is None:
+            raise InputChanged(
+                f"{item.path}: gone while it was being read: put it back and build again"
+            )
+        size, mtime_ns, _ = stamp[2:]
+        is_listed = item.mtime_ns is None or (size, mtime_ns) == (item.bytes, item.mtime_ns)
+        if is_listed and stamp != self._stamps.get(path) and item.sha256 is not None:
+            is_listed = sha256_file(path) == item.sha256
+        if not is_listed:
+            raise InputChanged(
+                f"{item.path}: changed while it was being read: build again once it is complete"
+            )
+
+    def _damaged(self, item: Input, path: Path, found: str) -> InputDamaged:
+        partition = f" --partition {item.partition}" if item.partition is not None else ""
+        return InputDamaged(
+            f"{self.build.title}: not built, since its input {item.path} is damaged: {path}: "
+            f"{found}: run `gristmill materialize {item.asset}{partition} --rebuild`"
+        )
+
+
+def _files_of(folder: Path, record: Record) -> Iterator[_File]:
+    for output in record.outputs:
+        path = folder / output.path
+        yield _File(path, output.bytes, output.sha256, output.mtime_ns, record.trusted_ns)
+    if (listed := record.inputs_file) is not None:
+        # Its time is not recorded, so it is always hashed; it is small.
+        yield _File(folder / listed.path, listed.bytes, listed.sha256, None, record.trusted_ns)
+
+
+def _stamp_of(path: Path, follow: bool = False) -> _Stamp | None:
+    """The stamp of a regular file, None where there is none.
+
+    follow: whether a link to one counts; default False.
+    """
+    try:
+        found = path.stat(follow_symlinks=follow)
+    except OSError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

@@ -1,0 +1,34 @@
+"""SYNTH: which modules and libraries decide the output of each asset.
+
+See also `gristmill.code_digest`: how a digest is made of them, and what its entries
+mean. `python -m tests.goldens` prints the digests of the code that stands.
+"""
+
+from __future__ import annotations
+
+from gristmill.code_digest import Code
+
+HARMONY = Code(
+    modules=(
+        "gristmill.synth.build.harmony",
+        "gristmill.synth.build.import_harmony",
+    ),
+    libraries=("pyarrow",),
+    undigested="90753833b2ceaec2bc496791ebf64c40df6ef92070b5cf51a2dda5cf594af235",
+)
+HARMONY_MANIFEST = Code(
+    modules=(
+        "gristmill.synth.build.harmony_manifest",
+        "gristmill.synth.build.import_harmony",
+    ),
+    undigested="c821ae479d99c7628eeead2c1827e37a3d3f07eb4d790f18fc5e988c2e8add66",
+)
+KD_SHARDS = Code(
+    modules=("gristmill.synth.build.kd_shard",),
+    libraries=("openai-harmony", "pyarrow", "tiktoken"),
+    undigested="cb0843949bc0421194e65ece6e2989ebbcfe0044c28e73259d5f940e46fb4775",
+)
+KD_MANIFEST = Code(
+    modules=("gristmill.synth.build.kd_manifest",),
+    undigested="abc24e3ee6594db87fb037aba33a9cf59522087ae3118537f19cf9c281d0873a",
+)

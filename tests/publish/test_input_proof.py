@@ -1,0 +1,316 @@
+"""Inputs that differ from their records: refused before a builder reads them, and after."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from gristmill import provenance
+from gristmill.contract import GristmillError, Summary
+from gristmill.provenance import Input
+from gristmill.provenance import record as records
+from gristmill.publish import input_proof
+from gristmill.publish.build import Attempt, Build, InputChanged, InputDamaged, OtherOutput
+from gristmill.publish.publish import publish
+from gristmill.run.progress import Progress, Report
+from tests.publish.tiny import TinyConfig, raw_input, snapshot, tiny_build
+
+SOURCE = "family/source"
+
+
+def _source(root: Path, shared: bool = False, seed: int = 1) -> Build:
+    return tiny_build(
+        root, SOURCE, shared=shared, config=TinyConfig(seed=seed), asset="test/source"
+    )
+
+
+def _input(root: Path, shared: bool = False) -> Input:
+    record = publish(_source(root, shared)).record
+    return Input(asset="test/source", partition="p1", data_version=record.data_version, path=SOURCE)
+
+
+def _copying(root: Path, item: Input, during: Callable[[], object] = lambda: None) -> Build:
+    """A build whose payload is the bytes of its input's rows."""
+
+    def make(attempt: Attempt) -> Summary:
+        attempt.out.mkdir()
+        during()
+        rows = sorted((root / str(item.path)).glob("train/*steps.npy"))
+        (attempt.out / "copy").write_bytes(b"".join(path.read_bytes() for path in rows))
+        return Summary(files={})
+
+    return tiny_build(root, "family/copy", inputs=[item], make=make, asset="test/copy")
+
+
+def _rows(folder: Path) -> Path:
+    return next(folder.glob("train/*steps.npy"))
+
+
+@contextmanager
+def _time_kept(path: Path) -> Iterator[None]:
+    stat = path.stat()
+    yield
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def _flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+
+
+def _flip_and_keep_the_time(path: Path) -> None:
+    with _time_kept(path):
+        _flip(path)
+
+
+def _replace_and_keep_the_time(path: Path) -> None:
+    with _time_kept(path):
+        other = path.with_name("other")
+        other.write_bytes(bytes(path.stat().st_size))
+        other.replace(path)
+
+
+def _link(path: Path) -> None:
+    shutil.copy2(path, path.parents[3] / "elsewhere")
+    path.unlink()
+    path.symlink_to(path.parents[3] / "elsewhere")
+
+
+DAMAGES: list[Callable[[Path], object]] = [
+    lambda folder: _flip(_rows(folder)),
+    lambda folder: _flip_and_keep_the_time(_rows(folder)),
+    lambda folder: _replace_and_keep_the_time(_rows(folder)),
+    lambda folder: os.truncate(_rows(folder), 100),
+    lambda folder: _rows(folder).unlink(),
+    lambda folder: _link(_rows(folder)),
+    lambda folder: _flip_and_keep_the_time(next(folder.glob("*metadata.db"))),
+    lambda folder: _flip_and_keep_the_time(next(folder.glob("*place.json"))),
+    lambda folder: shutil.copy(_rows(folder), folder / "train/zsteps.npy"),
+]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_input_is_refused_before_it_is_read(
+    tmp_path: Path, damage: Callable[[Path], object], shared: bool
+) -> None:
+    item = _input(tmp_path, shared)
+    damage(tmp_path / SOURCE)
+    read: list[bool] = []
+    with pytest.raises(InputDamaged, match="test/source --partition p1 --rebuild") as refused:
+        publish(_copying(tmp_path, item, lambda: read.append(True)))
+    assert read == []
+    assert str(tmp_path / SOURCE) in str(refused.value)
+    assert not (tmp_path / "family/copy").exists()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_an_input_that_is_damaged_during_the_build_is_noticed(
+    tmp_path: Path, damage: Callable[[Path], object]
+) -> None:
+    item = _input(tmp_path)
+    with pytest.raises((InputDamaged, InputChanged)):
+        publish(_copying(tmp_path, item, lambda: damage(tmp_path / SOURCE)))
+    assert not (tmp_path / "family/copy").exists()
+
+
+def test_an_input_that_is_damaged_and_mended_during_the_build_is_noticed(tmp_path: Path) -> None:
+    item = _input(tmp_path)
+
+    def damage_and_mend() -> None:
+        _flip(_rows(tmp_path / SOURCE))
+        _flip(_rows(tmp_path / SOURCE))
+
+    with pytest.raises(InputChanged, match="written to while it was read"):
+        publish(_copying(tmp_path, item, damage_and_mend))
+
+
+def test_a_changed_record_of_an_input_is_refused(tmp_path: Path) -> None:
+    item = _input(tmp_path)
+    path = tmp_path / SOURCE / "provenance.json"
+    path.write_bytes(path.read_bytes().replace(b'"rows": 6', b'"rows": 7'))
+    with pytest.raises(InputDamaged, match="the record was changed after it was written"):
+        publish(_copying(tmp_path, item))
+
+
+def test_a_record_whose_data_version_is_not_of_its_files_is_refused(tmp_path: Path) -> None:
+    item = _input(tmp_path)
+    path = tmp_path / SOURCE / "provenance.json"
+    record = provenance.read_record(path)
+    wrong = [output.model_copy(update={"sha256": "00" * 32}) for output in record.outputs]
+    path.write_bytes(record.model_copy(update={"outputs": wrong}).sealed().to_bytes())
+    with pytest.raises(InputDamaged, match="its data version is not that of its files"):
+        publish(_copying(tmp_path, item))
+
+
+def test_a_changed_list_of_inputs_of_an_input_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "drops").mkdir()
+    for number in range(101):
+        (tmp_path / f"drops/{number}").write_bytes(b"raw")
+    raw = [raw_input(tmp_path, f"drops/{number}") for number in range(101)]
+    record = publish(tiny_build(tmp_path, SOURCE, inputs=raw, asset="test/source")).record
+    item = Input(asset="test/source", partition="p1", data_version=record.data_version, path=SOURCE)
+    publish(_copying(tmp_path, item))
+    _flip_and_keep_the_time(tmp_path / SOURCE / "inputs.jsonl")
+    with pytest.raises(InputDamaged, match=r"inputs\.jsonl: sha256"):
+        publish(_copying(tmp_path, item), rebuild=True)
+
+
+def test_touched_and_copied_inputs_are_hashed_and_accepted(tmp_path: Path) -> None:
+    item = _input(tmp_path)
+    os.utime(_rows(tmp_path / SOURCE))
+    first = publish(_copying(tmp_path, item))
+    shutil.copytree(tmp_path / SOURCE, tmp_path / "copy")
+    shutil.rmtree(tmp_path / SOURCE)
+    (tmp_path / "copy").rename(tmp_path / SOURCE)
+    again = publish(_copying(tmp_path, item), rebuild=True)
+    assert again.record.data_version == first.record.data_version
+
+
+def test_a_commit_of_another_partition_during_the_build_is_accepted(tmp_path: Path) -> None:
+    item = _input(tmp_path, shared=True)
+
+    def commit_sibling() -> None:
+        publish(tiny_build(tmp_path, SOURCE, partition="p2", shared=True, asset="test/source"))
+
+    assert publish(_copying(tmp_path, item, commit_sibling)).rebuilt
+
+
+def test_an_equal_rebuild_of_the_input_during_the_build_is_accepted(tmp_path: Path) -> None:
+    item = _input(tmp_path)
+    assert publish(_copying(tmp_path, item, lambda: publish(_source(tmp_path), True))).rebuilt
+
+
+def test_another_version_of_the_input_during_the_build_is_refused(tmp_path: Path) -> None:
+    item = _input(tmp_path)
+    with pytest.raises(InputChanged, match="rebuilt while it was being read"):
+        publish(_copying(tmp_path, item, lambda: publish(_source(tmp_path, seed=2))))
+
+
+def test_a_nested_artifact_is_no_unlisted_file_of_the_input(tmp_path: Path) -> None:
+    item = _input(tmp_path)
+    publish(tiny_build(tmp_path, f"{SOURCE}/inner", outer=SOURCE, asset="test/inner"))
+    assert publish(_copying(tmp_path, item)).rebuilt
+
+
+def test_a_file_older_than_its_record_is_not_hashed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only files whose inode changed after the record was written can hold other bytes."""
+    item = _input(tmp_path)
+    hashed: list[Path] = []
+    sha256_file = input_proof.sha256_file
+
+    def counting(path: Path, *rest: Callable[[int], object]) -> str:
+        hashed.append(path)
+        return sha256_file(path, *rest)
+
+    monkeypatch.setattr(input_proof, "sha256_file", counting)
+    monkeypatch.setattr(records, "_CLOCK_TICK_NS", -10_000_000_000)
+    publish(_copying(tmp_path, item))
+    assert hashed == []
+    monkeypatch.setattr(records, "_CLOCK_TICK_NS", 10_000_000_000)
+    publish(_copying(tmp_path, item), rebuild=True)
+    assert len(hashed) == len(provenance.read_record(tmp_path / SOURCE / "provenance.json").outputs)
+
+
+def test_a_raw_file_that_is_changed_during_the_build_is_noticed_though_its_time_is_kept(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "drops").mkdir()
+    (tmp_path / "drops/raw").write_bytes(b"raw")
+    item = raw_input(tmp_path, "drops/raw")
+    with pytest.raises(InputChanged, match="changed while it was being read"):
+        publish(_copying(tmp_path, item, lambda: _flip_and_keep_the_time(tmp_path / "drops/raw")))
+
+
+def test_a_raw_file_with_a_new_link_is_unchanged(tmp_path: Path) -> None:
+    (tmp_path / "drops").mkdir()
+    (tmp_path / "drops/raw").write_bytes(b"raw")
+    item = raw_input(tmp_path, "drops/raw")
+    assert publish(
+        _copying(tmp_path, item, lambda: os.link(tmp_path / "drops/raw", tmp_path / "link"))
+    ).rebuilt
+
+
+@pytest.fixture
+def wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
+    """A copy that was published from a damaged input; the input is mended."""
+    item = _input(tmp_path)
+    _flip(_rows(tmp_path / SOURCE))
+    with monkeypatch.context() as patch:
+        patch.setattr(input_proof.InputProof, "before", lambda _: None)
+        patch.setattr(input_proof.InputProof, "after", lambda _: None)
+        publish(_copying(tmp_path, item))
+    publish(_source(tmp_path), rebuild=True)
+    return _copying(tmp_path, item)
+
+
+def test_a_build_of_the_published_fingerprint_with_other_contents_is_refused(wrong: Build) -> None:
+    before = snapshot(wrong.folder)
+    standing = provenance.read_record(wrong.record_path)
+    with pytest.raises(OtherOutput, match="--rebuild --replace-differing") as refused:
+        publish(wrong, rebuild=True)
+    assert snapshot(wrong.folder) == before
+    right = publish(wrong, rebuild=True, replace_differing=True).record
+    assert standing.data_version in str(refused.value)
+    assert right.data_version in str(refused.value)
+
+
+def test_a_differing_version_is_replaced_and_the_record_names_it(wrong: Build) -> None:
+    standing = provenance.read_record(wrong.record_path)
+    record = publish(wrong, rebuild=True, replace_differing=True).record
+    assert record.fingerprint == standing.fingerprint
+    assert record.replaced is not None
+    assert record.replaced.data_version == standing.data_version != record.data_version
+    assert record.replaced.digest == standing.digest
+    assert record.replaced.why == "a person chose to replace it (replace_differing)"
+    assert provenance.verify(wrong.folder) == []
+    again = publish(wrong, rebuild=True).record
+    assert (again.data_version, again.replaced) == (record.data_version, None)
+
+
+def test_a_record_without_a_code_digest_is_never_a_reason_to_refuse(wrong: Build) -> None:
+    standing = provenance.read_record(wrong.record_path)
+    earlier = standing.model_copy(
+        update={
+            "schema_version": 1,
+            "code_digest": None,
+            "platform": None,
+            "fingerprint": wrong.recipe,
+        }
+    ).sealed()
+    wrong.record_path.write_bytes(earlier.to_bytes())
+    record = publish(wrong, rebuild=True).record
+    assert record.replaced is not None
+    assert record.replaced.data_version == earlier.data_version
+    assert record.replaced.why == "its inputs were not proved when it was built"
+
+
+def test_another_recipe_replaces_without_a_word(tmp_path: Path) -> None:
+    publish(tiny_build(tmp_path))
+    record = publish(tiny_build(tmp_path, config=TinyConfig(seed=2))).record
+    assert record.replaced is None
+
+
+def test_what_is_hashed_of_inputs_is_reported_as_progress(tmp_path: Path) -> None:
+    item = _input(tmp_path)
+    os.utime(_rows(tmp_path / SOURCE))
+    reports: list[Report] = []
+    publish(_copying(tmp_path, item), progress=Progress(reports.append, every=0.0))
+    (last,) = [report for report in reports if report.stage == "inputs"][-1:]
+    size = _rows(tmp_path / SOURCE).stat().st_size
+    assert (last.done, last.unit) == (last.total, "bytes") and last.done >= size
+
+
+def test_an_unreadable_record_of_an_input_is_an_error_that_names_it(tmp_path: Path) -> None:
+    item = _input(tmp_path)
+    (tmp_path / SOURCE / "provenance.json").write_bytes(b"{")
+    with pytest.raises(GristmillError, match=r"provenance\.json: not a provenance record"):
+        publish(_copying(tmp_path, item))
