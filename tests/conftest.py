@@ -7,6 +7,7 @@ import pytest
 from gristmill.vocabularies.fetch import fetch
 from tests.paths import CHECKOUT, REAL_DATA
 from tests.requirements import missing_real_data
+from tests.sample_root import SampleRoot
 
 
 def pytest_configure() -> None:
@@ -23,3 +24,9 @@ def vocabulary_root() -> Path:
     """A data root with both vocabularies in its drops; downloaded once, then kept."""
     fetch(_KEPT)
     return _KEPT
+
+
+@pytest.fixture(scope="session")
+def sample_root(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path) -> SampleRoot:
+    """A data root in which every asset is built; tests that change it make a copy."""
+    return SampleRoot.build(tmp_path_factory.mktemp("sample_root"), vocabulary_root)

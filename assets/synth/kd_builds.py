@@ -127,7 +127,8 @@ def kd_manifest_build(lake: Lake, dataset: Dataset, key: str | None) -> Build:
     _check_manifest_current(lake)
     harmony_manifest = lake.root / FOLDER / MANIFEST
     inputs = [lake.published(dataset.folder, dataset.shards, number) for number in NUMBERS]
-    # As a file, since the manifest contains its hash, and its data version ignores its times.
+    inputs.append(lake.published(FOLDER, HARMONY_MANIFEST, MANIFEST_RECORD))
+    # Also as a file: the manifest has its sha256, but its data version leaves out times.
     inputs += raw_inputs.raw_inputs(lake.root, [harmony_manifest], HARMONY_MANIFEST, None, known={})
 
     def make(attempt: Attempt) -> Summary:

@@ -14,7 +14,7 @@ HARMONY, HARMONY_MANIFEST = "synth/harmony", "synth/harmony_manifest"
 FOLDER = "synth_harmony"
 # Name of the manifest's record, which is in one folder with the records of the shards.
 MANIFEST_RECORD = "manifest"
-MANIFEST_VERSION = "1"
+MANIFEST_VERSION = "2"
 """Code version of both manifests."""
 
 

@@ -21,7 +21,6 @@ HARMONY_MANIFEST = Code(
         "gristmill.synth.build.harmony_manifest",
         "gristmill.synth.build.import_harmony",
     ),
-    undigested="c821ae479d99c7628eeead2c1827e37a3d3f07eb4d790f18fc5e988c2e8add66",
 )
 KD_SHARDS = Code(
     modules=("gristmill.synth.build.kd_shard",),
@@ -30,5 +29,4 @@ KD_SHARDS = Code(
 )
 KD_MANIFEST = Code(
     modules=("gristmill.synth.build.kd_manifest",),
-    undigested="abc24e3ee6594db87fb037aba33a9cf59522087ae3118537f19cf9c281d0873a",
 )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gristmill.contract import FileNote, GristmillError, Summary
+from gristmill.contract import GristmillError, Summary
 from gristmill.provenance import config_fields
 from gristmill.run.progress import SILENT, Progress
 from gristmill.synth.build.harmony_rows import developer_message, system_message
@@ -20,6 +20,7 @@ from gristmill.synth.build.manifest_files import (
     MANIFEST,
     METADATA,
     check_equal_configs,
+    content_note,
     write_json,
 )
 from gristmill.synth.config import HarmonyConfig
@@ -87,8 +88,10 @@ def write_harmony_manifest(
             write_json(out / name, content)
             stage.advance(1)
     return HarmonyManifestSummary(
-        # They carry a time and the sizes of Parquet files, so they are not payload.
-        files={METADATA: FileNote(payload=False), MANIFEST: FileNote(payload=False)},
+        files={
+            METADATA: content_note(metadata, [dataset_dir]),
+            MANIFEST: content_note(manifest, [dataset_dir]),
+        },
         shards=len(shards),
         rows=sum(shard["rows"] for shard in shards),
         bytes=sum(shard["bytes"] for shard in shards),

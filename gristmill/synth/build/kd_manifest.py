@@ -15,7 +15,13 @@ from typing import Any, Final
 from gristmill.contract import FileNote, GristmillError, Summary
 from gristmill.hashing import sha256_file
 from gristmill.run.progress import SILENT, Progress
-from gristmill.synth.build.manifest_files import GLOB, MANIFEST, check_equal_configs, write_json
+from gristmill.synth.build.manifest_files import (
+    GLOB,
+    MANIFEST,
+    check_equal_configs,
+    content_note,
+    write_json,
+)
 from gristmill.synth.format import aligned, harmony_tokens
 
 SCHEMA_VERSION: Final = "synth_kd_v1"
@@ -132,15 +138,17 @@ def write_kd_manifest(
     with progress.stage("write", "files", 1) as stage:
         write_json(out / MANIFEST, manifest)
         stage.advance(1)
-    return _summary(len(ordered), splits, counts)
+    return _summary(len(ordered), splits, counts, content_note(manifest, [root]))
 
 
 def _summary(
-    shards: int, splits: Mapping[str, Mapping[str, Any]], counts: Mapping[str, int]
+    shards: int,
+    splits: Mapping[str, Mapping[str, Any]],
+    counts: Mapping[str, int],
+    note: FileNote,
 ) -> KDManifestSummary:
     return KDManifestSummary(
-        # It carries a time, so it is not payload.
-        files={MANIFEST: FileNote(payload=False)},
+        files={MANIFEST: note},
         shards=shards,
         train_rows=splits["train"]["rows"],
         train_tokens=splits["train"]["tokens"],

@@ -5,16 +5,20 @@ Source: `docs/formats/synth.md#harmony-manifest`.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from gristmill.contract import GristmillError, Violation
+from gristmill.contract import FileNote, GristmillError, Violation
 
 MANIFEST: Final = "manifest.json"
 METADATA: Final = "metadata.json"
 GLOB: Final = "synth_harmony_shard_*.parquet"
+_NO_CONTENT: Final = frozenset(
+    {"created_unix_s", "git_sha", "dataset_dir", "manifest_path", "manifest_sha256", "model_path"}
+)
 HARMONY_SCHEMA: Final = "synth_harmony_v1"
 """`schema_version` of a Harmony manifest."""
 
@@ -28,6 +32,29 @@ def write_json(path: Path, value: object) -> None:
     Source: `docs/formats/synth.md#harmony-manifest`.
     """
     path.write_text(json.dumps(value, indent=2) + "\n", encoding="ascii")
+
+
+def content_note(value: object, roots: Sequence[str]) -> FileNote:
+    """Return the note of a manifest: its data version is that of its contents.
+
+    value: the manifest, or the JSON object of another file beside it.
+    roots: folders as the manifest names them; only what follows them counts.
+
+    Times, the git commit, places and the sha256 of another manifest, which has
+    times, too, do not count. Source: `docs/formats/synth.md#manifest-content`.
+    """
+    text = json.dumps(_content(value, roots), sort_keys=True, separators=(",", ":"))
+    return FileNote(content_sha256=hashlib.sha256(text.encode()).hexdigest())
+
+
+def _content(value: object, roots: Sequence[str]) -> object:
+    if isinstance(value, dict):
+        return {key: _content(item, roots) for key, item in value.items() if key not in _NO_CONTENT}
+    if isinstance(value, list):
+        return [_content(item, roots) for item in value]
+    if isinstance(value, str):
+        return next((value[len(root) :] for root in roots if value.startswith(f"{root}/")), value)
+    return value
 
 
 def json_violations(path: Path) -> Iterator[Violation]:

@@ -1,0 +1,150 @@
+"""Every edge of the graph of every family: a damaged file of an input is never built from.
+
+The edges come from the definitions, so that a new asset is covered by being there.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+import definitions
+from commands.graph import Graph
+from gristmill import provenance
+from gristmill.hashing import sha256_file
+from gristmill.provenance import Input, Record
+from tests.sample_root import SampleRoot, build_again
+
+_GRAPH = definitions.build_defs().resolve_asset_graph()
+_EDGES = [
+    (asset.to_user_string(), above.to_user_string())
+    for asset in sorted(_GRAPH.materializable_asset_keys)
+    for above in sorted(_GRAPH.get(asset).parent_keys)
+]
+PUBLISHED = [
+    (asset, above)
+    for asset, above in _EDGES
+    if _GRAPH.get(dg.AssetKey.from_user_string(above)).is_materializable
+]
+RAW = [edge for edge in _EDGES if edge not in PUBLISHED]
+
+
+def _flip(path: Path) -> None:
+    """Change one bit, and nothing that a listing shows."""
+    stat = path.stat()
+    octets = bytearray(path.read_bytes())
+    octets[len(octets) // 2] ^= 1
+    path.write_bytes(octets)
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def _truncate(path: Path) -> None:
+    os.truncate(path, path.stat().st_size - 1)
+
+
+def _add(path: Path) -> None:
+    shutil.copy(path, path.with_name(f"more_{path.name}"))
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "flip": _flip,
+    "truncate": _truncate,
+    "remove": Path.unlink,
+    "add": _add,
+}
+
+
+@pytest.fixture(scope="module")
+def root(sample_root: SampleRoot, tmp_path_factory: pytest.TempPathFactory) -> SampleRoot:
+    return sample_root.copy(tmp_path_factory.mktemp("damaged"))
+
+
+@pytest.fixture(scope="module")
+def graph(root: SampleRoot) -> Iterator[Graph]:
+    with root.graph() as opened:
+        yield opened
+
+
+def _input(record: Record, folder: Path, above: str) -> Input:
+    path = provenance.record_path(folder, None, shared=False)
+    if not path.exists():
+        path = provenance.record_path(folder, record.partition, shared=True)
+    return next(
+        item for item in provenance.read_inputs(record, path) if item.asset == above and item.path
+    )
+
+
+def _is_empty(path: Path) -> bool:
+    return path.stat().st_size == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("asset", "above"), PUBLISHED)
+def test_a_damaged_published_input_is_refused(
+    root: SampleRoot, graph: Graph, asset: str, above: str, tmp_path: Path
+) -> None:
+    folder, record = root.record(asset)
+    item = _input(record, folder, above)
+    source = root.data / str(item.path)
+    source_record = next(
+        each
+        for place, each in root.records()
+        if place == source and each.asset == above and each.partition == item.partition
+    )
+    names = [output.path for output in source_record.outputs]
+    cases = [(name, damage) for name in names for damage in DAMAGES]
+    for name, damage in random.Random(asset).sample(cases, min(len(cases), 12)):
+        path = source / name
+        if _is_empty(path) and damage in ("flip", "truncate"):
+            continue
+        shutil.copy2(path, tmp_path / "kept")
+        DAMAGES[damage](path)
+        outcome = build_again(graph, record)
+        assert outcome.status == "failed", (name, damage)
+        assert str(source) in str(outcome.reason) or name in str(outcome.reason), (name, damage)
+        assert root.record(asset)[1] == record, (name, damage)
+        path.with_name(f"more_{path.name}").unlink(missing_ok=True)
+        shutil.copy2(tmp_path / "kept", path)
+    assert build_again(graph, record).status == "built"
+    assert root.record(asset)[1].data_version == record.data_version
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("asset", "above"), RAW)
+def test_a_raw_file_that_changed_and_kept_its_size_and_time_is_read_again(
+    root: SampleRoot, graph: Graph, asset: str, above: str, tmp_path: Path
+) -> None:
+    folder, record = root.record(asset)
+    try:
+        item = _input(record, folder, above)
+    except StopIteration:
+        pytest.skip(f"the sample of {asset} is not made from {above}")
+    path = root.data / str(item.path)
+    shutil.copy2(path, tmp_path / "kept")
+    _flip(path)
+    outcome = build_again(graph, record, rebuild=False)
+    if outcome.status == "failed":
+        assert path.name in str(outcome.reason)
+        assert root.record(asset)[1] == record
+    else:
+        assert outcome.status == "built"
+        assert _input(root.record(asset)[1], folder, above).sha256 == sha256_file(path)
+    shutil.copy2(tmp_path / "kept", path)
+    build_again(graph, record, rebuild=False)
+    assert root.record(asset)[1].data_version == record.data_version
+
+
+def test_the_edges_cover_every_asset_of_the_definitions() -> None:
+    built_from_others = {asset for asset, _ in _EDGES}
+    assert built_from_others == {
+        key.to_user_string()
+        for key in _GRAPH.materializable_asset_keys
+        if _GRAPH.get(key).parent_keys
+    }
+    assert PUBLISHED and RAW

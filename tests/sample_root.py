@@ -1,0 +1,96 @@
+"""A data root in which every asset is built from the sample drops, for tests of all families."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from commands.graph import Graph
+from commands.table import Outcome
+from gristmill.provenance import Record, find_artifacts, read_record
+from resources import Lake
+from tests.paths import CHECKOUT
+
+
+@dataclass(frozen=True)
+class SampleRoot:
+    """A data root and the Dagster instance that built it.
+
+    data: the data root.
+    home: DAGSTER_HOME of the instance.
+    """
+
+    data: Path
+    home: Path
+
+    @staticmethod
+    def build(folder: Path, vocabularies: Path) -> SampleRoot:
+        """Write the sample drops of all families below `folder` and build every asset.
+
+        vocabularies: a data root with the vocabularies in its drops.
+        """
+        root = SampleRoot(folder / "data", folder / "home")
+        root.home.mkdir(parents=True)
+        (root.home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
+        shutil.copytree(vocabularies / "drops", root.data / "drops")
+        root.command("samples", str(root.data))
+        root.command("materialize", "--all")
+        return root
+
+    def copy(self, folder: Path) -> SampleRoot:
+        """A copy of both folders below `folder`, with the times of the files."""
+        for source, name in ((self.data, "data"), (self.home, "home")):
+            shutil.copytree(source, folder / name, symlinks=True)
+        return SampleRoot(folder / "data", folder / "home")
+
+    def command(self, *words: str) -> str:
+        """Run `gristmill WORDS` on this root and return what it prints."""
+        done = subprocess.run(
+            [sys.executable, "-m", "gristmill.cli", *words],
+            cwd=CHECKOUT,
+            env=os.environ | {"GRISTMILL_DATA": str(self.data), "DAGSTER_HOME": str(self.home)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def records(self) -> list[tuple[Path, Record]]:
+        """The folder and the record of every artifact partition."""
+        return [
+            (item.folder, read_record(item.record_path))
+            for item in find_artifacts.artifacts(self.data)
+        ]
+
+    def record(self, asset: str) -> tuple[Path, Record]:
+        """The first artifact partition of an asset."""
+        return next((folder, item) for folder, item in self.records() if item.asset == asset)
+
+    @contextmanager
+    def graph(self) -> Iterator[Graph]:
+        """The graph of assets on this root, to build single partitions in this process."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("GRISTMILL_DATA", str(self.data))
+            patch.setenv("DAGSTER_HOME", str(self.home))
+            patch.chdir(CHECKOUT)
+            with dg.DagsterInstance.get() as instance:
+                yield Graph(instance, Lake())
+
+
+def build_again(graph: Graph, record: Record, *, rebuild: bool = True) -> Outcome:
+    """Build the artifact partition of a record once more and return the outcome."""
+    asset = dg.AssetKey.from_user_string(record.asset)
+    has_partitions = graph.keys(asset, ()) != [None]
+    key = record.partition if has_partitions else None
+    (outcome,) = graph.materialize(asset, [key], rebuild=rebuild)
+    return outcome
