@@ -40,7 +40,7 @@ class WorkerDied(GristmillError):
     """A worker process ended before its task did."""
 
 
-def _die_with(parent: int) -> None:
+def die_with(parent: int) -> None:
     """Ask the kernel for SIGKILL at the parent's death; leave at once if it came first."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
@@ -66,19 +66,21 @@ class _Process(SpawnProcess):
                 sys.modules["__main__"] = main
 
 
-class _Context(SpawnContext):
+class Context(SpawnContext):
+    """Spawns processes that do not import their parent's main module."""
+
     Process = _Process
 
 
 def _start(workers: int) -> ProcessPoolExecutor | None:
     """A pool of spawned processes, or None where the machine gives no semaphores."""
     try:
-        context = _Context()
+        context = Context()
         # The executor makes its semaphores only when the first task comes, too
         # late to choose another way; so make one now.
         context.Semaphore(1)
         return ProcessPoolExecutor(
-            workers, mp_context=context, initializer=_die_with, initargs=(os.getpid(),)
+            workers, mp_context=context, initializer=die_with, initargs=(os.getpid(),)
         )
     except (ImportError, OSError, PermissionError) as error:
         log.warning("no worker processes here (%s): going on in one process", error)

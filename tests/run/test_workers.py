@@ -159,7 +159,7 @@ def test_without_semaphores_the_work_goes_on_here(
     def refuse(*_: object) -> None:
         raise OSError("no semaphores")
 
-    monkeypatch.setattr("gristmill.run.workers._Context.Semaphore", refuse)
+    monkeypatch.setattr("gristmill.run.workers.Context.Semaphore", refuse)
     here: list[int] = []
 
     def task(number: int) -> int:

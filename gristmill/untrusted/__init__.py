@@ -1,0 +1,1 @@
+"""Files that others wrote: opened without following links, and read within limits."""

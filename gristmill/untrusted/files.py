@@ -1,0 +1,280 @@
+"""Opens files of a drop: regular files only, without following links, by descriptor.
+
+See also `walk.py`: all files of a folder, and `limits.py`: how much of a file is read.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, NoReturn
+
+from gristmill.contract import BadInput
+
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+# What the kernel answers where O_NOFOLLOW or O_DIRECTORY meets another kind of entry.
+_OTHER_KIND = {errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.ENODEV}
+_SHOWN = 200
+
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFLNK: "a link",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+@dataclass(frozen=True)
+class LinkRule:
+    """What happens to symbolic links in a drop.
+
+    follow: whether a link to a regular file in one of `roots` counts as that file;
+        default False: every link is refused.
+    roots: absolute paths of the folders that links may point into; default none.
+
+    Source: docs/drops.md#links.
+    """
+
+    follow: bool = False
+    roots: tuple[str, ...] = ()
+
+
+REFUSE_LINKS = LinkRule()
+
+
+def kind_refusal(mode: int) -> str | None:
+    """Why an entry of this mode is no regular file, None where it is one.
+
+    mode: `st_mode` of a stat that does not follow links.
+    """
+    kind = stat.S_IFMT(mode)
+    if kind == stat.S_IFREG:
+        return None
+    rule = f"is {_KINDS.get(kind, 'no regular file')}: a drop may hold regular files and folders"
+    if kind == stat.S_IFLNK:
+        rule += " only; copy the file, or allow links with [inbox] follow_links in gristmill.toml"
+    return rule
+
+
+def open_file(
+    path: Path, *, root: Path, links: LinkRule = REFUSE_LINKS, buffering: int = -1
+) -> BinaryIO:
+    """Open a regular file for reading.
+
+    path: the file, below `root`.
+    root: a folder that is trusted and may itself be a link: the inbox, or the drop where
+        a person named it. The folders between it and the file are opened one by one,
+        each without following links.
+    links: what happens to links; default: they are refused.
+    buffering: as for `open`; default buffered.
+
+    Raises BadInput for a link, pipe, socket, device or folder, OSError where the file is
+    gone or cannot be read, and ValueError for a path that is not below the root.
+    Source: docs/drops.md#what-a-drop-may-hold.
+    """
+    with _parent(path, root, links) as (folder, name, real):
+        _check(real, _lstat(folder, name, real))
+        try:
+            descriptor = os.open(name, _FILE, dir_fd=folder)
+        except OSError as error:
+            _raise(error, real)
+        try:
+            # The entry may be another one than the one that was looked at.
+            _check(real, os.fstat(descriptor))
+            return os.fdopen(descriptor, "rb", buffering=buffering)
+        except BaseException:
+            os.close(descriptor)
+            raise
+
+
+def stat_file(path: Path, *, root: Path, links: LinkRule = REFUSE_LINKS) -> os.stat_result:
+    """The stat of a regular file, by the same rules as `open_file`, without opening it.
+
+    Arguments and errors as for `open_file`.
+    """
+    with _parent(path, root, links) as (folder, name, real):
+        found = _lstat(folder, name, real)
+        _check(real, found)
+        return found
+
+
+def has_file(path: Path, *, root: Path, links: LinkRule = REFUSE_LINKS) -> bool:
+    """Whether there is a regular file at a path. Arguments as for `open_file`.
+
+    Raises BadInput where there is something else.
+    """
+    try:
+        stat_file(path, root=root, links=links)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def read_file(path: Path, *, root: Path, most: int, links: LinkRule = REFUSE_LINKS) -> bytes:
+    """The bytes of a small file.
+
+    most: bytes at most. Other arguments and errors as for `open_file`; BadInput for a file
+        that is larger.
+    """
+    with open_file(path, root=root, links=links) as file:
+        octets = file.read(most + 1)
+    if len(octets) > most:
+        raise BadInput(path, f"has more than {most} bytes")
+    return octets
+
+
+def real_path(path: Path, *, root: Path, links: LinkRule = REFUSE_LINKS) -> Path:
+    """`path` itself, or where it points to if links are followed. A file or a folder.
+
+    Arguments and errors as for `open_file`.
+    """
+    with _parent(path, root, links) as (_folder, _name, real):
+        return real
+
+
+@contextmanager
+def open_folder(path: Path, *, root: Path, links: LinkRule = REFUSE_LINKS) -> Iterator[int]:
+    """A descriptor of a folder, for os.scandir and as dir_fd; closed at the end.
+
+    path: the folder, `root` or below it. Other arguments and errors as for `open_file`.
+    """
+    with _walked(path, root, links) as (folder, real):
+        try:
+            descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+        except OSError as error:
+            _raise(error, real)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def open_inner(folder: int, name: str) -> Iterator[int]:
+    """A descriptor of a folder in an open folder; closed at the end.
+
+    folder: descriptor of the outer folder.
+    name: of the inner one, a single name.
+
+    Raises OSError where it is gone, is no folder, or cannot be read.
+    """
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(name, flags, dir_fd=folder)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _check(path: Path, found: os.stat_result) -> None:
+    if reason := kind_refusal(found.st_mode):
+        raise BadInput(path, reason)
+
+
+def _lstat(folder: int, name: str, path: Path) -> os.stat_result:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError as error:
+        _raise(error, path)
+
+
+def _raise(error: OSError, path: Path) -> NoReturn:
+    """The error with the whole path in place of the name in its folder."""
+    raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+class _Link(Exception):
+    """A link on the way to a file."""
+
+
+@contextmanager
+def _parent(path: Path, root: Path, links: LinkRule) -> Iterator[tuple[int, str, Path]]:
+    """Descriptor of the folder that holds a file, the file's name, its path without links."""
+    path = Path(path)
+    with _walked(path.parent, root, links) as (folder, real):
+        here = real / path.name
+        try:
+            mode = os.stat(path.name, dir_fd=folder, follow_symlinks=False).st_mode
+        except OSError:
+            mode = 0
+        if not (stat.S_ISLNK(mode) and links.follow):
+            yield folder, path.name, here
+            return
+    base, target = _target(path, links)
+    if target == base:
+        raise BadInput(path, "is a link to a folder")
+    with _walked(target.parent, base, REFUSE_LINKS) as (folder, real):
+        yield folder, target.name, real / target.name
+
+
+@contextmanager
+def _walked(path: Path, root: Path, links: LinkRule) -> Iterator[tuple[int, Path]]:
+    """Descriptor (for dir_fd only) of a folder, and its path without links below the root."""
+    try:
+        descriptor = _descend(Path(path), Path(root), links.follow)
+        real = Path(path)
+    except _Link:
+        base, real = _target(Path(path), links)
+        descriptor = _descend(real, base, follow=False)
+    try:
+        yield descriptor, real
+    finally:
+        os.close(descriptor)
+
+
+def _descend(path: Path, root: Path, follow: bool) -> int:
+    parts = path.relative_to(root).parts
+    if ".." in parts:
+        raise ValueError(f"{path}: a path below {root} must not hold '..'")
+    try:
+        folder = os.open(root, _FOLDER)
+    except OSError as error:
+        _raise(error, root)
+    here = root
+    for part in parts:
+        here = here / part
+        try:
+            inner = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
+        except OSError as error:
+            if error.errno in _OTHER_KIND:
+                _refuse_folder(folder, part, here, follow)
+            _raise(error, here)
+        finally:
+            os.close(folder)
+        folder = inner
+    return folder
+
+
+def _refuse_folder(parent: int, name: str, path: Path, follow: bool) -> None:
+    mode = _lstat(parent, name, path).st_mode
+    if stat.S_ISLNK(mode):
+        if follow:
+            raise _Link
+        raise BadInput(path, str(kind_refusal(mode)))
+    if not stat.S_ISDIR(mode):
+        raise BadInput(path, "is no folder")
+
+
+def _target(path: Path, links: LinkRule) -> tuple[Path, Path]:
+    """The root that a link points into, and where it points to."""
+    try:
+        real = Path(os.path.realpath(path, strict=True))
+    except OSError as error:
+        raise BadInput(path, f"is a link that leads nowhere: {error.strerror}") from error
+    for root in links.roots:
+        base = Path(os.path.realpath(root))
+        if real.is_relative_to(base):
+            return base, real
+    raise BadInput(
+        path,
+        f"is a link to {str(real)[:_SHOWN]!r}, which is in none of the folders that [inbox] roots"
+        " in gristmill.toml names",
+    )

@@ -1,0 +1,198 @@
+"""Untrusted JSON: one value within limits, and the members of a large file one by one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from gristmill.contract import BadInput
+from gristmill.untrusted.limits import LIMITS, Limits
+
+_BLANK: Final = b" \t\r\n"
+# A string, or a mark of the structure. A string that does not end matches as one quote.
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|["\[\]{},:]', re.DOTALL)
+_MARK = re.compile(rb"[^ \t\r\n]")
+
+
+def check_nesting(
+    octets: bytes, path: Path, limits: Limits = LIMITS, row: int | None = None
+) -> None:
+    """Raise BadInput if a JSON text is nested deeper, or has a longer number, than allowed.
+
+    octets: the text; whether it is JSON does not matter.
+    path, row: the file, and the line or row in it, for the error; default: the whole file.
+    limits: `depth` and `digits` count.
+
+    A text that passes cannot exhaust the stack of a parser, nor the time of int().
+    """
+    opened = octets.count(b"[") + octets.count(b"{")
+    if opened > limits.depth and _depth(octets) > limits.depth:
+        raise BadInput(path, f"nested deeper than {limits.depth} levels", row)
+    if len(octets) > limits.digits and _has_long_number(octets, limits.digits):
+        raise BadInput(path, f"a number of more than {limits.digits} digits", row)
+
+
+def _depth(octets: bytes) -> int:
+    depth = deepest = 0
+    for match in _TOKEN.finditer(octets):
+        mark = match.group()
+        if mark in (b"[", b"{"):
+            depth += 1
+            deepest = max(deepest, depth)
+        elif mark in (b"]", b"}"):
+            depth -= 1
+    return deepest
+
+
+def _has_long_number(octets: bytes, digits: int) -> bool:
+    long_run = re.compile(rb"[0-9]{%d}" % (digits + 1))
+    if long_run.search(octets) is None:
+        return False
+    # Digits in strings do not count.
+    outside = _TOKEN.sub(lambda match: b"," if match.group()[:1] == b'"' else match.group(), octets)
+    return long_run.search(outside) is not None
+
+
+def load_json(octets: bytes, path: Path, limits: Limits = LIMITS, row: int | None = None) -> Any:
+    """Parse one JSON value.
+
+    octets: its UTF-8 text.
+    path, row: for errors, as in `check_nesting`.
+    limits: `depth` and `digits` count.
+
+    Raises BadInput for a text that is no JSON, and as `check_nesting`.
+    """
+    check_nesting(octets, path, limits, row)
+    try:
+        return json.loads(octets.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise BadInput(path, f"not JSON: {error}", row) from error
+
+
+class _Window:
+    """The text from the start of the present member on; more is read where it is needed."""
+
+    def __init__(self, texts: Iterable[bytes], path: Path, limits: Limits) -> None:
+        self._texts, self._path, self._limits = iter(texts), path, limits
+        self.text = bytearray()
+        self.at = 0
+        self.number = 0
+
+    def bad(self, rule: str) -> BadInput:
+        return BadInput(self._path, rule, self.number or None)
+
+    def more(self) -> bool:
+        """Append the next part; False at the end. The part before `at` is forgotten."""
+        if self.at:
+            del self.text[: self.at]
+            self.at = 0
+        if len(self.text) > self._limits.line_bytes:
+            raise self.bad(f"a member of more than {self._limits.line_bytes} bytes")
+        # At least as much as there is, so that scanning a long member again costs little.
+        wanted = len(self.text)
+        gained = 0
+        for text in self._texts:
+            self.text += text
+            gained += len(text)
+            if gained > wanted:
+                break
+        return gained > 0
+
+    def peek(self) -> bytes:
+        """The next byte that is not blank; empty at the end."""
+        while True:
+            if found := _MARK.search(self.text, self.at):
+                self.at = found.start()
+                return found.group()
+            self.at = len(self.text)
+            if not self.more():
+                return b""
+
+    def take(self, mark: bytes) -> None:
+        if self.peek() != mark:
+            raise self.bad(f"not JSON: {mark.decode()!r} expected")
+        self.at += 1
+
+    def value(self, stops: bytes) -> bytes:
+        """The text of one value, up to one of `stops` outside of it."""
+        self.peek()
+        place = self.at
+        depth = 0
+        while True:
+            match = _TOKEN.search(self.text, place)
+            mark = match.group() if match else b""
+            if match is None or mark == b'"':
+                shift = place - self.at
+                if match is not None:
+                    shift = match.start() - self.at
+                if not self.more():
+                    raise self.bad("not JSON: the text ends too early")
+                place = self.at + shift
+                continue
+            if depth == 0 and mark in stops and mark[:1] != b'"':
+                found = bytes(self.text[self.at : match.start()]).strip(_BLANK)
+                self.at = match.start()
+                return found
+            depth += (mark in (b"[", b"{")) - (mark in (b"]", b"}"))
+            if depth < 0 or depth > self._limits.depth:
+                raise self.bad(
+                    "not JSON: a bracket too many"
+                    if depth < 0
+                    else f"nested deeper than {self._limits.depth} levels"
+                )
+            place = match.end()
+
+
+def members(
+    texts: Iterable[bytes], path: Path, limits: Limits = LIMITS
+) -> Iterator[tuple[str | int, Any]]:
+    """The members of one large JSON object or array, each parsed alone: (key or index, value).
+
+    texts: parts of the UTF-8 text in order, as `lines.reads` yields them.
+    path: the file, for errors.
+    limits: `line_bytes` counts for each member, `rows` for their number, `depth` and
+        `digits` as in `load_json`.
+
+    Memory: a few times one member, whatever the size of the file. A key that occurs twice
+    is yielded twice. Raises BadInput, with the 1-based number of the member as row.
+    """
+    window = _Window(texts, path, limits)
+    first = window.peek()
+    if first not in (b"[", b"{"):
+        raise window.bad("not a JSON object or array")
+    last = b"]" if first == b"[" else b"}"
+    window.take(first)
+    if window.peek() == last:
+        window.take(last)
+    else:
+        while True:
+            window.number += 1
+            if window.number > limits.rows:
+                raise window.bad(f"more than {limits.rows} members")
+            key: str | int = window.number - 1
+            if first == b"{":
+                key = _key(window, path, limits)
+            octets = window.value(b"," + last)
+            if len(octets) > limits.line_bytes:
+                raise window.bad(f"a member of more than {limits.line_bytes} bytes")
+            yield key, load_json(octets, path, limits, window.number)
+            if window.peek() == last:
+                window.take(last)
+                break
+            window.take(b",")
+    window.number = 0
+    if window.peek():
+        raise window.bad("text after the JSON value")
+
+
+def _key(window: _Window, path: Path, limits: Limits) -> str:
+    if window.peek() != b'"':
+        raise window.bad("not JSON: a key in quotes expected")
+    key = load_json(window.value(b":"), path, limits, window.number)
+    window.take(b":")
+    if not isinstance(key, str):
+        raise window.bad("not JSON: a key in quotes expected")
+    return key

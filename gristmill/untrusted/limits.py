@@ -1,0 +1,74 @@
+"""How much of an untrusted file is read, and unpacking within these limits.
+
+See also `lines.py`: the lines of a text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from gristmill.contract import BadInput
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a file of a drop may hold; a family narrows them where its format allows.
+
+    bytes: of one file; default 1 TiB.
+    text_bytes: of its text after unpacking; default 4 TiB.
+    ratio: bytes of text for each packed byte; default 200.
+    any_ratio_bytes: up to this size of the text its ratio does not count; default 16 MiB.
+    rows: rows or lines of one file; default 2**32.
+    line_bytes: of one line, or of one member of a large JSON file; default 64 MiB.
+    depth: levels of nesting; default 256.
+    digits: of one number; default 400.
+    seconds: for one look at a drop, or for one piece of work in a child process;
+        default 10 minutes.
+    memory_bytes: of a child process that reads the file; default 2 GiB.
+
+    Source: docs/drops.md#limits.
+    """
+
+    bytes: int = 1 << 40
+    text_bytes: int = 1 << 42
+    ratio: int = 200
+    any_ratio_bytes: int = 16 << 20
+    rows: int = 1 << 32
+    line_bytes: int = 1 << 26
+    depth: int = 256
+    digits: int = 400
+    seconds: float = 600.0
+    memory_bytes: int = 2 << 30
+
+    def unpacked(self, packed: int) -> int:
+        """Bytes of text that a file may unpack to.
+
+        packed: its bytes.
+        """
+        return min(self.text_bytes, max(self.any_ratio_bytes, self.ratio * packed))
+
+
+LIMITS = Limits()
+
+
+def bounded(texts: Iterable[bytes], path: Path, most: int) -> Iterator[bytes]:
+    """The same texts, as long as they are not larger than allowed.
+
+    texts: parts of a text in order, as a decompressor yields them.
+    path: the file, for the error.
+    most: bytes at most; see `Limits.unpacked`.
+
+    Raises BadInput at the first byte more.
+    """
+    size = 0
+    for text in texts:
+        size += len(text)
+        if size > most:
+            raise BadInput(
+                path,
+                f"unpacks to more than {most:,} bytes, which is too much for its size: it looks "
+                "like a decompression bomb",
+            )
+        yield text

@@ -1,0 +1,60 @@
+"""The lines of an untrusted text, with a bound on the memory that one line takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from gristmill.contract import BadInput
+from gristmill.untrusted.limits import LIMITS, Limits
+
+_READ_BYTES = 1 << 20
+
+
+def reads(file: BinaryIO) -> Iterator[bytes]:
+    """The bytes of an open file, 1 MiB at a time."""
+    while octets := file.read(_READ_BYTES):
+        yield octets
+
+
+def lines(texts: Iterable[bytes], path: Path, limits: Limits = LIMITS) -> Iterator[bytes]:
+    """The lines of a text, each with its newline; the last one may have none.
+
+    texts: parts of the text in order, as `reads` or a decompressor yields them.
+    path: the file, for errors.
+    limits: `line_bytes` and `rows` count.
+
+    Memory: one part, and one line twice. Raises BadInput for a line that is too long, and
+    for too many lines.
+    """
+    held: list[bytes] = []
+    length = count = 0
+
+    def checked(line: bytes) -> bytes:
+        nonlocal count
+        count += 1
+        if len(line) > limits.line_bytes:
+            raise BadInput(path, f"a line of more than {limits.line_bytes} bytes", count)
+        if count > limits.rows:
+            raise BadInput(path, f"more than {limits.rows} lines")
+        return line
+
+    for text in texts:
+        begin = 0
+        while end := text.find(b"\n", begin) + 1:
+            line = text[begin:end]
+            if held:
+                line = b"".join([*held, line])
+                held, length = [], 0
+            yield checked(line)
+            begin = end
+        if begin < len(text):
+            held.append(text[begin:])
+            length += len(text) - begin
+            if length > limits.line_bytes:
+                raise BadInput(path, f"a line of more than {limits.line_bytes} bytes", count + 1)
+            if len(held) > 1000:
+                held = [b"".join(held)]
+    if held:
+        yield checked(b"".join(held))

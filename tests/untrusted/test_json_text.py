@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.untrusted.json_text import load_json, members
+from gristmill.untrusted.limits import LIMITS
+
+FILE = Path("drop/corpus.json")
+
+
+def _parts(octets: bytes, size: int) -> list[bytes]:
+    return [octets[at : at + size] for at in range(0, len(octets), size)]
+
+
+def test_a_value_is_what_the_standard_library_reads() -> None:
+    value = {"a": [1, -2.5e3, None, True, 'é\\"[{'], "digits": "1" * 1000}
+    assert load_json(json.dumps(value).encode(), FILE) == value
+
+
+@pytest.mark.parametrize(
+    ("octets", "rule"),
+    [
+        (b"[" * 257 + b"]" * 257, "nested deeper than 256 levels"),
+        (b'{"a":' * 100_000, "nested deeper than 256 levels"),
+        (b"9" * 401, "a number of more than 400 digits"),
+        (b'["' + b"9" * 401 + b'", -' + b"9" * 401 + b"]", "a number of more than 400 digits"),
+        (b"[1,", "not JSON"),
+        (b"\xff", "not JSON"),
+        (b"", "not JSON"),
+    ],
+    ids=range(7),
+)
+def test_what_is_no_json_or_too_much_names_file_row_and_rule(octets: bytes, rule: str) -> None:
+    with pytest.raises(BadInput, match=rule) as raised:
+        load_json(octets, FILE, row=3)
+    assert (raised.value.file, raised.value.row) == (str(FILE), 3)
+
+
+def test_the_limits_themselves_are_allowed() -> None:
+    load_json(b"[" * 256 + b"]" * 256, FILE)
+    load_json(b"[" + b"[]," * 1000 + b"[]]", FILE)
+    assert load_json(b"9" * 400, FILE) == 10**400 - 1
+    assert load_json(b'"' + b"[" * 1000 + b'"', FILE) == "[" * 1000
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100, 10**6])
+@pytest.mark.parametrize("indent", [None, 2])
+def test_the_members_of_a_large_file_are_those_of_the_whole(size: int, indent: int | None) -> None:
+    value = {
+        "1": {"source": "a, b: {[", "rationale": 'say "no" \\', "": []},
+        'quo"te:': [1, [2, {"x": None}], "]"],
+        "empty": {},
+        "text": "x" * 500,
+        "number": -1.5,
+    }
+    octets = json.dumps(value, indent=indent).encode()
+    assert dict(members(_parts(octets, size), FILE)) == value
+    rows = list(value.values())
+    octets = json.dumps(rows, indent=indent).encode() + b" \n"
+    assert list(members(_parts(octets, size), FILE)) == list(enumerate(rows))
+    assert list(members(_parts(b" { } ", size), FILE)) == []
+    assert list(members(_parts(b"[]", size), FILE)) == []
+
+
+def _value(source: random.Random, depth: int) -> Any:
+    kind = source.randrange(6 if depth else 4)
+    if kind == 4:
+        return [_value(source, depth - 1) for _ in range(source.randrange(4))]
+    if kind == 5:
+        names = ["", "a", '"', "\\", "{", ":,"]
+        return {name: _value(source, depth - 1) for name in names[: source.randrange(6)]}
+    return [
+        None,
+        source.randrange(-99, 99),
+        source.random(),
+        source.choice(["\\\\", '"', "]", "é"]),
+    ][kind]
+
+
+def test_random_members_are_those_of_the_whole() -> None:
+    source = random.Random(7)
+    for _ in range(300):
+        rows = [_value(source, 3) for _ in range(source.randrange(5))]
+        octets = json.dumps(rows, ensure_ascii=source.random() < 0.5).encode()
+        assert [row for _, row in members(_parts(octets, source.randrange(1, 9)), FILE)] == rows
+
+
+@pytest.mark.parametrize(
+    ("octets", "rule", "row"),
+    [
+        (b'{"a": 1, "b": [', "the text ends too early", 2),
+        (b'{"a": 1, "b', "the text ends too early", 2),
+        (b'{"a": 1', "the text ends too early", 1),
+        (b"[1, 2", "the text ends too early", 2),
+        (b"[1, 2}", "a bracket too many", 2),
+        (b"[1 2]", "not JSON", 1),
+        (b"[1,]", "not JSON", 2),
+        (b"{1: 2}", "a key in quotes expected", 1),
+        (b'{"a" "b": 2}', "not JSON", 1),
+        (b'{"a": 1,}', "a key in quotes expected", 2),
+        (b"[1] 2", "text after the JSON value", None),
+        (b"7", "not a JSON object or array", None),
+        (b"", "not a JSON object or array", None),
+        (b"[1, " + b"[" * 300, "nested deeper than 256 levels", 2),
+        (b"[1, 2, 3, 4]", "more than 3 members", 4),
+        (b'[1, "' + b"x" * 3000 + b'"]', "a member of more than 2000 bytes", 2),
+        (b"[1, " + b"9" * 500 + b"]", "a number of more than 400 digits", 2),
+    ],
+    ids=range(17),
+)
+@pytest.mark.parametrize("size", [1, 5, 10**6])
+def test_a_damaged_large_file_names_the_member(
+    octets: bytes, rule: str, row: int | None, size: int
+) -> None:
+    limits = replace(LIMITS, rows=3, line_bytes=2000)
+    with pytest.raises(BadInput, match=rule) as raised:
+        list(members(_parts(octets, size), FILE, limits))
+    assert raised.value.row == row

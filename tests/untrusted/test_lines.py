@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import io
+import tracemalloc
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.untrusted.limits import LIMITS
+from gristmill.untrusted.lines import lines, reads
+
+FILE = Path("drop/games.jsonl")
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
+@pytest.mark.parametrize("text", [b"", b"\n", b"a\n\nbc\n", b"a\nbc", b"abcdefghij\nk\n\n"])
+def test_lines_are_those_of_the_whole_text(text: bytes, size: int) -> None:
+    parts = [text[at : at + size] for at in range(0, len(text), size)]
+    assert list(lines(parts, FILE)) == text.splitlines(keepends=True)
+    assert b"".join(reads(io.BytesIO(text))) == text
+
+
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_a_long_line_names_its_number_before_it_is_whole(size: int) -> None:
+    limits = replace(LIMITS, line_bytes=5)
+    text = b"1234\n12345"
+    parts = [text[at : at + size] for at in range(0, len(text), size)]
+    assert list(lines(parts, FILE, limits)) == [b"1234\n", b"12345"]
+    with pytest.raises(BadInput, match="a line of more than 5 bytes") as raised:
+        list(lines([*parts, b"6", b"\n"], FILE, limits))
+    assert raised.value.row == 2
+
+
+def test_an_endless_line_takes_bounded_memory() -> None:
+    def endless() -> Iterator[bytes]:
+        while True:
+            yield bytes(1 << 16)
+
+    tracemalloc.start()
+    with pytest.raises(BadInput, match="a line of more than"):
+        list(lines(endless(), FILE, replace(LIMITS, line_bytes=1 << 22)))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4 << 22
+
+
+def test_the_number_of_lines_has_a_bound() -> None:
+    limits = replace(LIMITS, rows=2)
+    assert len(list(lines([b"a\nb\n"], FILE, limits))) == 2
+    with pytest.raises(BadInput, match="more than 2 lines"):
+        list(lines([b"a\nb\nc"], FILE, limits))

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.untrusted.files import LinkRule
+from gristmill.untrusted.walk import hard_links, list_files
+
+
+def _drop(tmp_path: Path) -> Path:
+    drop = tmp_path / "inbox" / "d1"
+    (drop / "inner" / "empty").mkdir(parents=True)
+    (drop / "inner" / "a.txt").write_bytes(b"12")
+    (drop / "b.txt").write_bytes(b"345")
+    return drop
+
+
+def test_every_file_is_listed_and_every_other_entry_has_a_reason(tmp_path: Path) -> None:
+    drop = _drop(tmp_path)
+    os.mkfifo(drop / "inner" / "pipe")
+    (drop / "link").symlink_to("b.txt")
+    (drop / "outside").symlink_to(tmp_path)
+    seen = {entry.name: entry for entry in list_files(drop, root=drop.parent)}
+    assert set(seen) == {"b.txt", "inner/a.txt", "inner/pipe", "link", "outside"}
+    assert {name: entry.stat.st_size for name, entry in seen.items() if not entry.refusal} == {
+        "b.txt": 3,
+        "inner/a.txt": 2,
+    }
+    assert str(seen["inner/pipe"].refusal).startswith("is a pipe")
+    assert str(seen["link"].refusal).startswith("is a link")
+    assert str(seen["outside"].refusal).startswith("is a link")
+    flat = {entry.name for entry in list_files(drop, root=drop, deep=False)}
+    assert flat == {"b.txt", "link", "outside"}
+
+
+def test_links_to_files_in_a_stated_root_count_as_the_files(tmp_path: Path) -> None:
+    drop, store = _drop(tmp_path), tmp_path / "store"
+    store.mkdir()
+    (store / "blob").write_bytes(b"12345")
+    (drop / "good").symlink_to(store / "blob")
+    (drop / "gone").symlink_to(store / "none")
+    (drop / "other").symlink_to(drop / "b.txt")
+    (drop / "folder").symlink_to(drop / "inner")
+    rule = LinkRule(True, (str(store),))
+    seen = {entry.name: entry for entry in list_files(drop, root=drop, links=rule)}
+    assert (seen["good"].stat.st_size, seen["good"].refusal) == (5, None)
+    assert "leads nowhere" in str(seen["gone"].refusal)
+    assert "in none of the folders" in str(seen["other"].refusal)
+    inside = LinkRule(True, (str(drop),))
+    seen = {entry.name: entry for entry in list_files(drop, root=drop, links=inside)}
+    assert seen["other"].refusal is None
+    assert "is a folder" in str(seen["folder"].refusal)
+
+
+def test_a_drop_that_is_a_link_is_listed_only_where_links_are_followed(tmp_path: Path) -> None:
+    drop = _drop(tmp_path)
+    (drop.parent / "d2").symlink_to(drop)
+    with pytest.raises(BadInput, match="d2: is a link"):
+        list(list_files(drop.parent / "d2", root=drop.parent))
+    rule = LinkRule(True, (str(tmp_path),))
+    assert len(list(list_files(drop.parent / "d2", root=drop.parent, links=rule))) == 2
+
+
+def test_folders_may_be_nested_64_levels(tmp_path: Path) -> None:
+    folder = tmp_path
+    for _ in range(64):
+        folder /= "x"
+    folder.mkdir(parents=True)
+    (folder / "file").touch()
+    assert len(list(list_files(tmp_path, root=tmp_path))) == 1
+    (folder / "x").mkdir()
+    with pytest.raises(BadInput, match="nested deeper than 64 levels"):
+        list(list_files(tmp_path, root=tmp_path))
+
+
+def test_a_file_that_vanishes_after_it_was_listed_has_no_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").write_bytes(b"1")
+    listing = list_files(tmp_path, root=tmp_path)
+    scandir = os.scandir
+
+    def then_remove(folder: int) -> os._ScandirIterator[str]:
+        entries = scandir(folder)
+        (tmp_path / "a").unlink(missing_ok=True)
+        return entries
+
+    monkeypatch.setattr("gristmill.untrusted.walk.os.scandir", then_remove)
+    seen = list(listing)
+    assert all(entry.stat.st_size == 0 and entry.refusal is None for entry in seen)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to other users")
+def test_a_file_of_another_owner_with_names_elsewhere_is_refused(tmp_path: Path) -> None:
+    drop = _drop(tmp_path)
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"secret")
+    os.chown(secret, 12345, -1)
+    (drop / "secret").hardlink_to(secret)
+    (drop / "own").hardlink_to(drop / "b.txt")
+    refused, noted = hard_links(list_files(drop, root=drop))
+    assert set(refused) == {"secret"}
+    assert "belongs to user 12345, its folder to user 0" in refused["secret"]
+    assert noted == []
+    secret.unlink()
+    assert hard_links(list_files(drop, root=drop)) == ({}, [])
+
+
+def test_a_file_of_the_same_owner_with_names_elsewhere_is_noted(tmp_path: Path) -> None:
+    drop = _drop(tmp_path)
+    (tmp_path / "copy").hardlink_to(drop / "b.txt")
+    (drop / "again").hardlink_to(drop / "b.txt")
+    refused, noted = hard_links(list_files(drop, root=drop))
+    assert (refused, sorted(noted)) == ({}, ["again", "b.txt"])
