@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 
 import dagster as dg
@@ -10,7 +11,9 @@ from assets.inbox import Inbox
 from assets.versions import latest
 from gristmill.inbox import present_drops
 from resources.lake import Lake
-from sensors.raw_drops import arrival_events
+from sensors.raw_drops import arrival_events, links_of
+
+log = logging.getLogger(__name__)
 
 
 def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> Iterator[str]:
@@ -22,7 +25,10 @@ def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> Iterator
 
     Yields a line for each refused drop: its path below `drops/` and the reason.
     """
-    present = present_drops(lake.inbox(inbox.folder), inbox.refuse, inbox.shape)
+    links, wrong = links_of(lake)
+    if wrong:
+        yield wrong
+    present = present_drops(lake.inbox(inbox.folder), inbox.refuse, inbox.shape, links)
     if new := inbox.new_keys(instance, present.arrivals):
         instance.add_dynamic_partitions(str(inbox.dynamic), new)
     partitions = {
@@ -35,4 +41,6 @@ def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> Iterator
             for event in arrival_events(inbox, arrival):
                 instance.report_runless_asset_event(event)
     for refusal in present.refusals:
+        if refusal.trace:
+            log.error("%s/%s: %s", inbox.folder, refusal.key, refusal.trace)
         yield f"{inbox.folder}/{refusal.key}: {refusal.reason}"

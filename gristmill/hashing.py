@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from io import RawIOBase
 from pathlib import Path
+from typing import BinaryIO
 
 _READ_BYTES = 1 << 20
 
@@ -15,10 +17,19 @@ def sha256_file(path: Path, advance: Callable[[int], None] | None = None) -> str
     path: a regular file.
     advance: called with the bytes read, for progress; default None.
     """
-    digest = hashlib.sha256()
     with path.open("rb", buffering=0) as file:
-        while data := file.read(_READ_BYTES):
-            digest.update(data)
-            if advance is not None:
-                advance(len(data))
+        return sha256_of(file, advance)
+
+
+def sha256_of(file: BinaryIO | RawIOBase, advance: Callable[[int], None] | None = None) -> str:
+    """Hex sha256 of the bytes of an open file from its position on, read 1 MiB at a time.
+
+    file: open for reading.
+    advance: as for `sha256_file`.
+    """
+    digest = hashlib.sha256()
+    while data := file.read(_READ_BYTES):
+        digest.update(data)
+        if advance is not None:
+            advance(len(data))
     return digest.hexdigest()

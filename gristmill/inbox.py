@@ -1,7 +1,8 @@
 """When a raw drop has arrived: one look at an inbox, compared with the look before.
 
 Plain functions over folders and a small state. Dagster's sensor is
-`sensors/raw_drops.py`. See also `inbox_listing`: what is in an inbox.
+`sensors/raw_drops.py`. See also `inbox_listing`: what is in an inbox, and
+`inbox_checks`: one drop cannot stop the others.
 """
 
 from __future__ import annotations
@@ -12,18 +13,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gristmill.inbox_checks import asked, explained, surveyed
 from gristmill.inbox_listing import (
     FOLDER,
     TOML,
     Loose,
     Shape,
+    Survey,
     ambiguous,
     list_inbox,
     named_few,
     short_digest,
-    survey,
-    unreadable,
 )
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
 __all__ = [
     "FOLDER",
@@ -90,7 +92,11 @@ class State:
 
 @dataclass(frozen=True)
 class Arrival:
-    """A drop that has settled and is to be built. `run_key` names this very arrival."""
+    """A drop that has settled and is to be built.
+
+    run_key: names this very arrival.
+    notes: what is unusual about the drop and allowed.
+    """
 
     key: str
     path: Path
@@ -98,6 +104,7 @@ class Arrival:
     files: int
     bytes: int
     run_key: str
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -105,11 +112,13 @@ class Refusal:
     """A drop that will not be built until it changes, and why.
 
     is_new: whether no look before refused it in this form.
+    trace: the traceback of an error that nobody expected; empty for the others.
     """
 
     key: str
     reason: str
     is_new: bool
+    trace: str = ""
 
 
 @dataclass
@@ -133,12 +142,13 @@ def look(
     most: int,
     seconds: float,
     shape: Shape = FOLDER,
+    links: LinkRule = REFUSE_LINKS,
 ) -> Look:
     """Compare the drops in `inbox` with `state`, and bring `state` up to date.
 
     A drop settles when two looks in a row see the same names, sizes and times in
     it and no file that a tool marks as unfinished. A settled drop that changes
-    arrives again.
+    arrives again. Whatever is wrong with a drop, the others go on.
 
     inbox: a folder; it need not exist.
     state: of the look before; changed in place.
@@ -147,10 +157,11 @@ def look(
     most: arrivals in one look; the others come in the next.
     seconds: after this long the look stops, and the next one goes on from there.
     shape: what a drop is in this inbox; default a folder.
+    links: what happens to links; default: they are refused.
     """
     result = Look()
     deadline = time.monotonic() + seconds
-    entries, loose = list_inbox(inbox, shape)
+    entries, loose = list_inbox(inbox, shape, links)
     # An entry that cannot be read now may still be the drop that settled.
     _forget(state, {*entries, *loose, _LOOSE})
     _refuse_loose(state, result, loose)
@@ -163,38 +174,52 @@ def look(
             _refuse(state, result, key, short_digest(names), reason)
             continue
         try:
-            _look_at(key, Path(entries[key][0].path), state, refuse, result)
+            _look_at(key, Path(entries[key][0].path), state, refuse, links, result)
         except FileNotFoundError:
             # Removed after it was listed: the next look sees what is left.
             result.arriving.append(key)
-        except OSError as error:
-            # One drop that cannot be read must not delay all the others.
-            _refuse(state, result, key, "unreadable", unreadable(error))
+        except Exception as error:  # noqa: BLE001  one drop must not delay all the others
+            reason, trace = explained(error)
+            _refuse(state, result, key, short_digest(reason), reason, trace)
     state.resume = ""
     return result
 
 
-def present_drops(inbox: Path, refuse: Callable[[Path], str | None], shape: Shape = FOLDER) -> Look:
+def present_drops(
+    inbox: Path,
+    refuse: Callable[[Path], str | None],
+    shape: Shape = FOLDER,
+    links: LinkRule = REFUSE_LINKS,
+) -> Look:
     """All drops in `inbox` now, taken as complete because a person says so.
 
     Arguments as for `look`.
     """
-    by_key, loose = list_inbox(inbox, shape)
+    by_key, loose = list_inbox(inbox, shape, links)
     result = Look(refusals=[Refusal(key, item.reason, True) for key, item in loose.items()])
     for key, entries in sorted(by_key.items()):
         path = Path(entries[0].path)
         try:
-            if (reason := ambiguous(entries) or refuse(path)) is not None:
-                result.refusals.append(Refusal(key, reason, is_new=True))
-                continue
-            seen = survey(path)
-        except OSError as error:
-            result.refusals.append(Refusal(key, unreadable(error), is_new=True))
+            if (reason := ambiguous(entries)) is None:
+                seen = surveyed(path, links)
+                reason = seen.refusal or asked(path, refuse)
+        except Exception as error:  # noqa: BLE001  one drop must not stop all the others
+            result.refusals.append(Refusal(key, *_new(error)))
             continue
-        result.arrivals.append(
-            Arrival(key, path, seen.signature, seen.files, seen.bytes, run_key="")
-        )
+        if reason is not None:
+            result.refusals.append(Refusal(key, reason, is_new=True))
+            continue
+        result.arrivals.append(_arrival(key, path, seen, run_key=""))
     return result
+
+
+def _new(error: Exception) -> tuple[str, bool, str]:
+    reason, trace = explained(error)
+    return reason, True, trace
+
+
+def _arrival(key: str, path: Path, seen: Survey, run_key: str) -> Arrival:
+    return Arrival(key, path, seen.signature, seen.files, seen.bytes, run_key, seen.notes)
 
 
 def _look_at(
@@ -202,9 +227,10 @@ def _look_at(
     path: Path,
     state: State,
     refuse: Callable[[Path], str | None],
+    links: LinkRule,
     result: Look,
 ) -> None:
-    seen = survey(path)
+    seen = surveyed(path, links)
     if state.settled.get(key) == seen.signature:
         return
     before = state.waiting.get(key)
@@ -213,20 +239,28 @@ def _look_at(
             state.waiting[key] = Waiting(seen.signature, time.time_ns() // 1_000_000)
         result.arriving.append(key)
         return
-    if reason := refuse(path):
-        _refuse(state, result, key, seen.signature, reason)
+    try:
+        reason, trace = seen.refusal or asked(path, refuse), ""
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # noqa: BLE001  any error of one drop refuses that drop alone
+        reason, trace = explained(error)
+    if reason:
+        _refuse(state, result, key, seen.signature, reason, trace)
         return
     del state.waiting[key]
     state.refused.pop(key, None)
     state.settled[key] = seen.signature
     run_key = f"{key}:{seen.signature}:{before.since}"
-    result.arrivals.append(Arrival(key, path, seen.signature, seen.files, seen.bytes, run_key))
+    result.arrivals.append(_arrival(key, path, seen, run_key))
 
 
-def _refuse(state: State, result: Look, key: str, signature: str, reason: str) -> None:
+def _refuse(
+    state: State, result: Look, key: str, signature: str, reason: str, trace: str = ""
+) -> None:
     is_new = state.refused.get(key) != signature
     state.refused[key] = signature
-    result.refusals.append(Refusal(key, reason, is_new))
+    result.refusals.append(Refusal(key, reason, is_new, trace))
 
 
 def _refuse_loose(state: State, result: Look, loose: Mapping[str, Loose]) -> None:

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+import stat
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gristmill import keys
+from gristmill.contract import BadInput
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, kind_refusal, real_path, stat_file
+from gristmill.untrusted.walk import Entry, hard_links, list_files
 
 _NAMED = 10
+_MOST_FILES = 2_000_000
 # Names that copying and downloading tools give to files they have not finished.
 _UNFINISHED = (".part", ".partial", ".tmp", ".crdownload", ".filepart", ".download")
 
@@ -46,15 +51,26 @@ class Shape:
         ending = next((end for end in self.endings if entry.name.endswith(end)), "")
         return entry.name.removesuffix(ending)
 
-    def refusal(self, entry: os.DirEntry[str]) -> str | None:
+    def refusal(self, entry: os.DirEntry[str], links: LinkRule = REFUSE_LINKS) -> str | None:
         """Why this entry is no drop, whatever it contains; None where it is one.
+
+        links: what happens to an entry that is a link; default: it is refused.
 
         Raises OSError where its kind cannot be read.
         """
+        mode = entry.stat(follow_symlinks=False).st_mode
+        if stat.S_ISLNK(mode) and links.follow:
+            try:
+                path = Path(entry.path)
+                mode = real_path(path, root=path.parent, links=links).lstat().st_mode
+            except BadInput as error:
+                return error.rule
+        if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+            return kind_refusal(mode)
         if not self.endings:
-            if not entry.is_dir():
+            if not stat.S_ISDIR(mode):
                 return "a drop is a folder: put the files into one"
-        elif not (entry.is_file() and entry.name.endswith(self.endings)):
+        elif not (stat.S_ISREG(mode) and entry.name.endswith(self.endings)):
             return f"only files that end in {' or '.join(self.endings)} belong here"
         elif self.key_in is not None and self.key_in(entry.name) is None:
             return "its name does not say which partition it is"
@@ -85,23 +101,27 @@ class Survey:
     signature: 16 hex digits over names, sizes and times.
     files, bytes: how many.
     unfinished: whether a name marks a file as unfinished.
+    refusal: names the first entry that a drop may not hold, and why; None without one.
+    notes: what is unusual and allowed.
     """
 
     signature: str
     files: int
     bytes: int
     unfinished: bool
+    refusal: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 def list_inbox(
-    inbox: Path, shape: Shape
+    inbox: Path, shape: Shape, links: LinkRule = REFUSE_LINKS
 ) -> tuple[dict[str, list[os.DirEntry[str]]], dict[str, Loose]]:
     """(entries that are drops by key, all others by name); hidden entries are left out."""
     drops: dict[str, list[os.DirEntry[str]]] = {}
     loose: dict[str, Loose] = {}
     for entry in sorted(_entries(inbox), key=lambda item: item.name):
         try:
-            reason = shape.refusal(entry)
+            reason = shape.refusal(entry, links)
         except OSError as error:
             reason = unreadable(error)
         if reason is None:
@@ -114,17 +134,60 @@ def list_inbox(
     return drops, loose
 
 
-def survey(path: Path) -> Survey:
-    """Names, sizes and times of a drop's files. Raises OSError where one cannot be read."""
+def survey(path: Path, links: LinkRule = REFUSE_LINKS) -> Survey:
+    """Names, sizes and times of a drop's files, without following links.
+
+    path: the drop, an entry of an inbox.
+    links: what happens to links; default: they are refused.
+
+    Raises BadInput for a drop that cannot be walked, OSError where one of its folders cannot be
+    read. Source: docs/drops.md#what-a-drop-may-hold.
+    """
     lines: list[str] = []
+    unusual: list[Entry] = []
     size = 0
     unfinished = False
-    files = _walk(path, "") if path.is_dir() else [("", path.stat())]
-    for name, stat in files:
-        lines.append(f"{name}\0{stat.st_size}\0{stat.st_mtime_ns}")
-        size += stat.st_size
+    for entry in _entries_of(path, links):
+        found = entry.stat
+        if len(lines) == _MOST_FILES:
+            raise BadInput(path, f"has more than {_MOST_FILES:,} files: split the drop")
+        if entry.refusal is not None or found.st_nlink > 1:
+            unusual.append(entry)
+        # Renamed or removed after it was listed: the drop is still arriving.
+        name = entry.name if found.st_ino else f"{entry.name}.tmp"
+        lines.append(f"{name}\0{found.st_size}\0{found.st_mtime_ns}")
+        size += found.st_size
         unfinished |= name.endswith(_UNFINISHED)
-    return Survey(short_digest("\n".join(sorted(lines))), len(lines), size, unfinished)
+    refused, linked = hard_links(unusual)
+    refused |= {entry.name: entry.refusal for entry in unusual if entry.refusal is not None}
+    return Survey(
+        short_digest("\n".join(sorted(lines))),
+        len(lines),
+        size,
+        unfinished,
+        _first_of(refused, path),
+        (_other_names(linked, path),) if linked else (),
+    )
+
+
+def _entries_of(path: Path, links: LinkRule) -> Iterable[Entry]:
+    if real_path(path, root=path.parent, links=links).is_dir():
+        return list_files(path, root=path.parent, links=links)
+    found = stat_file(path, root=path.parent, links=links)
+    return [Entry("", found, None, path.parent.stat().st_uid)]
+
+
+def _first_of(refused: dict[str, str], drop: Path) -> str | None:
+    if not refused:
+        return None
+    name = min(refused)
+    more = f" (and {len(refused) - 1:,} more entries)" if len(refused) > 1 else ""
+    return f"{drop / name}: {refused[name]}{more}"
+
+
+def _other_names(names: Sequence[str], drop: Path) -> str:
+    shown = named_few(sorted(name or drop.name for name in names))
+    return f"{shown}: other names (hard links) of the same files are outside of the drop"
 
 
 def ambiguous(entries: Sequence[os.DirEntry[str]]) -> str | None:
@@ -157,22 +220,3 @@ def _entries(inbox: Path) -> list[os.DirEntry[str]]:
         return []
     with os.scandir(inbox) as entries:
         return [entry for entry in entries if not entry.name.startswith(".")]
-
-
-def _walk(folder: str | Path, prefix: str) -> Iterator[tuple[str, os.stat_result]]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            try:
-                if entry.is_dir(follow_symlinks=False):
-                    yield from _walk(entry.path, f"{prefix}{entry.name}/")
-                else:
-                    yield prefix + entry.name, entry.stat()
-            except OSError as error:
-                if entry.is_symlink():
-                    # A link without a target keeps its own times; the family decides about it.
-                    yield prefix + entry.name, entry.stat(follow_symlinks=False)
-                    continue
-                if not isinstance(error, FileNotFoundError):
-                    raise
-                # Renamed or removed after it was listed: the drop is still arriving.
-                yield f"{prefix}{entry.name}.tmp", os.stat_result((0,) * 10)

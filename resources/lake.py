@@ -7,7 +7,6 @@ Dagster instance accepts any text as a partition key.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,8 @@ from gristmill import keys, provenance
 from gristmill.contract import BadInput, GristmillError
 from gristmill.provenance import Input
 from gristmill.provenance import raw_inputs as rawfiles
+from gristmill.untrusted.files import LinkRule, open_folder
+from gristmill.untrusted.toml import read_toml
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 SETTINGS = "gristmill.toml"
@@ -54,15 +55,44 @@ class Lake(dg.ConfigurableResource[Any]):
         family: name of the inbox.
         key: key of the drop.
 
-        Raises GristmillError if the folder is gone.
+        Raises GristmillError if the folder is gone, BadInput if it is a link and links are not
+        allowed.
         """
-        folder = self.inbox(family) / keys.checked(key)
-        if not folder.is_dir():
+        inbox = self.inbox(family)
+        folder = inbox / keys.checked(key)
+        try:
+            with open_folder(folder, root=inbox, links=self.link_rule()):
+                return folder
+        except FileNotFoundError as error:
             raise GristmillError(
                 f"{folder}: the raw drop is gone: bring it back, or retire its partition with "
                 f"`gristmill retire {key}`"
+            ) from error
+
+    def link_rule(self) -> LinkRule:
+        """Returns what happens to links in drops: `[inbox]` in the data root's gristmill.toml.
+
+        Raises BadInput if the file is not TOML, or if the table is wrong.
+        Source: docs/drops.md#links.
+        """
+        file = self.root / SETTINGS
+        table = self._table(file).get("inbox", {}) if file.exists() else {}
+        if not isinstance(table, dict):
+            raise BadInput(file, "[inbox] must be a table")
+        if unknown := sorted(set(table) - {"follow_links", "roots"}):
+            raise BadInput(
+                file, f"[inbox] {unknown[0]}: unknown; the known keys are follow_links, roots"
             )
-        return folder
+        follow, roots = table.get("follow_links", False), table.get("roots", [])
+        if not isinstance(follow, bool):
+            raise BadInput(file, f"[inbox] follow_links = {follow!r}: must be true or false")
+        if not isinstance(roots, list) or not all(isinstance(item, str) for item in roots):
+            raise BadInput(file, f"[inbox] roots = {roots!r}: must be a list of folders")
+        if follow and not roots:
+            raise BadInput(
+                file, "[inbox] follow_links needs roots: name the folders that links may point into"
+            )
+        return LinkRule(follow, tuple(str(self.root / item) for item in roots))
 
     def artifact(self, *names: str) -> str:
         """Returns the POSIX path of an artifact relative to the data root.
@@ -84,7 +114,7 @@ class Lake(dg.ConfigurableResource[Any]):
         partition: key of the drop.
         """
         known = rawfiles.known_hashes(self.root / artifact / provenance.RECORD)
-        return rawfiles.raw_inputs(self.root, files, asset, partition, known)
+        return rawfiles.raw_inputs(self.root, files, asset, partition, known, self.link_rule())
 
     def published(self, artifact: str, asset: str, partition: str | None = None) -> Input:
         """Returns a published artifact as an input of another one.
@@ -123,10 +153,7 @@ class Lake(dg.ConfigurableResource[Any]):
         Raises BadInput if a file is not TOML, or if the name is not a table in it.
         """
         for file in self._settings_files(drop):
-            try:
-                table: Any = tomllib.loads(file.read_text(encoding="utf-8"))
-            except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-                raise BadInput(file, f"not TOML: {error}") from error
+            table: Any = self._table(file)
             for name in asset.split("/"):
                 table = table.get(name, {}) if isinstance(table, dict) else {}
             if not isinstance(table, dict):
@@ -137,5 +164,13 @@ class Lake(dg.ConfigurableResource[Any]):
 
     def _settings_files(self, drop: Path | None) -> Iterator[Path]:
         for folder in (drop, self.root):
-            if folder is not None and (folder / SETTINGS).is_file():
+            # `lexists`, so that a link is refused and not passed over.
+            if folder is not None and os.path.lexists(folder / SETTINGS):
                 yield folder / SETTINGS
+
+    def _table(self, file: Path) -> dict[str, Any]:
+        """The contents of a settings file; that of the data root is trusted, and may be a link."""
+        if file.parent == self.root:
+            real = file.resolve()
+            return read_toml(real, root=real.parent)
+        return read_toml(file, root=file.parent.parent, links=self.link_rule())

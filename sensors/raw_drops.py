@@ -7,7 +7,9 @@ import dagster as dg
 
 from assets.inbox import Inbox
 from assets.versions import DATA_VERSION, latest
+from gristmill.contract import GristmillError
 from gristmill.inbox import Arrival, Look, State, look, named_few
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from resources import Lake
 
 Event = dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation
@@ -38,6 +40,9 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
     )
     def watch(context: dg.SensorEvaluationContext, lake: Lake) -> dg.SensorResult:
         state = State.read(context.cursor)
+        links, wrong = links_of(lake)
+        if wrong:
+            context.log.warning(wrong)
         seen = look(
             lake.inbox(inbox.folder),
             state,
@@ -45,9 +50,13 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
             most=MOST_REQUESTS,
             seconds=LOOK_SECONDS,
             shape=inbox.shape,
+            links=links,
         )
         for key, reason in _newly_refused(inbox, seen):
             context.log.warning(f"{key}: refused: {reason}")
+        for refusal in seen.refusals:
+            if refusal.is_new and refusal.trace:
+                context.log.error(f"{refusal.key}: {refusal.trace}")
         arrivals, built = _split_built(inbox, context.instance, seen.arrivals)
         new = inbox.new_keys(context.instance, arrivals)
         return dg.SensorResult(
@@ -63,6 +72,19 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
         )
 
     return watch
+
+
+def links_of(lake: Lake) -> tuple[LinkRule, str]:
+    """Returns what happens to links in drops, and what is wrong with that setting.
+
+    Where it cannot be read, links are refused, so that drops without links are still taken.
+
+    lake: the data root.
+    """
+    try:
+        return lake.link_rule(), ""
+    except (GristmillError, OSError) as error:
+        return REFUSE_LINKS, f"{error}: links in drops are refused"
 
 
 def _split_built(
@@ -114,6 +136,8 @@ def arrival_events(
         "files": arrival.files,
         "bytes": arrival.bytes,
     }
+    if arrival.notes:
+        metadata["notes"] = "; ".join(arrival.notes)
     tags = {DATA_VERSION: arrival.signature}
     return [
         kind(asset_key=inbox.raw_drop, partition=key, metadata=metadata, tags=tags)

@@ -7,8 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from gristmill.hashing import sha256_file
+from gristmill.contract import BadInput
+from gristmill.hashing import sha256_file, sha256_of
 from gristmill.provenance.record import Input, InputsFile, inputs_path, read_inputs, read_record
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file, stat_file
+from gristmill.untrusted.walk import Entry, hard_links
 
 
 class KnownHash(NamedTuple):
@@ -54,6 +57,7 @@ def raw_inputs(
     asset: str,
     partition: str | None,
     known: Known,
+    links: LinkRule = REFUSE_LINKS,
 ) -> list[Input]:
     """Inputs for raw files, in the given order.
 
@@ -61,22 +65,43 @@ def raw_inputs(
     files: below `root`.
     asset, partition: of the drop that the files belong to.
     known: from `known_hashes`; files in it are not hashed, if their inode is as old.
+    links: what happens to links below the inbox; default: they are refused.
 
-    Raises OSError where a file cannot be read.
+    Raises BadInput where one is no regular file, or belongs to another user and has names
+    outside of the drop; OSError where a file cannot be read.
+    Source: docs/drops.md#what-a-drop-may-hold.
     """
 
-    def describe(file: Path) -> Input:
-        path, stat = file.relative_to(root).as_posix(), file.stat()
+    def describe(file: Path) -> tuple[Input, Entry]:
+        inbox = _inbox(root, file)
+        path, stat = file.relative_to(root).as_posix(), stat_file(file, root=inbox, links=links)
         earlier = known.get((path, stat.st_size, stat.st_mtime_ns))
-        is_known = earlier is not None and stat.st_ctime_ns <= earlier.trusted_ns
-        return Input(
+        if earlier is not None and stat.st_ctime_ns <= earlier.trusted_ns:
+            sha256 = earlier.sha256
+        else:
+            with open_file(file, root=inbox, links=links, buffering=0) as opened:
+                sha256 = sha256_of(opened)
+        described = Input(
             asset=asset,
             partition=partition,
             path=path,
             bytes=stat.st_size,
-            sha256=earlier.sha256 if earlier and is_known else sha256_file(file),
+            sha256=sha256,
             mtime_ns=stat.st_mtime_ns,
         )
+        # What a link points to is in a folder that the owner of the data root named.
+        owner = stat.st_uid if file.is_symlink() else file.parent.stat().st_uid
+        return described, Entry(path, stat, None, owner)
 
     with ThreadPoolExecutor() as threads:
-        return list(threads.map(describe, files))
+        pairs = list(threads.map(describe, files))
+    refused, _noted = hard_links(entry for _, entry in pairs)
+    for path, reason in refused.items():
+        raise BadInput(root / path, reason)
+    return [described for described, _ in pairs]
+
+
+def _inbox(root: Path, file: Path) -> Path:
+    """The folder below which links count as part of a drop; for our own files, their folder."""
+    parts = file.relative_to(root).parts
+    return root.joinpath(*parts[:2]) if parts[0] == "drops" and len(parts) > 2 else file.parent

@@ -23,7 +23,6 @@ _OTHER_KIND = {errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.ENODEV}
 _SHOWN = 200
 
 _KINDS = {
-    stat.S_IFDIR: "a folder",
     stat.S_IFLNK: "a link",
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
@@ -58,6 +57,8 @@ def kind_refusal(mode: int) -> str | None:
     kind = stat.S_IFMT(mode)
     if kind == stat.S_IFREG:
         return None
+    if kind == stat.S_IFDIR:
+        return "is a folder, where a file is expected"
     rule = f"is {_KINDS.get(kind, 'no regular file')}: a drop may hold regular files and folders"
     if kind == stat.S_IFLNK:
         rule += " only; copy the file, or allow links with [inbox] follow_links in gristmill.toml"

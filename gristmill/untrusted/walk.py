@@ -29,7 +29,7 @@ class Entry:
     name: POSIX path relative to the drop; bytes that are not UTF-8 as surrogates.
     stat: of the entry; of the target, where a link is followed.
     refusal: why it is no regular file; None where it is one.
-    folder_owner: user id of the folder that holds the entry.
+    folder_owner: user id of the folder that holds the entry; for a followed link of the target.
     """
 
     name: str
@@ -79,6 +79,9 @@ def _listed(
             refusal = kind_refusal(found.st_mode)
             if links.follow and stat.S_ISLNK(found.st_mode):
                 found, refusal = _followed(drop / name, links, found)
+                # The target is in a folder that the owner of the data root named.
+                yield Entry(name, found, refusal, found.st_uid)
+                continue
             yield Entry(name, found, refusal, owner)
 
 

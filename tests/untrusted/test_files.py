@@ -70,10 +70,12 @@ def test_a_pipe_a_socket_a_device_and_a_folder_are_refused_without_waiting(tmp_p
     os.mkfifo(tmp_path / "pipe")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(tmp_path / "socket"))
-    (tmp_path / "folder").mkdir()
-    for name in ("pipe", "socket", "folder"):
+    for name in ("pipe", "socket"):
         with pytest.raises(BadInput, match=f"is a {name}: a drop may hold"):
             open_file(tmp_path / name, root=tmp_path)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(BadInput, match="is a folder, where a file is expected"):
+        open_file(tmp_path / "folder", root=tmp_path)
     with pytest.raises(BadInput, match="is a device"):
         open_file(Path("/dev/zero"), root=Path("/dev"))
 
