@@ -1,181 +1,250 @@
-"""Reads an untrusted file in a child process with a bound on memory and time.
+"""Runs a function in a child process with limits, so that hostile input harms the child alone.
 
-For formats whose parser is foreign compiled code, such as Parquet: such a parser may take
-any amount of memory for a small file, or crash.
+Libraries in C++ decide how much memory a file takes before Python can look at it, and a
+crash in one of them ends the process. A child has a limit on its address space and on its
+CPU time, and its death becomes BadInput. What may be opened at all: `files.py`.
+Source: `docs/drops.md#child-processes`.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
-import resource
+import pickle
 import signal
-import time
-import traceback
-from collections.abc import Callable, Generator, Iterable
-from multiprocessing.connection import Connection
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from threading import Lock
+from typing import Any, Final
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.run.workers import Context, die_with
+from gristmill.untrusted.child_main import (
+    BYTES,
+    ERROR,
+    FRAME,
+    HEADER,
+    MEMORY,
+    OBJECT,
+    RECEIVED,
+    ChildFailed,
+    Request,
+    receive,
+)
 from gristmill.untrusted.limits import LIMITS
 
-Result = TypeVar("Result")
+__all__ = ["ChildDied", "ChildFailed", "run", "stream"]
 
-_ITEM, _END, _ERROR, _MEMORY = range(4)
-_LEAST_BYTES = 64 << 20
-_MEMORY_SIGNALS = {signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS}
+_MAIN: Final = (
+    "import sys; sys.path[:] = sys.argv[2:]; "
+    "from gristmill.untrusted.child_main import serve; serve(int(sys.argv[1]))"
+)
+_IDLE_CHILDREN: Final = 2
+_MORE_SECONDS: Final = 60.0
+"""CPU time is counted by the kernel; on the clock a loaded machine may take this much longer."""
+_CRASHES: Final = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGSYS")
+_QUIET: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
+"""Each thread of a library takes address space, which is what the limit counts."""
 
 
-class ChildFailed(GristmillError):
-    """An error in a child process that is no GristmillError; the text has its traceback."""
+class ChildDied(GristmillError):
+    """A child was ended from outside, so nothing is known about the file that it read."""
 
 
 def run(
-    function: Callable[..., Result],
-    *args: Any,
+    function: Callable[..., Any],
+    *arguments: Any,
     file: Path,
     memory_bytes: int = LIMITS.memory_bytes,
     seconds: float = LIMITS.seconds,
-) -> Result:
-    """The result of `function(*args)`, computed in a child process.
+    descriptors: Sequence[int] = (),
+) -> Any:
+    """Return the result of `function(*descriptors, *arguments)`, computed in a child process.
 
-    function: of a module that the child can import; arguments and result must pickle.
-    file: that the function reads, for errors.
-    memory_bytes: that the function may take beside what its modules take; default 2 GiB.
-    seconds: for the call, in processor time of the child and on the clock; default 10 minutes.
-
-    Raises BadInput naming the file if the child runs out of memory or time or crashes, the
-    GristmillError that the function raises, and ChildFailed for any other error of it.
+    The arguments are those of `stream`; the result must pickle. Raises what `stream` raises.
     """
-    result: Result = next(_results(function, args, False, file, memory_bytes, seconds))
+    (result,) = stream(
+        _as_list,
+        function,
+        *arguments,
+        file=file,
+        memory_bytes=memory_bytes,
+        seconds=seconds,
+        descriptors=descriptors,
+    )
     return result
 
 
 def stream(
-    function: Callable[..., Iterable[Result]],
-    *args: Any,
+    function: Callable[..., Iterable[Any]],
+    *arguments: Any,
     file: Path,
     memory_bytes: int = LIMITS.memory_bytes,
     seconds: float = LIMITS.seconds,
-) -> Generator[Result]:
-    """The items that `function(*args)` yields in a child process, in order.
-
-    seconds: for each item. The other arguments and the errors as for `run`.
-
-    The child is at most a pipe's buffer ahead, and is killed when the generator is closed.
-    """
-    yield from _results(function, args, True, file, memory_bytes, seconds)
-
-
-def _results(
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    many: bool,
-    file: Path,
-    memory_bytes: int,
-    seconds: float,
+    descriptors: Sequence[int] = (),
 ) -> Generator[Any]:
-    context = Context()
-    receiving, sending = context.Pipe(duplex=False)
-    process = context.Process(
-        target=_serve,
-        args=(sending, os.getpid(), many, memory_bytes, seconds, function, args),
-        name=f"reads {Path(file).name}",
-    )
+    """Yield what `function(*descriptors, *arguments)` yields in a child process, in order.
+
+    function: of a module, found by its name. It yields objects that pickle, or memoryviews,
+        which arrive as bytearrays without a copy more.
+    arguments: must pickle.
+    file: what is read, for error messages.
+    memory_bytes: address space that the call may take beside what the child has at its
+        beginning, default 2 GiB.
+    seconds: for the whole call, default 600: of CPU time, and on the clock between two items.
+    descriptors: of open files. The child has its own copies, with the same position.
+
+    The child runs ahead by what a socket buffers. Children are used again, and end by
+    themselves when they are idle or this process is gone.
+
+    Raises BadInput naming `file` if the child takes too much memory or time or crashes,
+    ChildDied if it was killed, the GristmillError that `function` raises, and ChildFailed
+    for any other error of it. Source: `docs/drops.md#child-processes`.
+    """
+    request = Request(function, arguments, memory_bytes, max(1, int(seconds)))
+    child = _Child.with_request(pickle.dumps(request), descriptors)
+    finished = False
     try:
-        process.start()
-        sending.close()
-        while True:
-            if not receiving.poll(seconds + _start_seconds()):
-                raise BadInput(file, f"takes more than {seconds:g} seconds to read")
-            try:
-                kind, value = receiving.recv()
-            except (EOFError, OSError):
-                process.join()
-                raise _death(file, process.exitcode or 0, memory_bytes, seconds) from None
-            if kind == _ITEM:
-                yield value
-            elif kind == _END:
-                return
-            elif kind == _MEMORY:
-                raise _too_much_memory(file, memory_bytes)
-            else:
-                raise value
+        child.wait_at_most(seconds + _MORE_SECONDS)
+        while (frame := child.frame()) is not None:
+            kind, payload = frame
+            if kind == BYTES:
+                yield payload
+                continue
+            if kind == OBJECT:
+                yield pickle.loads(payload)
+                continue
+            if kind == MEMORY:
+                raise _out_of_memory(file, request)
+            finished = True
+            if kind == ERROR:
+                raise pickle.loads(payload)
+            return
+        raise _death(child.returncode(), file, request)
+    except TimeoutError as error:
+        raise _out_of_time(file, request) from error
     finally:
-        receiving.close()
-        if process.pid is not None:
-            process.kill()
-            process.join()
-
-
-def _start_seconds() -> float:
-    """Seconds that the start of a process may take on a loaded machine."""
-    return 60.0
-
-
-def _too_much_memory(file: Path, memory_bytes: int) -> BadInput:
-    return BadInput(
-        file,
-        f"takes more than {memory_bytes / 2**20:,.0f} MiB of memory to read: it looks like a "
-        "decompression bomb",
-    )
-
-
-def _death(file: Path, code: int, memory_bytes: int, seconds: float) -> BadInput:
-    if code == -signal.SIGXCPU:
-        return BadInput(file, f"takes more than {seconds:g} seconds to read")
-    if -code in _MEMORY_SIGNALS:
-        return BadInput(
-            file,
-            f"cannot be read: its parser crashed (signal {-code}), or memory ran out (limit "
-            f"{memory_bytes / 2**20:,.0f} MiB)",
-        )
-    return BadInput(file, f"cannot be read: the process that reads it ended with status {code}")
-
-
-def _serve(
-    connection: Connection,
-    parent: int,
-    many: bool,
-    memory_bytes: int,
-    seconds: float,
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-) -> None:
-    """What the child does. The function's modules are loaded: unpickling it imported them."""
-    die_with(parent)
-    # A crash is reported by the parent; a core file of untrusted bytes helps nobody.
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _limit(resource.RLIMIT_AS, _address_space() + max(memory_bytes, _LEAST_BYTES))
-    try:
-        _grant(seconds)
-        if many:
-            for item in function(*args):
-                connection.send((_ITEM, item))
-                _grant(seconds)
+        if finished:
+            child.keep()
         else:
-            connection.send((_ITEM, function(*args)))
-        connection.send((_END, None))
-    except MemoryError:
-        connection.send((_MEMORY, None))
-    except GristmillError as error:
-        connection.send((_ERROR, error))
-    except Exception as error:  # noqa: BLE001  any error goes to the parent
-        reason = "".join(traceback.format_exception(error))
-        connection.send((_ERROR, ChildFailed(reason)))
+            child.end()
 
 
-def _grant(seconds: float) -> None:
-    """Allow this many more seconds of processor time."""
-    _limit(resource.RLIMIT_CPU, int(time.process_time() + seconds) + 1)
+def _as_list(*arguments: Any) -> Iterator[Any]:
+    """Call the function among the arguments: it is after the descriptors."""
+    place = next(at for at, argument in enumerate(arguments) if callable(argument))
+    yield arguments[place](*arguments[:place], *arguments[place + 1 :])
 
 
-def _limit(kind: int, value: int) -> None:
-    _, hard = resource.getrlimit(kind)
-    resource.setrlimit(kind, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
+def _out_of_memory(file: Path, request: Request) -> BadInput:
+    size = f"{request.memory_bytes / (1 << 20):,.0f} MiB"
+    rule = f"takes more than {size} of memory to read: it looks like a decompression bomb"
+    return BadInput(file, rule)
 
 
-def _address_space() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    return pages * resource.getpagesize()
+def _out_of_time(file: Path, request: Request) -> BadInput:
+    return BadInput(file, f"takes more than {request.seconds:,} seconds to read")
+
+
+def _death(code: int, file: Path, request: Request) -> GristmillError:
+    name = signal.Signals(-code).name if -code in set(signal.Signals) else f"status {code}"
+    if name == "SIGXCPU":
+        return _out_of_time(file, request)
+    if name in _CRASHES:
+        return BadInput(file, f"crashes the library that reads it ({name}): get it again")
+    return ChildDied(f"{file}: the process that read it was ended ({name}): start again")
+
+
+class _Child:
+    """A child process and the socket to it."""
+
+    _idle: Final[list[_Child]] = []
+    _lock = Lock()
+
+    def __init__(self) -> None:
+        self._socket, theirs = socket.socketpair()
+        with theirs:
+            command = [sys.executable, "-c", _MAIN, str(theirs.fileno()), *sys.path]
+            self._process = subprocess.Popen(
+                command,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=os.environ | _QUIET,
+            )
+
+    @classmethod
+    def with_request(cls, request: bytes, descriptors: Sequence[int]) -> _Child:
+        """Return a child that has received the request: an idle one, or a new one."""
+        while True:
+            with cls._lock:
+                child = cls._idle.pop() if cls._idle else None
+            is_new = child is None
+            child = child or _Child()
+            has_request = False
+            try:
+                has_request = child._send(request, descriptors)
+            finally:
+                if not has_request:
+                    child.end()
+            if has_request:
+                return child
+            # An idle child may have left just now; a new one has no reason to.
+            if is_new:
+                raise ChildDied("a process that reads untrusted files did not start: start again")
+
+    def _send(self, request: bytes, descriptors: Sequence[int]) -> bool:
+        """Send a request; return whether the child has it."""
+        try:
+            header = HEADER.pack(len(request))
+            socket.send_fds(self._socket, [header], descriptors)
+            self._socket.sendall(request)
+            frame = self.frame()
+        except OSError:
+            return False
+        return frame is not None and frame[0] == RECEIVED
+
+    def wait_at_most(self, seconds: float) -> None:
+        """Let `frame` raise TimeoutError if nothing comes for this time."""
+        self._socket.settimeout(seconds)
+
+    def frame(self) -> tuple[bytes, bytearray] | None:
+        """Return kind and payload of the next frame, None if the child is dead."""
+        header = receive(self._socket, FRAME.size)
+        if header is None:
+            return None
+        kind, size = FRAME.unpack(header)
+        payload = receive(self._socket, size)
+        return None if payload is None else (kind, payload)
+
+    def keep(self) -> None:
+        """Let the child wait for the next request."""
+        self._socket.settimeout(None)
+        with self._lock:
+            if len(self._idle) < _IDLE_CHILDREN:
+                self._idle.append(self)
+                return
+        self.end()
+
+    def end(self) -> None:
+        """End the child, whatever it does."""
+        self._socket.close()
+        self._process.kill()
+        self._process.wait()
+
+    @classmethod
+    def end_idle(cls) -> None:
+        """End the children that wait."""
+        while cls._idle:
+            cls._idle.pop().end()
+
+    def returncode(self) -> int:
+        """Wait for a dying child and return its exit status."""
+        return self._process.wait()
+
+
+atexit.register(_Child.end_idle)
+os.register_at_fork(after_in_child=_Child._idle.clear)

@@ -1,109 +1,181 @@
-from __future__ import annotations
+"""Functions in child processes: limits on memory and time, crashes, errors, use again."""
 
 import os
 import signal
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.untrusted.child import ChildFailed, run, stream
+from gristmill.untrusted.child import ChildDied, ChildFailed, run, stream
+from tests.untrusted import hostile
 
-FILE = Path("drop/a.parquet")
-
-
-def _double(number: int) -> int:
-    return 2 * number
+FILE = Path("drop/file.parquet")
 
 
-def _take(size: int) -> int:
-    return len(bytearray(size))
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
-def _spin() -> None:
-    while True:
-        pass
+def wait_for_death(pid: int) -> bool:
+    for _ in range(1000):
+        if not is_alive(pid):
+            return True
+        time.sleep(0.02)
+    return False
 
 
-def _sleep() -> None:
-    time.sleep(60)
+def test_items_arrive_in_order_as_bytes_or_objects() -> None:
+    items = list(stream(hostile.counted, 3, file=FILE))
+    assert items[1::2] == [{"number": 0}, {"number": 1}, {"number": 2}]
+    assert items[0::2] == [bytes([number]) * 100_000 for number in range(3)]
 
 
-def _die(number: int) -> None:
-    os.kill(os.getpid(), number)
+def test_a_child_is_used_again_also_after_a_refusal() -> None:
+    first = run(hostile.pid, file=FILE)
+    assert first != os.getpid()
+    with pytest.raises(BadInput, match="file:3: breaks a rule"):
+        run(hostile.refuse, file=FILE)
+    assert run(hostile.pid, file=FILE) == first
 
 
-def _leave() -> None:
-    os._exit(3)
+def test_a_child_that_is_gone_is_replaced() -> None:
+    first = run(hostile.pid, file=FILE)
+    os.kill(first, signal.SIGKILL)
+    assert wait_for_death(first)
+    assert run(hostile.pid, file=FILE) != first
 
 
-def _fail(kind: str) -> None:
-    if kind == "bad":
-        raise BadInput(FILE, "a rule", 7)
-    raise RuntimeError("unexpected text")
+def test_two_children_answer_side_by_side() -> None:
+    one, other = stream(hostile.counted, 2, file=FILE), stream(hostile.counted, 2, file=FILE)
+    pairs = list(zip(one, other, strict=True))
+    assert len(pairs) == 4
+    assert all(a == b for a, b in pairs)
 
 
-def _count(most: int) -> Iterator[int]:
-    yield from range(most)
-    if most == 3:
-        raise BadInput(FILE, "row 3 is bad")
+def test_a_child_reads_the_files_of_its_descriptors(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"contents")
+    with file.open("rb") as opened:
+        assert run(hostile.read_all, 100, file=file, descriptors=[opened.fileno()]) == b"contents"
+    open_files = len(os.listdir(f"/proc/{run(hostile.pid, file=file)}/fd"))
+    with file.open("rb") as opened:
+        run(hostile.read_all, 100, file=file, descriptors=[opened.fileno()])
+    assert len(os.listdir(f"/proc/{run(hostile.pid, file=file)}/fd")) == open_files
 
 
-def test_a_result_comes_back_from_another_process() -> None:
-    assert run(_double, 21, file=FILE) == 42
-    assert run(os.getpid, file=FILE) != os.getpid()
+def test_too_much_memory_names_the_file_and_the_limit() -> None:
+    assert run(hostile.take_memory, 100 << 20, file=FILE, memory_bytes=200 << 20) == 100 << 20
+    with pytest.raises(BadInput) as error:
+        run(hostile.take_memory, 300 << 20, file=FILE, memory_bytes=200 << 20)
+    assert error.value.file == str(FILE)
+    assert error.value.rule == (
+        "takes more than 200 MiB of memory to read: it looks like a decompression bomb"
+    )
 
 
-def test_items_come_back_in_order_and_an_error_after_them() -> None:
-    assert list(stream(_count, 5, file=FILE)) == [0, 1, 2, 3, 4]
-    items = stream(_count, 3, file=FILE)
-    assert [next(items), next(items), next(items)] == [0, 1, 2]
-    with pytest.raises(BadInput, match="row 3 is bad"):
+def test_the_limits_are_of_each_call() -> None:
+    memory, seconds, core = run(hostile.limits, file=FILE, memory_bytes=1 << 30, seconds=100)
+    assert core == 0
+    assert 1 << 30 < memory < (1 << 30) + (1 << 30)
+    more, longer, _ = run(hostile.limits, file=FILE, memory_bytes=2 << 30, seconds=200)
+    assert more - memory == 1 << 30
+    assert 95 <= longer - seconds <= 105
+
+
+def test_too_much_time_names_the_file_and_the_limit() -> None:
+    with pytest.raises(BadInput, match="takes more than 1 seconds to read") as error:
+        run(hostile.take_time, file=FILE, seconds=1)
+    assert error.value.file == str(FILE)
+
+
+def test_a_child_that_waits_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gristmill.untrusted.child._MORE_SECONDS", 0.2)
+    items = stream(hostile.wait, file=FILE, seconds=0.1)
+    pid = next(items)
+    with pytest.raises(BadInput, match="takes more than 1 seconds to read"):
         next(items)
+    assert not is_alive(pid)
 
 
-def test_a_stream_that_is_closed_early_ends_its_child() -> None:
-    items = stream(_count, 10**9, file=FILE)
-    next(items)
-    during = set(_children())
+@pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL"])
+def test_a_crash_is_bad_input(name: str) -> None:
+    with pytest.raises(BadInput, match=rf"crashes the library that reads it \({name}\): get it"):
+        run(hostile.die, signal.Signals[name], file=FILE)
+
+
+def test_a_child_that_was_killed_says_nothing_about_the_file() -> None:
+    with pytest.raises(ChildDied, match=r"file.parquet: .* was ended \(SIGKILL\): start again"):
+        run(hostile.die, signal.SIGKILL, file=FILE)
+    with pytest.raises(ChildDied, match=r"was ended \(status 7\)"):
+        run(hostile.leave, file=FILE)
+
+
+def test_an_error_of_ours_has_its_traceback() -> None:
+    with pytest.raises(ChildFailed, match="(?s)in fail.*KeyError: 'an error of ours'"):
+        run(hostile.fail, file=FILE)
+
+
+def test_closing_the_stream_ends_the_child() -> None:
+    items = stream(hostile.wait, file=FILE)
+    pid = next(items)
+    assert is_alive(pid)
     items.close()
-    assert len(during - set(_children())) == 1
+    assert not is_alive(pid)
 
 
-def test_too_much_memory_names_the_file() -> None:
-    assert run(_take, 50 << 20, file=FILE, memory_bytes=200 << 20) == 50 << 20
-    with pytest.raises(BadInput, match=r"a.parquet: takes more than 200 MiB of memory"):
-        run(_take, 1 << 30, file=FILE, memory_bytes=200 << 20)
+def test_a_child_ends_with_its_parent_even_while_it_works() -> None:
+    code = (
+        "import sys; from pathlib import Path; from gristmill.untrusted.child import stream\n"
+        "from tests.untrusted import hostile\n"
+        "items = stream(hostile.wait, file=Path('x')); print(next(items), flush=True)\n"
+        "import time; time.sleep(1000)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        assert is_alive(pid)
+        parent.kill()
+    assert wait_for_death(pid)
 
 
-def test_too_much_time_names_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(BadInput, match=r"a.parquet: takes more than 1 seconds"):
-        run(_spin, file=FILE, seconds=1)
-    monkeypatch.setattr("gristmill.untrusted.child._start_seconds", lambda: 2.0)
-    with pytest.raises(BadInput, match=r"a.parquet: takes more than 0.5 seconds"):
-        run(_sleep, file=FILE, seconds=0.5)
+def test_no_child_outlives_a_program_that_ends() -> None:
+    code = (
+        "from pathlib import Path; from gristmill.untrusted.child import run\n"
+        "from tests.untrusted import hostile\n"
+        "print(run(hostile.pid, file=Path('x')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert not done.stderr
+    assert not is_alive(int(done.stdout))
 
 
-@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGABRT, signal.SIGKILL])
-def test_a_crash_of_the_parser_names_the_file(number: int) -> None:
-    with pytest.raises(BadInput, match=rf"its parser crashed \(signal {int(number)}\)"):
-        run(_die, int(number), file=FILE)
+def test_an_idle_child_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = (
+        "from gristmill.untrusted import child_main; child_main.IDLE_SECONDS = 0.1\n"
+        "import sys; child_main.serve(int(sys.argv[-1]))"
+    )
+    monkeypatch.setattr(
+        "gristmill.untrusted.child._MAIN",
+        f"import sys; sys.path[:] = sys.argv[2:]; sys.argv.append(sys.argv[1])\n{code}",
+    )
+    from gristmill.untrusted.child import _Child
 
-
-def test_a_child_that_leaves_names_the_file() -> None:
-    with pytest.raises(BadInput, match="ended with status 3"):
-        run(_leave, file=FILE)
-
-
-def test_errors_of_the_function_come_back() -> None:
-    with pytest.raises(BadInput, match="a rule") as raised:
-        run(_fail, "bad", file=FILE)
-    assert raised.value.row == 7
-    with pytest.raises(ChildFailed, match="unexpected text"):
-        run(_fail, "other", file=FILE)
-
-
-def _children() -> list[str]:
-    return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    _Child.end_idle()
+    pid = run(hostile.pid, file=FILE)
+    for _ in range(1000):
+        if not is_alive(pid):
+            break
+        time.sleep(0.02)
+    else:
+        pytest.fail("the idle child is still there")
+    assert run(hostile.pid, file=FILE) != pid
+    _Child.end_idle()

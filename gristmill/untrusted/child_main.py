@@ -1,0 +1,146 @@
+"""What a child process does: it waits for requests and answers them with frames.
+
+See also `child.py`: the calls, and what a frame becomes. Both ends share the frames here.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import resource
+import select
+import signal
+import socket
+import struct
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from threading import Thread
+from typing import Any, Final
+
+from gristmill.contract import GristmillError
+
+IDLE_SECONDS: Final = 10.0
+"""A child that gets no request for this time ends."""
+HEADER: Final = struct.Struct("<Q")
+"""The length of a request."""
+FRAME: Final = struct.Struct("<cQ")
+"""Kind and length of an answer."""
+RECEIVED, BYTES, OBJECT, END, ERROR, MEMORY = b"R", b"B", b"O", b"E", b"X", b"M"
+
+
+class ChildFailed(GristmillError):
+    """An error in a child process that is no GristmillError; the text has its traceback."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One call: `function(*descriptors, *arguments)` within the limits."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    memory_bytes: int
+    seconds: int
+
+
+def receive(end: socket.socket, size: int) -> bytearray | None:
+    """Return so many bytes, or None if the other end closed before."""
+    data = bytearray(size)
+    view, at = memoryview(data), 0
+    while at < size:
+        try:
+            count = end.recv_into(view[at:], size - at)
+        except ConnectionError:
+            count = 0
+        if not count:
+            return None
+        at += count
+    return data
+
+
+def serve(number: int) -> None:
+    """Answer requests until the other end closes or is silent: the main function of a child.
+
+    number: file descriptor of the socket.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it too, and ends this process
+    end = socket.socket(fileno=number)
+    Thread(target=_leave_with, args=[end], daemon=True).start()
+    while True:
+        end.settimeout(IDLE_SECONDS)
+        try:
+            header, descriptors, _, _ = socket.recv_fds(end, HEADER.size, 16)
+        except TimeoutError:
+            return
+        if len(header) < HEADER.size:
+            return
+        end.settimeout(None)
+        request = receive(end, HEADER.unpack(header)[0])
+        if request is None:
+            return
+        _send_frame(end, RECEIVED)
+        try:
+            _answer(end, request, descriptors)
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+
+def _leave_with(end: socket.socket) -> None:
+    """End this process when the parent is gone.
+
+    The kernel's signal at the parent's death would come when the parent's thread ends,
+    and a child is used by several threads.
+    """
+    poll = select.poll()
+    poll.register(end, 0)  # a hang-up is reported without being asked for
+    poll.poll()
+    os._exit(0)
+
+
+def _answer(end: socket.socket, octets: bytearray, descriptors: Sequence[int]) -> None:
+    answer: tuple[bytes, Any] = (END, b"")
+    try:
+        request = pickle.loads(octets)
+        _limit(request)
+        for item in request.function(*descriptors, *request.arguments):
+            if isinstance(item, memoryview):
+                _send_frame(end, BYTES, item)
+            else:
+                _send_frame(end, OBJECT, pickle.dumps(item))
+    except MemoryError:
+        answer = (MEMORY, b"")
+    except GristmillError as error:
+        answer = (ERROR, pickle.dumps(error))
+    except Exception as error:  # noqa: BLE001  every error goes to the parent
+        reason = "".join(traceback.format_exception(error))
+        answer = (ERROR, pickle.dumps(ChildFailed(reason)))
+    _send_frame(end, *answer)
+
+
+def _limit(request: Request) -> None:
+    """Set the limits of this process for one request, below what it inherited."""
+    memory = _first_address_space() + request.memory_bytes
+    seconds = int(time.process_time()) + 1 + request.seconds
+    # A core file of untrusted bytes helps nobody.
+    limits = {resource.RLIMIT_AS: memory, resource.RLIMIT_CPU: seconds, resource.RLIMIT_CORE: 0}
+    for kind, wanted in limits.items():
+        most = resource.getrlimit(kind)[1]
+        allowed = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+        resource.setrlimit(kind, (allowed, most))
+
+
+@lru_cache
+def _first_address_space() -> int:
+    """Bytes of address space at the first request: what earlier requests left does not count."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    return pages * resource.getpagesize()
+
+
+def _send_frame(end: socket.socket, kind: bytes, payload: Any = b"") -> None:
+    view = memoryview(payload).cast("B")
+    end.sendall(FRAME.pack(kind, len(view)))
+    end.sendall(view)
