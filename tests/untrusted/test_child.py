@@ -64,10 +64,11 @@ def test_a_child_reads_the_files_of_its_descriptors(tmp_path: Path) -> None:
     file.write_bytes(b"contents")
     with file.open("rb") as opened:
         assert run(hostile.read_all, 100, file=file, descriptors=[opened.fileno()]) == b"contents"
-    open_files = len(os.listdir(f"/proc/{run(hostile.pid, file=file)}/fd"))
+    folder = Path(f"/proc/{run(hostile.pid, file=file)}/fd")
+    open_files = len(list(folder.iterdir()))
     with file.open("rb") as opened:
         run(hostile.read_all, 100, file=file, descriptors=[opened.fileno()])
-    assert len(os.listdir(f"/proc/{run(hostile.pid, file=file)}/fd")) == open_files
+    assert len(list(folder.iterdir())) == open_files
 
 
 def test_too_much_memory_names_the_file_and_the_limit() -> None:
@@ -118,7 +119,7 @@ def test_a_child_that_was_killed_says_nothing_about_the_file() -> None:
 
 
 def test_an_error_of_ours_has_its_traceback() -> None:
-    with pytest.raises(ChildFailed, match="(?s)in fail.*KeyError: 'an error of ours'"):
+    with pytest.raises(ChildFailed, match=r"(?s)in fail.*KeyError: 'an error of ours'"):
         run(hostile.fail, file=FILE)
 
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from gristmill.contract import BadInput, GristmillError, Violation
 from gristmill.synth.format import parquet
+from gristmill.synth.format.untrusted_parquet import UntrustedParquet
+from gristmill.untrusted.files import LinkRule
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
 REQUIRED: Final = ("messages_json", "synth_id")
 """Columns that a Harmony shard must have."""
@@ -45,17 +46,18 @@ def shards(folder: Path) -> dict[str, Path]:
     return {path.stem.removeprefix(_PREFIX): path for path in paths}
 
 
-def open_shard(shard: Path) -> pq.ParquetFile:
+def open_shard(shard: Path, links: LinkRule | None = None) -> UntrustedParquet:
     """Open a Harmony shard.
 
     shard: the Parquet file.
+    links: as for `UntrustedParquet`, default None.
 
     Raises BadInput if it is not readable Parquet, lacks a required column, or has
     a column that is read more than once. Source: `docs/formats/synth.md#import`.
     """
-    file = parquet.opened(shard, [*REQUIRED, *OPTIONAL])
-    missing = [name for name in REQUIRED if name not in file.schema_arrow.names]
-    if missing:
+    file = UntrustedParquet(shard, [*REQUIRED, *OPTIONAL], REQUIRED, links)
+    if missing := [name for name in REQUIRED if name not in file.names]:
+        file.close()
         raise BadInput(shard, f"has no column {', '.join(missing)}: is it a Harmony shard?")
     return file
 
@@ -80,36 +82,33 @@ def wrong_types(schema: pa.Schema) -> Iterator[str]:
             yield f"{field.name} is {kind}, not a string"
 
 
-def shard_violations(path: Path) -> Iterator[Violation]:
+def shard_violations(path: Path, links: LinkRule | None = None) -> Iterator[Violation]:
     """Yield the violations of one Harmony shard: columns, their types, nulls.
 
     path: the Parquet file.
+    links: as for `UntrustedParquet`, default None.
 
     Source: `docs/formats/synth.md#harmony-laws`.
     """
     try:
-        shard = open_shard(path)
+        shard = open_shard(path, links)
     except GristmillError as error:
         yield Violation("readable", path.name, str(error))
         return
     with shard:
-        for wrong in wrong_types(shard.schema_arrow):
+        for wrong in wrong_types(shard.schema):
             yield Violation("columns", path.name, wrong)
-        # Statistics are kept for leaves, and a struct has several: names are not enough.
-        leaves = {shard.schema.column(leaf).path: leaf for leaf in range(len(shard.schema.names))}
-        for name in REQUIRED:
-            for group in range(shard.num_row_groups if name in leaves else 0):
-                statistics = shard.metadata.row_group(group).column(leaves[name]).statistics
-                if statistics is not None and statistics.null_count:
-                    yield Violation("no nulls", path.name, _null(path, shard, name, group))
-                    break
+        for name, counts in shard.nulls.items():
+            group = next((group for group, count in enumerate(counts) if count), None)
+            if group is not None:
+                yield Violation("no nulls", path.name, _null(shard, name, group))
 
 
-def _null(path: Path, shard: pq.ParquetFile, name: str, group: int) -> str:
+def _null(shard: UntrustedParquet, name: str, group: int) -> str:
     """Return the row, from 1, of the first null of a row group."""
-    row = sum(shard.metadata.row_group(earlier).num_rows for earlier in range(group))
+    row = sum(shard.groups[:group])
     try:
-        for batch in parquet.batches(path, shard, _BATCH_ROWS, [name], [group], row):
+        for batch in shard.batches(_BATCH_ROWS, [name], [group]):
             if batch.column(name).null_count:
                 return f"{name} of row {row + batch.column(name).is_null().index(True).as_py() + 1}"
             row += len(batch)

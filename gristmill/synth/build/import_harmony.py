@@ -7,14 +7,12 @@ Source: `docs/formats/synth.md#import`.
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from gristmill.contract import FileNote, GristmillError, Summary, Violation
+from gristmill.contract import BadInput, FileNote, GristmillError, Summary, Violation
 from gristmill.hashing import sha256_file
 from gristmill.run.progress import SILENT, Progress
 from gristmill.synth.build.harmony import HarmonySummary
@@ -24,11 +22,17 @@ from gristmill.synth.build.manifest_files import (
     MANIFEST,
     METADATA,
     json_violations,
+    read_json,
 )
-from gristmill.synth.format import parquet
 from gristmill.synth.format.row_digest import RowsDigest
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _BATCH_ROWS: Final = 1000
+_MOST_ROWS: Final = 1 << 53
+_SHOWN: Final = 300
 
 
 @dataclass(frozen=True)
@@ -55,38 +59,45 @@ class ImportConfig:
     adopted_from: str
 
 
-def folder_violations(folder: Path) -> Iterator[Violation]:
+def folder_violations(folder: Path, links: LinkRule = REFUSE_LINKS) -> Iterator[Violation]:
     """Yield why a folder cannot be imported; nothing if it can.
 
     folder: with the shards and both JSON files.
+    links: what happens to files that are links; default: they are refused.
 
     Source: `docs/formats/synth.md#import`.
     """
-    broken = list(json_violations(folder / MANIFEST))
-    yield from (Violation("manifest", MANIFEST, violation.found) for violation in broken)
-    if not broken:
-        manifest = json.loads((folder / MANIFEST).read_bytes())
+    try:
+        _, manifest = read_json(folder / MANIFEST, links)
+    except BadInput as error:
+        yield Violation("manifest", MANIFEST, error.rule)
+    else:
         if (version := manifest.get("schema_version")) != HARMONY_SCHEMA:
-            yield Violation("manifest", MANIFEST, f"schema_version {version!r}")
+            yield Violation("manifest", MANIFEST, f"schema_version {version!r}"[:_SHOWN])
         elif _claimed_rows(manifest) is None:
             yield Violation("manifest", MANIFEST, "storage.total_rows is not a number of rows")
-    for violation in json_violations(folder / METADATA):
+    for violation in json_violations(folder / METADATA, links):
         yield Violation("metadata", METADATA, violation.found)
     if not (paths := shards(folder)):
         yield Violation("shards", ".", f"there is no {shard_name('XX')}")
     for path in paths.values():
-        yield from shard_violations(path)
+        yield from shard_violations(path, links)
 
 
 def _claimed_rows(manifest: dict[str, Any]) -> int | None:
     """Return the rows that a manifest names, 0 if it names none, None for an invalid value."""
     storage = manifest.get("storage", {})
     rows = storage.get("total_rows", 0) if isinstance(storage, dict) else None
-    return rows if type(rows) is int and rows >= 0 else None
+    return rows if type(rows) is int and 0 <= rows < _MOST_ROWS else None
 
 
 def import_shard(
-    source: Path, out: Path, number: str, *, progress: Progress = SILENT
+    source: Path,
+    out: Path,
+    number: str,
+    *,
+    progress: Progress = SILENT,
+    links: LinkRule = REFUSE_LINKS,
 ) -> HarmonySummary:
     """Copy one Harmony shard of a finished conversion.
 
@@ -94,48 +105,66 @@ def import_shard(
     out: folder to write, which must not exist.
     number: of the shard ("00").
     progress: gets the stage "digest", in rows.
+    links: what happens if the shard is a link; default: it is refused.
 
-    Raises GristmillError with all violations of the shard.
+    Raises GristmillError with all violations of the shard, BadInput if it is damaged or
+    breaks a limit.
     Source: `docs/formats/synth.md#import`.
     """
     path = source / shard_name(number)
-    if broken := list(shard_violations(path)):
+    if broken := list(shard_violations(path, links)):
         raise GristmillError("\n".join(f"{source}: {violation}" for violation in broken))
-    out.mkdir(parents=True)
-    shutil.copyfile(path, out / path.name)
     digest = RowsDigest()
     rows = 0
     with (
-        open_shard(path) as shard,
-        progress.stage("digest", unit="rows", total=shard.metadata.num_rows) as stage,
+        open_shard(path, links) as shard,
+        progress.stage("digest", unit="rows", total=shard.rows) as stage,
     ):
-        groups = shard.num_row_groups
-        for batch in parquet.batches(path, shard, _BATCH_ROWS):
-            digest.update(batch)
+        out.mkdir(parents=True)
+        shard.copy(out / path.name)
+        groups = len(shard.groups)
+        for batch in shard.batches(_BATCH_ROWS):
+            _add(digest, batch, path, rows)
             rows += len(batch)
             stage.advance(len(batch))
     note = FileNote(rows=rows, content_sha256=digest.hexdigest())
     return HarmonySummary({path.name: note}, rows, 0, groups, 1)
 
 
-def import_manifest(source: Path, out: Path, progress: Progress = SILENT) -> ImportedManifest:
+def _add(digest: RowsDigest, batch: pa.RecordBatch, path: Path, before: int) -> None:
+    """Add rows to the digest; `before` rows are before them."""
+    import pyarrow as pa
+
+    try:
+        digest.update(batch)
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        # As a time beyond the calendar, or in a time zone that is unknown.
+        rule = f"holds a value that has no text form in this row or one after it ({error})"[:_SHOWN]
+        raise BadInput(path, f"{rule}: correct it, or leave out its column", before + 1) from error
+
+
+def import_manifest(
+    source: Path, out: Path, progress: Progress = SILENT, *, links: LinkRule = REFUSE_LINKS
+) -> ImportedManifest:
     """Copy `manifest.json` and `metadata.json` of a finished conversion.
 
     source: the drop.
     out: folder to write, which must not exist.
     progress: gets the stage "copy", in files.
+    links: what happens to files that are links; default: they are refused.
 
     Raises GristmillError with all violations of the folder.
     Source: `docs/formats/synth.md#import`.
     """
-    if broken := list(folder_violations(source)):
+    if broken := list(folder_violations(source, links)):
         raise GristmillError("\n".join(f"{source}: {violation}" for violation in broken))
+    contents = {name: read_json(source / name, links) for name in (MANIFEST, METADATA)}
     out.mkdir(parents=True)
     with progress.stage("copy", "files", 2) as stage:
-        for name in (MANIFEST, METADATA):
-            shutil.copyfile(source / name, out / name)
+        for name, (octets, _) in contents.items():
+            (out / name).write_bytes(octets)
             stage.advance(1)
-    manifest = json.loads((out / MANIFEST).read_bytes())
+    _, manifest = contents[MANIFEST]
     return ImportedManifest(
         files={MANIFEST: FileNote(), METADATA: FileNote()},
         manifest_bytes=(out / MANIFEST).stat().st_size,

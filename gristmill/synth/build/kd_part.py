@@ -123,10 +123,8 @@ class _Part:
         """Yield the documents of the rows up to the caps, at most `BATCH_ROWS` rows together."""
         task, row = self._task, self._task.first_row
         with open_shard(task.shard) as shard:
-            columns = [*REQUIRED, *(name for name in OPTIONAL if name in shard.schema_arrow.names)]
-            for batch in parquet.batches(
-                task.shard, shard, BATCH_ROWS, columns, task.row_groups, task.first_row
-            ):
+            columns = [*REQUIRED, *(name for name in OPTIONAL if name in shard.names)]
+            for batch in shard.batches(BATCH_ROWS, columns, task.row_groups):
                 at = 0
                 while at < len(batch) and not self._full():
                     rows = min(self._rows_before_cap(), len(batch) - at)

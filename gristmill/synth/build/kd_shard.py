@@ -82,9 +82,9 @@ def build_kd_shard(
 def _tasks(shard: Path, config: KDConfig) -> Iterator[kd_part.Task]:
     """Yield tasks of whole row groups with at least `_PART_ROWS` rows, but for the last."""
     with open_shard(shard) as file:
-        if (wrong := next(wrong_types(file.schema_arrow), None)) is not None:
+        if (wrong := next(wrong_types(file.schema), None)) is not None:
             raise BadInput(shard, f"{wrong}: is it a Harmony shard?")
-        sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+        sizes = file.groups
     first_row = rows = 0
     groups: list[int] = []
     for group, size in enumerate(sizes):

@@ -11,7 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from gristmill.contract import FileNote, GristmillError, Violation
+from gristmill.contract import BadInput, FileNote, GristmillError, Violation
+from gristmill.untrusted.files import LinkRule
+from gristmill.untrusted.json_text import check_nesting
+from gristmill.untrusted.limits import Limits
+from gristmill.untrusted.named import opened
 
 MANIFEST: Final = "manifest.json"
 METADATA: Final = "metadata.json"
@@ -21,6 +25,8 @@ _NO_CONTENT: Final = frozenset(
 )
 HARMONY_SCHEMA: Final = "synth_harmony_v1"
 """`schema_version` of a Harmony manifest."""
+LIMITS: Final = Limits(bytes=16 << 20, depth=64, digits=100)
+"""Limits of both JSON files: `docs/formats/synth.md#import`."""
 
 
 def write_json(path: Path, value: object) -> None:
@@ -57,20 +63,39 @@ def _content(value: object, roots: Sequence[str]) -> object:
     return value
 
 
-def json_violations(path: Path) -> Iterator[Violation]:
-    """Yield a violation if a file is not a JSON object.
+def read_json(path: Path, links: LinkRule | None = None) -> tuple[bytes, dict[str, Any]]:
+    """Return the bytes of a file and the JSON object that they are.
 
     path: the file.
+    links: what happens if it is a link, for a file of a drop; None (default) for another
+        file: a link is followed.
+
+    Raises BadInput if it cannot be read, is not a JSON object or breaks a limit.
+    Source: `docs/formats/synth.md#import`.
+    """
+    try:
+        with opened(path, links) as file:
+            octets = file.read(LIMITS.bytes + 1)
+        if len(octets) > LIMITS.bytes:
+            raise BadInput(path, f"cannot be read: has more than {LIMITS.bytes:,} bytes")
+        check_nesting(octets, path, LIMITS)
+        value = json.loads(octets)
+    except (OSError, ValueError, RecursionError) as error:
+        raise BadInput(path, f"cannot be read: {error}") from error
+    if not isinstance(value, dict):
+        raise BadInput(path, "is not a JSON object")
+    return octets, value
+
+
+def json_violations(path: Path, links: LinkRule | None = None) -> Iterator[Violation]:
+    """Yield a violation if `read_json` refuses a file. The arguments are the same.
 
     Source: `docs/formats/synth.md#harmony-laws`.
     """
     try:
-        value = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        yield Violation("readable", path.name, f"cannot be read: {error}")
-        return
-    if not isinstance(value, dict):
-        yield Violation("readable", path.name, "is not a JSON object")
+        read_json(path, links)
+    except BadInput as error:
+        yield Violation("readable", path.name, error.rule)
 
 
 def check_equal_configs(

@@ -14,6 +14,7 @@ from typing import Final
 
 from gristmill.contract import GristmillError
 from gristmill.synth.raw import files
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
 RAW: Final = "synth"
 """Name of the inbox of raw files."""
@@ -46,16 +47,17 @@ class Source:
         return f"{self.inbox}/{self.folder.name}"
 
 
-def raw_refusal(folder: Path, expected: int) -> str | None:
+def raw_refusal(folder: Path, expected: int, links: LinkRule = REFUSE_LINKS) -> str | None:
     """Return why a drop of raw files cannot be built, or None.
 
     folder: the drop.
     expected: number of its Parquet files.
+    links: what happens to files that are links; default: they are refused.
 
     Source: `docs/formats/synth.md#complete-drop`.
     """
     try:
-        paths = files.complete_files(folder, expected)
+        paths = files.complete_files(folder, expected, links)
     except GristmillError as error:
         return str(error)
     if len(paths) < len(NUMBERS):
@@ -63,10 +65,11 @@ def raw_refusal(folder: Path, expected: int) -> str | None:
     return None
 
 
-def import_refusal(folder: Path) -> str | None:
+def import_refusal(folder: Path, links: LinkRule = REFUSE_LINKS) -> str | None:
     """Return why a finished conversion cannot be imported, or None.
 
     folder: the drop.
+    links: what happens to files that are links; default: they are refused.
 
     Source: `docs/formats/synth.md#import`.
     """
@@ -77,19 +80,20 @@ def import_refusal(folder: Path) -> str | None:
         return f"{folder}: there is no {harmony_shard.shard_name(missing[0])}"
     if unknown := sorted(set(shards) - set(NUMBERS)):
         return f"{folder}: shard {unknown[0]} is none of {', '.join(NUMBERS)}"
-    violation = next(import_harmony.folder_violations(folder), None)
+    violation = next(import_harmony.folder_violations(folder, links), None)
     return None if violation is None else f"{folder}: {violation}"
 
 
-def refusal(source: Source, expected: int) -> str | None:
+def refusal(source: Source, expected: int, links: LinkRule = REFUSE_LINKS) -> str | None:
     """Return why a drop cannot be built, whatever the other drops are, or None.
 
     source: the drop.
     expected: number of its Parquet files, for raw files.
+    links: what happens to files that are links; default: they are refused.
     """
     if source.inbox == RAW:
-        return raw_refusal(source.folder, expected)
-    return import_refusal(source.folder)
+        return raw_refusal(source.folder, expected, links)
+    return import_refusal(source.folder, links)
 
 
 def present_sources(drops: Path) -> list[Source]:
@@ -105,12 +109,16 @@ def present_sources(drops: Path) -> list[Source]:
     ]
 
 
-def chosen(drops: Path, name: str | None, files_of: FilesOf) -> Source:
+def chosen(
+    drops: Path, name: str | None, files_of: FilesOf, links: LinkRule = REFUSE_LINKS
+) -> Source:
     """Return the drop that the dataset is built from.
 
     drops: the folder `drops/` of the data root.
     name: `Source.name` of the configured drop, or None.
-    files_of: returns the configured number of raw files of a drop.
+    files_of: returns the configured number of raw files of a drop. A drop for which it raises
+        GristmillError is not complete.
+    links: what happens to files that are links; default: they are refused.
 
     Raises GristmillError if there is no drop, if none is complete, or if several
     are and none is named.
@@ -128,13 +136,21 @@ def chosen(drops: Path, name: str | None, files_of: FilesOf) -> Source:
             f"{drops}: there is no drop: put raw files into {RAW}/<name>/, or a finished "
             f"conversion into {READY}/<name>/"
         )
-    refusals = {source: refusal(source, files_of(source.folder)) for source in present}
+    refusals = {source: _refusal(source, files_of, links) for source in present}
     complete = _without_samples([source for source in present if refusals[source] is None])
     if not complete:
         raise GristmillError("\n".join(str(reason) for reason in refusals.values()))
     if len(complete) > 1:
         raise GristmillError(_several(complete))
     return complete[0]
+
+
+def _refusal(source: Source, files_of: FilesOf, links: LinkRule) -> str | None:
+    """Why a drop cannot be built. Invalid settings in one drop do not stop the others."""
+    try:
+        return refusal(source, files_of(source.folder), links)
+    except GristmillError as error:
+        return str(error)
 
 
 def _several(complete: Sequence[Source]) -> str:

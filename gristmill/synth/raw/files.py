@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.contract import BadInput, GristmillError
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+from gristmill.untrusted.walk import list_files
 
 DATASET: Final = "PleIAs/SYNTH"
 """The repository on the hub."""
@@ -44,40 +46,60 @@ COLUMNS: Final = (
 """All columns of a raw file: nullable strings, except `words`, which is int64."""
 
 
-def files(folder: Path) -> list[Path]:
+def files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[Path]:
     """Return the raw Parquet files of a drop, sorted by name.
 
     folder: the drop. Its subfolders are not read.
+    links: what happens to files that are links; default: they are refused.
 
-    Source: `docs/formats/synth.md#complete-drop`.
+    Raises BadInput for a link, pipe, socket or device with the name of a Parquet file, and
+    for a folder that cannot be read. Source: `docs/formats/synth.md#complete-drop`.
     """
-    return sorted(path for path in folder.glob("*.parquet") if path.is_file())
+    paths = []
+    try:
+        for entry in list_files(folder, root=folder, links=links, deep=False):
+            if not entry.name.endswith(".parquet"):
+                continue
+            if entry.refusal is not None:
+                raise BadInput(folder / entry.name, entry.refusal)
+            if entry.stat.st_mode:
+                paths.append(folder / entry.name)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise BadInput(folder, f"cannot be read: {error.strerror}") from error
+    return sorted(paths)
 
 
-def is_complete(folder: Path, expected: int = FILES) -> bool:
+def is_complete(folder: Path, expected: int = FILES, links: LinkRule = REFUSE_LINKS) -> bool:
     """Return whether a drop has all its files.
 
     folder: the drop.
     expected: number of Parquet files, default 500. With a file `.done` any number
         above 0 is complete.
+    links: what happens to files that are links; default: they are refused.
 
     Which files a shard takes depends on the whole list, so nothing is built from
-    an incomplete drop. Source: `docs/formats/synth.md#complete-drop`.
+    an incomplete drop. Raises BadInput as `files`. Source: `docs/formats/synth.md#complete-drop`.
     """
-    return len(files(folder)) == expected or ((folder / DONE).exists() and bool(files(folder)))
+    count = len(files(folder, links))
+    return count == expected or ((folder / DONE).exists() and count > 0)
 
 
-def complete_files(folder: Path, expected: int = FILES) -> list[Path]:
+def complete_files(
+    folder: Path, expected: int = FILES, links: LinkRule = REFUSE_LINKS
+) -> list[Path]:
     """Return the raw files of a complete drop, sorted by name.
 
     folder: the drop.
     expected: number of Parquet files, default 500.
+    links: what happens to files that are links; default: they are refused.
 
-    Raises GristmillError if the drop is not complete.
+    Raises GristmillError if the drop is not complete, BadInput as `files`.
     Source: `docs/formats/synth.md#complete-drop`.
     """
-    paths = files(folder)
-    if not is_complete(folder, expected):
+    paths = files(folder, links)
+    if not is_complete(folder, expected, links):
         raise GristmillError(
             f"{folder}: {len(paths)} Parquet files of {expected}: add the others, or a file "
             f"{DONE} if these are all"

@@ -87,12 +87,11 @@ def row_text(folder: Path, number: str, row: int, vocabulary: Path) -> Text:
 def _row(shard: Path, row: int) -> dict[str, Any]:
     """Return the columns of one row that are read. Raises BadInput without it, or if not UTF-8."""
     with open_shard(shard) as file:
-        columns = [name for name in (*REQUIRED, *OPTIONAL) if name in file.schema_arrow.names]
+        columns = [name for name in (*REQUIRED, *OPTIONAL) if name in file.names]
         before = 0
-        for group in range(file.num_row_groups):
-            rows = file.metadata.row_group(group).num_rows
+        for group, rows in enumerate(file.groups):
             if before <= row < before + rows:
-                for batch in parquet.batches(shard, file, 1024, columns, [group], before):
+                for batch in file.batches(1024, columns, [group]):
                     if row < before + len(batch):
                         return _values(shard, batch.slice(row - before, 1), row)
                     before += len(batch)

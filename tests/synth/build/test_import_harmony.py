@@ -54,7 +54,7 @@ def test_an_incomplete_folder_is_refused(harmony: Path, tmp_path: Path) -> None:
     ("name", "text", "rule"),
     [
         ("manifest.json", "[]", "manifest.json: manifest: is not a JSON object"),
-        ("manifest.json", "[" * 100_000, "manifest.json: manifest: cannot be read: maximum rec"),
+        ("manifest.json", "[" * 100_000, "manifest.json: manifest: nested deeper than 64 levels"),
         ("manifest.json", "storage", "storage.total_rows is not a number of rows"),
         ("manifest.json", "no number", "storage.total_rows is not a number of rows"),
         ("manifest.json", "below 0", "storage.total_rows is not a number of rows"),

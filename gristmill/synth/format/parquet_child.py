@@ -1,0 +1,320 @@
+"""What a child process does with an untrusted Parquet file: describe it, read its rows.
+
+Arrow decides itself how much memory a page takes, and a page of a few bytes may claim
+gigabytes. See also `untrusted_parquet.py`: the calls of these functions.
+Source: `docs/formats/synth.md#parquet-limits`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from gristmill.contract import BadInput
+from gristmill.synth.format.parquet import is_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+BATCH_BYTES: Final = 16 << 20
+"""Bytes of a batch, unless it is one row."""
+RATIO: Final = 1000
+"""Bytes of rows for each byte of the file, at most."""
+ANY_RATIO_BYTES: Final = 64 << 20
+"""Bytes of rows that every file may have."""
+ANY_ROWS: Final = 100_000
+"""Rows that every file may have; above it needs a byte for each row."""
+DEPTH: Final = 32
+"""Levels of nested columns."""
+COLUMNS: Final = 10_000
+"""Columns, those inside of nested columns included."""
+_CELL: Final = 64
+"""Bytes that Python takes for one value in a nested column, about."""
+_SHOWN: Final = 300
+_BUFFER: Final = 1 << 20
+
+
+@dataclass(frozen=True)
+class Described:
+    """What a footer says.
+
+    schema: the columns, without metadata.
+    groups: number of rows of each row group.
+    nulls: by column, for those that were asked for and are there, the number of nulls in
+        each row group; None where the footer does not say it.
+    """
+
+    schema: pa.Schema
+    groups: list[int]
+    nulls: dict[str, list[int | None]]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which rows to read.
+
+    size: rows of a batch, at most.
+    columns: names; None for all.
+    groups: numbers of row groups in order.
+    first_row: number of rows before these row groups.
+    row_bytes: bytes of one row, at most.
+    """
+
+    size: int
+    columns: list[str] | None
+    groups: list[int]
+    first_row: int
+    row_bytes: int
+
+
+def describe(descriptor: int, path: Path, nulls: Sequence[str]) -> Described:
+    """Return what the footer of a file says, after comparing it with the limits.
+
+    descriptor: of the open file.
+    path: of the file, for error messages.
+    nulls: names of columns.
+
+    Raises BadInput. Source: `docs/formats/synth.md#parquet-limits`.
+    """
+    parquet = _opened(descriptor, path)
+    try:
+        schema = parquet.schema_arrow.remove_metadata()
+        _check_schema(schema, path)
+        metadata = parquet.metadata
+        count = parquet.num_row_groups
+        groups = [metadata.row_group(group).num_rows for group in range(count)]
+        _check_rows(groups, metadata.num_rows, os.fstat(descriptor).st_size, path)
+        # Statistics are kept for leaves, and a struct has several: names are not enough.
+        leaves = {
+            parquet.schema.column(leaf).path: leaf for leaf in range(len(parquet.schema.names))
+        }
+        counts = {
+            name: [_null_count(metadata.row_group(group), leaves[name]) for group in range(count)]
+            for name in nulls
+            if name in leaves
+        }
+    except _errors() as error:
+        raise _unreadable(path, error) from error
+    return Described(schema, groups, counts)
+
+
+def read(descriptor: int, path: Path, wanted: Wanted) -> Iterator[memoryview]:
+    """Yield batches of rows, each as an Arrow IPC stream of its own.
+
+    descriptor: of the open file.
+    path: of the file, for error messages.
+    wanted: which rows.
+
+    Strings of a dictionary and string views become strings. A batch that is too large is
+    divided. Raises BadInput. Source: `docs/formats/synth.md#parquet-limits`.
+    """
+    row = wanted.first_row
+    parquet = _opened(descriptor, path)
+    allowed = max(ANY_RATIO_BYTES, RATIO * os.fstat(descriptor).st_size)
+    try:
+        batches = parquet.iter_batches(
+            wanted.size, row_groups=wanted.groups, columns=wanted.columns, use_threads=False
+        )
+        for batch in batches:
+            for part, size in _divided(batch, path, row, wanted.row_bytes):
+                allowed -= size
+                if allowed < 0:
+                    rule = f"holds more than {RATIO:,} times the bytes of the file up to this row"
+                    raise BadInput(path, f"{rule}: it looks like a decompression bomb", row + 1)
+                yield _as_stream(part)
+                row += len(part)
+    except MemoryError as error:
+        rule = "takes too much memory to read in this row or one after it"
+        raise BadInput(path, f"{rule}: it looks like a decompression bomb", row + 1) from error
+    except _errors() as error:
+        rule = f"is damaged in this row or one after it ({_cut(error)}): get it again"
+        raise BadInput(path, rule, row + 1) from error
+
+
+class _Last:
+    """The file that was opened last: a footer of a large file takes long to parse."""
+
+    key: tuple[int, ...] = ()
+    parquet: pq.ParquetFile | None = None
+
+
+def _opened(descriptor: int, path: Path) -> pq.ParquetFile:
+    import pyarrow.parquet as pq
+
+    stat = os.fstat(descriptor)
+    key = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+    if _Last.parquet is None or _Last.key != key:
+        _Last.parquet = None
+        try:
+            # The path opens the file once more, with a position of its own.
+            _Last.parquet = pq.ParquetFile(
+                f"/proc/self/fd/{descriptor}",
+                pre_buffer=False,
+                buffer_size=_BUFFER,
+                page_checksum_verification=True,
+            )
+        except MemoryError:
+            raise
+        except _errors() as error:
+            raise _unreadable(path, error) from error
+        _Last.key = key
+    return _Last.parquet
+
+
+def _errors() -> tuple[type[Exception], ...]:
+    """What Arrow raises for a damaged file, errors of Python's conversions included."""
+    import pyarrow as pa
+
+    return (pa.ArrowException, OSError, ValueError, TypeError, LookupError, OverflowError)
+
+
+def _unreadable(path: Path, error: Exception) -> BadInput:
+    if isinstance(error, UnicodeDecodeError):
+        # Arrow decodes names when they are asked for.
+        name = error.object[:_SHOWN]
+        return BadInput(path, f"has a column whose name is not UTF-8 ({name!r}): rename it")
+    return BadInput(path, f"is not a readable Parquet file ({_cut(error)}): get it again")
+
+
+def _cut(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}.."
+
+
+def _check_schema(schema: pa.Schema, path: Path) -> None:
+    """Compare names, nesting and number of columns with the limits."""
+    import pyarrow as pa
+
+    columns = 0
+    fields = [(field, 1) for field in schema]
+    while fields:
+        field, depth = fields.pop()
+        columns += 1
+        if depth > DEPTH:
+            raise BadInput(path, f"has columns nested deeper than {DEPTH} levels")
+        if columns > COLUMNS:
+            raise BadInput(path, f"has more than {COLUMNS:,} columns")
+        kind = field.type
+        if isinstance(kind, pa.BaseExtensionType):
+            kind = kind.storage_type
+        fields += [(kind.field(at), depth + 1) for at in range(kind.num_fields)]
+
+
+def _check_rows(groups: Sequence[int], rows: int, size: int, path: Path) -> None:
+    if min(groups, default=0) < 0 or sum(groups) != rows:
+        rule = f"its row groups have {sum(groups):,} rows, and the footer says {rows:,}"
+        raise BadInput(path, f"{rule}: get it again")
+    if rows > ANY_ROWS + size:
+        rule = f"claims {rows:,} rows in {size:,} bytes"
+        raise BadInput(path, f"{rule}: it looks like a decompression bomb")
+
+
+def _null_count(group: pq.RowGroupMetaData, leaf: int) -> int | None:
+    statistics = group.column(leaf).statistics
+    if statistics is None or not statistics.has_null_count:
+        return None
+    return int(statistics.null_count)
+
+
+def _divided(
+    batch: pa.RecordBatch, path: Path, first_row: int, row_bytes: int
+) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Yield a batch in parts that are small enough, in order, each with its bytes."""
+    waiting = [(0, len(batch))]
+    while waiting:
+        begin, length = waiting.pop()
+        part = batch.slice(begin, length)
+        size = sum(_bytes(column) for column in part.columns)
+        if length == 1 and size > row_bytes:
+            rule = f"takes {size:,} bytes: a row may take {row_bytes:,}"
+            raise BadInput(path, rule, first_row + begin + 1)
+        # A row is too long or not, whatever the rows beside it.
+        if length == 1 or size <= min(BATCH_BYTES, row_bytes):
+            yield _with_strings(part), size
+        else:
+            half = length // 2
+            waiting += [(begin + half, length - half), (begin, half)]
+
+
+def _bytes(array: pa.Array, cell: int = 0) -> int:
+    """Bytes of an array once its values are apart: one string of a dictionary counts each time.
+
+    cell: bytes to add for each value.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _bytes(array.storage, cell)
+    size = len(array) * cell
+    if pa.types.is_dictionary(kind):
+        if not _is_binary(kind.value_type):
+            return size + len(array) * _CELL + int(array.nbytes)
+        lengths = _lengths(array.dictionary).take(array.indices)
+        return size + (pc.sum(lengths).as_py() or 0)
+    if _is_view(kind):
+        return size + (pc.sum(_lengths(array)).as_py() or 0)
+    if pa.types.is_struct(kind):
+        return size + sum(_bytes(child, _CELL) for child in array.flatten())
+    if kind.num_fields:
+        return size + _bytes(array.flatten(), _CELL)
+    return size + int(array.nbytes)
+
+
+def _lengths(array: pa.Array) -> pa.Array:
+    """Bytes of each string, as int64."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not _is_view(array.type):
+        return pc.binary_length(array).cast(pa.int64())
+    # Arrow measures no views: one has 16 bytes, and its length is in the first four.
+    views = np.frombuffer(array.buffers()[1] or b"", "<i4").reshape(-1, 4)
+    return pa.array(views[array.offset : array.offset + len(array), 0].astype(np.int64))
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_string_view(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_binary_view(kind)
+    )
+
+
+def _with_strings(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with dictionaries of strings, and string views, as strings."""
+    import pyarrow as pa
+
+    def as_strings(column: Any) -> Any:
+        if pa.types.is_dictionary(column.type) and is_text(column.type.value_type):
+            column = column.dictionary_decode()
+        # Few of Arrow's functions accept views.
+        return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
+
+    return pa.RecordBatch.from_arrays(list(map(as_strings, batch.columns)), batch.schema.names)
+
+
+def _as_stream(batch: pa.RecordBatch) -> memoryview:
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return memoryview(sink.getvalue())
