@@ -127,7 +127,9 @@ def valid_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
         config=config,
         inputs=[source],
         make=make,
-        laws=lambda out: families.check(VALID, Subject(out)),
+        laws=lambda out: families.check(
+            VALID, Subject(out, inputs=[pgn.parent], config={"compat": config.compat})
+        ),
         # Rows contain the moves twice, and the parts take the same once more.
         space=6 * pgn.stat().st_size,
     )

@@ -61,7 +61,7 @@ class ValidateConfig:
     Raises ValueError for an unknown word or a number out of its range.
     """
 
-    CODE_VERSION: ClassVar = "3"
+    CODE_VERSION: ClassVar = "4"
 
     compat: Compat = choice("current", config_help.COMPAT, COMPATS)
     min_plies: int = choice(8, config_help.MIN_PLIES)

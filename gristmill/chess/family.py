@@ -34,6 +34,12 @@ def _validated_laws(subject: Subject) -> Iterable[Violation]:
     return validated_laws(subject.folder, sampled=subject.sampled)
 
 
+def _event_line_laws(subject: Subject) -> Iterable[Violation]:
+    from gristmill.chess.laws.event_lines import event_line_laws
+
+    return event_line_laws(subject.folder, *subject.inputs)
+
+
 def _dataset_laws(subject: Subject) -> Iterable[Violation]:
     from gristmill.chess.laws.game_dataset import dataset_laws
 
@@ -81,12 +87,16 @@ def _write_month(month: str, games: int, path: Path) -> None:
 _GAME_COUNTS = ("games/train", "games/val", "games/test")
 _SAMPLE_COUNTS = ("samples/train", "samples/val", "samples/test")
 
+_EVENT_LINES = Law(
+    "event_lines", _event_line_laws, needs_inputs=True, excused_by=("compat", "reference")
+)
+
 CATALOG = Catalog(
     kinds=[
         Kind("chess/elite_pgn", [Law("archive", _archive_laws)], code=code.ELITE),
         Kind(
             "chess/valid_games",
-            [Law("validated", _validated_laws)],
+            [Law("validated", _validated_laws), _EVENT_LINES],
             _show,
             _trace,
             rows=("valid_games",),

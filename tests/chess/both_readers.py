@@ -29,7 +29,8 @@ def all_by_python_chess(pgn: Path, config: ValidateConfig) -> dict[str, bytes]:
     """The streams of a file when every game goes to the oracle."""
     task = RangeTask(plan(pgn, 1 << 40)[0], 0, pgn.name, config)
     text, pos, output = pgn.read_bytes(), 0, RangeOutput(task)
-    while (read := read_game(text, pos)[0]) is not None:
+    cut = not output.reference
+    while (read := read_game(text, pos, cut_comments=cut)[0]) is not None:
         blank = BLANK_LINES.match(text, pos)
         pos = blank.end() if blank else pos
         add_game(output, PlacedGame(pos, read.end - pos, read))

@@ -34,7 +34,12 @@ def add_game(output: RangeOutput, placed: PlacedGame) -> None:
     else:
         game_id = rows.content_id(headers, game.moves)
     if reason:
-        without_id = ("pgn_errors", "empty_game", *("result_mismatch",) * output.reference)
+        without_id = (
+            "unclosed_comment",
+            "pgn_errors",
+            "empty_game",
+            *("result_mismatch",) * output.reference,
+        )
         game_id = "" if reason in without_id else game_id
         output.reject(game_id, reason, ply, game.result, error, placed.offset)
         return

@@ -26,7 +26,7 @@ def validate_range(task: RangeTask) -> Made:
     from gristmill.chess.build.validate_fast import add_batch
 
     output, end = RangeOutput(task), task.range.start
-    for item in read_range(task.range):
+    for item in read_range(task.range, cut_comments=not output.reference):
         if isinstance(item, Batch):
             add_batch(output, item)
         elif isinstance(item, PlacedGame):

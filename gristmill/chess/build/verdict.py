@@ -80,6 +80,8 @@ def judge(game: ParsedGame, config: ValidateConfig) -> tuple[str, int, int, str]
     """
     plies, result = len(game.moves), game.result
     reference = config.compat == "reference"
+    if game.unclosed:
+        return "unclosed_comment", plies, 0, f"a {game.unclosed} is not closed"
     if game.errors:
         return "pgn_errors", plies, 0, "; ".join(game.errors)
     if not game.moves:

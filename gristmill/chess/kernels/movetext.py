@@ -9,6 +9,7 @@ Rules: docs/formats/chess.md#compiled-reader
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 from gristmill.chess.kernels.board import full_key, make, phase, reset
@@ -18,6 +19,8 @@ from gristmill.chess.kernels.san import KIND, read_san
 # More codes than OK and UNUSUAL: the text ends inside the game; the arrays are full.
 MORE, NO_ROOM = 2, 3
 MAX_PLIES = 2000
+
+_EVENT = np.frombuffer(b"[Event ", dtype=np.uint8).copy()
 
 
 @njit(forceinline=True)
@@ -50,23 +53,47 @@ def skip_blank(buf, p, size):
 
 
 @njit
-def _skip_comment(buf, p, size):
+def _begins_game(buf, p, first):
+    """Whether the line at p begins with `[Event ` and follows a blank line in buf[first:p]."""
+    q = p
+    if buf[q] == 0xEF and buf[q + 1] == 0xBB and buf[q + 2] == 0xBF:  # a byte order mark
+        q += 3
+    for k in range(_EVENT.size):
+        if buf[q + k] != _EVENT[k]:
+            return False
+    q = p - 2
+    while q >= first and (buf[q] == 32 or buf[q] == 9 or buf[q] == 13):
+        q -= 1
+    return q >= first and buf[q] == 10
+
+
+@njit
+def _skip_comment(buf, p, size, cut_comments):
     """The position after the comment at p; -1 at the end of text, -2 if it is unusual."""
+    first = p
     while p < size:
         c = buf[p]
         if c == 125:
             return p + 1
         if c == 13 and buf[p + 1] != 10:
             return -2
-        if c == 10 and buf[p + 1] == 37:
-            return -2
+        if c == 10:
+            following = buf[p + 1]
+            if following == 37:
+                return -2
+            if cut_comments and (following == 91 or following == 0xEF):
+                if _begins_game(buf, p + 1, first):
+                    return -2
         p += 1
     return -1
 
 
 @njit(forceinline=True)
-def read_movetext(buf, p, size, at_eof, board, keys, moves, phases, m, limit):
-    """Read movetext from p; return (code, position after it, plies, terminator)."""
+def read_movetext(buf, p, size, at_eof, cut_comments, board, keys, moves, phases, m, limit):
+    """Read movetext from p; return (code, position after it, plies, terminator).
+
+    cut_comments: a comment that the next game begins in makes the game unusual.
+    """
     bb, kinds, st, key = board
     reset(bb, kinds, st, key)
     keys[0] = key[0]
@@ -76,9 +103,9 @@ def read_movetext(buf, p, size, at_eof, board, keys, moves, phases, m, limit):
         if line_start:
             after = blank(buf, p, size)
             if after >= 0:
-                if (after == size and not at_eof) or depth:
-                    return (MORE if not at_eof else UNUSUAL), p, n, terminator
-                return OK, after, n, terminator
+                if after == size and not at_eof:
+                    return MORE, p, n, terminator
+                return (UNUSUAL if depth else OK), after, n, terminator
             line_start = False
             if buf[p] == 37:
                 return UNUSUAL, p, n, terminator
@@ -97,7 +124,7 @@ def read_movetext(buf, p, size, at_eof, board, keys, moves, phases, m, limit):
                 return (MORE if p + 1 >= size and not at_eof else UNUSUAL), p, n, terminator
             p += 1
         elif c == 123:
-            after = _skip_comment(buf, p, size)
+            after = _skip_comment(buf, p, size, cut_comments)
             if after < 0:
                 return (MORE if after == -1 and not at_eof else UNUSUAL), p, n, terminator
             p = after

@@ -161,10 +161,13 @@ def _entry(stamp):
     """Close over the stamp of the sources, see `stamp.py`."""
 
     @njit(cache=True)
-    def scan_games(buf, size, at_eof, pos, stop, games, known, tags, moves, phases, text, board):
+    def scan_games(
+        buf, size, at_eof, cut_comments, pos, stop, games, known, tags, moves, phases, text, board
+    ):
         """Read games that start in [pos, stop) of buf[:size].
 
         buf: uint8, with PADDING zeros after `size`. at_eof: the text ends the file.
+        cut_comments: stop before a game with a comment that the next game begins in.
         games: int64 [games, COLUMNS]. known: int64 [games, 16, 2]. tags: int64 [tags, 4].
         moves, phases: uint16 and uint8, one a ply. text: two uint8 arrays, for JSON and
         for moves joined by spaces. board: see `new_board`.
@@ -193,7 +196,17 @@ def _entry(stamp):
                 code = UNUSUAL
             if code == OK:
                 code, p, plies, terminator = read_movetext(
-                    buf, p, size, at_eof, position, keys, moves, phases, m, moves.shape[0]
+                    buf,
+                    p,
+                    size,
+                    at_eof,
+                    cut_comments,
+                    position,
+                    keys,
+                    moves,
+                    phases,
+                    m,
+                    moves.shape[0],
                 )
             if code == MORE:
                 return n, pos, CUT

@@ -8,9 +8,10 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from gristmill.contract import BadInput, Violation
 
@@ -97,11 +98,23 @@ def count_csv_rows(path: Path) -> int:
 
     Raises ValueError or OSError for a file that cannot be read.
     """
+    with open_csv(path) as file:
+        return sum(1 for _ in csv.reader(file))
+
+
+@contextmanager
+def open_csv(path: Path) -> Iterator[TextIO]:
+    """Open a CSV file for `csv.reader`, with fields of any length.
+
+    path: the file.
+
+    Raises ValueError or OSError for a file that cannot be read.
+    """
     # An error text may be as long as its PGN. The limit holds for the process.
     limit = csv.field_size_limit(max(path.stat().st_size + 1, 1 << 17))
     try:
         with path.open(newline="", encoding="utf-8") as file:
-            return sum(1 for _ in csv.reader(file))
+            yield file
     except csv.Error as error:
         raise ValueError(str(error)) from error
     finally:

@@ -98,22 +98,28 @@ def plan(path: Path, range_bytes: int) -> list[ByteRange]:
         for goal in range(range_bytes, size, range_bytes):
             if goal <= cuts[-1]:
                 continue
-            at = goal
-            while at < size:
-                window = os.pread(file.fileno(), _SLACK, at)
-                if match := _BOUNDARY.search(window):
-                    cuts.append(at + match.end())
-                    break
-                # Windows overlap, so that no boundary falls between two.
-                at += max(1, len(window) - _BOUNDARY_OVERLAP)
-                if len(window) < _SLACK:
-                    break
+            cut = _next_boundary(file.fileno(), goal)
+            if cut is None:
+                break
+            cuts.append(cut)
     stops = [*cuts[1:], size]
     return [
         ByteRange(path, start, stop)
         for start, stop in zip(cuts, stops, strict=True)
         if start < stop or size == 0
     ]
+
+
+def _next_boundary(file: int, at: int) -> int | None:
+    """The first offset from `at` on where a game seems to start, None where there is none."""
+    while True:
+        window = os.pread(file, _SLACK, at)
+        if match := _BOUNDARY.search(window):
+            return at + match.end()
+        if len(window) < _SLACK:
+            return None
+        # Windows overlap, so that no boundary falls between two.
+        at += len(window) - _BOUNDARY_OVERLAP
 
 
 class _Arrays:
@@ -139,7 +145,9 @@ class _Arrays:
         self.buf[: len(data)] = np.frombuffer(data, np.uint8)
         self.buf[len(data) : len(data) + scan.PADDING] = 0
 
-    def scan(self, size: int, at_eof: bool, pos: int, stop: int) -> tuple[int, int, int]:
+    def scan(
+        self, size: int, at_eof: bool, cut_comments: bool, pos: int, stop: int
+    ) -> tuple[int, int, int]:
         """Read games that start in [pos, stop): (games, next position, why it stopped)."""
         from gristmill.chess.kernels import scan
 
@@ -147,6 +155,7 @@ class _Arrays:
             self.buf,
             size,
             at_eof,
+            cut_comments,
             pos,
             stop,
             self.games,
@@ -179,11 +188,11 @@ class _Arrays:
 
 
 def _ask_python_chess(
-    path: Path, data: bytes, pos: int, offset: int
+    path: Path, data: bytes, pos: int, offset: int, cut_comments: bool
 ) -> tuple[python_chess.ParsedGame | None, bool]:
     """Read one game with python-chess; its failure becomes a BadInput with the byte offset."""
     try:
-        return python_chess.read_game(data, pos)
+        return python_chess.read_game(data, pos, cut_comments=cut_comments)
     except ValueError as error:
         # For example a NAG with more digits than Python converts to a number.
         rule = f"the game at byte {offset} cannot be read ({error}); take it out"
@@ -191,20 +200,27 @@ def _ask_python_chess(
 
 
 def _window_games(
-    byte_range: ByteRange, arrays: _Arrays, data: bytes, start: int, at_eof: bool
+    byte_range: ByteRange,
+    arrays: _Arrays,
+    data: bytes,
+    start: int,
+    at_eof: bool,
+    cut_comments: bool,
 ) -> Generator[Batch | PlacedGame, None, tuple[int, bool]]:
     """Yield the games of one window; return (position in it, whether the range is done)."""
     from gristmill.chess.kernels import scan
 
-    pos = 0
+    pos, stop = 0, byte_range.stop - start
     while True:
-        n, pos, why = arrays.scan(len(data), at_eof, pos, byte_range.stop - start)
+        n, pos, why = arrays.scan(len(data), at_eof, cut_comments, pos, stop)
         if n:
             yield arrays.batch(data, start, n)
         if why in (scan.DONE, scan.CUT):
             return pos, why == scan.DONE
         if why == scan.UNUSUAL_GAME:
-            game, touched_end = _ask_python_chess(byte_range.path, data, pos, start + pos)
+            game, touched_end = _ask_python_chess(
+                byte_range.path, data, pos, start + pos, cut_comments
+            )
             if touched_end and not at_eof:
                 return pos, False
             if game is None:
@@ -214,14 +230,18 @@ def _window_games(
                 pos = game.end
 
 
-def read_range(byte_range: ByteRange) -> Iterator[Batch | PlacedGame | int]:
+def read_range(
+    byte_range: ByteRange, *, cut_comments: bool = True
+) -> Iterator[Batch | PlacedGame | int]:
     """Yield the games of a byte range in order, then the offset where the next range must begin.
 
     byte_range: a range of `plan` or `follow`.
+    cut_comments: a comment ends where the next game begins; True by default. False lets it
+        swallow the games up to the next `}`, as the original code does.
 
     Raises BadInput for a game of more than MAX_GAME_BYTES, and for one on which
     python-chess fails; MissingPythonChess where it is needed and absent.
-    Source: docs/formats/chess.md#pgn-reading
+    Source: docs/formats/chess.md#pgn-reading, docs/formats/chess.md#unclosed-comments
     """
     total = byte_range.path.stat().st_size
     start, slack = byte_range.start, _SLACK
@@ -234,7 +254,9 @@ def read_range(byte_range: ByteRange) -> Iterator[Batch | PlacedGame | int]:
             if arrays is None or arrays.size < len(data):
                 arrays = _Arrays(len(data))
             arrays.fill(data)
-            pos, done = yield from _window_games(byte_range, arrays, data, start, at_eof)
+            pos, done = yield from _window_games(
+                byte_range, arrays, data, start, at_eof, cut_comments
+            )
             if done:
                 yield start + pos
                 return

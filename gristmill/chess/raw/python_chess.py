@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
+from gristmill.chess.raw.pgn_lines import PgnLines
 from gristmill.contract import GristmillError
 
 
@@ -57,6 +58,7 @@ class ParsedGame:
     header_result: the tag `Result` before it was filled, `*` where there is none.
     verdict: result on the board without claims of a draw, `*` for an open game.
     claimed: result on the board with claims of a draw, `*` for an open game.
+    unclosed: `comment` or `variation` where the game ends in one, else empty.
     end: position after the game in the text.
     """
 
@@ -67,6 +69,7 @@ class ParsedGame:
     header_result: str = "*"
     verdict: str = "*"
     claimed: str = "*"
+    unclosed: str = ""
     end: int = 0
 
     @property
@@ -75,72 +78,51 @@ class ParsedGame:
         return self.headers.get("Result", "*")
 
 
-class _Lines:
-    """Text lines of PGN bytes from a position on, with the line ends of Python's text mode."""
+class _Visitor:
+    """Keeps tags, main line, errors and the last board of one game, for python-chess."""
 
-    def __init__(self, data: bytes, pos: int) -> None:
-        self.data, self.pos, self.touched_end = data, pos, False
+    def __init__(self, chess: ModuleType, lines: PgnLines) -> None:
+        self.lines, self.game, self.board = lines, ParsedGame(), None
+        self.headers: Any = chess.pgn.Headers({})
+        self.skip: Any = chess.pgn.SKIP
+        self.in_variation = False
 
-    def readline(self) -> str:
-        data, start = self.data, self.pos
-        newline = data.find(b"\n", start)
-        stop = newline if newline >= 0 else len(data)
-        carriage = data.find(b"\r", start, stop)
-        if carriage >= 0:
-            stop = carriage
-        end = min(stop + 1, len(data))
-        if carriage >= 0 and data[end : end + 1] == b"\n":
-            end += 1
-        if end >= len(data):
-            self.touched_end = True
-        self.pos = end
-        if start == end:
-            return ""
-        text = data[start:stop].decode("utf-8", "replace")
-        return text + "\n" if end > stop else text
+    def begin_headers(self) -> Any:
+        return self.headers
 
+    def visit_header(self, tagname: str, tagvalue: str) -> None:
+        self.headers[tagname] = tagvalue
 
-def _visitor(chess: ModuleType) -> Any:
-    class Collect(chess.pgn.BaseVisitor):  # type: ignore[misc, name-defined]
-        """Keeps tags, main line, errors and the last board of one game."""
+    def end_headers(self) -> None:
+        self.game.header_result = self.headers.get("Result", "*")
+        self.lines.in_movetext = True
 
-        def begin_game(self) -> None:
-            self.game = ParsedGame()
-            self.board: Any = None
+    def begin_variation(self) -> Any:
+        self.in_variation = True
+        return self.skip
 
-        def begin_headers(self) -> Any:
-            self.headers = chess.pgn.Headers({})
-            return self.headers
+    def end_variation(self) -> None:
+        self.in_variation = False
 
-        def visit_header(self, tagname: str, tagvalue: str) -> None:
-            self.headers[tagname] = tagvalue
+    def visit_board(self, board: Any) -> None:
+        self.board = board
 
-        def end_headers(self) -> None:
-            self.game.header_result = self.headers.get("Result", "*")
+    def visit_move(self, board: Any, move: Any) -> None:
+        self.game.moves.append(move.uci())
 
-        def begin_variation(self) -> Any:
-            return chess.pgn.SKIP
+    def visit_result(self, result: str) -> None:
+        self.game.terminators.append(result)
+        if self.headers.get("Result", "*") == "*":
+            self.headers["Result"] = result
 
-        def visit_board(self, board: Any) -> None:
-            self.board = board
+    def handle_error(self, error: Exception) -> None:
+        self.game.errors.append(str(error))
 
-        def visit_move(self, board: Any, move: Any) -> None:
-            self.game.moves.append(move.uci())
-
-        def visit_result(self, result: str) -> None:
-            self.game.terminators.append(result)
-            if self.headers.get("Result", "*") == "*":
-                self.headers["Result"] = result
-
-        def handle_error(self, error: Exception) -> None:
-            self.game.errors.append(str(error))
-
-        def result(self) -> ParsedGame:
-            self.game.headers = dict(self.headers)
-            _set_verdict(self.game, self.board)
-            return self.game
-
-    return Collect
+    def result(self) -> ParsedGame:
+        self.game.headers = dict(self.headers)
+        self.game.unclosed = self.lines.unclosed(self.in_variation)
+        _set_verdict(self.game, self.board)
+        return self.game
 
 
 def _set_verdict(game: ParsedGame, board: Any) -> None:
@@ -149,21 +131,27 @@ def _set_verdict(game: ParsedGame, board: Any) -> None:
         game.claimed = board.result(claim_draw=True)
 
 
-def read_game(data: bytes, pos: int) -> tuple[ParsedGame | None, bool]:
+def read_game(
+    data: bytes, pos: int, *, cut_comments: bool = True
+) -> tuple[ParsedGame | None, bool]:
     """Read one game.
 
     data: bytes of a PGN.
     pos: position from which to read.
+    cut_comments: a comment ends where the next game begins; True by default. False lets it
+        go on to the next `}`, as python-chess does.
 
     Returns the game, or None at the end of the text; and whether the reader touched the
     end of `data`, so that more data could change the game.
     Raises MissingPythonChess where python-chess is absent.
-    Source: docs/formats/chess.md#pgn-reading
+    Source: docs/formats/chess.md#pgn-reading, docs/formats/chess.md#unclosed-comments
     """
     chess = _chess()
-    lines = _Lines(data, pos)
+    lines = PgnLines(data, pos, cut_comments)
+    # The methods of python-chess, where `_Visitor` has none.
+    visitor = type("Visitor", (_Visitor, chess.pgn.BaseVisitor), {})
     with _quiet():
-        game: ParsedGame | None = chess.pgn.read_game(lines, Visitor=_visitor(chess))
+        game: ParsedGame | None = chess.pgn.read_game(lines, Visitor=lambda: visitor(chess, lines))
     if game is not None:
         game.end = lines.pos
     return game, lines.touched_end

@@ -1,0 +1,202 @@
+"""Law of the PGN behind validated games: no game of it is passed over in silence.
+
+It looks at the bytes of the PGN alone, and shares no code with the readers.
+Source: docs/formats/chess.md#event-line-law
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gristmill.chess.format import sidecar
+from gristmill.chess.format.names import INVALID
+from gristmill.chess.laws.files import law, open_csv, read_json
+from gristmill.contract import Violation
+
+_EVENT, _MARK = b"[Event ", b"\xef\xbb\xbf"
+_WINDOW = 4 << 20
+_RECORDS = 1 << 16
+_LISTED = 20
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+# Outside a comment: what begins one, and lines and rests of lines that are no movetext.
+_MARKUP = re.compile(rb"\{|;[^\r\n]*|(?<=[\r\n])%[^\r\n]*")
+
+
+@law
+def event_line_laws(path: Path, pgn_folder: Path) -> Iterator[Violation]:
+    """Check that every line of the PGN that begins with `[Event ` belongs to a game.
+
+    The line starts a game that was read or rejected, is one of its tags, lies in a closed
+    comment of it, or follows no blank line in its movetext. Memory does not grow with the PGN.
+
+    path: folder of the artifact `chess/valid_games`, in the mode `current`.
+    pgn_folder: folder of the artifact `chess/elite_pgn`, from which it was made. A PGN of
+        another size than `sources.json` records is not compared.
+
+    Yields the violation `event_line_accounted` for the first 20 lines without a game.
+    Source: docs/formats/chess.md#event-line-law
+    """
+    recorded, faults = read_json(sidecar.sources_file(path))
+    yield from faults
+    pgns = sorted(pgn_folder.glob("*.pgn"))
+    sizes = [source["bytes"] for source in recorded.get("sources", ())]
+    if len(pgns) != 1 or sizes != [pgns[0].stat().st_size]:
+        return
+    lost = 0
+    with pgns[0].open("rb", buffering=0) as file:
+        for offset, found in _lines_without_game(file.fileno(), sizes[0], path):
+            lost += 1
+            if lost <= _LISTED:
+                yield Violation("event_line_accounted", f"{pgns[0].name}: byte {offset}", found)
+    if lost > _LISTED:
+        more = f"{lost - _LISTED} more lines belong to no game"
+        yield Violation("event_line_accounted", pgns[0].name, more)
+
+
+@dataclass(frozen=True)
+class _Games:
+    """Games that begin in a stretch of the PGN, in file order.
+
+    start: byte offset of the stretch.
+    stop: byte offset after it.
+    starts: byte offsets of the games, int64.
+    ends: the byte after each game, int64; for a rejected game where the next one starts.
+    """
+
+    start: int
+    stop: int
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+
+
+def _stretches(path: Path, size: int) -> Iterator[_Games]:
+    """The games of a validated folder, valid and rejected, some records at a time."""
+    file = sidecar.games_file(path, "games")
+    rejected = np.sort(np.fromiter(_rejected_offsets(path), np.int64))
+    start, first = 0, 0
+    while start < size:
+        # One record more than wanted: where it begins, the next stretch does.
+        place = first * sidecar.GAME.itemsize
+        records = np.fromfile(file, sidecar.GAME, _RECORDS + 1, offset=place)
+        stop = int(records["pgn"][-1]) if len(records) > _RECORDS else size
+        records = records[:_RECORDS]
+        valid = records["pgn"].astype(np.int64)
+        others = rejected[slice(*np.searchsorted(rejected, [start, stop]))]
+        starts = np.concatenate([valid, others])
+        ends = np.concatenate([valid + records["size"], np.full(len(others), stop)])
+        order = np.argsort(starts, kind="stable")
+        starts, ends = starts[order], ends[order]
+        yield _Games(start, stop, starts, np.minimum(ends, np.append(starts[1:], stop)))
+        start, first = stop, first + _RECORDS
+
+
+def _rejected_offsets(path: Path) -> Iterator[int]:
+    with open_csv(path / INVALID) as table:
+        for row in csv.DictReader(table):
+            yield int(row["pgn_offset"])
+
+
+def _lines_without_game(file: int, size: int, path: Path) -> Iterator[tuple[int, str]]:
+    """Byte offset of each line that belongs to no game, and why."""
+    for games in _stretches(path, size):
+        for game, pairs in groupby(_inner_lines(file, games), itemgetter(0)):
+            lines = [line for _, line in pairs]
+            if game < 0:
+                yield from ((line, "no game begins here or before it") for line in lines)
+            else:
+                start, end = int(games.starts[game]), int(games.ends[game])
+                yield from _outside(os.pread(file, end - start, start), start, lines)
+
+
+def _inner_lines(file: int, games: _Games) -> Iterator[tuple[int, int]]:
+    """(number of the last game before it, -1 for none; byte offset) of lines that start no game."""
+    starts = np.append(games.starts, -1)
+    for lines in _event_lines(file, games.start, games.stop):
+        before = np.searchsorted(games.starts, lines, "right") - 1
+        inner = starts[before] != lines
+        yield from zip(before[inner].tolist(), lines[inner].tolist(), strict=True)
+
+
+def _event_lines(file: int, start: int, stop: int) -> Iterator[NDArray[np.int64]]:
+    """Byte offsets of the lines in [start, stop) that begin with `[Event `, window by window."""
+    margin = len(_MARK) + 1
+    for at in range(start, stop, _WINDOW):
+        base = max(at - margin, 0)
+        limit = min(at + _WINDOW, stop)
+        data = os.pread(file, limit + len(_MARK + _EVENT) - base, base)
+        lines = []
+        found = data.find(_EVENT)
+        while found >= 0:
+            line = found - len(_MARK) if data[:found].endswith(_MARK) else found
+            begins = base + line == 0 or (line > 0 and data[line - 1] in b"\r\n")
+            if begins and at <= base + line < limit:
+                lines.append(base + line)
+            found = data.find(_EVENT, found + 1)
+        yield np.array(lines, np.int64)
+
+
+def _outside(text: bytes, start: int, lines: list[int]) -> Iterator[tuple[int, str]]:
+    """Those of the lines that do not belong to the game `text`, which begins at `start`."""
+    movetext = _end_of_tags(text)
+    comments = _comments(text, movetext)
+    opened, closed = next(comments, (len(text), len(text)))
+    for line in lines:
+        at = line - start
+        while closed is not None and closed <= at < len(text):
+            opened, closed = next(comments, (len(text), len(text)))
+        if at >= len(text):
+            yield line, f"it lies behind the game at byte {start}, and starts none"
+        elif at >= movetext and _follows_blank(text, at):
+            yield line, f"it follows a blank line of the game at byte {start}, and starts none"
+        elif closed is None and opened < at:
+            yield line, f"it lies in an unclosed comment of the game at byte {start}"
+
+
+def _follows_blank(text: bytes, at: int) -> bool:
+    """Whether the line before the one at `at` holds at most spaces and tabs."""
+    at -= 2 if text[max(at - 2, 0) : at] == b"\r\n" else 1
+    while at > 0 and text[at - 1] in b" \t":
+        at -= 1
+    return at > 0 and text[at - 1] in b"\r\n"
+
+
+def _end_of_tags(text: bytes) -> int:
+    """The position of the first line of movetext, by the rule of python-chess for tags."""
+    at, blank, tags = 0, 0, False
+    while at < len(text):
+        found = _LINE_END.search(text, at)
+        end = found.end() if found else len(text)
+        line = text[at:end].decode("utf-8", "replace").removeprefix("\ufeff")
+        if line.startswith("["):
+            blank, tags = 0, True
+        elif line.isspace():
+            blank += tags
+            if blank > 1:
+                return at
+        elif not line.startswith(("%", ";")):
+            return at
+        at = end
+    return at
+
+
+def _comments(text: bytes, at: int) -> Iterator[tuple[int, int | None]]:
+    """(start, end) of the comments in braces from `at` on; None for an end that is missing."""
+    while found := _MARKUP.search(text, at):
+        at = found.end()
+        if found[0] == b"{":
+            closed = text.find(b"}", at)
+            if closed < 0:
+                yield found.start(), None
+                return
+            yield found.start(), closed + 1
+            at = closed + 1
