@@ -137,7 +137,8 @@ def _event_lines(file: int, start: int, stop: int) -> Iterator[NDArray[np.int64]
         lines = []
         found = data.find(_EVENT)
         while found >= 0:
-            line = found - len(_MARK) if data[:found].endswith(_MARK) else found
+            marked = data[max(found - len(_MARK), 0) : found] == _MARK
+            line = found - len(_MARK) * marked
             begins = base + line == 0 or (line > 0 and data[line - 1] in b"\r\n")
             if begins and at <= base + line < limit:
                 lines.append(base + line)
