@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from gristmill.command_group import CommandGroup
+from gristmill.printable import printable
 from gristmill.sample_commands import show, trace
 
 data_root_option = click.option(
@@ -86,7 +87,7 @@ def samples(root: Path) -> None:
 
 
 @main.command()
-@click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("path", type=click.Path(file_okay=False, path_type=Path))
 @click.option(
     "--data-root",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -97,8 +98,8 @@ def samples(root: Path) -> None:
 def verify(path: Path, data_root: Path | None, no_inputs: bool, no_laws: bool) -> None:
     """Hash the artifact at PATH, or all below it, against its record; status 1 on any violation.
 
-    Checked are sizes, sha256, files that no record lists, the records themselves, inputs, and the
-    laws of the contents.
+    Checked are sizes, sha256, files that no record lists, the records themselves, inputs, the laws
+    of the contents, and whether all is there that the inventory of the data root names.
     """
     from gristmill import provenance
     from gristmill.provenance import find_artifacts
@@ -113,7 +114,7 @@ def verify(path: Path, data_root: Path | None, no_inputs: bool, no_laws: bool) -
             progress=Progress(bar),
         )
     for violation in violations:
-        click.echo(str(violation))
+        click.echo(printable(str(violation)))
     if violations:
         raise SystemExit(1)
     artifacts = find_artifacts.count(path)
@@ -121,6 +122,27 @@ def verify(path: Path, data_root: Path | None, no_inputs: bool, no_laws: bool) -
         "artifact is as its record says" if artifacts == 1 else "artifacts are as their records say"
     )
     click.echo(f"{artifacts} {are}")
+
+
+@main.command()
+@click.argument("target", metavar="ASSET | PATH")
+@click.option("--partition", help="Which partition, where there are several.")
+@click.option("--dry-run", is_flag=True, help="Only list what would be done.")
+@data_root_option
+def remove(target: str, partition: str | None, dry_run: bool, data_root: Path) -> None:
+    """Take one published artifact away on purpose, in one rename.
+
+    It is named by its folder, or by its asset in the data root. Raw drops stay. What was made from
+    it stays too, and is listed. `gristmill materialize` builds it again while its drop is there.
+    """
+    from gristmill.publish import remove_published
+
+    root, entry = remove_published.named(target, partition, data_root=data_root)
+    click.echo(printable(f"remove: {entry.title}"))
+    for made in remove_published.dependents(root, entry):
+        click.echo(printable(f"made from it, stays: {made}"))
+    if not dry_run:
+        remove_published.remove_published(root, entry)
 
 
 main.add_command(show)

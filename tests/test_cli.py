@@ -31,6 +31,7 @@ from gristmill.synth.config import HarmonyConfig, KDConfig
 from gristmill.synth.samples import write_drop as write_raw
 from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import O200K, VOCABULARIES, drop_folder, place
+from tests.publish.tiny import tiny_build
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,28 @@ def test_verify_names_what_is_wrong_and_exits_1(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["verify", str(tmp_path / "drops")])
     assert done.exit_code == 1
     assert "no artifact with a provenance record" in done.output
+
+
+def test_remove_takes_one_artifact_away_and_names_what_was_made_from_it(tmp_path: Path) -> None:
+    upstream = publish(tiny_build(tmp_path)).record
+    made_from = Input(
+        asset="test/tiny", partition="p1", data_version=upstream.data_version, path="family/tiny"
+    )
+    publish(tiny_build(tmp_path, "family/other", inputs=[made_from], asset="test/other"))
+    words = ["remove", "test/tiny", "--partition", "p1", "--data-root", str(tmp_path)]
+    expected = "remove: family/tiny\nmade from it, stays: family/other\n"
+    assert CliRunner().invoke(main, [*words, "--dry-run"]).output == expected
+    assert (tmp_path / "family/tiny").is_dir()
+    assert CliRunner().invoke(main, words).output == expected
+    assert not (tmp_path / "family/tiny").exists()
+    (tmp_path / "family/other").rename(tmp_path / "lost")
+    done = CliRunner().invoke(main, ["verify", str(tmp_path / "family/other")])
+    assert (done.exit_code, "family/other: missing: it was published" in done.output) == (1, True)
+    done = CliRunner().invoke(main, ["remove", str(tmp_path / "family/other")])
+    assert (done.exit_code, done.output) == (0, "remove: family/other\n")
+    done = CliRunner().invoke(main, ["remove", str(tmp_path / "family/other")])
+    assert done.exit_code == 1
+    assert "no artifact is here" in done.output
 
 
 def test_trace_names_the_raw_files_of_a_run(packed: Path) -> None:

@@ -7,18 +7,26 @@ when an artifact is checked again. Source: `docs/publishing.md#verify`.
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Sequence
+import stat
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Final
 
 from gristmill import families
 from gristmill.contract import GristmillError, Violation
 from gristmill.hashing import sha256_file
+from gristmill.provenance import inventory, record_file
 from gristmill.provenance import record as provenance
 from gristmill.provenance.find_artifacts import Artifact
 from gristmill.provenance.record import Input, Record
 from gristmill.run.progress import Stage
+
+MALFORMED: Final = (GristmillError, OSError, ValueError, OverflowError, RecursionError)
+"""What reading a record raises, whatever is in its place."""
 
 
 class Hashes:
@@ -63,10 +71,14 @@ class ArtifactCheck:
         path = self._artifact.record_path
         try:
             record = provenance.read_record(path)
-        except GristmillError as error:
+            digest = record.computed_digest()
+        except MALFORMED as error:
             self._report(path, "record", str(error))
             return
-        if record.digest != record.computed_digest():
+        if wrong := next(_wrong_paths(record), None):
+            self._report(path, "record", wrong)
+            return  # its paths lead anywhere: nothing they name is read
+        if record.digest != digest:
             self._report(path, "record digest", "the record was changed after it was written")
         if record.data_version != provenance.data_version(record.outputs):
             self._report(path, "data version", "is not the digest of the recorded outputs")
@@ -105,8 +117,11 @@ class ArtifactCheck:
             return  # reported with the outputs; a changed list says nothing about inputs
         try:
             inputs = provenance.read_inputs(record, self._artifact.record_path)
-        except (OSError, ValueError) as error:
+        except MALFORMED as error:
             self._report(self._artifact.record_path, "inputs list", f"cannot be read: {error}")
+            return
+        if wrong := next(_wrong_inputs(inputs), None):
+            self._report(self._artifact.record_path, "inputs list", wrong)
             return
         for item in inputs:
             if item.path is None or item.path in record.deleted_inputs:
@@ -115,25 +130,27 @@ class ArtifactCheck:
             if item.data_version is None:
                 self._expect(path, item.bytes or 0, item.sha256 or "", "input")
             else:
-                self._compare_version(path, item)
+                self._compare_version(root, item)
 
     def _inputs_list_intact(self, record: Record) -> bool:
         if record.inputs_file is None:
             return True
         try:
-            found = sha256_file(self._artifact.folder / record.inputs_file.path)
-        except OSError:
+            listed = record_file.read_bytes(self._artifact.folder / record.inputs_file.path)
+        except MALFORMED:
             return False
-        return found == record.inputs_file.sha256
+        return hashlib.sha256(listed).hexdigest() == record.inputs_file.sha256
 
-    def _compare_version(self, folder: Path, item: Input) -> None:
+    def _compare_version(self, root: Path, item: Input) -> None:
+        folder = root / str(item.path)
         try:
             published = provenance.published_version(folder, item.partition)
-        except GristmillError as error:
+        except MALFORMED as error:
             self._report(folder, "input", str(error))
             return
         if published is None:
-            self._report(folder, "input", "is gone")
+            if not inventory.was_removed(root, str(item.path), item.partition):
+                self._report(folder, "input", "is gone")
         elif published != item.data_version:
             recorded = (item.data_version or "")[:12]
             self._report(
@@ -144,12 +161,16 @@ class ArtifactCheck:
 
     def _expect(self, path: Path, size: int, sha256: str, law: str) -> None:
         try:
-            found = path.stat().st_size
-        except OSError as error:
-            self._report(path, law, f"cannot be read: {error.strerror}")
+            # A person may lay raw files out as links; what is published has none.
+            found = path.stat(follow_symlinks=law == "input")
+        except (OSError, ValueError) as error:
+            self._report(path, law, f"cannot be read: {getattr(error, 'strerror', error)}")
             return
-        if found != size:
-            self._report(path, law, f"{found:,} bytes, recorded {size:,}")
+        if not stat.S_ISREG(found.st_mode):
+            self._report(path, law, "is not a regular file")
+            return
+        if found.st_size != size:
+            self._report(path, law, f"{found.st_size:,} bytes, recorded {size:,}")
             return
         self._hashes.start(path, size)
         self._expected.append((path, sha256, law))
@@ -165,13 +186,18 @@ def unlisted(folder: Path, items: Sequence[Artifact]) -> list[Violation]:
         listed.add(item.record_path)
         try:
             record = provenance.read_record(item.record_path)
-        except GristmillError:
+        except MALFORMED:
             return []  # reported already; without the record every file would be unlisted
         listed.update(folder / output.path for output in record.outputs)
         if record.inputs_file is not None:
             listed.add(folder / record.inputs_file.path)
-    violations = []
-    for here, folders, names in os.walk(folder):
+    violations: list[Violation] = []
+
+    def unreadable(error: OSError) -> None:
+        found = f"cannot be listed: {error.strerror}"
+        violations.append(Violation("unlisted", str(error.filename), found))
+
+    for here, folders, names in os.walk(folder, onerror=unreadable):
         inside = Path(here)
         names += [name for name in folders if (inside / name).is_symlink()]
         folders[:] = sorted(name for name in folders if not provenance.holds_record(inside / name))
@@ -206,7 +232,7 @@ def broken_laws(item: Artifact, data_root: Path | None, sampled: bool) -> list[V
     try:
         record = provenance.read_record(item.record_path)
         inputs = input_folders(item, data_root)
-    except (GristmillError, OSError, ValueError) as error:
+    except MALFORMED as error:
         return [Violation("record", str(item.record_path), str(error))]
     try:
         return [
@@ -216,5 +242,29 @@ def broken_laws(item: Artifact, data_root: Path | None, sampled: bool) -> list[V
                 families.Subject(item.folder, record.partition, inputs, record.config, sampled),
             )
         ]
-    except (GristmillError, OSError) as error:
-        return [Violation("laws", str(item.folder), f"they cannot be checked: {error}")]
+    except Exception as error:  # noqa: BLE001  verification goes on with the other artifacts
+        # A sealed record can say anything of the partition, the config and the inputs.
+        reason = str(error) if isinstance(error, GristmillError | OSError) else repr(error)
+        return [Violation("laws", str(item.folder), f"they cannot be checked: {reason}")]
+
+
+def _wrong_paths(record: Record) -> Iterator[str]:
+    """What is wrong with the paths that a record names."""
+    named = {"artifact": [record.artifact], "outputs": [item.path for item in record.outputs]}
+    named["deleted_inputs"] = list(record.deleted_inputs)
+    if record.inputs_file is not None:
+        named["inputs_file"] = [record.inputs_file.path]
+    for field, paths in named.items():
+        for path in paths:
+            if reason := record_file.wrong_path(path):
+                yield f"{field}: the path {path!r} {reason}"
+    counts = Counter(PurePosixPath(path) for path in named["outputs"])
+    for twice in (path for path, count in counts.items() if count > 1):
+        yield f"outputs: the path {twice.as_posix()!r} is there more than once"
+
+
+def _wrong_inputs(inputs: Sequence[Input]) -> Iterator[str]:
+    """What is wrong with the paths of inputs."""
+    for item in inputs:
+        if item.path is not None and (reason := record_file.wrong_path(item.path)):
+            yield f"the path {item.path!r} {reason}"

@@ -6,15 +6,20 @@ one moment (`stable_listing`). See also `check_artifact`: one record against the
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from typing import Final
 
 from gristmill.contract import GristmillError
 from gristmill.layout import WORK
 from gristmill.provenance import record as provenance
 from gristmill.provenance import stable_listing
 from gristmill.provenance.record import Record
+
+DROPS: Final = "drops"
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,19 @@ class Artifact:
         """Whether `path` is the artifact's folder or lies below it."""
         return path == self.folder or self.folder in path.parents
 
+    @property
+    def partition(self) -> str | None:
+        """The partition of a folder that several share, by the name of its record; else None."""
+        shared = self.record_path.parent == self.folder / provenance.SHARED_RECORDS
+        return self.record_path.stem if shared else None
+
+    def recorded_root(self) -> Path | None:
+        """`data_root` by the record on disk, None where it cannot be read."""
+        try:
+            return self.data_root(provenance.read_record(self.record_path))
+        except GristmillError:
+            return None
+
     def data_root(self, record: Record) -> Path | None:
         """The folder below which the artifact has the path that `record` names, None elsewhere."""
         depth = len(Path(record.artifact).parts)
@@ -35,17 +53,23 @@ class Artifact:
         return root if root is not None and root / record.artifact == self.folder else None
 
 
-def artifacts(path: Path) -> Iterator[Artifact]:
-    """Every artifact at or below `path`, without what lies in `.gristmill` folders."""
+def artifacts(path: Path, leave_out: str = DROPS) -> Iterator[Artifact]:
+    """Every artifact at or below `path`, without what lies in `.gristmill` folders.
+
+    leave_out: name of a folder in `path` that is not searched (default: the drops of a data root,
+        whose files a person or a download named).
+    """
     folders, names = stable_listing.listing(path)
+    # A folder in the place of a record is a record that cannot be read.
+    names = sorted([*names, *(name for name in folders if name.endswith(".json"))])
     if path.name == provenance.SHARED_RECORDS:
         records = (name for name in names if name.endswith(".json"))
         yield from (Artifact(path.parent, path / name) for name in records)
     elif provenance.RECORD in names:
         yield Artifact(path, path / provenance.RECORD)
     for name in folders:
-        if name != WORK:
-            yield from artifacts(path / name)
+        if name not in (WORK, leave_out):
+            yield from artifacts(path / name, leave_out="")
 
 
 def artifacts_of(
@@ -57,9 +81,8 @@ def artifacts_of(
 
 def artifacts_in(folder: Path) -> list[Artifact]:
     """The artifacts whose files lie in `folder` itself, not in a nested artifact."""
-    _, names = stable_listing.listing(folder)
-    own = [provenance.RECORD] if provenance.RECORD in names else []
-    _, records = stable_listing.listing(folder / provenance.SHARED_RECORDS)
+    own = [provenance.RECORD] if os.path.lexists(folder / provenance.RECORD) else []
+    records = sorted(chain(*stable_listing.listing(folder / provenance.SHARED_RECORDS)))
     shared = [f"{provenance.SHARED_RECORDS}/{name}" for name in records if name.endswith(".json")]
     return [Artifact(folder, folder / name) for name in own + shared]
 
@@ -77,9 +100,15 @@ def is_of(artifact: Artifact, asset: str, partitions: Collection[str] | None) ->
     """
     try:
         record = provenance.read_record(artifact.record_path)
-    except GristmillError:
+    except (GristmillError, ValueError):
         return True
     return record.asset == asset and (partitions is None or record.partition in partitions)
+
+
+def recorded_root(folder: Path) -> Path | None:
+    """The data root of the artifacts in `folder` by their records, None where none says it."""
+    roots = (item.recorded_root() for item in artifacts_in(folder))
+    return next((root for root in roots if root is not None), None)
 
 
 def count(path: Path) -> int:

@@ -16,7 +16,9 @@ from typing import Final
 from gristmill.contract import GristmillError
 from gristmill.families import Kind, kind_of_asset
 from gristmill.layout import WORK
-from gristmill.provenance import stable_listing
+from gristmill.printable import printable
+from gristmill.provenance import inventory, stable_listing
+from gristmill.provenance.check_artifact import MALFORMED
 from gristmill.provenance.record import (
     RECORD,
     SHARED_RECORDS,
@@ -33,6 +35,7 @@ DROP_GONE: Final = "drop gone"
 INPUT_GONE: Final = "input gone"
 INPUT_CHANGED: Final = "input changed"
 RECORD_DAMAGED: Final = "record damaged"
+MISSING: Final = "missing"
 
 _DROPS = "drops"
 _MOST_SOURCES = 2
@@ -48,8 +51,8 @@ class Listed:
     rows: as the family counts them (`Kind.rows`), None where the record has no such count.
     bytes: of all files, as recorded.
     sources: what it was made from, each `asset partition`, in the record's order.
-    state: `current`, `files changed`, `drop gone`, `input gone`, `input changed` or
-        `record damaged`; the first that holds, the last one before all others.
+    state: `current`, `files changed`, `drop gone`, `input gone`, `input changed`,
+        `record damaged` or `missing`; the first that holds, the last two before all others.
     why: the first file or input that is not as recorded; empty for a current artifact.
     """
 
@@ -69,7 +72,7 @@ def list_artifacts(root: Path, asset: str | None = None) -> list[Listed]:
     """The artifacts below `root`, sorted by asset, partition and folder.
 
     root: a data root or a folder in one; its `drops` and the folders of builders are not searched.
-    asset: list only this asset, and damaged records.
+    asset: list only this asset, damaged records and missing artifacts.
 
     A raw input counts as changed by its size or time, an artifact by its data version. Files that
     were added to a drop are not seen, nor that code versions or configs changed.
@@ -78,6 +81,10 @@ def list_artifacts(root: Path, asset: str | None = None) -> list[Listed]:
     listed = [
         _listed(root, path.parent if path.name == RECORD else path.parent.parent, path, records)
         for path in _record_paths(root)
+    ]
+    listed += [
+        Listed(gone.where, None, None, None, 0, None, None, (), MISSING, gone.found)
+        for gone in inventory.missing(root.absolute())
     ]
     return sorted(
         (item for item in listed if asset is None or item.asset in (asset, None)),
@@ -107,7 +114,7 @@ def _cells(item: Listed) -> tuple[str, ...]:
     made_from = ", ".join(item.sources[:_MOST_SOURCES])
     if len(item.sources) > _MOST_SOURCES:
         made_from += f" + {len(item.sources) - _MOST_SOURCES}"
-    return (
+    cells = (
         item.asset or item.folder,
         item.partition or "",
         "" if item.rows is None else f"{item.rows:,}",
@@ -116,6 +123,7 @@ def _cells(item: Listed) -> tuple[str, ...]:
         made_from,
         f"{item.state}: {item.why}" if item.why else item.state,
     )
+    return tuple(map(printable, cells))
 
 
 def _record_paths(root: Path) -> Iterator[Path]:
@@ -124,6 +132,7 @@ def _record_paths(root: Path) -> Iterator[Path]:
     while todo:
         folder = todo.pop()
         folders, names = stable_listing.listing(folder)
+        names = sorted([*names, *(name for name in folders if name.endswith(".json"))])
         if RECORD in names:
             yield folder / RECORD
         if folder.name == SHARED_RECORDS:
@@ -161,11 +170,15 @@ class _Records:
 
 def _listed(root: Path, folder: Path, path: Path, records: _Records) -> Listed:
     try:
-        record = records.read(path)
-        inputs = read_inputs(record, path)
-    except (GristmillError, OSError, ValueError) as error:
+        return _described(root, folder, path, records)
+    except MALFORMED as error:
         why = " ".join(str(error).split())
         return Listed(folder.as_posix(), None, None, None, 0, None, None, (), RECORD_DAMAGED, why)
+
+
+def _described(root: Path, folder: Path, path: Path, records: _Records) -> Listed:
+    record = records.read(path)
+    inputs = read_inputs(record, path)
     state, why = _state(_data_root(root, folder, record), folder, record, inputs, records)
     return Listed(
         folder=folder.as_posix(),
@@ -220,7 +233,7 @@ def _state(
             continue
         try:
             version = records.data_version(root / item.path, item.partition)
-        except GristmillError:
+        except MALFORMED:
             version = ""  # the damaged record has a line of its own
         if version is None:
             return INPUT_GONE, _source(item)

@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gristmill.contract import FileNote, GristmillError
+from gristmill.provenance import record_file
 from gristmill.provenance.canonical import digest
 
 SCHEMA_VERSION = 2
@@ -214,7 +215,7 @@ def read_record(path: Path) -> Record:
     schema version that this code does not know.
     """
     try:
-        raw = json.loads(path.read_bytes())
+        raw = json.loads(record_file.read_bytes(path))
         version = raw.get("schema_version") if isinstance(raw, Mapping) else None
         if version not in READABLE_VERSIONS:
             raise GristmillError(
@@ -225,7 +226,7 @@ def read_record(path: Path) -> Record:
         return Record.model_validate(raw)
     except OSError as error:
         raise GristmillError(f"{path}: no provenance record can be read: {error}") from error
-    except (ValueError, ValidationError) as error:
+    except (ValueError, ValidationError, RecursionError) as error:
         raise GristmillError(
             f"{path}: not a provenance record: move the folder away and build again: {error}"
         ) from error
@@ -244,7 +245,7 @@ def read_inputs(record: Record, path: Path) -> list[Input]:
     """All inputs of `record`, which was read from `path`."""
     if record.inputs_file is None:
         return list(record.inputs)
-    lines = inputs_path(path).read_bytes().splitlines()
+    lines = record_file.read_bytes(inputs_path(path)).splitlines()
     return [Input.model_validate_json(line) for line in lines]
 
 

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gristmill.contract import GristmillError, Violation
+from gristmill.provenance import inventory, stable_listing
 from gristmill.provenance import record as provenance
-from gristmill.provenance import stable_listing
 from gristmill.provenance.check_artifact import (
+    MALFORMED,
     ArtifactCheck,
     Hashes,
     broken_laws,
@@ -49,7 +50,7 @@ def verify(
 
     Sizes and sha256 of all outputs, files that no record lists, the digests of
     the record itself, its inputs (raw files by hash, artifacts by their data
-    version), and the laws of the family.
+    version), the laws of the family, and what is missing by the inventory of the data root.
 
     path: an artifact's folder or any folder above some.
     data_root: where paths of inputs start; None takes it from the artifact's
@@ -67,7 +68,8 @@ def verify(
     folders = folders_of(artifacts(path))
     checks = _Checks(lambda _: True, data_root, check_inputs, True, check_laws)
     violations = checks.of(folders, progress) if folders else []
-    if not any(map(provenance.holds_record, folders)):
+    violations += inventory.missing(path)
+    if not violations and not any(map(provenance.holds_record, folders)):
         raise GristmillError(f"{path}: no artifact with a provenance record is here or below")
     return violations
 
@@ -160,7 +162,7 @@ class _Checks:
         for item in artifacts_in(folder):
             try:
                 read.update(input_folders(item, self.data_root))
-            except (GristmillError, OSError, ValueError):
+            except MALFORMED:
                 continue  # the pass that follows reports it
         return read
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.provenance import Record
-from gristmill.publish import atomic_fs, locks
+from gristmill.publish import atomic_fs, inventory, locks
 from gristmill.publish.build import Build
 from gristmill.publish.slot import Slot
 
@@ -45,12 +45,14 @@ def commit(
 
 def _swap_in(staged: Path, build: Build) -> None:
     atomic_fs.flush_tree(staged)
+    inventory.begin(build)
     if build.folder.exists():
         atomic_fs.exchange(staged, build.folder)
     else:
         atomic_fs.place(staged, build.folder)
     atomic_fs.flush_upwards(build.folder.parent, build.root)
     atomic_fs.flush(staged.parent)
+    inventory.confirm(build)
     atomic_fs.remove_tree(staged)
 
 
@@ -98,6 +100,8 @@ def _carry_nested(build: Build, staged: Path, record: Record, replaced: Record |
     """Keep the nested artifacts of an unchanged artifact, remove those of a changed one."""
     names = [path.relative_to(build.folder).as_posix() for path in _nested(build.folder)]
     if replaced is None or replaced.data_version != record.data_version:
+        for name in names:
+            inventory.withdraw(build.folder / name)
         return [f"removed {name}: it was made from the replaced version" for name in names]
     for name in names:
         (staged / name).parent.mkdir(parents=True, exist_ok=True)

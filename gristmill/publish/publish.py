@@ -21,7 +21,7 @@ from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.layout import PARTS
 from gristmill.provenance import InputsFile, Output, Record, Replaced, environment
-from gristmill.publish import atomic_fs, commit, disk_space, locks, remove, write_record
+from gristmill.publish import atomic_fs, commit, disk_space, inventory, locks, remove, write_record
 from gristmill.publish.build import (
     Attempt,
     Build,
@@ -119,6 +119,7 @@ def _is_up_to_date(build: Build, standing: Record) -> bool:
 
 
 def _unchanged(build: Build, standing: Record) -> Published:
+    inventory.note_unchanged(build)
     notes = ["nothing to do: same inputs, config and code"]
     return Published(build.folder, standing, rebuilt=False, notes=notes)
 
@@ -153,6 +154,7 @@ def _build(
     environment.reset_peak_memory()
     try:
         if slot.work.exists():
+            inventory.settle(build)
             _remove_leftovers(slot, parts)
         else:
             slot.work.mkdir(parents=True)
@@ -174,6 +176,7 @@ def _build(
         # Traceback frames can keep a worker pool alive; clearing them stops it before
         # its files are removed.
         traceback.clear_frames(error.__traceback__)
+        inventory.settle(build)
         _clear(slot, parts, keep_parts=_worth_keeping(error))
         raise
     atomic_fs.remove_tree(slot.work)

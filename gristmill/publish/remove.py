@@ -16,7 +16,7 @@ from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.layout import PARTS, WORK
 from gristmill.provenance import Input, Record
-from gristmill.publish import atomic_fs, locks
+from gristmill.publish import atomic_fs, inventory, locks
 from gristmill.publish.slot import SLOTS, lock_of_slot, slot_of_folder
 
 
@@ -26,7 +26,7 @@ def remove_artifact(folder: Path) -> None:
     Raises locks.Busy where a builder is at work on it, and OSError where it does not exist.
     """
     with locks.locked(lock_of_slot(slot_of_folder(folder)), folder.name):
-        _remove_locked(folder)
+        take_away(folder, slot_of_folder(folder))
 
 
 def delete_inputs(root: Path, record: Record, wanted: Sequence[str]) -> list[str]:
@@ -67,11 +67,12 @@ def _delete_input(folder: Path, item: Input, record: Record) -> None:
                 f"{item.path}: not deleted, since it was rebuilt after {record.artifact} was made: "
                 f"build {record.artifact} again"
             )
-        _remove_locked(folder)
+        take_away(folder, slot_of_folder(folder))
 
 
-def _remove_locked(folder: Path) -> None:
-    slot = slot_of_folder(folder)
+def take_away(folder: Path, slot: Path) -> None:
+    """Remove an artifact's folder by one rename into its slot. The caller holds the lock."""
+    inventory.withdraw(folder)
     atomic_fs.remove_tree(slot)
     slot.mkdir(parents=True)
     atomic_fs.place(folder, slot / "removed")
@@ -102,6 +103,7 @@ def clean_slot(slot: Path, keep_parts: bool = False) -> None:
     Raises locks.Busy if a builder started meanwhile.
     """
     with locks.locked(lock_of_slot(slot), slot.name):
+        inventory.settle_slot(slot)
         if not (keep_parts and finished_parts(slot)):
             atomic_fs.remove_tree(slot)
             return

@@ -18,6 +18,7 @@ from gristmill.provenance.list_artifacts import Listed, list_artifacts
 from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.publish.build import Attempt, Build
 from gristmill.publish.publish import publish
+from gristmill.publish.remove import remove_artifact
 
 
 @dataclass(frozen=True)
@@ -140,14 +141,14 @@ def test_an_input_that_was_built_again_is_named(root: Path) -> None:
 
 def test_an_input_that_is_gone_is_named(root: Path) -> None:
     shutil.rmtree(root / "words/pack/one")
-    assert states(root) == {"words/pool": "input gone"}
+    assert states(root) == {"words/pool": "input gone", "None": "missing"}
 
 
 def test_an_input_that_its_pool_deleted_is_no_change(root: Path) -> None:
     path = root / "words/pool/all/provenance.json"
     record = json.loads(path.read_text())
     path.write_text(json.dumps(record | {"deleted_inputs": ["words/pack/one"]}))
-    shutil.rmtree(root / "words/pack/one")
+    remove_artifact(root / "words/pack/one")
     assert states(root) == {"words/pool": "current"}
 
 
@@ -176,6 +177,7 @@ def test_a_damaged_list_of_inputs_damages_the_record(tmp_path: Path) -> None:
 
 
 def test_partitions_that_share_a_folder_are_listed_by_their_own_records(root: Path) -> None:
+    shutil.rmtree(root / ".gristmill")
     folder = root / "words/pool/all"
     (folder / "provenance").mkdir()
     (folder / "provenance.json").rename(folder / "provenance/all.json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -12,7 +13,9 @@ import pytest
 
 from gristmill import families, provenance
 from gristmill.contract import GristmillError, Violation
-from gristmill.provenance import Input, verification
+from gristmill.provenance import Input, list_artifacts, verification
+from gristmill.provenance.inventory import Entry
+from gristmill.publish import inventory, remove
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
 from gristmill.run.progress import Progress, Report
@@ -157,7 +160,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], list[tuple[str, str]]]] = {
     ),
     "upstream artifact gone": (
         lambda root: shutil.rmtree(root / OUTER),
-        [(OUTER, "input")],
+        [(NESTED, "missing"), (OUTER, "input"), (OUTER, "missing")],
     ),
 }
 
@@ -319,17 +322,16 @@ def _shared(root: Path, partition: str, seed: int = 1) -> Build:
 
 def test_an_artifact_that_is_removed_meanwhile_has_no_violations(root: Path) -> None:
     away = root / ".gristmill" / "deleted"
-    away.parent.mkdir(exist_ok=True)
 
     def take() -> None:
+        for partition in ("p0", "p1"):
+            inventory.forget(root, Entry("megatron/kd", partition))
         (root / "megatron").rename(away)
 
     assert provenance.verify(root, progress=_meanwhile(take)) == []
+    gone = _meanwhile(lambda: remove.remove_artifact(root / OUTER))
     with pytest.raises(GristmillError, match="no artifact with a provenance record is here"):
-        provenance.verify(
-            root / OUTER,
-            progress=_meanwhile(lambda: (root / "family").rename(root / ".gristmill/w")),
-        )
+        provenance.verify(root / OUTER, progress=gone)
 
 
 def test_an_artifact_that_is_replaced_in_every_pass_is_reported_as_replaced(root: Path) -> None:
@@ -337,3 +339,100 @@ def test_an_artifact_that_is_replaced_in_every_pass_is_reported_as_replaced(root
     restless = _meanwhile(lambda: _rebuild(root, next(seeds)), times=99)
     (violation,) = provenance.verify(root / OUTER, progress=restless)
     assert (violation.where, violation.law) == (str(root / OUTER), "replaced")
+
+
+def _write(data: bytes) -> Callable[[Path], object]:
+    return lambda path: path.write_bytes(data)
+
+
+def _replaced(make: Callable[[Path], object]) -> Callable[[Path], object]:
+    def change(path: Path) -> None:
+        path.unlink()
+        make(path)
+
+    return change
+
+
+def _sealed(**changes: object) -> Callable[[Path], object]:
+    return lambda path: _edit(path, lambda record: record.update(changes), seal=True)
+
+
+def _outputs(*paths: str) -> Callable[[Path], object]:
+    output = {"bytes": 1, "sha256": "", "mtime_ns": 1}
+    return _sealed(outputs=[{"path": path, **output} for path in paths])
+
+
+MALFORMED: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no JSON": (_write(b"{"), "record"),
+    "another value": (_write(b"[1]"), "record"),
+    "empty": (_write(b""), "record"),
+    "not UTF-8": (_write(b'{"schema_version": "\xff"}'), "record"),
+    "deep": (_write(b"[" * 100_000), "record"),
+    "deep objects": (_write(b'{"a":' * 100_000), "record"),
+    "many digits": (_write(b'{"schema_version": ' + b"1" * 10_000 + b"}"), "record"),
+    "wrong types": (lambda path: _edit(path, lambda r: r.update(outputs=1)), "record"),
+    "not a number": (lambda path: _edit(path, lambda r: r.update(seconds=math.nan)), "record"),
+    "half a character": (
+        lambda path: _edit(path, lambda r: r.update(config={"a": "\ud800"})),
+        "record",
+    ),
+    "a link": (_replaced(lambda path: path.symlink_to("/dev/zero")), "record"),
+    "a pipe": (_replaced(os.mkfifo), "record"),
+    "a folder": (_replaced(os.mkdir), "record"),
+    "an output elsewhere": (_outputs("../../drops/0"), "record"),
+    "an absolute output": (_outputs("/etc/passwd"), "record"),
+    "an output twice": (_outputs("trace.jsonl", "./trace.jsonl"), "record"),
+    "a null byte": (_outputs("a\0b"), "record"),
+    "an absolute artifact": (_sealed(artifact="/etc"), "record"),
+    "an input elsewhere": (_sealed(inputs=[{"path": "../x", "bytes": 1}]), "inputs list"),
+    "a list of inputs elsewhere": (
+        _sealed(inputs_file={"path": "../x", "count": 1, "bytes": 1, "sha256": ""}),
+        "record",
+    ),
+    "an input that is a folder": (
+        _sealed(inputs=[{"path": "drops", "bytes": 4096, "sha256": ""}]),
+        "input",
+    ),
+}
+
+
+@pytest.mark.parametrize("record", [RECORD, "megatron/kd/provenance/p0.json"])
+@pytest.mark.parametrize("name", MALFORMED)
+def test_a_malformed_record_ends_in_a_finding_and_verification_goes_on(
+    root: Path, name: str, record: str
+) -> None:
+    change, law = MALFORMED[name]
+    change(root / record)
+    _flip(root / "megatron/kd/p1_metadata.db")
+    found = _violations(root)
+    assert ("megatron/kd/p1_metadata.db", "output") in found
+    where = "drops" if law == "input" else record
+    assert (where, law) in found
+    assert any(item.state != "current" for item in list_artifacts.list_artifacts(root))
+    assert len(list_artifacts.list_artifacts(root)) == 4
+
+
+def test_links_in_the_place_of_outputs_are_found(root: Path) -> None:
+    data = root / OUTER / "trace.jsonl"
+    (root / "copy").write_bytes(data.read_bytes())
+    data.unlink()
+    data.symlink_to(root / "copy")
+    assert (f"{OUTER}/trace.jsonl", "output") in _violations(root)
+
+
+def test_laws_that_end_in_an_error_are_a_finding(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> Iterator[Violation]:
+        raise KeyError("what the record says")
+        yield
+
+    monkeypatch.setattr(families, "check", broken)
+    violations = provenance.verify(root)
+    assert {violation.law for violation in violations} == {"laws"}
+    assert "they cannot be checked: KeyError('what the record says')" in violations[0].found
+
+
+def test_an_input_that_was_removed_on_purpose_is_no_violation(root: Path) -> None:
+    remove.remove_artifact(root / OUTER)
+    assert provenance.verify(root) == []

@@ -1,0 +1,194 @@
+"""The inventory of a data root: which artifacts should be there, as publishing wrote it.
+
+One empty file for each artifact partition, below `.gristmill/inventory/` of the data root; its
+name says all. Only names and reading belong here; see `gristmill.publish.inventory` for writing.
+Source: `docs/publishing.md#inventory`.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from gristmill.contract import Violation
+from gristmill.layout import WORK
+from gristmill.provenance.find_artifacts import Artifact
+from gristmill.provenance.record import record_path
+
+INVENTORY: Final = "inventory"
+"""Name of its folder, in `.gristmill` of the data root."""
+
+_MARK: Final = "@"
+_SLOTS: Final = "slots"
+
+
+class State(StrEnum):
+    """What an entry says; the value ends the name of its file.
+
+    PUBLISHED: the artifact should be there.
+    BEGUN: its first commit was begun; the entry counts once the commit is done.
+    REMOVED: it was removed on purpose.
+    """
+
+    PUBLISHED = ""
+    BEGUN = "@+"
+    REMOVED = "@-"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One artifact partition that an inventory names.
+
+    artifact: POSIX path of its folder, relative to the data root.
+    partition: its key where several partitions share the folder, else None.
+    """
+
+    artifact: str
+    partition: str | None = None
+
+    @classmethod
+    def of(cls, root: Path, item: Artifact) -> Entry:
+        """The entry of an artifact that was found below `root`."""
+        return cls(item.folder.relative_to(root).as_posix(), item.partition)
+
+    @property
+    def title(self) -> str:
+        """The artifact in messages."""
+        return self.artifact if self.partition is None else f"{self.artifact} [{self.partition}]"
+
+    def file(self, root: Path, state: State = State.PUBLISHED) -> Path:
+        """The file of this entry in the inventory of `root`."""
+        *above, name = (_quoted(part) for part in self.artifact.split("/"))
+        leaf = f"{name}{_MARK}{_quoted(self.partition or '')}{state}"
+        return folder_of(root).joinpath(*above, leaf)
+
+    def record(self, root: Path) -> Path:
+        """Where the record of the published artifact is."""
+        folder = root / self.artifact
+        return record_path(folder, self.partition, shared=self.partition is not None)
+
+    def is_published(self, root: Path) -> bool:
+        """Whether something has the place of its record, readable or not."""
+        return os.path.lexists(self.record(root))
+
+    def is_staged(self, root: Path) -> bool:
+        """Whether a slot holds it as it is before its first commit."""
+        # A commit takes `staging` itself, or of a shared folder `whole`: the name is free after it.
+        staged = "staging" if self.partition is None else "whole"
+        record = self.record(root).relative_to(root / self.artifact)
+        return any(os.path.lexists(slot / staged / record) for slot in self.slots(root))
+
+    def slots(self, root: Path) -> Iterator[Path]:
+        """The slots that builds of this artifact can have: its own, or of a nested one."""
+        *above, name = self.artifact.split("/")
+        own = name if self.partition is None else f"{name}{_MARK}{self.partition}"
+        yield root.joinpath(*above) / WORK / _SLOTS / own
+        parts = (*above, name)
+        for depth in range(1, len(parts)):
+            folder = root.joinpath(*parts[: depth - 1]) / WORK / _SLOTS
+            yield folder / f"{parts[depth - 1]}+{'+'.join(parts[depth:])}"
+
+
+def folder_of(root: Path) -> Path:
+    """The folder of the inventory of a data root, which need not exist."""
+    return root / WORK / INVENTORY
+
+
+def root_above(path: Path) -> Path | None:
+    """The nearest folder at or above `path` that has an inventory, None without one."""
+    for folder in (path, *path.parents):
+        if folder_of(folder).is_dir():
+            return folder
+    return None
+
+
+def entries(root: Path, below: Path | None = None) -> Iterator[tuple[Entry, State]]:
+    """The entries of an inventory with their states, in the order of their file names.
+
+    root: the data root.
+    below: only artifacts at or below this folder of the root (default: all).
+
+    A file whose name is not that of an entry is passed over: nothing in it can be lost.
+    """
+    inside = () if below is None else below.relative_to(root).parts
+    start = folder_of(root).joinpath(*map(_quoted, inside))
+    if inside:
+        for entry, state in _entries_in(start.parent, inside[:-1]):
+            if entry.artifact == "/".join(inside):
+                yield entry, state
+    yield from _entries_below(start, inside)
+
+
+def _entries_below(folder: Path, inside: tuple[str, ...]) -> Iterator[tuple[Entry, State]]:
+    if not folder.is_dir():
+        return
+    yield from _entries_in(folder, inside)
+    for name in sorted(entry.name for entry in os.scandir(folder) if entry.is_dir()):
+        yield from _entries_below(folder / name, (*inside, _unquoted(name)))
+
+
+def _entries_in(folder: Path, inside: tuple[str, ...]) -> Iterator[tuple[Entry, State]]:
+    if not folder.is_dir():
+        return
+    for leaf in sorted(entry.name for entry in os.scandir(folder) if not entry.is_dir()):
+        name, _, rest = leaf.partition(_MARK)
+        partition, _, state = rest.partition(_MARK)
+        states = [each for each in State if each == (_MARK + state if state else "")]
+        if _MARK in leaf and name and states:
+            artifact = "/".join((*inside, _unquoted(name)))
+            yield Entry(artifact, _unquoted(partition) or None), states[0]
+
+
+def missing(path: Path) -> list[Violation]:
+    """What should be at or below `path` and is not, by the inventory of its data root.
+
+    path: an absolute path; none is missing where no folder above it has an inventory.
+
+    An artifact that is removed on purpose meanwhile is not missing.
+    """
+    if ".." in path.parts:
+        path = path.resolve()
+    root = root_above(path)
+    if root is None:
+        return []
+    violations = []
+    for entry, state in entries(root, path):
+        if state is State.REMOVED or entry.is_published(root):
+            continue
+        if not entry.file(root, state).exists() or entry.is_published(root):
+            continue  # its state changed since the folder was listed
+        if state is State.BEGUN and entry.is_staged(root):
+            continue
+        what = [str(root / entry.artifact)]
+        what += [] if entry.partition is None else ["--partition", entry.partition]
+        violations.append(
+            Violation(
+                "missing",
+                str(root / entry.artifact if entry.partition is None else entry.record(root)),
+                "it was published and is gone: build it again, bring it back, or say that it is "
+                f"not wanted: gristmill remove {shlex.join(what)}",
+            )
+        )
+    return violations
+
+
+def was_removed(root: Path, artifact: str, partition: str | None) -> bool:
+    """Whether an artifact was removed on purpose and not published since.
+
+    partition: its key, also of an artifact that has a folder to itself.
+    """
+    keys = dict.fromkeys((None, partition))
+    return any(Entry(artifact, key).file(root, State.REMOVED).exists() for key in keys)
+
+
+def _quoted(name: str) -> str:
+    return name.replace("%", "%25").replace(_MARK, "%40")
+
+
+def _unquoted(name: str) -> str:
+    return name.replace("%40", _MARK).replace("%25", "%")

@@ -1,0 +1,187 @@
+"""Removing published artifacts on purpose: which are meant, what was made from them, taking away.
+
+See also `remove.py`: the rename, and what killed builds left.
+Source: `docs/publishing.md#removing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from gristmill import provenance
+from gristmill.contract import GristmillError
+from gristmill.layout import WORK
+from gristmill.provenance import Record, find_artifacts
+from gristmill.provenance.inventory import Entry, State, entries, root_above
+from gristmill.publish import atomic_fs, inventory, locks, remove
+from gristmill.publish.slot import SLOTS, lock_of_slot, slot_of_folder
+
+
+def at_path(path: Path, partition: str | None = None) -> tuple[Path, Entry]:
+    """The data root, and the artifact at a path, published or missing.
+
+    path: an artifact's folder. partition: its key, for a folder that several partitions share.
+
+    Raises GristmillError where no artifact is or was at `path`, or `partition` does not say
+    which one is meant.
+    """
+    path = path.resolve() if ".." in path.parts else path.absolute()
+    root = root_above(path) or find_artifacts.recorded_root(path)
+    if root is None or root == path:
+        raise GristmillError(
+            f"{path}: no artifact is here, and no asset of this name has one: name an artifact's "
+            "folder, or an asset as `gristmill ls` prints it"
+        )
+    artifact = path.relative_to(root).as_posix()
+    known = {entry for entry in _known(root, path) if entry.artifact == artifact}
+    if not known:
+        raise GristmillError(f"{path}: no artifact is here, and the inventory names none")
+    return root, _one(known, partition, str(path))
+
+
+def named(
+    target: str, partition: str | None = None, *, data_root: Path = Path()
+) -> tuple[Path, Entry]:
+    """The data root, and the artifact that a person names.
+
+    target: an asset of which something is published in `data_root`, or the path of an artifact.
+    partition: its key; None (the default) where there is only one.
+    data_root: where assets are looked for; default: the current folder.
+
+    Raises GristmillError where there is no such artifact, or several.
+    """
+    root = data_root.absolute()
+    published = {} if Path(target).is_dir() else _of_asset(root, target)
+    if not published:
+        return at_path(Path(target), partition)
+    if partition in published:
+        return root, published[partition]
+    if partition is None and len(published) == 1:
+        return root, next(iter(published.values()))
+    keys = ", ".join(sorted(str(key) for key in published)[:20])
+    reason = "name one with --partition" if partition is None else f"there is no {partition!r}"
+    raise GristmillError(f"{target} has {len(published)} published partitions: {keys}: {reason}")
+
+
+def _of_asset(root: Path, asset: str) -> dict[str | None, Entry]:
+    """The published artifacts of an asset by partition."""
+    published = {}
+    for item in find_artifacts.artifacts(root):
+        try:
+            record = provenance.read_record(item.record_path)
+        except GristmillError:
+            continue  # `verify` reports it; it can be removed by its path
+        if record.asset == asset:
+            published[record.partition] = Entry.of(root, item)
+    return published
+
+
+def dependents(root: Path, entry: Entry) -> list[str]:
+    """The artifacts of a data root that were made from `entry` and have a folder elsewhere."""
+    made = []
+    for item in find_artifacts.artifacts(root):
+        try:
+            record = provenance.read_record(item.record_path)
+            inputs = provenance.read_inputs(record, item.record_path)
+        except (GristmillError, OSError, ValueError):
+            continue  # `verify` reports it
+        inside = entry.partition is None and item.folder.is_relative_to(root / entry.artifact)
+        if not inside and any(
+            given.path == entry.artifact
+            and given.data_version is not None
+            and entry.partition in (None, given.partition)
+            for given in inputs
+        ):
+            made.append(Entry.of(root, item).title)
+    return sorted(made)
+
+
+def remove_published(root: Path, entry: Entry) -> None:
+    """Remove one artifact partition on purpose, in one rename.
+
+    root, entry: as `named` returns them. An artifact that is gone already is
+        only noted as removed; artifacts nested in it go with it.
+
+    Raises locks.Busy where a builder is at work on it, and GristmillError where the record of a
+    partition of a shared folder, which says what its files are, cannot be read.
+    """
+    if entry.partition is not None:
+        _remove_partition(root, entry)
+        return
+    folder = root / entry.artifact
+    slot = _slot(root, entry)
+    with locks.locked(lock_of_slot(slot), entry.title):
+        if folder.exists():
+            remove.take_away(folder, slot)
+        else:
+            inventory.take_in(root)
+            inventory.forget(root, entry)
+
+
+def _remove_partition(root: Path, entry: Entry) -> None:
+    """Commit the shared folder without the files of one partition."""
+    folder = root / entry.artifact
+    shared = slot_of_folder(folder)
+    slot = shared.with_name(f"{shared.name}@{entry.partition}")
+    with locks.locked(lock_of_slot(slot), entry.title):
+        inventory.take_in(root)
+        if not entry.is_published(root):
+            inventory.forget(root, entry)
+            return
+        record = provenance.read_record(entry.record(root))
+        with locks.locked(lock_of_slot(shared), entry.artifact, wait=True):
+            inventory.forget(root, entry)
+            atomic_fs.remove_tree(slot)
+            slot.mkdir(parents=True)
+            left = slot / "left"
+            atomic_fs.link_tree(folder, left, leave_out=_files_of(record, entry.record(root)))
+            atomic_fs.flush_tree(left)
+            if any(left.iterdir()):
+                atomic_fs.exchange(left, folder)
+            else:
+                atomic_fs.place(folder, slot / "removed")
+            atomic_fs.flush(folder.parent)
+            atomic_fs.remove_tree(slot)
+
+
+def _files_of(record: Record, path: Path) -> frozenset[str]:
+    """Paths of a partition's files, relative to the shared folder."""
+    files = {output.path for output in record.outputs}
+    files.add(f"{provenance.SHARED_RECORDS}/{path.name}")
+    if record.inputs_file is not None:
+        files.add(record.inputs_file.path)
+    return frozenset(files)
+
+
+def _slot(root: Path, entry: Entry) -> Path:
+    """The slot of an artifact with a folder to itself, nested in another one or not."""
+    parts = entry.artifact.split("/")
+    for depth in range(1, len(parts)):
+        outer = root.joinpath(*parts[:depth])
+        if provenance.holds_record(outer):
+            return outer.parent / WORK / SLOTS / f"{outer.name}+{'+'.join(parts[depth:])}"
+    return slot_of_folder(root / entry.artifact)
+
+
+def _known(root: Path, path: Path) -> Iterator[Entry]:
+    """What is published in a folder, and what its inventory says should be there."""
+    yield from (Entry.of(root, item) for item in find_artifacts.artifacts_in(path))
+    yield from (entry for entry, state in entries(root, path) if state is not State.REMOVED)
+
+
+def _one(known: set[Entry], partition: str | None, where: str) -> Entry:
+    keys = sorted(entry.partition for entry in known if entry.partition is not None)
+    if not keys:
+        if partition is not None:
+            raise GristmillError(f"{where}: is one artifact: leave --partition out")
+        return next(iter(known))
+    if partition is None:
+        raise GristmillError(
+            f"{where}: {len(keys)} partitions share this folder ({', '.join(keys[:20])}): "
+            "name one with --partition"
+        )
+    for entry in known:
+        if entry.partition == partition:
+            return entry
+    raise GristmillError(f"{where}: there is no partition {partition!r}")
