@@ -22,6 +22,7 @@ from gristmill.macroxue.build.pack import pack
 from gristmill.macroxue.config import PackConfig
 from gristmill.macroxue.read.lookup import Pack
 from gristmill.macroxue.samples import write_drop
+from gristmill.provenance import Input
 from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.publish.build import Attempt, Build
 from gristmill.publish.publish import publish

@@ -159,9 +159,9 @@ def test_nested_artifacts_that_an_outer_commit_drops_are_not_missing(tmp_path: P
 
 def test_a_kill_in_a_removal_leaves_no_finding(tmp_path: Path) -> None:
     publish(tiny_build(tmp_path))
-    for step, stands in {"atomic_fs.place": True, "atomic_fs.flush": False}.items():
+    for step, present in {"atomic_fs.place": True, "atomic_fs.flush": False}.items():
         _killed(lambda: remove.remove_artifact(tmp_path / OUTER), step)
-        assert (tmp_path / OUTER).exists() == stands
+        assert (tmp_path / OUTER).exists() == present
         assert _clean(tiny_build(tmp_path)) is None
         publish(tiny_build(tmp_path, "family/other"))
         assert provenance.verify(tmp_path) == []
