@@ -8,7 +8,7 @@ waits: an artifact that was replaced while it was read is read again. See also
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +32,7 @@ from gristmill.provenance.find_artifacts import (
     folders_of,
     is_of,
 )
+from gristmill.provenance.follow_inputs import Used, used_by
 from gristmill.run.progress import SILENT, Progress
 
 _PASSES = 5
@@ -49,8 +50,8 @@ def verify(
     """Check the artifact at `path`, or every artifact below it, against its records.
 
     Sizes and sha256 of all outputs, files that no record lists, the digests of
-    the record itself, its inputs (raw files by hash, artifacts by their data
-    version), the laws of the family, and what is missing by the inventory of the data root.
+    the record itself, its inputs (raw files by hash; artifacts by their data version and
+    the bytes of their files, on to the raw files that they were made from), the laws of the family, and what is missing by the inventory of the data root.
 
     path: an artifact's folder or any folder above some.
     data_root: where paths of inputs start; None takes it from the artifact's
@@ -66,7 +67,7 @@ def verify(
     """
     path = path.absolute()
     folders = folders_of(artifacts(path))
-    checks = _Checks(lambda _: True, data_root, check_inputs, True, check_laws)
+    checks = _Checks(lambda _: True, data_root, check_inputs, True, check_laws, follow=check_inputs)
     violations = checks.of(folders, progress) if folders else []
     violations += inventory.missing(path)
     if not violations and not any(map(provenance.holds_record, folders)):
@@ -126,6 +127,7 @@ class _Checks:
     check_bytes: bool
     check_laws: bool
     sampled: bool = False
+    follow: bool = False
 
     def of(self, folders: Collection[Path], progress: Progress = SILENT) -> list[Violation]:
         """Violations of the artifacts wanted in these folders, folder by folder."""
@@ -159,6 +161,8 @@ class _Checks:
     def _read(self, folder: Path) -> set[Path]:
         """The folder, and the folders of the artifacts that those in it were made from."""
         read = {folder}
+        if self.follow:
+            read.update(used.artifact.folder for used in self._used(artifacts_in(folder)))
         for item in artifacts_in(folder):
             try:
                 read.update(input_folders(item, self.data_root))
@@ -166,13 +170,20 @@ class _Checks:
                 continue  # the pass that follows reports it
         return read
 
+    def _used(self, items: Collection[Artifact]) -> Iterator[Used]:
+        return used_by(items, self.data_root)
+
     def _pass(self, folders: Collection[Path], hashes: Hashes) -> dict[Path, list[Violation]]:
         items = [item for folder in folders for item in artifacts_in(folder) if self.wanted(item)]
         by_folder: dict[Path, list[Violation]] = {folder: [] for folder in folders}
         if self.check_bytes:
+            followed = list(self._used(items)) if self.follow else []
             checks = [ArtifactCheck(item, self.data_root, hashes) for item in items]
-            for check in checks:
+            inputs = [ArtifactCheck(used.artifact, self.data_root, hashes) for used in followed]
+            for check in [*checks, *inputs]:
                 check.start(self.check_inputs)
+            for used, check in zip(followed, inputs, strict=True):
+                by_folder[used.user.folder] += _as_input(used, check.violations())
             for item, check in zip(items, checks, strict=True):
                 by_folder[item.folder] += check.violations()
             for folder in folders:
@@ -185,3 +196,11 @@ class _Checks:
                 if not any(map(item.holds, bad)):
                     by_folder[item.folder] += broken_laws(item, self.data_root, self.sampled)
         return by_folder
+
+
+def _as_input(used: Used, violations: Iterable[Violation]) -> Iterator[Violation]:
+    """What is wrong with an artifact, as its user is concerned."""
+    title = used.user.folder if used.user.partition is None else used.user.record_path
+    for broken in violations:
+        found = broken.found if broken.law == "input" else f"{broken.law}: {broken.found}"
+        yield Violation("input", broken.where, f"{found}: {title} was made from it")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -13,7 +14,7 @@ import pytest
 
 from gristmill import families, provenance
 from gristmill.contract import GristmillError, Violation
-from gristmill.provenance import Input, list_artifacts, verification
+from gristmill.provenance import Input, check_artifact, list_artifacts, verification
 from gristmill.provenance.inventory import Entry
 from gristmill.publish import inventory, remove
 from gristmill.publish.build import Build
@@ -436,3 +437,57 @@ def test_laws_that_end_in_an_error_are_a_finding(
 def test_an_input_that_was_removed_on_purpose_is_no_violation(root: Path) -> None:
     remove.remove_artifact(root / OUTER)
     assert provenance.verify(root) == []
+
+
+@pytest.fixture
+def chain(root: Path) -> Path:
+    """An artifact three steps from its raw files, in the middle a partition of a shared folder."""
+    for name, source, partition, version in (
+        ("kd", "megatron/kd", "p0", None),
+        ("last", "chain/kd", "p1", None),
+    ):
+        published = provenance.published_version(root / source, partition) or version
+        made_from = Input(
+            asset="test/tiny", partition=partition, data_version=published, path=source
+        )
+        publish(tiny_build(root, f"chain/{name}", inputs=[made_from]))
+    return root
+
+
+@pytest.mark.parametrize(
+    "damaged", ["drops/1", f"{OUTER}/train/steps.npy", "megatron/kd/p0_metadata.db"]
+)
+def test_inputs_are_followed_to_their_bytes(chain: Path, damaged: str) -> None:
+    assert provenance.verify(chain / "chain/last") == []
+    _flip(chain / damaged, keep_time=True)
+    _flip(chain / "megatron/kd/p1_metadata.db")  # not an input
+    (violation,) = provenance.verify(chain / "chain/last")
+    assert (violation.where, violation.law) == (str(chain / damaged), "input")
+    assert violation.found.endswith(f": {chain / 'chain/last'} was made from it")
+    assert provenance.verify(chain / "chain/last", check_inputs=False) == []
+    assert len(provenance.verify(chain)) == 2 + damaged.startswith("drops")
+
+
+def test_each_file_of_an_input_is_hashed_once(chain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[Path] = []
+
+    def sha256_file(path: Path, *_: object) -> str:
+        hashed.append(path)
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+
+    monkeypatch.setattr(check_artifact, "sha256_file", sha256_file)
+    assert provenance.verify(chain) == []
+    everything = len(hashed)
+    assert len(set(hashed)) == everything
+    hashed.clear()
+    assert provenance.verify(chain / "chain") == []
+    assert len(set(hashed)) == len(hashed) < everything
+    assert chain / "drops/2" in hashed
+
+
+def test_an_input_that_was_built_again_is_not_followed(chain: Path) -> None:
+    publish(tiny_build(chain, config=TinyConfig(seed=2)))
+    _flip(chain / OUTER / "train/steps.npy")
+    (violation,) = provenance.verify(chain / "chain/last")
+    assert (violation.where, violation.law) == (str(chain / OUTER), "input")
+    assert "build again" in violation.found
