@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.vocabularies.fetch import fetch
+from tests import budget
 from tests.paths import CHECKOUT, REAL_DATA
 from tests.requirements import missing_real_data
 from tests.sample_root import SampleRoot
@@ -14,6 +15,13 @@ def pytest_configure() -> None:
     """End at once where real data is required and is not there: many tests would skip."""
     if missing := missing_real_data(REAL_DATA):
         raise pytest.UsageError(missing)
+
+
+def pytest_report_header() -> str:
+    """The budget of long suites, and the seed that a replay of their samples needs."""
+    each = budget.seconds()
+    length = "all" if each is None else f"{each:g} seconds each"
+    return f"long suites: {length}, {budget.SEED}={budget.seed()}"
 
 
 _KEPT = CHECKOUT / ".test-data"

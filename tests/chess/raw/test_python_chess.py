@@ -11,6 +11,7 @@ import pytest
 from gristmill.chess import ValidateConfig, validate
 from gristmill.chess.raw.python_chess import MissingPythonChess
 from gristmill.contract import BadInput
+from tests import budget
 from tests.chess.both_readers import both_ways, same_as_reference
 from tests.chess.generated_pgn import one_game, write_games
 
@@ -42,7 +43,9 @@ def test_a_slice_of_a_player_file(real: Path, tmp_path: Path) -> None:
 
 @pytest.mark.real
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["Carlsen", "Caruana", "Ding"])
+@pytest.mark.parametrize(
+    "name", budget.chosen("player files", ["Carlsen", "Caruana", "Ding"], each=30)
+)
 def test_every_game_of_the_player_files(real: Path, tmp_path: Path, name: str) -> None:
     pgn = real / "pgn" / f"pgnmentor_{name}.pgn"
     assert same_as_reference(pgn, tmp_path) <= 2
@@ -64,7 +67,7 @@ def test_common_games_hardly_need_python_chess(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(10, 22))
+@pytest.mark.parametrize("seed", budget.chosen("generated games", range(10, 22), each=10))
 def test_thousands_of_generated_and_mutated_games(tmp_path: Path, seed: int) -> None:
     pgn = write_games(tmp_path / "made.pgn", seed, 1500, 0.7)
     same_as_reference(pgn, tmp_path, share_bytes=20_011)
@@ -72,7 +75,7 @@ def test_thousands_of_generated_and_mutated_games(tmp_path: Path, seed: int) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(40, 44))
+@pytest.mark.parametrize("seed", budget.chosen("filtered games", range(40, 44), each=10))
 def test_filters_agree_too(tmp_path: Path, seed: int) -> None:
     pgn = write_games(tmp_path / "made.pgn", seed, 300, 0.2)
     for config in (

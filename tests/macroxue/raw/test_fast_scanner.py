@@ -16,6 +16,7 @@ from gristmill.macroxue.raw.fast_scanner import END, FULL, PAD, UNSURE, scan
 from gristmill.macroxue.raw.read_run import PAD as READ_RUN_PAD
 from gristmill.macroxue.raw.read_run import Names, put_step
 from gristmill.macroxue.raw.strict_parser import RuleBroken, parse_step
+from tests import budget
 from tests.macroxue.lines import STEP, compact, step
 from tests.macroxue.raw.test_strict_parser import ACCEPTED, REJECTED
 from tests.paths import CHECKOUT
@@ -185,14 +186,14 @@ def test_scanner_equals_strict_parser_on_edited_lines(
 
 
 @pytest.mark.slow
-@settings(max_examples=4_000, deadline=None)
+@settings(max_examples=budget.count(4_000, each_second=100), deadline=None)
 @given(lines())
 def test_shaped_lines_at_length(line: bytes) -> None:
     agree(line)
 
 
 @pytest.mark.slow
-@settings(max_examples=4_000, deadline=None)
+@settings(max_examples=budget.count(4_000, each_second=100), deadline=None)
 @given(st.one_of(BASES, lines()), EDITS)
 def test_edited_lines_at_length(line: bytes, edits: list[tuple[int, int, bytes]]) -> None:
     agree(edited(line, edits))
