@@ -67,5 +67,5 @@ def _holder(descriptor: int) -> str:
     try:
         holder = json.loads(os.pread(descriptor, 4096, 0))
         return f"process {holder['process']} on host {holder['host']} since {holder['since']}"
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return "another builder"  # it holds the lock, but has not written its signature yet

@@ -43,7 +43,7 @@ class PartStore:
             entry = json.loads(ledger.read_bytes())
             if sha256_file(self.data(name)) == entry["sha256"]:
                 return dict(entry["summary"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             pass
         return None
 

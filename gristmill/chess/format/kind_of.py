@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gristmill.chess.format.cache_arrays import SPLICE_INDICES
 from gristmill.chess.format.names import STATS, VALID, split_file
+from gristmill.contract import BadInput
 
 
 def kind_of(path: Path) -> str | None:
@@ -16,12 +17,19 @@ def kind_of(path: Path) -> str | None:
 
     Returns `validated`, `dataset` (game dataset), `splices` (splice dataset) or
     `cache` (splice cache); None for any other folder.
+
+    Raises BadInput where stats.json is damaged: it says which of the two datasets this is.
     """
     if (path / VALID).is_file():
         return "validated"
     if (path / "train" / SPLICE_INDICES).is_file():
         return "cache"
     if split_file(path, "train").is_file() and (path / STATS).is_file():
-        stats = json.loads((path / STATS).read_bytes())
+        try:
+            stats = json.loads((path / STATS).read_bytes())
+        except (ValueError, RecursionError) as error:
+            raise BadInput(path / STATS, f"not JSON ({error}); build the folder again") from error
+        if not isinstance(stats, dict):
+            raise BadInput(path / STATS, "not a JSON object; build the folder again")
         return "dataset" if "dataset_format" in stats else "splices"
     return None

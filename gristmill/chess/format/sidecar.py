@@ -144,12 +144,15 @@ def read_sources(root: Path) -> list[dict[str, Any]]:
 
     root: the validated folder or the dataset.
 
-    Returns an empty list where there is no sidecar.
+    Returns an empty list where there is no sidecar. Raises BadInput where it is damaged.
     """
     path = sources_file(root)
     if not path.exists():
         return []
-    sources: list[dict[str, Any]] = json.loads(path.read_bytes())["sources"]
+    value = _read_object(path)
+    sources = value.get("sources")
+    if not isinstance(sources, list) or not all(map(_is_file_entry, sources)):
+        raise BadInput(path, "is no list of PGN files; build the folder again")
     return sources
 
 
@@ -176,10 +179,29 @@ def read_rows(root: Path) -> dict[str, dict[str, Any]]:
 
     root: the dataset.
 
-    Returns an empty dict where there is no `rows.json`.
+    Returns an empty dict where there is no `rows.json`. Raises BadInput where it is not a JSON
+    object.
     """
     path = rows_file(root)
     if not path.exists():
         return {}
-    described: dict[str, dict[str, Any]] = json.loads(path.read_bytes())
+    described: dict[str, dict[str, Any]] = _read_object(path)
     return described
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise BadInput(path, f"cannot be read ({error}); build the folder again") from error
+    if not isinstance(value, dict):
+        raise BadInput(path, "not a JSON object; build the folder again")
+    return value
+
+
+def _is_file_entry(entry: Any) -> bool:
+    return (
+        isinstance(entry, dict)
+        and type(entry.get("bytes")) is int
+        and isinstance(entry.get("sha256"), str)
+    )

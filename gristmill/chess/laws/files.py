@@ -17,7 +17,9 @@ from gristmill.contract import BadInput, Violation
 
 Law = Callable[..., Iterator[Violation]]
 # Errors that a damaged file can cause.
-_MALFORMED = (OSError, ValueError, TypeError, AttributeError, IndexError, BadInput)
+_MALFORMED = (
+    OSError, ValueError, TypeError, AttributeError, IndexError, RecursionError, BadInput
+)  # fmt: skip
 
 
 def law(check: Law) -> Law:
@@ -55,7 +57,7 @@ def read_json(path: Path) -> tuple[dict[str, Any], list[Violation]]:
     """
     try:
         value = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         return {}, [Violation("readable_json", str(path), repr(error))]
     if not isinstance(value, dict) or not value:
         return {}, [Violation("readable_json", str(path), "not a JSON object, or an empty one")]

@@ -49,7 +49,7 @@ def load_state(part_file: Path, url: str) -> dict[str, str]:
     """
     try:
         state = json.loads(part_file.with_suffix(".json").read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     if not isinstance(state, dict) or state.get("url") != url:
         return {}

@@ -18,7 +18,10 @@ def canonical_row(line: bytes) -> bytes:
     Raises ValueError where the line is not a JSON object.
     Source: docs/formats/chess.md#accepted-rows
     """
-    row = json.loads(line)
+    try:
+        row = json.loads(line)
+    except RecursionError as error:
+        raise ValueError(f"not JSON: {error}") from error
     if not isinstance(row, dict):
         raise ValueError("not a JSON object")
     moves = moves_of(row)

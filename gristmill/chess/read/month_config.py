@@ -35,7 +35,7 @@ def _of_stats(stats: Path) -> CacheConfig:
             min_target=int(defaults["min_target"]),
             seed=int(recorded["split_seed"]),
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadInput(
             stats, f"does not say which samples the dataset is for ({error!r}); pass a config"
         ) from error

@@ -92,7 +92,7 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
         uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
         with closing(sqlite3.connect(uri, uri=True)) as db:
             yield db
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise BadInput(path, f"SQLite cannot read it: {error}") from error
 
 

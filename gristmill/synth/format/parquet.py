@@ -32,9 +32,10 @@ def opened(path: Path, once: Sequence[str]) -> pq.ParquetFile:
 
     try:
         parquet = pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True)
-    except (pa.ArrowException, OSError) as error:
+        names = parquet.schema_arrow.names
+    # A column name that is not UTF-8 is a UnicodeDecodeError.
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise BadInput(path, f"is not a readable Parquet file ({error}): get it again") from error
-    names = parquet.schema_arrow.names
     if repeated := [name for name in once if names.count(name) > 1]:
         count = names.count(repeated[0])
         raise BadInput(path, f"has the column {repeated[0]} {count} times: leave one of them")
