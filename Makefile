@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 # Containers often forbid Python to keep compiled modules: every run would compile all of them.
 COMPILE := $(BIN)/python -m compileall -q gristmill assets commands resources sensors definitions.py
 
-.PHONY: run ui test bench lint install clean help
+.PHONY: run ui test fuzz soak bench lint install clean help
 
 run: $(RUN)	## install what running needs, write samples, build everything
 	$(BIN)/gristmill tokenizers --data-root $(DATA)
@@ -26,6 +26,12 @@ lint: $(TEST)	## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+fuzz: $(TEST)	## fuzz every parser; GRISTMILL_SLOW_SECONDS=60 gives each a minute
+	$(BIN)/python -m tests.fuzz
+
+soak: $(TEST)	## every slow test, all of its cases; hours
+	env -u GRISTMILL_SLOW_SECONDS $(BIN)/python -m pytest -q -m slow --durations=30
 
 bench: $(TEST)	## run the benchmarks
 	missed=0; for bench in $(BENCHES); do \

@@ -17,6 +17,7 @@ ACROSS = {
     "chess/kernels/test_rules.py": "all kernels against python-chess",
     "chess/read/test_training_loader.py": "a reader written from the format page alone",
     "chess/test_init.py": "the public names of chess",
+    "fuzz/test_corpus.py": "all parsers on the inputs of the fuzzers",
     "macroxue/build/test_progress.py": "what the builders of 2048 report",
     "macroxue/build/test_traps.py": "mistakes of earlier implementations",
     "macroxue/read/test_damaged.py": "all readers of 2048 on damaged files",
@@ -27,7 +28,7 @@ ACROSS = {
 }
 """Tests of several modules, and what they are about."""
 
-HELPED = {"test_definitions.py", "test_operate.py", "test_requirements.py"}
+HELPED = {"test_budget.py", "test_definitions.py", "test_operate.py", "test_requirements.py"}
 """Tests of modules outside the packages, and of the tests' own helpers."""
 
 

@@ -1,0 +1,345 @@
+"""The parsers of the chess family."""
+
+from __future__ import annotations
+
+from gristmill.contract import BadInput
+from tests.fuzz.parser import HUNDRED_THOUSAND, TEN_THOUSAND, Parser, file, folder, scratch, split
+
+_RAW = "gristmill.chess.raw"
+_FORMAT = "gristmill.chess.format"
+_READ = "gristmill.chess.read"
+_KERNELS = "gristmill.chess.kernels"
+_URL = "http://127.0.0.1/x.zip"
+
+
+def pgn(data: bytes) -> None:
+    """A PGN: the compiled reader decides every game as python-chess does, stream by stream."""
+    from gristmill.chess import ValidateConfig
+    from tests.chess.both_readers import both_ways
+
+    try:
+        both_ways(file("x.pgn", data), ValidateConfig())
+    except BadInput:
+        return
+
+
+def pgn_reading(data: bytes) -> None:
+    """A PGN: its games are read, by python-chess where the compiled reader leaves them to it."""
+    from gristmill.chess.raw.pgn import plan, read_range
+
+    for byte_range in plan(file("x.pgn", data), 1 << 40):
+        for _ in read_range(byte_range):
+            pass
+
+
+def pgn_kernels(data: bytes) -> None:
+    """A PGN in interpreted kernels: no index is outside its array; compiled, as `pgn`.
+
+    Numbers of NumPy overflow in Python where compiled ones do not, so results are not compared.
+    """
+    from numba import config
+
+    (pgn_reading if config.DISABLE_JIT else pgn)(data)
+
+
+def pgn_ranges(data: bytes) -> None:
+    """A PGN: the games are the same wherever its byte ranges are cut."""
+    from gristmill.chess.raw import pgn as reader
+
+    path = file("x.pgn", data)
+
+    def games(range_bytes: int) -> list[object]:
+        found: list[object] = []
+        end = 0
+        for planned in reader.plan(path, range_bytes):
+            byte_range = reader.follow(end, planned) or planned
+            for item in reader.read_range(byte_range):
+                if isinstance(item, reader.Batch):
+                    places = item.known[:, :, 0]
+                    found += [item.base + int(first) for first in places.max(axis=1, initial=-1)]
+                elif isinstance(item, reader.PlacedGame):
+                    found.append(("game", len(item.game.moves)))
+                else:
+                    end = item
+        return [item for item in found if isinstance(item, tuple)]
+
+    assert games(1 << 20) == games(300)
+
+
+def rules(data: bytes) -> None:
+    """The replay of moves in python-chess: any texts instead of moves."""
+    from gristmill.chess.raw import python_chess
+
+    moves = data.decode("latin-1").split()
+    assert len(python_chess.phase_codes(moves)) == len(moves)
+
+
+def month_list(data: bytes) -> None:
+    """A list of months, and names of drops."""
+    from gristmill.chess.raw import months
+
+    text = data.decode("utf-8", "replace")
+    if (month := months.month_in(text)) is not None:
+        assert len(month) == 7
+    months.parse_month_list(text)
+
+
+def zip_file(data: bytes) -> None:
+    """An archive: it is refused, or unpacks to at most the limit."""
+    from gristmill.chess.raw.archive_config import Limits
+    from gristmill.chess.raw.unpack import unpack_zip
+
+    target = scratch() / "out.pgn"
+    limit = 1 << 20
+    assert unpack_zip(file("x.zip", data), target, Limits(limit)) == target.stat().st_size <= limit
+
+
+def zst_file(data: bytes) -> None:
+    """A zstd file: it is refused, or unpacks to at most the limit."""
+    from gristmill.chess.raw.archive_config import Limits
+    from gristmill.chess.raw.unpack import unpack_zst
+
+    target = scratch() / "out.pgn"
+    limit = 1 << 20
+    size = unpack_zst(file("x.pgn.zst", data), target, Limits(limit))
+    assert size == target.stat().st_size <= limit
+
+
+def drop(data: bytes) -> None:
+    """A drop by its name: the first line is the name, the rest the file."""
+    from gristmill.chess.raw.archive import take_drop
+
+    name, _, text = data.partition(b"\n")
+    kind = (".pgn", ".zip", ".pgn.zst", ".txt")[len(name) % 4]
+    with folder("drop") as place:
+        take_drop(file(f"drop-x{kind}", text), place / "out", "2024-01")
+
+
+def download_state(data: bytes) -> None:
+    """The validators of an unfinished download."""
+    from gristmill.chess.raw.partial_download import load_state, range_validator
+
+    file("x.json", data)
+    range_validator(load_state(scratch() / "x.zip", _URL))
+
+
+def row(data: bytes) -> None:
+    """A line of a JSONL file of games of any program: the canonical form is its own."""
+    from gristmill.chess.read.canonical_rows import canonical_row
+
+    line = canonical_row(data)
+    assert canonical_row(line) == line
+
+
+def rows(data: bytes) -> None:
+    """A JSONL file of games of any program, without a sidecar."""
+    from gristmill.chess.read.row_batches import read_batch, row_ranges
+
+    path = file("games.jsonl", data)
+    for byte_range in row_ranges(path, 1 << 20, None):
+        read_batch(byte_range).ids()
+
+
+def sidecar(data: bytes) -> None:
+    """A sidecar: records, phases, sources.json and rows.json."""
+    from gristmill.chess.format import sidecar as form
+
+    parts = split(data, 4)
+    root = scratch() / "sidecar-root"
+    file("sidecar-root/sidecar/games.games.bin", parts[0])
+    file("sidecar-root/sidecar/games.phases.bin", parts[1])
+    file("sidecar-root/sidecar/sources.json", parts[2] or b'{"sources": []}')
+    file("sidecar-root/sidecar/rows.json", parts[3] or b"{}")
+    form.read_sources(root)
+    form.read_rows(root)
+    opened = form.Sidecar.open(root, "games")
+    assert opened is not None
+    for first, ply, records in opened.batches(4):
+        assert first < opened.games
+        if len(records):
+            opened.phases(ply, int(records["plies"][0]))
+
+
+def settings_of_samples(data: bytes) -> None:
+    """The manifest of a splice cache, and stats.json of a dataset without one."""
+    from gristmill.chess.read.month_config import config_of
+
+    manifest, stats = split(data, 2)
+    root = scratch() / "dataset"
+    file("dataset/stats.json", stats)
+    name = "dataset/runtime_splice_cache/manifest.json"
+    cache = file(name, manifest)
+    if not manifest:
+        cache.unlink()
+    config_of([root])
+
+
+def kind(data: bytes) -> None:
+    """Which folder of the family this is, by its stats.json."""
+    from gristmill.chess.format.kind_of import kind_of
+
+    with folder("kind") as place:
+        (place / "train.jsonl").touch()
+        (place / "stats.json").write_bytes(data)
+        kind_of(place)
+
+
+_PGN = (
+    b'[Event "',
+    b'"]\n',
+    b"\n\n",
+    b'[Result "1-0"]',
+    b"1. e4 e5",
+    b"{",
+    b"}",
+    b"(",
+    b")",
+    b"$12",
+    b"1-0",
+    b"1/2-1/2",
+    b"*",
+    b"O-O-O",
+    b"exd8=Q#",
+    b"Nbd7",
+    b";",
+    b"\n%",
+    b'[FEN "',
+    b'[SetUp "1"]',
+    b'[TimeControl "600+0"]',
+    b"--",
+    b"0000",
+    b"Z0",
+    b"e2e4",
+    b"[%clk 0:01:00]",
+    b'\\"',
+    b"\r\n",
+    b"\xef\xbb\xbf",
+)
+_JSON = (b'{"', b'":', b"null", b"true", b"1e999", b"-0", b"[[", b"\\u0000", b"\\ud800", b"NaN")
+_ROW = (
+    b'"game_id":',
+    b'"moves":["e2e4"]',
+    b'"plies":',
+    b'"headers":{',
+    b'"result":"1-0"',
+    b'"winner_side":"W"',
+    b'"source_file":',
+)
+_SCANNED = tuple(f"{_KERNELS}.{name}" for name in ("scan", "headers", "movetext", "san"))
+
+PARSERS = (
+    Parser(
+        "chess_pgn",
+        pgn,
+        (f"{_RAW}.pgn", f"{_RAW}.python_chess"),
+        _SCANNED,
+        words=_PGN,
+        most_bytes=1500,
+        inputs=HUNDRED_THOUSAND,
+    ),
+    Parser(
+        "chess_pgn_reading",
+        pgn_reading,
+        (f"{_RAW}.pgn", f"{_RAW}.python_chess"),
+        _SCANNED,
+        words=_PGN,
+        most_bytes=1500,
+    ),
+    Parser(
+        "chess_pgn_kernels",
+        pgn_kernels,
+        (*_SCANNED, f"{_KERNELS}.ending", f"{_KERNELS}.copying"),
+        inputs=TEN_THOUSAND,
+        words=_PGN,
+        interpreted=True,
+        most_bytes=600,
+    ),
+    Parser(
+        "chess_pgn_ranges",
+        pgn_ranges,
+        (f"{_RAW}.pgn",),
+        words=_PGN,
+        inputs=HUNDRED_THOUSAND,
+        most_bytes=2000,
+    ),
+    Parser("chess_moves", rules, (f"{_RAW}.python_chess",), words=(b"e2e4 ", b"e7e8q ", b"0000 ")),
+    Parser(
+        "chess_month_list",
+        month_list,
+        (f"{_RAW}.months",),
+        words=(
+            b"lichess_elite_2024-01.zip",
+            b"2020-06",
+            b"#",
+            b"\n",
+            b"?",
+        ),
+    ),
+    Parser(
+        "chess_zip",
+        zip_file,
+        (f"{_RAW}.unpack", "zipfile"),
+        inputs=TEN_THOUSAND,
+        words=(
+            b"PK\x03\x04",
+            b"PK\x01\x02",
+            b"PK\x05\x06",
+            b"PK\x06\x06",
+            b"a.pgn",
+            b"\x01\x00",
+        ),
+    ),
+    Parser(
+        "chess_zst",
+        zst_file,
+        (f"{_RAW}.unpack",),
+        inputs=TEN_THOUSAND,
+        words=(
+            b"\x28\xb5\x2f\xfd",
+            b"\x50\x2a\x4d\x18",
+        ),
+    ),
+    Parser("chess_drop", drop, (f"{_RAW}.archive", f"{_RAW}.unpack"), inputs=TEN_THOUSAND),
+    Parser(
+        "chess_download_state",
+        download_state,
+        (f"{_RAW}.partial_download",),
+        words=(
+            *_JSON,
+            b'"url": "' + _URL.encode() + b'"',
+            b'"etag": ',
+            b'"last_modified": ',
+            b"W/",
+        ),
+    ),
+    Parser(
+        "chess_row",
+        row,
+        (f"{_READ}.canonical_rows", f"{_FORMAT}.rows"),
+        allowed=(BadInput, ValueError),
+        words=_JSON + _ROW,
+    ),
+    Parser(
+        "chess_rows",
+        rows,
+        (f"{_READ}.row_batches", f"{_READ}.canonical_rows", f"{_FORMAT}.rows"),
+        words=_JSON + _ROW,
+    ),
+    Parser(
+        "chess_sidecar", sidecar, (f"{_FORMAT}.sidecar",), words=(*_JSON, b'"sources"', b"\xff\xfe")
+    ),
+    Parser(
+        "chess_samples_settings",
+        settings_of_samples,
+        (f"{_READ}.month_config", f"{_READ}.staleness"),
+        words=(
+            *_JSON,
+            b'"runtime_splice_defaults"',
+            b'"config"',
+            b'"kind"',
+            b'"min_context":',
+            b"\xff\xfe",
+        ),
+    ),
+    Parser("chess_kind", kind, (f"{_FORMAT}.kind_of",), words=(*_JSON, b"dataset_format")),
+)

@@ -1,0 +1,267 @@
+"""The parsers of the 2048 family."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import sqlite3
+
+from gristmill.contract import GristmillError
+from tests.fuzz.parser import TEN_THOUSAND, Parser, file, folder, split
+
+_RAW = "gristmill.macroxue.raw"
+_FORMAT = "gristmill.macroxue.format"
+
+
+def step_line(data: bytes) -> None:
+    """One line: the compiled scanner gives the row of the strict parser, or none."""
+    from gristmill.macroxue.raw.strict_parser import RuleBroken, parse_step
+    from tests.macroxue.raw.test_fast_scanner import agree
+
+    line = data.replace(b"\n", b" ")
+    agree(line)
+    try:
+        parse_step(line)
+    except RuleBroken:
+        return
+
+
+def meta(data: bytes) -> None:
+    """The text of a meta file."""
+    from gristmill.macroxue.raw.strict_parser import RuleBroken, parse_meta
+
+    try:
+        parse_meta(data)
+    except RuleBroken:
+        return
+
+
+def gzip_file(data: bytes) -> None:
+    """A zipped meta file: gzip members of any form."""
+    from gristmill.macroxue.raw.drops import RawDigest, read_meta
+
+    digest = RawDigest()
+    read_meta(file("x.meta.json.gz", data), digest)
+    assert digest.size == len(data)
+
+
+def run(data: bytes) -> None:
+    """A run: the rows are the same with the compiled scanner and without it."""
+    from gristmill.contract import BadInput
+    from gristmill.macroxue.raw import fast_scanner, read_run
+    from gristmill.macroxue.raw.drops import RunFiles
+
+    meta_text, steps = split(data, 2)
+    zipped = gzip.compress(steps, 0, mtime=0)
+    files = RunFiles(
+        "x", file("x.meta.json", meta_text), file("x.jsonl.gz", zipped), "x", "x", len(zipped)
+    )
+
+    def read(scanner: object) -> tuple[bytes, str]:
+        rows: list[bytes] = []
+        names, error = read_run.Names(), ""
+        try:
+            facts = read_run.read_run(
+                files, 3, names, lambda batch: rows.append(batch.tobytes()), scanner
+            )  # type: ignore[arg-type]
+            error = str((facts.rows, facts.kinds, facts.ranks, read_run.notes_of(facts)))
+        except BadInput as caught:
+            error = str(caught)
+        return b"".join(rows), error
+
+    strict, scanned = read(None), read(fast_scanner.scan)
+    assert strict[1] == scanned[1], (strict[1], scanned[1])
+    assert strict[0] == scanned[0]
+
+
+def drop_names(data: bytes) -> None:
+    """The names of files and folders in a drop, one a line."""
+    from gristmill.macroxue.raw.drops import raw_files, refusal
+
+    with folder("drop") as drop:
+        for line in data.split(b"\n")[:8]:
+            path = bytes(drop) + b"/" + line.replace(b"\0", b"")[:200]
+            try:
+                if line.endswith(b"/"):
+                    _make(path)
+                elif b".." not in line.split(b"/"):
+                    _make(path.rpartition(b"/")[0])
+                    with open(path, "xb"):  # noqa: PTH123 - a name need not be UTF-8
+                        pass
+            except OSError:
+                continue  # no name of a file
+        reason = refusal(drop)
+        if reason is None:
+            assert raw_files(drop)
+
+
+def _make(path: bytes) -> None:
+    import os
+
+    if b".." not in path.split(b"/"):
+        os.makedirs(path, exist_ok=True)  # noqa: PTH103
+
+
+def pool_file(data: bytes) -> None:
+    """A pool file."""
+    from gristmill.macroxue.raw.pool_file import read_pool_file
+
+    read_pool_file(file("pool.toml", data))
+
+
+def valuation_types(data: bytes) -> None:
+    """valuation_types.json of any program."""
+    from gristmill.macroxue.format.valuation_types import (
+        read_valuation_types,
+        write_valuation_types,
+    )
+
+    names = read_valuation_types(file("valuation_types.json", data))
+    again = scratch_copy(names, write_valuation_types)
+    assert read_valuation_types(again) == names
+
+
+def scratch_copy(names, write):  # type: ignore[no-untyped-def]
+    """The names, written by us."""
+    from tests.fuzz.parser import scratch
+
+    path = scratch() / "again.json"
+    write(path, names)
+    return path
+
+
+def json_lines(data: bytes) -> None:
+    """A .jsonl file of a pack."""
+    from gristmill.macroxue.format.jsonl import iter_lines, run_of
+
+    for _, line in iter_lines(file("x.jsonl", data)):
+        run_of(line)
+
+
+def npy_rows(data: bytes) -> None:
+    """A steps file of any program."""
+    from gristmill.macroxue.format.foreign_packs import refuse_foreign_rows
+    from gristmill.macroxue.format.shards import open_steps, open_values
+
+    path = file("steps.npy", data)
+    refuse_foreign_rows(path)
+    for opened in (open_steps, open_values):
+        try:
+            rows = opened(path)
+        except GristmillError:
+            continue
+        rows.tobytes()
+
+
+def metadata_db(data: bytes) -> None:
+    """metadata.db of any program: the bytes of an SQLite file."""
+    from gristmill.macroxue.format.metadata_db import content_sha256
+
+    content_sha256(file("metadata.db", data))
+
+
+def metadata_tables(data: bytes) -> None:
+    """metadata.db of any program: statements that make it."""
+    from gristmill.macroxue.format.metadata_db import content_sha256
+
+    path = file("tables.db", b"")
+    with sqlite3.connect(path) as db:
+        db.set_progress_handler(lambda: 1, 20_000)
+        with contextlib.suppress(sqlite3.Error, ValueError):
+            db.executescript(data.decode("utf-8", "replace"))
+    db.close()
+    content_sha256(path)
+
+
+_JSON = (b'{"', b'":', b"null", b"true", b"1e999", b"-0", b"[[", b"\\u0000", b"\\ud800", b"NaN")
+_STEP = (
+    b'"seed":',
+    b'"step_index":',
+    b'"max_rank":',
+    b'"move":',
+    b'"valuation_type":',
+    b'"board":',
+    b'"branch_evs":',
+    b'"valuation":',
+    b'"up"',
+    b'"left"',
+    b'"search"',
+    b'"tuple11"',
+)
+
+PARSERS = (
+    Parser(
+        "macroxue_step_line",
+        step_line,
+        (f"{_RAW}.strict_parser",),
+        (f"{_RAW}.fast_scanner",),
+        words=_JSON + _STEP,
+    ),
+    Parser("macroxue_meta", meta, (f"{_RAW}.strict_parser",), words=_JSON),
+    Parser("macroxue_gzip", gzip_file, (f"{_RAW}.drops",), words=(b"\x1f\x8b\x08", b"\0\0\0\0")),
+    Parser(
+        "macroxue_run",
+        run,
+        (f"{_RAW}.read_run", f"{_RAW}.strict_parser"),
+        (f"{_RAW}.fast_scanner",),
+        words=(*_JSON, *_STEP, b"\xff\xfe"),
+    ),
+    Parser(
+        "macroxue_drop_names",
+        drop_names,
+        (f"{_RAW}.drops",),
+        words=(b".meta.json", b".meta.json.gz", b".jsonl.gz", b"/", b"\xff"),
+        most_bytes=400,
+    ),
+    Parser(
+        "macroxue_pool_file",
+        pool_file,
+        (f"{_RAW}.pool_file", "tomllib._parser"),
+        words=(
+            b"members",
+            b"delete_members",
+            b"[macroxue.pool]",
+            b"'''",
+            b'"""',
+            b"inf",
+            b"{a=1}",
+        ),
+    ),
+    Parser(
+        "macroxue_valuation_types", valuation_types, (f"{_FORMAT}.valuation_types",), words=_JSON
+    ),
+    Parser("macroxue_jsonl", json_lines, (f"{_FORMAT}.jsonl",), words=_JSON),
+    Parser(
+        "macroxue_npy",
+        npy_rows,
+        (
+            f"{_FORMAT}.rows",
+            f"{_FORMAT}.foreign_packs",
+            f"{_FORMAT}.shards",
+            "numpy.lib._format_impl",
+        ),
+        words=(
+            b"\x93NUMPY\x01\x00",
+            b"'descr':",
+            b"'shape':",
+            b"(0,)",
+            b"<f4",
+            b"|V",
+            b"'fortran_order':",
+        ),
+    ),
+    Parser("macroxue_metadata_db", metadata_db, (f"{_FORMAT}.metadata_db",), most_bytes=20_000),
+    Parser(
+        "macroxue_metadata_tables",
+        metadata_tables,
+        (f"{_FORMAT}.metadata_db",),
+        inputs=TEN_THOUSAND,
+        words=(
+            b"CREATE TABLE runs(",
+            b"INSERT INTO runs VALUES(",
+            b"session",
+            b"meta_key",
+            b"VIEW",
+        ),
+    ),
+)

@@ -1,0 +1,206 @@
+"""The parsers of the SYNTH family."""
+
+from __future__ import annotations
+
+from tests.fuzz.parser import TEN_THOUSAND, Parser, file, folder, scratch, split
+
+_FORMAT = "gristmill.synth.format"
+_RENDER = "gristmill.synth.render"
+_BUILD = "gristmill.synth.build"
+
+
+def index(data: bytes) -> None:
+    """A Megatron index and its values."""
+    from gristmill.synth.format import indexed
+
+    idx, values = split(data, 2)
+    file("shard.idx", idx)
+    binary = file("shard.bin", values)
+    opened = indexed.read(scratch() / "shard")
+    if opened.size == 0 and not values:
+        return
+    assert binary.stat().st_size == opened.size * opened.dtype.itemsize
+    assert sum(len(opened[number]) for number in range(len(opened))) == opened.size
+
+
+def parquet_file(data: bytes) -> None:
+    """A raw Parquet file: opened, its columns checked, its rows read as values."""
+    from gristmill.synth.format import parquet
+    from gristmill.synth.raw.files import COLUMNS, TEXTS, check_columns
+
+    path = file("x.parquet", data)
+    opened = parquet.opened(path, COLUMNS)
+    names = opened.schema_arrow.names
+    for batch in parquet.batches(path, opened, 100):
+        for column in batch.columns:
+            parquet.values(column)
+    check_columns(path, names, TEXTS)
+
+
+def trace_file(data: bytes) -> None:
+    """A trace file."""
+    from gristmill.synth.format import parquet, trace
+
+    path = file("trace.parquet", data)
+    for batch in parquet.batches(path, trace.opened(path), 100):
+        for column in batch.columns:
+            parquet.values(column)
+
+
+def harmony_shard(data: bytes) -> None:
+    """A Harmony shard of a finished conversion: its laws find what is wrong."""
+    from gristmill.synth.build.import_harmony import shard_violations
+
+    list(shard_violations(file("synth_harmony_shard_00.parquet", data)))
+
+
+def row_texts(data: bytes) -> None:
+    """The column messages_json: the fast renderer gives the tokens of openai-harmony."""
+    from gristmill.synth.render import documents, harmony
+    from gristmill.synth.render.templates import BadRow
+
+    vocabulary, renderer = _renderer()
+    text = data.decode("utf-8", "surrogatepass" if data[:1] == b"\xed" else "replace")
+    try:
+        expected = harmony.render(harmony.parse(text), harmony.encoding(vocabulary))
+    except (*harmony.CONVERSATION_ERRORS, RecursionError):
+        expected = None
+    try:
+        taken = renderer.read(text)
+    except BadRow:
+        assert expected is None, text
+        return
+    assert expected is not None, text
+    assert documents.assemble([taken], vocabulary).tokens.tolist() == list(expected.tokens)
+
+
+_RENDERER = []
+
+
+def _renderer():  # type: ignore[no-untyped-def]
+    from gristmill.synth.render.templates import Renderer
+    from gristmill.vocabularies.fetch import fetch
+    from gristmill.vocabularies.find import find
+    from gristmill.vocabularies.pinned import O200K
+    from tests.paths import CHECKOUT
+
+    if not _RENDERER:
+        root = CHECKOUT / ".test-data"
+        fetch(root)
+        vocabulary = find(O200K, root)
+        _RENDERER.append((vocabulary, Renderer(vocabulary)))
+    return _RENDERER[0]
+
+
+def finished_conversion(data: bytes) -> None:
+    """manifest.json and metadata.json of a finished conversion, and names of shards."""
+    from gristmill.synth.build.import_harmony import folder_violations
+    from gristmill.synth.build.source import import_refusal
+
+    manifest, metadata = split(data, 2)
+    with folder("conversion") as place:
+        (place / "manifest.json").write_bytes(manifest)
+        (place / "metadata.json").write_bytes(metadata)
+        list(folder_violations(place))
+        import_refusal(place)
+
+
+def raw_names(data: bytes) -> None:
+    """The names of files in a raw drop, one a line."""
+    from gristmill.synth.build.source import raw_refusal
+    from gristmill.synth.raw.files import contiguous_run, files
+
+    with folder("raw") as place:
+        for line in data.split(b"\n")[:20]:
+            name = line.replace(b"\0", b"").replace(b"/", b"")[:200]
+            if name not in (b"", b".", b".."):
+                with open(bytes(place) + b"/" + name, "wb"):  # noqa: PTH123 - need not be UTF-8
+                    pass
+        raw_refusal(place, 3)
+        paths = files(place)
+        runs = [contiguous_run(paths, number) for number in range(4)]
+        assert [path for run in runs for path in run] == paths
+
+
+def holdout(data: bytes) -> None:
+    """The value of a row's id."""
+    from gristmill.synth.format.holdout import value
+
+    assert value(data.decode("utf-8", "replace")) >= 0
+
+
+_PARQUET = (b"PAR1", b"synth_id", b"query", b"synthetic_answer", b"\x15\x00", b"\x19", b"\x4c")
+_JSON = (b'{"', b'":', b"null", b"true", b"1e999", b"-0", b"[[", b"\\u0000", b"\\ud800", b"NaN")
+_HARMONY = (
+    b'{"messages":[',
+    b'{"role":"user","content":"',
+    b'{"role":"assistant","channel":"final","content":"',
+    b'"role":"system"',
+    b'"role":"developer"',
+    b'"channel":"analysis"',
+    b'"content":[{"type":"text","text":"',
+    b'"recipient":"',
+    b'"name":"',
+    b"<|end|>",
+    b"<|start|>",
+    b"]}",
+    b'{"type":"system_content"',
+)
+
+PARSERS = (
+    Parser(
+        "synth_index",
+        index,
+        (f"{_FORMAT}.indexed",),
+        words=(
+            b"MMIDIDX\x00\x00\x01\0\0\0\0\0\0\0",
+            b"\x04",
+            b"\x01\0\0\0\0\0\0\0",
+            b"\xff\xfe",
+        ),
+    ),
+    Parser(
+        "synth_parquet",
+        parquet_file,
+        (f"{_FORMAT}.parquet", "gristmill.synth.raw.files"),
+        inputs=TEN_THOUSAND,
+        words=_PARQUET,
+        most_bytes=16_384,
+    ),
+    Parser(
+        "synth_trace",
+        trace_file,
+        (f"{_FORMAT}.parquet", f"{_FORMAT}.trace"),
+        inputs=TEN_THOUSAND,
+        words=_PARQUET,
+        most_bytes=16_384,
+    ),
+    Parser(
+        "synth_harmony_shard",
+        harmony_shard,
+        (f"{_BUILD}.import_harmony", f"{_BUILD}.harmony_shard"),
+        inputs=TEN_THOUSAND,
+        words=_PARQUET,
+        most_bytes=16_384,
+    ),
+    Parser(
+        "synth_messages",
+        row_texts,
+        (f"{_RENDER}.templates", f"{_RENDER}.harmony", f"{_RENDER}.shapes"),
+        words=_JSON + _HARMONY,
+    ),
+    Parser(
+        "synth_conversion",
+        finished_conversion,
+        (f"{_BUILD}.import_harmony", f"{_BUILD}.manifest_files"),
+        words=(*_JSON, b'"storage"', b'"total_rows"', b'"schema_version"', b"\xff\xfe"),
+    ),
+    Parser(
+        "synth_raw_names",
+        raw_names,
+        ("gristmill.synth.raw.files",),
+        most_bytes=400,
+        words=(b".parquet", b".done", b"\n", b"\xff"),
+    ),
+    Parser("synth_holdout", holdout, (f"{_FORMAT}.holdout",)),
+)

@@ -1,0 +1,284 @@
+"""Writes the first inputs of every corpus from a data root of sample drops.
+
+`python -m tests.fuzz.seeds DATA_ROOT`, after `make run`; everything in it is made by us.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import random
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.fuzz.parsers import PARSERS
+from tests.fuzz.parsers.chess import _URL
+
+_APART = b"\xff\xfe"
+
+
+def macroxue(root: Path) -> Iterator[tuple[str, bytes]]:
+    import numpy as np
+
+    from gristmill.macroxue.format import rows
+    from gristmill.macroxue.format.metadata_db import Run, write_metadata
+    from tests.macroxue.lines import META, compact, step
+    from tests.macroxue.raw.test_strict_parser import ACCEPTED, REJECTED
+
+    lines = [step(), step(["seed"], board=list(range(16))), *ACCEPTED.values(), *REJECTED.values()]
+    meta = compact(META)
+    for line in lines:
+        yield "macroxue_step_line", line
+    for line in lines[:20]:
+        yield "macroxue_run", meta + _APART + line + b"\n" + step(step_index=1)
+    yield "macroxue_run", meta + _APART
+    yield (
+        "macroxue_run",
+        compact({**META, "num_moves": 2}) + _APART + step() + b"\n\n" + step() + b"\n",
+    )
+    for text in (
+        meta,
+        b"{}",
+        compact({k: META[k] for k in ("seed", "num_moves", "score", "max_tile")}),
+    ):
+        yield "macroxue_meta", text
+        yield "macroxue_gzip", gzip.compress(text, mtime=0)
+    yield "macroxue_gzip", gzip.compress(b"a", mtime=0) + gzip.compress(b"b", 0, mtime=0)
+    named = io.BytesIO()
+    with gzip.GzipFile("name", "wb", fileobj=named, mtime=0) as file:
+        file.write(b"x" * 1000)
+    yield "macroxue_gzip", named.getvalue()
+    yield (
+        "macroxue_drop_names",
+        b"a.meta.json\na.jsonl.gz\nb/c.meta.json.gz\nb/c.jsonl.gz\nd.meta.json",
+    )
+    yield "macroxue_drop_names", b"a.meta.json\na.meta.json.gz\na.jsonl.gz/\n\xff.meta.json"
+    pool = b'members = ["d6_v1", "d7_v1"]\ndelete_members = false\n\n[macroxue.pool]\nshard_rows = 10_000_000\n'
+    yield "macroxue_pool_file", pool
+    yield (
+        "macroxue_pool_file",
+        b"members = ['a']\nx = 1979-05-27T07:32:00Z\ny = '''a'''\nz = [0x1, 1e3, inf, {a.b = 1}]\n",
+    )
+    for value in (
+        ["search", "tuple11", "tuple10", "é"],
+        {"search": 0, "x": 1},
+        {"0": "search", "1": "y"},
+    ):
+        yield "macroxue_valuation_types", json.dumps(value).encode()
+    yield "macroxue_jsonl", b'{"run_id": 0, "kind": "empty_run"}\n{"run_id": 1}\n'
+    for form in (*rows.STEP_FORMATS.values(), rows.VALUE_FORMAT):
+        yield "macroxue_npy", form.header(0)
+        yield "macroxue_npy", form.header(2) + bytes(2 * form.dtype.itemsize)
+    for dtype in ("f4", [("exps", "u1", 16)], [("board", "<u8")]):
+        file = io.BytesIO()
+        np.lib.format.write_array(file, np.zeros(2, dtype), (2, 0))
+        yield "macroxue_npy", file.getvalue()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "metadata.db"
+        write_metadata(
+            path, [Run(0, 7, 1, 80, 16), Run(1, 9, 0, 0, 0)], {"format": "1", "packs": "[]"}
+        )
+        yield "macroxue_metadata_db", path.read_bytes()
+    tables = (
+        b"CREATE TABLE runs(id INTEGER PRIMARY KEY, seed INTEGER, steps INTEGER, max_score INTEGER, highest_tile INTEGER);"
+        b"CREATE TABLE session(meta_key TEXT PRIMARY KEY, meta_value TEXT);"
+    )
+    yield (
+        "macroxue_metadata_tables",
+        tables + b"INSERT INTO runs VALUES(0,1,2,3,4);INSERT INTO session VALUES('a','b');",
+    )
+    yield (
+        "macroxue_metadata_tables",
+        tables
+        + b"INSERT INTO runs VALUES(0,NULL,x'00',-3,4e9);INSERT INTO session VALUES('a',x'ff');",
+    )
+    yield (
+        "macroxue_metadata_tables",
+        b"CREATE VIEW runs AS SELECT 1 AS id, 2 AS seed, 'a' AS steps, 1 AS max_score, 1 AS highest_tile;",
+    )
+
+
+def chess(root: Path) -> Iterator[tuple[str, bytes]]:
+    from tests.chess.generated_pgn import game_text, mutated, played
+
+    dice = random.Random(2048)
+    games = []
+    for plies in (0, 1, 4, 9, 20, 40, 80):
+        games.append(game_text(dice, *played(dice, plies)).encode())
+    comments = b'[Event "E"]\n[Result "1-0"]\n\n1. e4 {a\n\n[Event "x"]\n} e5 (1... c5 2. Nf3) 2. Nf3 $1 ; rest\n2... Nc6 1-0\n\n'
+    castles = b'[Event "E"]\n\n1. e4 e5 2. Nf3 Nf6 3. Bc4 Bc5 4. O-O O-O 5. d4 exd4 6. c3 dxc3 7. b4 cxb2 8. a3 bxa1=Q 1/2-1/2\n\n'
+    fen = b'[Event "E"]\n[SetUp "1"]\n[FEN "4k3/8/8/8/8/8/8/4K2R w K - 0 1"]\n\n1. O-O Kd7 *\n\n'
+    unclosed = b'[Event "a"]\n\n1. e4 {open\n\n[Event "b"]\n\n1. d4 d5 *\n\n'
+    for text in (
+        *games,
+        comments,
+        castles,
+        fen,
+        unclosed,
+        games[2] + games[3],
+        b"",
+        b"\xef\xbb\xbf" + games[1],
+    ):
+        for name in ("chess_pgn", "chess_pgn_reading", "chess_pgn_ranges"):
+            yield name, text
+        if len(text) < 600:
+            yield "chess_pgn_kernels", text
+    for number in range(10):
+        text = (
+            mutated(dice, games[2 + number % 4].decode("utf-8", "replace"))
+            if callable(mutated)
+            else ""
+        )
+        yield "chess_pgn", text.encode("utf-8", "replace")
+    yield "chess_moves", b"e2e4 e7e5 g1f3 b8c6 f1b5 a7a6 b5c6 d7c6 e1g1"
+    yield (
+        "chess_month_list",
+        b"# months\n2024-01\nhttps://x/lichess_elite_2020-06.zip?a\n\n 2021-12 \n",
+    )
+    pgn = games[3]
+    for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", method) as archive:
+            archive.writestr(zipfile.ZipInfo("a.pgn"), pgn, method)
+        yield "chess_zip", buffer.getvalue()
+        yield "chess_drop", b"x\n" + buffer.getvalue()
+    import zstandard
+
+    for data in (
+        zstandard.ZstdCompressor(write_checksum=True).compress(pgn),
+        zstandard.ZstdCompressor().compress(b"a" * 5000),
+    ):
+        yield "chess_zst", data
+        yield "chess_drop", b"xx\n" + data
+    yield "chess_drop", b"\n" + pgn
+    yield (
+        "chess_download_state",
+        json.dumps({"url": _URL, "etag": 'W/"x"', "last_modified": "Mon"}).encode(),
+    )
+    dataset = next(iter(sorted(root.glob("chess/dataset/*_game"))))
+    valid = next(iter(sorted(root.glob("chess/validated/*/valid_games.jsonl"))))
+    lines = sorted(valid.read_bytes().splitlines(keepends=True), key=len)[:3]
+    for line in lines:
+        yield "chess_row", line
+    yield "chess_rows", b"".join(lines)
+    yield "chess_row", json.dumps(json.loads(lines[0]), indent=1).encode()
+    sidecar = dataset / "sidecar"
+    records = (sidecar / "val.games.bin").read_bytes()[:120]
+    plies = sum(int.from_bytes(records[at + 24 : at + 28], "little") for at in (0, 40, 80))
+    phases = (sidecar / "val.phases.bin").read_bytes()[:plies]
+    described = [(sidecar / name).read_bytes() for name in ("sources.json", "rows.json")]
+    yield "chess_sidecar", _APART.join([records, phases, *described])
+    manifest = (dataset / "runtime_splice_cache" / "manifest.json").read_bytes()
+    stats = (dataset / "stats.json").read_bytes()
+    yield "chess_samples_settings", manifest + _APART
+    yield "chess_samples_settings", _APART + stats
+    yield "chess_kind", stats
+
+
+def synth(root: Path) -> Iterator[tuple[str, bytes]]:
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from gristmill.synth.format.indexed import IndexedWriter
+    from gristmill.synth.raw.files import COLUMNS
+    from tests.synth.conversations import as_json, conversation, message
+
+    with tempfile.TemporaryDirectory() as folder:
+        for dtype in ("<i4", "u1"):
+            prefix = Path(folder) / f"shard_{dtype[-2:]}"
+            with IndexedWriter(prefix, dtype) as writer:
+                writer.add(np.arange(5, dtype=dtype), np.array([2, 3], np.int32))
+            idx, values = (prefix.with_suffix(suffix).read_bytes() for suffix in (".idx", ".bin"))
+            yield "synth_index", idx + _APART + values
+    columns = {name: (["1", None, "é"] if name != "words" else [1, None, 3]) for name in COLUMNS}
+    for options in ({"compression": "none"}, {"compression": "zstd", "write_page_checksum": True},
+                    {"use_dictionary": False, "data_page_version": "2.0", "row_group_size": 2}):  # fmt: skip
+        file = io.BytesIO()
+        pq.write_table(pa.table(columns), file, **options)
+        yield "synth_parquet", file.getvalue()
+    file = io.BytesIO()
+    pq.write_table(
+        pa.table({"query": pa.array([["a"], None, []]), "x": pa.array([{"a": 1}, None, {"a": 2}])}),
+        file,
+    )
+    yield "synth_parquet", file.getvalue()
+    trace = next(iter(sorted(root.glob("megatron/*/trace/*.parquet"))))
+    yield "synth_trace", trace.read_bytes()
+    shard = pq.read_table(next(iter(sorted(root.glob("synth_harmony/*.parquet")))))
+    for options in ({"compression": "zstd"}, {"compression": "none"}):
+        file = io.BytesIO()
+        pq.write_table(shard.slice(0, 2), file, **options)
+        yield "synth_harmony_shard", file.getvalue()
+    for text in shard.column("messages_json").to_pylist()[:3]:
+        yield "synth_messages", text.encode()
+    yield "synth_messages", as_json(conversation("q", "r", "<|end|>a")).encode()
+    yield (
+        "synth_messages",
+        as_json(
+            [message("system", "x"), message("tool", "y", name="t"), message("user", "")]
+        ).encode(),
+    )
+    manifest = (root / "synth_harmony/manifest.json").read_bytes()
+    metadata = (root / "synth_harmony/metadata.json").read_bytes()
+    yield "synth_conversion", manifest + _APART + metadata
+    yield "synth_raw_names", b"a.parquet\nb.parquet\nc.parquet\nd.parquet\n.done"
+    yield "synth_holdout", b"synth_0001"
+
+
+def common(root: Path) -> Iterator[tuple[str, bytes]]:
+    records = sorted(root.rglob("provenance.json"))
+    smallest = sorted((path.read_bytes() for path in records), key=len)
+    for text in smallest[:2]:
+        small = json.loads(text)
+        small["libraries"] = {}
+        slim = json.dumps(small).encode()
+        yield "record", slim
+        small["inputs_file"] = {"path": "inputs.jsonl", "count": 1, "bytes": 9, "sha256": "0" * 64}
+        line = b'{"path":"x","bytes":1,"sha256":"00","mtime_ns":1}\n'
+        small["inputs_file"]["sha256"] = hashlib.sha256(line).hexdigest()
+        listed = json.dumps(small).encode()
+        yield "record_inputs", listed + _APART + line
+        yield "record_inputs", slim + _APART
+        small |= {"artifact": "x/y", "asset": "macroxue/pack", "partition": "y"}
+        yield "verification", json.dumps(small).encode() + _APART + line
+    yield "verification", slim + _APART
+    from tests.fuzz.configs import CONFIGS
+
+    for asset in CONFIGS:
+        yield "settings", f"[{asset.replace('/', '.')}]\nworkers = 2\nseed = 7\n".encode()
+    yield "settings", b"[macroxue.PackConfig]\nlayout = 'packed46'\nshard_rows = 10_000\n"
+    for key in (b"d6_v1", b"a.b-c_d", b"../x", b"-x", b"a..b", b"\xc3\xa9"):
+        yield "keys", key
+    yield "inbox_names", b"d6\nd7_v1\npool.toml\n.hidden\nx y\n\xff\na.toml.partial"
+    yield (
+        "part_ledger",
+        json.dumps(
+            {"sha256": hashlib.sha256(b"part").hexdigest(), "summary": {"rows": 1}}
+        ).encode(),
+    )
+    yield "lock_holder", b'{"process": 1, "host": "h", "since": "2026-01-01T00:00:00+00:00"}'
+    for text in (
+        b"a|b`c\\`|`",
+        b"<img src=x>[a](http://x)![b](y)",
+        b"www.x.y @a \xe2\x80\xae\n# h",
+        b"\xff\x00\x1b[0m",
+    ):
+        yield "markdown", text
+
+
+def main(root: Path) -> None:
+    for source in (common, macroxue, synth, chess):
+        for name, data in source(root):
+            corpus = PARSERS[name].corpus
+            corpus.mkdir(parents=True, exist_ok=True)
+            (corpus / f"seed-{hashlib.sha256(data).hexdigest()[:12]}").write_bytes(data)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

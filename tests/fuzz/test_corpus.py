@@ -1,0 +1,70 @@
+"""The inputs of all corpora are read without a foreign exception; no parser is forgotten."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import gristmill
+from tests.fuzz.mutate import mutated
+from tests.fuzz.parser import CORPUS, Parser, split
+from tests.fuzz.parsers import NO_PARSERS, PARSERS
+
+_LIBRARY = Path(gristmill.__file__).parent
+_MOST_BYTES = 5_000_000
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_every_input_is_read_or_refused_with_a_text_for_the_user(name: str) -> None:
+    parser = PARSERS[name]
+    inputs = sorted(parser.corpus.iterdir())
+    assert inputs
+    accepted = 0
+    for path in inputs:
+        try:
+            accepted += parser.check(path.read_bytes())
+        except Exception as error:
+            error.add_note(f"input: {path}")
+            raise
+    assert accepted, "no input reaches the end of the parser"
+
+
+def test_every_module_of_raw_is_fuzzed() -> None:
+    modules = {
+        "gristmill." + path.relative_to(_LIBRARY).with_suffix("").as_posix().replace("/", ".")
+        for path in _LIBRARY.glob("*/raw/*.py")
+        if path.name != "__init__.py"
+    }
+    covered = {
+        module for parser in PARSERS.values() for module in (*parser.modules, *parser.covers)
+    }
+    forgotten = modules - covered - NO_PARSERS.keys()
+    assert not forgotten, (
+        "register them in tests/fuzz/parsers/, or say there why they parse nothing"
+    )
+    assert NO_PARSERS.keys() <= modules - covered
+
+
+def test_every_corpus_belongs_to_a_parser_and_all_are_small() -> None:
+    assert {path.name for path in CORPUS.iterdir()} == set(PARSERS)
+    files = [path for path in CORPUS.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < _MOST_BYTES
+    assert all(re.match(r"(seed|found|reach)-", path.name) for path in files)
+
+
+def test_an_error_that_is_not_for_the_user_is_a_finding() -> None:
+    def read(data: bytes) -> None:
+        raise KeyError(data)
+
+    with pytest.raises(KeyError):
+        Parser("x", read, ()).check(b"")
+
+
+def test_a_mutation_of_json_is_json_in_its_part() -> None:
+    data = b'{"a": [1, {"b": null}], "c": "x"}\xff\xfeno json'
+    found = {mutated(data, seed) for seed in range(50)} - {None}
+    assert len(found) > 20
+    assert all(split(made, 2)[1] == b"no json" for made in found if made is not None)
+    assert mutated(b"no json", 1) is None
