@@ -5,11 +5,22 @@ RUN := .venv/installed-run
 TEST := .venv/installed-test
 DATA := $(or $(GRISTMILL_DATA),data)
 BENCHES := pack macroxue_pools synth chess dagster_overhead
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Wheels alone: building from source would fetch build requirements without a hash.
+HASHED := $(PIP) --require-hashes --only-binary :all:
+# pip refuses to hash an editable install, so the checkout comes after its requirements.
+CHECKOUT := $(PIP) --no-index --no-deps --no-build-isolation -e .
 # Containers often forbid Python to keep compiled modules: every run would compile all of them.
 COMPILE := $(BIN)/python -m compileall -q gristmill assets commands resources sensors definitions.py
 
-.PHONY: run ui test fuzz soak bench lint install clean help
+LOCKER := .venv-lock/bin
+# What is pinned already stays; `make lock UPGRADE=--upgrade` takes the newest of everything, and
+# `UPGRADE="--upgrade-package NAME"` of one.
+COMPILE_LOCK := $(LOCKER)/uv pip compile --quiet --no-annotate --python-version 3.11 \
+	--config-file requirements/uv.toml --custom-compile-command "make lock" $(UPGRADE)
+ENVIRONMENT := pyproject.toml requirements/environment.in
+
+.PHONY: run ui test fuzz soak bench lint install lock clean help
 
 run: $(RUN)	## install what running needs, write samples, build everything
 	$(BIN)/gristmill tokenizers --data-root $(DATA)
@@ -43,17 +54,35 @@ install: $(TEST)	## everything that running and testing need
 $(BIN)/python:
 	$(PYTHON) -m venv .venv
 
-$(RUN): pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e ".[pipeline,chess]"
+$(RUN): pyproject.toml requirements/run.txt | $(BIN)/python
+	$(HASHED) -r requirements/run.txt
+	$(CHECKOUT)
+	$(BIN)/python -m pip check
 	$(COMPILE)
 	touch $@
 
-$(TEST): $(RUN)
-	$(PIP) -e ".[pipeline,chess,dev,train]"
+# torch alone comes without a hash: its build for this machine may not be the one of the index.
+$(TEST): $(RUN) requirements/test.txt constraints.txt
+	$(HASHED) --no-deps -r requirements/test.txt
+	$(PIP) -c constraints.txt torch
+	$(BIN)/python -m pip check
+	touch $@
+
+lock: $(LOCKER)/uv	## renew constraints.txt and requirements/ after a change of pyproject.toml
+	$(COMPILE_LOCK) --all-extras -o constraints.txt $(ENVIRONMENT)
+	$(COMPILE_LOCK) --generate-hashes -c constraints.txt \
+		--extra pipeline --extra chess -o requirements/run.txt $(ENVIRONMENT)
+	$(COMPILE_LOCK) --generate-hashes -c constraints.txt \
+		--all-extras --no-emit-package torch -o requirements/test.txt $(ENVIRONMENT)
+	$(COMPILE_LOCK) --generate-hashes -o requirements/lock.txt requirements/lock.in
+
+$(LOCKER)/uv: requirements/lock.txt
+	$(PYTHON) -m venv .venv-lock
+	$(LOCKER)/python -m pip install --quiet --require-hashes --only-binary :all: -r $<
 	touch $@
 
 clean:	## remove the environment and the instance's state, not the data
-	rm -rf .venv .dagster build *.egg-info
+	rm -rf .venv .venv-lock .dagster build *.egg-info
 
 help:	## list these targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
