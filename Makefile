@@ -6,10 +6,11 @@ TEST := .venv/installed-test
 DATA := $(or $(GRISTMILL_DATA),data)
 BENCHES := pack macroxue_pools synth chess dagster_overhead
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-# Wheels alone: building from source would fetch build requirements without a hash.
-HASHED := $(PIP) --require-hashes --only-binary :all:
+# What is built from source is built by the pinned setuptools: isolation would fetch one without a
+# hash. So pip and setuptools come first.
+HASHED := $(PIP) --require-hashes --no-build-isolation
 # pip refuses to hash an editable install, so the checkout comes after its requirements.
-CHECKOUT := $(PIP) --no-index --no-deps --no-build-isolation -e .
+CHECKOUT := $(PIP) --no-index --no-build-isolation --no-deps -e .
 # Containers often forbid Python to keep compiled modules: every run would compile all of them.
 COMPILE := $(BIN)/python -m compileall -q gristmill assets commands resources sensors definitions.py
 
@@ -54,7 +55,8 @@ install: $(TEST)	## everything that running and testing need
 $(BIN)/python:
 	$(PYTHON) -m venv .venv
 
-$(RUN): pyproject.toml requirements/run.txt | $(BIN)/python
+$(RUN): pyproject.toml requirements/environment.txt requirements/run.txt | $(BIN)/python
+	$(HASHED) -r requirements/environment.txt
 	$(HASHED) -r requirements/run.txt
 	$(CHECKOUT)
 	$(BIN)/python -m pip check
@@ -70,6 +72,8 @@ $(TEST): $(RUN) requirements/test.txt constraints.txt
 
 lock: $(LOCKER)/uv	## renew constraints.txt and requirements/ after a change of pyproject.toml
 	$(COMPILE_LOCK) --all-extras -o constraints.txt $(ENVIRONMENT)
+	$(COMPILE_LOCK) --generate-hashes -c constraints.txt \
+		-o requirements/environment.txt requirements/environment.in
 	$(COMPILE_LOCK) --generate-hashes -c constraints.txt \
 		--extra pipeline --extra chess -o requirements/run.txt $(ENVIRONMENT)
 	$(COMPILE_LOCK) --generate-hashes -c constraints.txt \
