@@ -36,15 +36,51 @@ def declared() -> dict[str, str]:
     return {name_of(line): line for line in lines}
 
 
+def pins(file: str) -> dict[str, str]:
+    """Versions by name, of constraints.txt or of a file of requirements/."""
+    lines = re.findall(r"^([^\s#-]\S*)==(\S+)", (CHECKOUT / file).read_text(), re.MULTILINE)
+    return {name_of(name): version for name, version in lines}
+
+
 def test_every_requirement_is_a_range_that_the_pinned_version_satisfies() -> None:
     from packaging.requirements import Requirement
 
-    pins = dict(line.split("==") for line in (CHECKOUT / "constraints.txt").read_text().split())
-    pinned = {name_of(name): version for name, version in pins.items()}
+    pinned = pins("constraints.txt")
     for name, line in declared().items():
         requirement = Requirement(line)
         assert requirement.specifier.contains(pinned[name]), line
         assert ("==" in line) == (name == "torch"), line
+
+
+def test_all_pins_but_torch_have_hashes_and_are_those_of_the_constraints() -> None:
+    constraints = pins("constraints.txt")
+    run, test = pins("requirements/run.txt"), pins("requirements/test.txt")
+    environment = pins("requirements/environment.txt")
+    assert environment.keys() == {"pip", "setuptools"}
+    assert environment.items() <= run.items() <= test.items() <= constraints.items()
+    assert constraints.keys() - test.keys() == {"torch"}
+    for file in sorted((CHECKOUT / "requirements").glob("*.txt")):
+        lines = file.read_text().replace("\\\n", " ").splitlines()
+        for line in lines:
+            assert line.startswith("#") or "--hash=sha256:" in line, (file.name, line)
+        assert "://" not in file.read_text()
+
+
+def test_the_hashed_requirements_hold_what_the_extras_declare() -> None:
+    extras = PROJECT["optional-dependencies"]
+    declared_to_run = [*PROJECT["dependencies"], *extras["pipeline"], *extras["chess"]]
+    run = pins("requirements/run.txt").keys()
+    assert {name_of(line) for line in declared_to_run} <= run
+    assert not run & {"megatron-core", "mypy", "pytest"}
+    assert declared().keys() - {"torch"} <= pins("requirements/test.txt").keys()
+    accelerators = ("nvidia-", "cuda-", "triton")
+    assert not [name for name in pins("constraints.txt") if name.startswith(accelerators)]
+
+
+def test_the_lock_knows_the_torch_that_is_declared() -> None:
+    lock = tomllib.loads((CHECKOUT / "requirements/uv.toml").read_text())
+    (torch,) = lock["dependency-metadata"]
+    assert f"{torch['name']}=={torch['version']}" == declared()["torch"]
 
 
 def test_the_packages_that_the_mission_names_are_declared() -> None:
