@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from gristmill.chess.raw.archive_config import ArchiveConfig, FetchConfig
     from gristmill.chess.raw.download import DownloadError, NotPublished
     from gristmill.chess.raw.months import check_month, due_months, parse_month_list
-    from gristmill.chess.read.dataset import GameSpliceDataset, StaleCache
+    from gristmill.chess.read.collate import collate
+    from gristmill.chess.read.dataset import GameSpliceDataset, StaleCache, StaleDataset
     from gristmill.chess.read.trace import Trace, trace
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "SpliceConfig",
     "SpliceSummary",
     "StaleCache",
+    "StaleDataset",
     "Trace",
     "ValidateConfig",
     "ValidateSummary",
@@ -50,6 +52,7 @@ __all__ = [
     "build_splice_cache",
     "build_splice_dataset",
     "check_month",
+    "collate",
     "due_months",
     "fetch_month",
     "parse_month_list",
@@ -102,9 +105,11 @@ __getattr__ = lazy_exports(
             "due_months",
             "parse_month_list",
         ),
+        "read.collate": ("collate",),
         "read.dataset": (
             "GameSpliceDataset",
             "StaleCache",
+            "StaleDataset",
         ),
         "read.trace": (
             "Trace",

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from gristmill.macroxue.build.pool import MergeSummary, merge
     from gristmill.macroxue.build.values import ValueSummary, value_sidecar
     from gristmill.macroxue.config import MergeConfig, PackConfig, ValueConfig
-    from gristmill.macroxue.read.dataset import StepDataset
+    from gristmill.macroxue.read.dataset import StaleDataset, StepDataset
 
 __all__ = [
     "MergeConfig",
     "MergeSummary",
     "PackConfig",
     "PackSummary",
+    "StaleDataset",
     "StepDataset",
     "ValueConfig",
     "ValueSummary",
@@ -49,6 +50,9 @@ __getattr__ = lazy_exports(
             "PackConfig",
             "ValueConfig",
         ),
-        "read.dataset": ("StepDataset",),
+        "read.dataset": (
+            "StaleDataset",
+            "StepDataset",
+        ),
     },
 )

@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from gristmill.synth.build.harmony import to_harmony
     from gristmill.synth.build.kd_shard import build_kd_shard
     from gristmill.synth.config import HarmonyConfig, KDConfig
-    from gristmill.synth.read.dataset import SynthKDDataset
+    from gristmill.synth.read.dataset import StaleDataset, SynthKDDataset
     from gristmill.synth.read.loss import span_normalized_loss
 
 __all__ = [
     "HarmonyConfig",
     "KDConfig",
+    "StaleDataset",
     "SynthKDDataset",
     "build_kd_shard",
     "span_normalized_loss",
@@ -35,7 +36,10 @@ __getattr__ = lazy_exports(
             "HarmonyConfig",
             "KDConfig",
         ),
-        "read.dataset": ("SynthKDDataset",),
+        "read.dataset": (
+            "StaleDataset",
+            "SynthKDDataset",
+        ),
         "read.loss": ("span_normalized_loss",),
     },
 )

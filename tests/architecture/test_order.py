@@ -30,6 +30,7 @@ BELOW = {
     "vocabularies": BASE | {"run", "untrusted"},
     "provenance": BASE | {"run", "families", "untrusted"},
     "publish": BASE | {"run", "provenance"},
+    "reading": BASE | {"provenance"},
 }
 """What each package of the library may import, itself apart."""
 

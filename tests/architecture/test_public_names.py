@@ -13,22 +13,24 @@ from tests.paths import CHECKOUT
 
 PUBLIC = {
     "gristmill.macroxue": [
-        *("MergeConfig", "MergeSummary", "PackConfig", "PackSummary", "StepDataset"),
-        *("ValueConfig", "ValueSummary", "merge", "pack", "value_sidecar"),
+        *("MergeConfig", "MergeSummary", "PackConfig", "PackSummary", "StaleDataset"),
+        *("StepDataset", "ValueConfig", "ValueSummary", "merge", "pack", "value_sidecar"),
     ],
     "gristmill.synth": [
-        *("HarmonyConfig", "KDConfig", "SynthKDDataset", "build_kd_shard"),
+        *("HarmonyConfig", "KDConfig", "StaleDataset", "SynthKDDataset", "build_kd_shard"),
         *("span_normalized_loss", "to_harmony"),
     ],
     "gristmill.chess": [
         *("ArchiveConfig", "ArchiveSummary", "CacheConfig", "CacheSummary", "DownloadError"),
         *("FetchConfig", "GameConfig", "GameSpliceDataset", "GameSummary", "MonthConfig"),
-        *("NotPublished", "SpliceConfig", "SpliceSummary", "StaleCache", "Trace"),
-        *("ValidateConfig", "ValidateSummary", "build_game_dataset", "build_splice_cache"),
-        *("build_splice_dataset", "check_month", "due_months", "fetch_month"),
+        *("NotPublished", "SpliceConfig", "SpliceSummary", "StaleCache", "StaleDataset"),
+        *("Trace", "ValidateConfig", "ValidateSummary", "build_game_dataset"),
+        *("build_splice_cache", "build_splice_dataset", "check_month", "collate"),
+        *("due_months", "fetch_month"),
         *("parse_month_list", "take_drop", "trace", "validate"),
     ],
     "gristmill.provenance": ["Input", "Output", "Record", "read_record", "verify"],
+    "gristmill.reading": ["Generation", "StaleDataset", "Verify"],
     "gristmill.samples": ["write_samples"],
 }
 

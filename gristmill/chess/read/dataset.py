@@ -7,82 +7,41 @@ imports torch.
 
 from __future__ import annotations
 
-import json
-import mmap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gristmill.chess.config import SPLITS, CacheConfig
 from gristmill.chess.format import rows
-from gristmill.chess.format.cache_arrays import LAYOUT
-from gristmill.chess.format.names import CACHE_FOLDER, CACHE_MANIFEST, split_file
+from gristmill.chess.format.names import split_file
+from gristmill.chess.read.collate import Sample, collate
 from gristmill.chess.read.month_config import config_of
+from gristmill.chess.read.months import (
+    MonthFolders,
+    OpenMonth,
+    SampleArrays,
+    made_samples,
+    open_month,
+    reason_against_cache,
+)
 from gristmill.chess.read.move_vocabulary import moves_in
-from gristmill.chess.read.samples import sample_arrays
-from gristmill.chess.read.staleness import StaleCache, check_cache, check_sidecar
+from gristmill.chess.read.staleness import StaleCache
 from gristmill.contract import BadInput
+from gristmill.reading import StaleDataset
+from gristmill.reading.opening import Opening
+from gristmill.reading.reader import Reader
+from gristmill.reading.torch_batch import SampleBatch
+from gristmill.reading.verify_level import Verify
 
-__all__ = ["GameSpliceDataset", "Sample", "StaleCache"]
+if TYPE_CHECKING:
+    from gristmill.chess.read.torch_samples import TorchSamples
 
-
-@dataclass(frozen=True)
-class Sample:
-    """One splice of a game.
-
-    game_id: id of the game.
-    context: moves up to the splice, in UCI.
-    next_move: the label.
-    target: the label and the moves after it, at most `horizon` plies.
-    phase: phase id of the position after the context.
-    winner: 0 white, 1 black, 2 draw, 3 other.
-    side_to_move: 0 white, 1 black.
-    """
-
-    game_id: str
-    context: list[str]
-    next_move: str
-    target: list[str]
-    phase: int
-    winner: int
-    side_to_move: int
+__all__ = ["GameSpliceDataset", "Sample", "StaleCache", "StaleDataset"]
 
 
-@dataclass
-class _Month:
-    """One split of a dataset: its rows and its sample arrays, each [samples]."""
-
-    jsonl: Path
-    offsets: NDArray[np.uint64]
-    indices: NDArray[np.uint32]
-    phases: NDArray[np.uint8]
-    text: mmap.mmap | None = None
-
-    def row(self, offset: int) -> dict[str, Any]:
-        """The row that starts at a byte offset."""
-        if self.text is None:
-            with self.jsonl.open("rb") as file:
-                self.text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        end = self.text.find(b"\n", offset)
-        row: dict[str, Any] = json.loads(self.text[offset : end if end >= 0 else None])
-        return row
-
-    def __getstate__(self) -> dict[str, Any]:
-        # A map cannot be pickled; each worker of a data loader opens its own.
-        return {**self.__dict__, "text": None}
-
-
-def _mapped(path: Path, dtype: str) -> NDArray[Any]:
-    if path.stat().st_size == 0:
-        return np.zeros(0, dtype)
-    return np.memmap(path, dtype, mode="r")
-
-
-class GameSpliceDataset:
+class GameSpliceDataset(Reader[list[OpenMonth]]):
     """Samples of one split of one or many game datasets, in order; a map-style dataset.
 
     dataset_dirs: folders of `build_game_dataset`, one a month.
@@ -92,12 +51,20 @@ class GameSpliceDataset:
         were built for, which must be the same in all.
     require_cache: raise BadInput where there is no cache of that config. False (the
         default) makes the same samples from the rows.
-    verify: compare the sha256 of the rows with the cache or the sidecar; True by
-        default. Their size is always compared.
+    verify: how much is compared with the records: "none", "sizes" (the default) or
+        "hash". True is "hash", False is "sizes".
+
+    It belongs to the generations that it was opened on. A worker that loads its pickle
+    raises StaleDataset at its first read where a month or its cache was rebuilt.
+
+    `DataLoader(samples, batch_size=64, shuffle=True, num_workers=2)` yields what
+    `collate` makes of the samples.
 
     Raises StaleCache where the rows of a cache or a sidecar have changed, BadInput for
-    a missing split, a wrong argument, months that differ, or a missing cache.
-    Source: docs/formats/chess.md#reading-contract, docs/formats/chess.md#staleness-checks
+    a damaged file, a missing split, a wrong argument, months that differ, or a missing
+    cache.
+    Source: docs/formats/chess.md#reading-contract, docs/formats/chess.md#staleness-checks,
+    docs/publishing.md#reading
     """
 
     def __init__(
@@ -108,39 +75,45 @@ class GameSpliceDataset:
         horizon: int = 1,
         config: CacheConfig | None = None,
         require_cache: bool = False,
-        verify: bool = True,
+        verify: Verify | bool = "sizes",
     ) -> None:
         if split not in SPLITS or horizon < 1:
             raise BadInput(split, f"split must be one of {SPLITS} and horizon at least 1")
         folders = [dataset_dirs] if isinstance(dataset_dirs, (str, Path)) else dataset_dirs
         self.dataset_dirs = [Path(folder) for folder in folders]
-        self.split, self.horizon = split, horizon
-        self.config = config_of(self.dataset_dirs) if config is None else config
+        self.split, self.horizon, self._wanted = split, horizon, config
+        self.config = config or CacheConfig()
         self.cached: list[bool] = []
-        self._months: list[_Month] = []
-        for folder in self.dataset_dirs:
-            self._add(folder, require_cache, verify)
-        self._ends = np.cumsum([len(month.indices) for month in self._months])
+        self._made: list[SampleArrays | None] = []
+        self._vocabulary: dict[str, int] | None = None
         self._last: tuple[int, int, dict[str, Any]] = (-1, -1, {})
+        self._require_cache = require_cache
+        self.start(verify)
+        self._ends = np.cumsum([len(month.arrays.indices) for month in self.held])
 
-    def _add(self, dataset: Path, require_cache: bool, verify: bool) -> None:
-        jsonl, cache = split_file(dataset, self.split), dataset / CACHE_FOLDER
-        if not jsonl.is_file():
-            raise BadInput(jsonl, "is missing; build the game dataset first")
-        why = f"there is no {CACHE_FOLDER}/"
-        if (cache / CACHE_MANIFEST).exists():
-            why = check_cache(cache, dataset, self.split, self.config, verify)
-        if not why:
-            _, offsets, indices, phases = (
-                _mapped(cache / self.split / name, dtype) for name, dtype in LAYOUT.items()
-            )
-        elif require_cache:
-            raise BadInput(dataset, f"Runtime splice cache required but unavailable: {why}")
-        else:
-            check_sidecar(dataset, self.split, verify)
-            offsets, indices, phases = sample_arrays(dataset, self.split, self.config)
-        self.cached.append(not why)
-        self._months.append(_Month(jsonl, offsets, indices, phases))
+    def open_files(self, opening: Opening) -> list[OpenMonth]:
+        """Map the rows and the samples of each month; the first opening finds the samples."""
+        folders = [MonthFolders.open(opening, dataset) for dataset in self.dataset_dirs]
+        if not opening.first:
+            return [
+                open_month(month, self.split, made)
+                for month, made in zip(folders, self._made, strict=True)
+            ]
+        if self._wanted is None:
+            self.config = config_of([month.admit_config() for month in folders])
+        self.cached, self._made = [], []
+        for month in folders:
+            opening.folder(month.dataset.path)
+            why = reason_against_cache(month, self.split, self.config)
+            if why and self._require_cache:
+                rule = f"Runtime splice cache required but unavailable: {why}"
+                raise BadInput(month.dataset.path, rule)
+            self.cached.append(not why)
+            self._made.append(made_samples(month, self.split, self.config) if why else None)
+        return [
+            open_month(month, self.split, made)
+            for month, made in zip(folders, self._made, strict=True)
+        ]
 
     def __len__(self) -> int:
         return int(self._ends[-1]) if len(self._ends) else 0
@@ -156,9 +129,9 @@ class GameSpliceDataset:
             raise IndexError(index)
         index %= len(self)
         number = int(np.searchsorted(self._ends, index, side="right"))
-        month = self._months[number]
+        month = self.held[number]
         at = index - (int(self._ends[number - 1]) if number else 0)
-        offset, splice = int(month.offsets[at]), int(month.indices[at])
+        offset, splice = int(month.arrays.offsets[at]), int(month.arrays.indices[at])
         if self._last[:2] != (number, offset):
             self._last = (number, offset, month.row(offset))
         row = self._last[2]
@@ -170,20 +143,59 @@ class GameSpliceDataset:
             context=moves[: splice + 1],
             next_move=moves[splice + 1],
             target=moves[splice + 1 : splice + 1 + self.horizon],
-            phase=int(month.phases[at]),
+            phase=int(month.arrays.phases[at]),
             winner=rows.WINNER_IDS.get(str(row.get("winner_side")), 3),
             side_to_move=(splice + 1) % 2,
         )
 
+    def __getitems__(self, indices: Sequence[int]) -> SampleBatch[Sample]:
+        """Samples by number as one batch; a data loader of torch calls it.
+
+        indices: numbers of samples.
+
+        Raises as `self[index]`.
+        """
+        return SampleBatch([self[index] for index in indices], self.collate)
+
     def vocabulary(self) -> dict[str, int]:
         """The number of each word: `<PAD>` 0, `<UNK>` 1, then the moves of all train games, sorted.
 
+        The first call reads the train games. A pickle made after it has the result, so call it
+        before a data loader starts its workers.
+
+        Raises BadInput where a month has no train games or a row cannot be read.
         Source: docs/formats/chess.md#vocabulary
         """
-        moves: set[str] = set()
-        for folder in self.dataset_dirs:
-            moves.update(moves_in(split_file(folder, "train")))
-        return {word: i for i, word in enumerate(["<PAD>", "<UNK>", *sorted(moves)])}
+        if self._vocabulary is None:
+            moves: set[str] = set()
+            for folder, month in zip(self.dataset_dirs, self.held, strict=True):
+                if month.train is None:
+                    raise BadInput(
+                        split_file(folder, "train"), "is missing; build the dataset again"
+                    )
+                with month.train.reading() as path:
+                    moves.update(moves_in(path))
+            words = ["<PAD>", "<UNK>", *sorted(moves)]
+            self._vocabulary = {word: i for i, word in enumerate(words)}
+        return dict(self._vocabulary)
+
+    def collate(self, samples: Sequence[Sample]) -> dict[str, Any]:
+        """Samples as padded torch tensors, in the words of `vocabulary()`.
+
+        samples: one or more.
+
+        Returns as `gristmill.chess.collate`, with targets of length `horizon`.
+        """
+        return collate(samples, self.vocabulary(), self.horizon)
+
+    def as_torch(self, vocabulary: Mapping[str, int] | None = None) -> TorchSamples:
+        """The samples as a torch Dataset of tensors; needs torch.
+
+        vocabulary: number of each word; None (the default) for `vocabulary()`.
+        """
+        from gristmill.chess.read.torch_samples import TorchSamples
+
+        return TorchSamples(self, self.vocabulary() if vocabulary is None else vocabulary)
 
     def tensors(self, index: int, vocabulary: Mapping[str, int]) -> dict[str, Any]:
         """One sample as torch tensors, int64 unless another dtype is named.
@@ -211,4 +223,4 @@ class GameSpliceDataset:
         }
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_last": (-1, -1, {})}
+        return {**super().__getstate__(), "_last": (-1, -1, {})}

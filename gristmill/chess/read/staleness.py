@@ -17,7 +17,6 @@ from gristmill.chess.format import rows, sidecar
 from gristmill.chess.format.cache_arrays import LAYOUT
 from gristmill.chess.format.names import CACHE_MANIFEST, split_file
 from gristmill.contract import GristmillError
-from gristmill.hashing import sha256_file
 
 
 class StaleCache(GristmillError):
@@ -33,9 +32,9 @@ def stale(cache: Path, why: str) -> StaleCache:
     return StaleCache(f"{cache}: {why}; build the cache of this dataset again")
 
 
-def _changed(jsonl: Path, size: int, sha256: str, hashed: bool) -> bool:
-    """Whether a file has another size or (with `hashed`) other bytes than recorded."""
-    return jsonl.stat().st_size != size or (hashed and sha256_file(jsonl) != sha256)
+def _changed(jsonl: Path, size: int, sha256: str, current: str | None) -> bool:
+    """Whether a file has another size or, where its sha256 is known, other bytes than recorded."""
+    return jsonl.stat().st_size != size or current not in (None, sha256)
 
 
 def read_manifest(cache: Path) -> dict[str, Any]:
@@ -54,14 +53,16 @@ def read_manifest(cache: Path) -> dict[str, Any]:
     return manifest
 
 
-def check_cache(cache: Path, dataset: Path, split: str, config: CacheConfig, hashed: bool) -> str:
+def check_cache(
+    cache: Path, dataset: Path, split: str, config: CacheConfig, sha256: str | None
+) -> str:
     """Check that a cache was built from this dataset's rows, and for which config.
 
     cache: folder of the cache.
     dataset: folder of the game dataset.
     split: `train`, `val` or `test`.
     config: the samples that are wanted.
-    hashed: compare the sha256 of the rows too; their size is always compared.
+    sha256: of the rows; None to compare only their size.
 
     Returns an empty text if the cache can be used, or how its config differs.
     Raises StaleCache where the cache is damaged or its rows have changed.
@@ -82,7 +83,7 @@ def check_cache(cache: Path, dataset: Path, split: str, config: CacheConfig, has
             raise stale(cache, f"{split}/{name} does not have the manifest's {samples} samples")
     if not expected:
         raise stale(cache, "its manifest does not name the rows that it was built from")
-    if _changed(split_file(dataset, split), *expected, hashed):
+    if _changed(split_file(dataset, split), *expected, sha256):
         raise stale(cache, f"{split}.jsonl has changed since the cache was built")
     wanted = config.contract()
     if not config.max_samples_per_game and not recorded.get("max_samples_per_game"):
@@ -91,12 +92,12 @@ def check_cache(cache: Path, dataset: Path, split: str, config: CacheConfig, has
     return "" if recorded == wanted else f"its config is {recorded}, wanted {wanted}"
 
 
-def check_sidecar(dataset: Path, split: str, hashed: bool) -> None:
+def check_sidecar(dataset: Path, split: str, sha256: str | None) -> None:
     """Check that a sidecar was built from this split's rows; a dataset without one is right.
 
     dataset: folder of the game dataset.
     split: `train`, `val` or `test`.
-    hashed: compare the sha256 of the rows too; their size is always compared.
+    sha256: of the rows; None to compare only their size.
 
     Raises StaleCache where the rows have changed or are not named.
     Source: docs/formats/chess.md#staleness-checks
@@ -115,5 +116,5 @@ def check_sidecar(dataset: Path, split: str, hashed: bool) -> None:
         raise StaleCache(
             f"{where}: does not name the rows of {split} ({error!r}); {remedy}"
         ) from error
-    if _changed(jsonl, *expected, hashed):
+    if _changed(jsonl, *expected, sha256):
         raise StaleCache(f"{jsonl}: has changed since its sidecar was written; {remedy}")

@@ -32,6 +32,19 @@ def check_row_count(pack: Path, runs: Sequence[Run], rows: int) -> None:
         )
 
 
+def check_run_ids(pack: Path, runs: Sequence[Run]) -> None:
+    """Raise BadInput where the id of a run is none that a row can have.
+
+    pack: named in the error.
+    runs: rows of the table `runs`.
+    """
+    for run in runs:
+        if not 0 <= run.id < 1 << 32:
+            raise BadInput(
+                pack / "metadata.db", f"run id {run.id} has no 32 bits: build the pack again"
+            )
+
+
 def check_run_edges(pack: Path, runs: Sequence[Run], steps: Gather) -> npt.NDArray[np.int64]:
     """Raise BadInput where the first or last row of a run is not where metadata.db says.
 

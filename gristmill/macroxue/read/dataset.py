@@ -8,19 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.contract import BadInput
-from gristmill.macroxue.format.foreign_packs import refuse_foreign_rows
 from gristmill.macroxue.format.metadata_db import Run, read_runs
-from gristmill.macroxue.format.rows import Rows, decode_boards
-from gristmill.macroxue.format.shards import open_steps, open_values, step_files, value_files
+from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, Rows, decode_boards
 from gristmill.macroxue.format.valuation_types import read_valuation_types
-from gristmill.macroxue.read.check_runs import check_row_count, check_run_edges, check_values
+from gristmill.macroxue.read.check_runs import (
+    check_row_count,
+    check_run_edges,
+    check_run_ids,
+    check_values,
+)
 from gristmill.macroxue.read.gather import Gather, Indices
+from gristmill.macroxue.read.open_rows import (
+    open_pack_rows,
+    open_sidecar_rows,
+    refuse_values_of_another,
+)
 from gristmill.macroxue.read.run_query import first_column
 from gristmill.macroxue.read.splits import (
     RowSet,
@@ -30,80 +37,101 @@ from gristmill.macroxue.read.splits import (
     refuse_sharing,
 )
 from gristmill.macroxue.rules.true_ranks import TrueRanks, true_ranks
+from gristmill.reading import StaleDataset
+from gristmill.reading.folder import HeldFile, OpenFolder
+from gristmill.reading.opening import Opening
+from gristmill.reading.reader import Reader
+from gristmill.reading.torch_batch import ColumnBatch
+from gristmill.reading.verify_level import Verify
 
 if TYPE_CHECKING:
     from gristmill.macroxue.read.torch_dataset import TorchSteps
+
+__all__ = ["StaleDataset", "StepDataset"]
 
 _COPIED = ("run_id", "step_index", "board_eval", "move_dir", "valuation_type", "max_rank")
 _VALUES = ("reward", "reward_scaled", "return_raw", "return_scaled")
 
 
-class StepDataset:
+class Columns(NamedTuple):
+    """The mapped rows of a pack, those of its sidecar, and its database."""
+
+    steps: Gather
+    values: Gather | None
+    database: HeldFile
+
+
+class StepDataset(Reader[Columns]):
     """A memory-mapped pack or pool, with random access to its rows.
 
     pack: folder with steps.npy or steps-*.npy in either layout, metadata.db, and
         valuation_types.json, without which `names` is None.
     values: folder of its value sidecar, joined row by row; default None, no sidecar.
+    verify: how much is compared with the records: "none", "sizes" (the default) or "hash".
 
     run_table: rows of `runs` by ascending id.
     names: valuation names by id, or None.
     dtype: of the rows that `rows` returns.
 
-    A pickle holds the paths and the run table. A worker that loads it maps the files again.
+    It belongs to the generation that it was opened on. A worker that loads its pickle maps the
+    files again, and raises StaleDataset at its first read where pack or sidecar was rebuilt.
 
-    Raises BadInput for self-play v1 and legacy rows, naming their reader; where the first or
-    last row of a run is not where metadata.db says; and where the sidecar has other shards, runs
-    or steps than the pack. Source: docs/formats/macroxue.md#foreign-packs.
+    `DataLoader(data, batch_size=4096, shuffle=True, num_workers=2)` yields what `as_torch` gives.
+
+    Raises BadInput for a damaged file; for self-play v1 and legacy rows, naming their reader;
+    where the first or last row of a run is not where metadata.db says; and where the sidecar has
+    other shards, runs or steps than the pack, or was built from another version of it.
+    Source: docs/formats/macroxue.md#foreign-packs, docs/publishing.md#reading.
     """
 
-    def __init__(self, pack: Path, values: Path | None = None) -> None:
+    def __init__(
+        self, pack: Path | str, values: Path | str | None = None, *, verify: Verify = "sizes"
+    ) -> None:
         self.pack, self.values_folder = Path(pack), Path(values) if values else None
-        self._map()
-        self.run_table: list[Run] = read_runs(self.pack / "metadata.db")
-        enum = self.pack / "valuation_types.json"
-        self.names = read_valuation_types(enum) if enum.exists() else None
+        self.run_table: list[Run] = []
+        self.names: tuple[str, ...] | None = None
+        self.dtype: np.dtype[Any] = STEP_ROW_DTYPE
+        self._counting: dict[int, bool] = {}
+        self.start(verify)
         self._place = {run.id: at for at, run in enumerate(self.run_table)}
         self._ends = np.cumsum([run.steps for run in self.run_table], dtype=np.int64)
-        self._counting: dict[int, bool] = {}
-        check_row_count(self.pack, self.run_table, len(self))
-        edges = check_run_edges(self.pack, self.run_table, self._steps)
-        if self._values is not None:
-            check_values(str(self.values_folder), edges, self._steps, self._values)
+        self._length = len(self.held.steps)
 
-    def _map(self) -> None:
-        files = step_files(self.pack)
-        for file in files:
-            refuse_foreign_rows(file)
-        maps = [open_steps(file) for file in files]
-        for file, rows in zip(files, maps, strict=True):
-            if rows.dtype != maps[0].dtype:
-                raise BadInput(
-                    file, f"has another row layout than {files[0].name}: pack or merge again"
-                )
-        self._steps = Gather(maps)
-        self.dtype = self._steps.dtype
-        self._values: Gather | None = None
+    def open_files(self, opening: Opening) -> Columns:
+        """Map the rows and hold the database; at the first opening also read the tables."""
+        pack = opening.folder(self.pack)
+        steps, values = open_pack_rows(pack), None
+        database = pack.keep("metadata.db")
         if self.values_folder is not None:
-            self._values = Gather([open_values(f) for f in value_files(self.values_folder)])
-            if self._values.counts != self._steps.counts:
-                raise BadInput(
-                    self.values_folder,
-                    f"has shards of {self._values.counts} rows, the pack of {self._steps.counts}:"
-                    " build the sidecar of this pack",
-                )
+            sidecar = opening.folder(self.values_folder)
+            refuse_values_of_another(sidecar, pack)
+            values = open_sidecar_rows(sidecar, steps)
+        if opening.first:
+            self._read_tables(pack, steps, values)
+        return Columns(steps, values, database)
 
-    def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
-        del state["_steps"], state["_values"]
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._map()
+    def _read_tables(self, pack: OpenFolder, steps: Gather, values: Gather | None) -> None:
+        self.dtype = steps.dtype
+        self.run_table = read_runs(pack.inside / "metadata.db")
+        check_run_ids(self.pack, self.run_table)
+        if pack.has("valuation_types.json"):
+            self.names = read_valuation_types(pack.file("valuation_types.json"))
+        check_row_count(self.pack, self.run_table, len(steps))
+        edges = check_run_edges(self.pack, self.run_table, steps)
+        if values is not None:
+            check_values(str(self.values_folder), edges, steps, values)
 
     def __len__(self) -> int:
         """Number of rows."""
-        return len(self._steps)
+        return self._length
+
+    def __getitem__(self, number: int) -> dict[str, Any]:
+        """One step as tensors, as `as_torch()[number]`."""
+        return self.as_torch()[number]
+
+    def __getitems__(self, numbers: Sequence[int]) -> ColumnBatch:
+        """Steps by number as one batch, as `as_torch()`; a data loader of torch calls it."""
+        return self.as_torch().__getitems__(numbers)
 
     def rows(self, indices: Indices) -> Rows:
         """Rows [N] of `dtype`, as a new array.
@@ -112,7 +140,7 @@ class StepDataset:
 
         Raises IndexError for a number outside the pack, TypeError for anything but integers.
         """
-        return self._steps.rows(indices)
+        return self.held.steps.rows(indices)
 
     def values(self, indices: Indices) -> Rows:
         """Rows [N] of the value sidecar (VALUE_ROW_DTYPE), as a new array.
@@ -121,9 +149,9 @@ class StepDataset:
 
         Raises as `rows`, and ValueError if no sidecar is joined.
         """
-        if self._values is None:
+        if self.held.values is None:
             raise ValueError("no value sidecar is joined: StepDataset(pack, values=folder)")
-        return self._values.rows(indices)
+        return self.held.values.rows(indices)
 
     def run_bounds(self, run_id: int) -> tuple[int, int]:
         """The first row of a run and the row behind its last; KeyError if there is no such run."""
@@ -190,8 +218,8 @@ class StepDataset:
         columns["branch_evs"] = np.ascontiguousarray(rows["branch_evs"])
         bits = np.arange(4, dtype=np.uint8)
         columns["ev_legal"] = ((rows["ev_legal"][:, None] >> bits) & 1).astype(np.bool_)
-        if self._values is not None:
-            valued = self._values.rows(indices)
+        if self.values_folder is not None:
+            valued = self.values(indices)
             for name in _VALUES:
                 columns[name] = np.ascontiguousarray(valued[name])
         return columns
@@ -205,7 +233,7 @@ class StepDataset:
         Raises sqlite3.DatabaseError for a statement that writes, ValueError for a value that is
         no run id.
         """
-        ids = first_column(self.pack / "metadata.db", sql, params)
+        ids = first_column(self.held.database, sql, params)
         if unknown := [value for value in ids if value not in self._place]:
             raise ValueError(f"the query gives {unknown[0]!r}, which is not the id of a run")
         return np.array(sorted(ids), np.uint32)

@@ -14,6 +14,7 @@ from torch.utils.data import Dataset
 
 from gristmill.macroxue.read.gather import Indices
 from gristmill.macroxue.read.splits import RowSet
+from gristmill.reading.torch_batch import ColumnBatch
 
 
 class Steps(Protocol):
@@ -32,10 +33,9 @@ class TorchSteps(Dataset[dict[str, torch.Tensor]]):
     steps: a StepDataset.
     rows: the rows of a split; default None, all rows.
 
-    Lists are much faster than single numbers, so use a batch sampler:
+    A plain data loader reads each batch at once:
 
-        DataLoader(data, batch_size=None, num_workers=4,
-                   sampler=BatchSampler(RandomSampler(data), 4096, drop_last=True))
+        DataLoader(data, batch_size=4096, shuffle=True, num_workers=2)
 
     The tensors are the columns of `StepDataset.batch`, with two differences: `ranks` is called
     `tokens`, int64 [N, 16] of 0..16; and move_dir, valuation_type, max_rank, run_id and
@@ -54,11 +54,18 @@ class TorchSteps(Dataset[dict[str, torch.Tensor]]):
 
     def __getitem__(self, numbers: int | Sequence[int]) -> dict[str, torch.Tensor]:
         one = isinstance(numbers, (int, np.integer))
-        listed = np.atleast_1d(np.asarray(numbers, np.int64))
+        batch = self._columns(np.atleast_1d(np.asarray(numbers, np.int64)))
+        return {name: column[0] for name, column in batch.items()} if one else batch
+
+    def __getitems__(self, numbers: Sequence[int]) -> ColumnBatch:
+        """Steps by number as one batch; a data loader of torch calls it."""
+        return ColumnBatch(self._columns(np.asarray(numbers, np.int64)))
+
+    def _columns(self, listed: Indices) -> dict[str, torch.Tensor]:
         indices = listed if self.row_set is None else self.row_set.rows(listed)
         batch = {name: _tensor(name, column) for name, column in self.steps.batch(indices).items()}
         batch["tokens"] = batch.pop("ranks")
-        return {name: column[0] for name, column in batch.items()} if one else batch
+        return batch
 
 
 _WIDENED = ("ranks", "move_dir", "valuation_type", "max_rank", "run_id", "step_index")

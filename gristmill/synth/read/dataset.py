@@ -10,7 +10,7 @@ import copy
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -23,7 +23,12 @@ from megatron.core.datasets.indexed_dataset import IndexedDataset
 from megatron.core.datasets.object_storage_utils import ObjectStorageConfig, is_object_storage_path
 from megatron.core.datasets.utils import Split
 
+from gristmill.reading import StaleDataset, Verify
+from gristmill.reading.verify_level import verify_level
 from gristmill.synth.format import aligned
+from gristmill.synth.read.shard import HeldIndexedDataset, Misaligned, ShardFiles
+
+__all__ = ["StaleDataset", "SynthKDDataset"]
 
 _UINT8_CODE = 1
 """Megatron's dtype code of uint8."""
@@ -49,10 +54,18 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
     data, so a rebuilt shard never reads an old cache. If the config names no cache
     folder, the cache is outside of the published dataset.
 
-    Raises ValueError for another dataset_path, and RuntimeError if the three
-    datasets are not aligned. Source: `docs/formats/synth.md#sample-fields`,
+    It belongs to the generation of the shard that it was opened on. A worker of a
+    data loader raises StaleDataset at its first read if the shard was rebuilt.
+    `verify` of the class says how much is compared with the shard's record when it is
+    opened, "sizes" by default; `with_verify` gives a class with another level.
+
+    Raises ValueError for another dataset_path, and Misaligned, which is a BadInput and
+    a RuntimeError, if a file is missing or damaged or the three datasets are not
+    aligned. Source: `docs/formats/synth.md#sample-fields`,
     `docs/formats/synth.md#alignment-check` and `docs/formats/synth.md#index-cache`.
     """
+
+    verify: ClassVar[Verify] = "sizes"
 
     def __init__(
         self,
@@ -64,11 +77,13 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
         config: GPTDatasetConfig,
     ) -> None:
         path = _checked(dataset_path)
-        remote = is_object_storage_path(path)
-        if not remote:
-            self._data_digest = aligned.digest(Path(path))
-        sidecars = {name: _open_sidecar(path, name, config) for name in ("lossmask", "span")}
-        if remote:
+        if not is_object_storage_path(path):
+            indexed_dataset = self._held(path, indexed_dataset, config)
+            files = indexed_dataset.files
+            self._data_digest = files.data_digest
+            sidecars = {name: _sidecar(files, name, config) for name in ("lossmask", "span")}
+        else:
+            sidecars = {name: _open_remote(path, name, config) for name in ("lossmask", "span")}
             _compare_remote(path, indexed_dataset, sidecars)
             lengths = np.ascontiguousarray(indexed_dataset.index.sequence_lengths)
             self._data_digest = hashlib.sha256(lengths.view(np.uint8).data).hexdigest()
@@ -78,16 +93,54 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
         self._mask = self._view(sidecars["lossmask"])
         self._span = self._view(sidecars["span"])
 
-    @staticmethod
-    def build_low_level_dataset(dataset_path: str, config: GPTDatasetConfig) -> IndexedDataset:
-        """Open the tokens dataset as GPTDataset does.
+    @classmethod
+    def build_low_level_dataset(cls, dataset_path: str, config: GPTDatasetConfig) -> IndexedDataset:
+        """Open the tokens dataset as GPTDataset does, in one generation with its sidecars.
 
         dataset_path: prefix of the tokens dataset, which ends in `_tokens`.
         config: Megatron's.
 
-        Raises ValueError for another dataset_path.
+        Raises ValueError for another dataset_path, else as the class.
         """
-        return GPTDataset.build_low_level_dataset(_checked(dataset_path), config)
+        path = _checked(dataset_path)
+        if is_object_storage_path(path):
+            return GPTDataset.build_low_level_dataset(path, config)
+        counts = config.sequences_per_dataset
+        return HeldIndexedDataset(
+            ShardFiles(Path(path), cls.verify),
+            "tokens",
+            config.mmap_bin_files,
+            counts[path] if counts else None,
+            config.token_dtype_code,
+        )
+
+    @classmethod
+    def with_verify(cls, verify: Verify) -> type[SynthKDDataset]:
+        """The class that compares this much with the record, for Megatron's builder.
+
+        verify: "none", "sizes" or "hash".
+
+        Raises ValueError for another level.
+        Source: docs/publishing.md#verification-levels.
+        """
+        return {
+            "none": UncheckedSynthKDDataset,
+            "sizes": SynthKDDataset,
+            "hash": HashedSynthKDDataset,
+        }[verify_level(verify)]
+
+    def _held(
+        self, path: str, given: IndexedDataset, config: GPTDatasetConfig
+    ) -> HeldIndexedDataset:
+        """The tokens dataset with its files; another kind is opened again and compared."""
+        if isinstance(given, HeldIndexedDataset):
+            return given
+        held: HeldIndexedDataset = self.build_low_level_dataset(path, config)
+        if not np.array_equal(held.sequence_lengths, given.sequence_lengths):
+            raise StaleDataset(
+                f"{path}: was rebuilt after its tokens were opened: open the dataset again"
+            )
+        return held
 
     def _view(self, sidecar: IndexedDataset) -> GPTDataset:
         """A copy of this dataset that reads the same slices of a sidecar, padded with 0."""
@@ -120,7 +173,7 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
 
         idx: number of the sample; None gives sample 0 with mask and span 0 everywhere.
 
-        Raises RuntimeError if mask and span of the sample differ.
+        Raises Misaligned if mask and span of the sample differ.
         Source: `docs/formats/synth.md#sample-fields`.
         """
         tokens, labels, mask, span = self._aligned_slices(0 if idx is None else idx)
@@ -154,9 +207,9 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
         text = self._slice(self, idx)
         mask, span = self._slice(self._mask, idx), self._slice(self._span, idx)
         if not torch.equal(mask != 0, span != 0):
-            raise RuntimeError(
-                f"{self.dataset_path}: sample {idx}: loss mask and span differ: build the shard "
-                "again"
+            raise Misaligned(
+                str(self.dataset_path),
+                f"sample {idx}: loss mask and span differ: build the shard again",
             )
         if self.config.add_extra_token_to_sequence:
             return tuple(
@@ -173,32 +226,40 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
         return torch.from_numpy(values).long()
 
 
+class HashedSynthKDDataset(SynthKDDataset):
+    """A SynthKDDataset that hashes all files of the shard when it is opened."""
+
+    verify = "hash"
+
+
+class UncheckedSynthKDDataset(SynthKDDataset):
+    """A SynthKDDataset that does not compare sizes with the record."""
+
+    verify = "none"
+
+
 def _checked(dataset_path: str | None) -> str:
     if dataset_path is None or not dataset_path.endswith("_tokens"):
         raise ValueError(f"{dataset_path}: the prefix of a SYNTH dataset must end in `_tokens`")
     return dataset_path
 
 
-def _open_sidecar(path: str, name: str, config: GPTDatasetConfig) -> IndexedDataset:
-    """Open the dataset `name` in the same way as GPTDataset opens the tokens."""
-    prefix = f"{path.removesuffix('_tokens')}_{name}"
-    if is_object_storage_path(path):
-        return IndexedDataset(
-            prefix,
-            multimodal=False,
-            mmap=config.mmap_bin_files,
-            object_storage_config=ObjectStorageConfig(
-                path_to_idx_cache=config.object_storage_cache_path
-            ),
-        )
+def _sidecar(files: ShardFiles, name: str, config: GPTDatasetConfig) -> HeldIndexedDataset:
+    """The dataset `name` of the same shard as the tokens."""
     counts = config.sequences_per_dataset
+    given = counts[str(files.prefix)] if counts else None
+    return HeldIndexedDataset(files, name, config.mmap_bin_files, given, _UINT8_CODE)
+
+
+def _open_remote(path: str, name: str, config: GPTDatasetConfig) -> IndexedDataset:
+    """Open the dataset `name` of an object store as GPTDataset opens the tokens."""
     return IndexedDataset(
-        prefix,
+        f"{path.removesuffix('_tokens')}_{name}",
         multimodal=False,
         mmap=config.mmap_bin_files,
-        fast_cache_load=config.fast_cache_load,
-        sequences_per_dataset=counts[path] if counts else None,
-        dtype_code=_UINT8_CODE,
+        object_storage_config=ObjectStorageConfig(
+            path_to_idx_cache=config.object_storage_cache_path
+        ),
     )
 
 

@@ -70,8 +70,9 @@ def test_a_cache_whose_source_changed_is_refused(cached: Path) -> None:
     path = cached / "val.jsonl"
     original = path.read_bytes()
     path.write_bytes(original.replace(b"1-0", b"0-1", 1))
-    with pytest.raises(StaleCache, match="has changed"):
-        GameSpliceDataset(cached, "val")
+    for hashed in ("hash", True):
+        with pytest.raises(StaleCache, match="has changed"):
+            GameSpliceDataset(cached, "val", verify=hashed)  # type: ignore[arg-type]
     assert len(GameSpliceDataset(cached, "val", verify=False)) > 0
     path.write_bytes(original + original[: original.index(b"\n") + 1])
     with pytest.raises(StaleCache, match="has changed"):
@@ -87,7 +88,7 @@ def test_rows_that_changed_under_their_sidecar_are_refused(dataset: Path, tmp_pa
     samples = [*GameSpliceDataset(bare, "val")]
     path.write_bytes(original.replace(b"1-0", b"0-1", 1))
     with pytest.raises(StaleCache, match="has changed since its sidecar"):
-        GameSpliceDataset(bare, "val")
+        GameSpliceDataset(bare, "val", verify="hash")
     assert len(GameSpliceDataset(bare, "val", verify=False)) == len(samples)
     # A game less at the front: every offset would point into the middle of a row.
     path.write_bytes(original[original.index(b"\n") + 1 :])

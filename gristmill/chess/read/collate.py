@@ -1,0 +1,76 @@
+"""Samples of games, and how they become padded tensors.
+
+Only calling `collate` imports torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One splice of a game.
+
+    game_id: id of the game.
+    context: moves up to the splice, in UCI.
+    next_move: the label.
+    target: the label and the moves after it, at most `horizon` plies.
+    phase: phase id of the position after the context.
+    winner: 0 white, 1 black, 2 draw, 3 other.
+    side_to_move: 0 white, 1 black.
+    """
+
+    game_id: str
+    context: list[str]
+    next_move: str
+    target: list[str]
+    phase: int
+    winner: int
+    side_to_move: int
+
+
+def collate(
+    samples: Sequence[Sample], vocabulary: Mapping[str, int], horizon: int | None = None
+) -> dict[str, Any]:
+    """Samples as torch tensors, padded with 0 and masked.
+
+    samples: N samples, one or more.
+    vocabulary: number of each word, as `GameSpliceDataset.vocabulary()` returns it.
+    horizon: length of the targets; None (the default) for the longest one.
+
+    Returns context int64 [N, longest], context_mask bool of the same shape, target int64
+    [N, horizon], target_mask bool of the same shape, and phase, winner, side_to_move int64 [N].
+    Padding is behind the moves.
+    Source: docs/formats/chess.md#reading-contract
+    """
+    import torch
+
+    context, context_mask = _padded([s.context for s in samples], vocabulary, 0)
+    target, target_mask = _padded([s.target for s in samples], vocabulary, horizon or 0)
+    return {
+        "context": torch.from_numpy(context),
+        "context_mask": torch.from_numpy(context_mask),
+        "target": torch.from_numpy(target),
+        "target_mask": torch.from_numpy(target_mask),
+        "phase": torch.tensor([s.phase for s in samples]),
+        "winner": torch.tensor([s.winner for s in samples]),
+        "side_to_move": torch.tensor([s.side_to_move for s in samples]),
+    }
+
+
+def _padded(
+    texts: Sequence[Sequence[str]], vocabulary: Mapping[str, int], width: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Words as numbers [N, at least width], and where there is a word."""
+    unknown = vocabulary["<UNK>"]
+    lengths = np.array([len(words) for words in texts], np.int64)
+    mask = np.arange(max(width, int(lengths.max()))) < lengths[:, None]
+    numbers = np.zeros(mask.shape, np.int64)
+    numbers[mask] = [vocabulary.get(word, unknown) for words in texts for word in words]
+    return numbers, mask

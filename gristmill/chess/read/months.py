@@ -1,0 +1,177 @@
+"""Opens a month for training: its folder, its cache, its rows and its samples.
+
+The samples themselves are made in `samples.py`, staleness is checked in `staleness.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gristmill.chess.config import CacheConfig
+from gristmill.chess.format import sidecar
+from gristmill.chess.format.cache_arrays import LAYOUT, OFFSETS, SAMPLE_PHASES, SPLICE_INDICES
+from gristmill.chess.format.names import CACHE_FOLDER, CACHE_MANIFEST, STATS
+from gristmill.chess.read.samples import sample_arrays
+from gristmill.chess.read.staleness import check_cache, check_sidecar, stale
+from gristmill.contract import BadInput
+from gristmill.hashing import sha256_file
+from gristmill.reading.folder import HeldFile, OpenFolder, made_from_another
+from gristmill.reading.opening import Opening
+
+
+class SampleArrays(NamedTuple):
+    """Samples of a split, each array [samples]: offset of the row, splice index, phase id."""
+
+    offsets: NDArray[np.uint64]
+    indices: NDArray[np.uint32]
+    phases: NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class MonthFolders:
+    """The open folders of a month: its game dataset, and its splice cache or None."""
+
+    dataset: OpenFolder
+    cache: OpenFolder | None
+
+    @staticmethod
+    def open(opening: Opening, path: Path) -> MonthFolders:
+        """Open the folders of the game dataset at `path`; raises as `Opening.folder`."""
+        dataset = opening.folder(path)
+        if not dataset.has(f"{CACHE_FOLDER}/{CACHE_MANIFEST}"):
+            return MonthFolders(dataset, None)
+        return MonthFolders(dataset, opening.folder(path / CACHE_FOLDER, within=dataset))
+
+    def admit_config(self) -> Path:
+        """Check the file that says which samples the month is for; returns the dataset's folder."""
+        if self.cache is not None:
+            self.cache.file(CACHE_MANIFEST)
+        elif self.dataset.has(STATS):
+            self.dataset.file(STATS)
+        return self.dataset.inside
+
+
+@dataclass(frozen=True)
+class OpenMonth:
+    """One split of a month.
+
+    jsonl: real path of the rows, for messages.
+    text: the rows, mapped.
+    arrays: its samples.
+    train: the train rows, None where there are none.
+    """
+
+    jsonl: Path
+    text: mmap.mmap | bytes
+    arrays: SampleArrays
+    train: HeldFile | None
+
+    def row(self, offset: int) -> dict[str, Any]:
+        """The row that starts at a byte offset; BadInput where there is none."""
+        if offset >= len(self.text):
+            raise BadInput(self.jsonl, f"has no byte {offset}, where a sample has its game")
+        end = self.text.find(b"\n", offset)
+        try:
+            row = json.loads(self.text[offset : end if end >= 0 else None])
+        except (ValueError, RecursionError) as error:
+            raise self._no_row(offset, str(error)) from error
+        if not isinstance(row, dict):
+            raise self._no_row(offset, "it is no object")
+        return row
+
+    def _no_row(self, offset: int, why: str) -> BadInput:
+        rule = f"has no row at byte {offset} ({why}): build the dataset and its cache again"
+        return BadInput(self.jsonl, rule)
+
+
+def reason_against_cache(month: MonthFolders, split: str, config: CacheConfig) -> str:
+    """Why the month's cache is not used for these samples; an empty text if it is used.
+
+    month: the open folders.
+    split: `train`, `val` or `test`.
+    config: the samples that are wanted.
+
+    Raises BadInput where the rows are missing, StaleCache for a cache of other rows.
+    """
+    dataset, cache = month.dataset, month.cache
+    if not dataset.has(f"{split}.jsonl"):
+        raise BadInput(dataset.path / f"{split}.jsonl", "is missing; build the game dataset first")
+    if cache is None:
+        return f"there is no {CACHE_FOLDER}/"
+    cache.file(CACHE_MANIFEST)
+    sha256 = _sha256_of_rows(dataset, split)
+    if why := check_cache(cache.inside, dataset.inside, split, config, sha256):
+        return why
+    if made_from_another(cache, dataset):
+        raise stale(cache.path, f"it was built from another version of {dataset.path}")
+    return ""
+
+
+def made_samples(month: MonthFolders, split: str, config: CacheConfig) -> SampleArrays:
+    """The samples of a split, made without a cache.
+
+    month, split, config: as `reason_against_cache`.
+
+    Raises StaleCache for a sidecar of other rows, BadInput where a row cannot be read.
+    """
+    dataset = month.dataset
+    dataset.file(f"{split}.jsonl")
+    names = [f"{sidecar.FOLDER}/{split}.{kind}.bin" for kind in ("games", "phases")]
+    if all(dataset.has(name) for name in names):
+        for name in [*names, f"{sidecar.FOLDER}/rows.json"]:
+            if dataset.has(name):
+                dataset.file(name)
+    check_sidecar(dataset.inside, split, _sha256_of_rows(dataset, split))
+    return SampleArrays(*sample_arrays(dataset.inside, split, config))
+
+
+def _sha256_of_rows(dataset: OpenFolder, split: str) -> str | None:
+    """The sha256 of the rows by the record; without one it is computed if hashes are wanted."""
+    rows = dataset.file(f"{split}.jsonl")
+    if dataset.record is None and dataset.level == "hash":
+        return sha256_file(rows)
+    return dataset.sha256(f"{split}.jsonl")
+
+
+def open_month(month: MonthFolders, split: str, made: SampleArrays | None) -> OpenMonth:
+    """Map the rows and the cached samples of a split.
+
+    month: the open folders.
+    split: `train`, `val` or `test`.
+    made: the samples, if they are not cached.
+
+    Raises BadInput where a file is missing or damaged.
+    """
+    dataset = month.dataset
+    if made is None:
+        made = _cached_samples(month, split)
+    train = dataset.keep("train.jsonl") if dataset.has("train.jsonl") else None
+    with dataset.file(f"{split}.jsonl").open("rb") as file:
+        empty = file.seek(0, 2) == 0
+        text = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return OpenMonth(dataset.path / f"{split}.jsonl", text, made, train)
+
+
+def _cached_samples(month: MonthFolders, split: str) -> SampleArrays:
+    if month.cache is None:
+        raise BadInput(month.dataset.path / CACHE_FOLDER, "is missing: build the cache again")
+    offsets, indices, phases = (
+        _mapped(month.cache.file(f"{split}/{name}"), LAYOUT[name])
+        for name in (OFFSETS, SPLICE_INDICES, SAMPLE_PHASES)
+    )
+    if not len(offsets) == len(indices) == len(phases):
+        raise stale(month.cache.path, f"its arrays of {split} differ in length")
+    return SampleArrays(offsets, indices, phases)
+
+
+def _mapped(path: Path, dtype: str) -> NDArray[Any]:
+    if path.stat().st_size == 0:
+        return np.zeros(0, dtype)
+    return np.memmap(path, dtype, mode="r")

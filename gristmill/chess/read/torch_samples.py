@@ -1,0 +1,57 @@
+"""A GameSpliceDataset as a torch Dataset.
+
+Importing this module loads torch, so only `GameSpliceDataset.as_torch` imports it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import torch
+from torch.utils.data import Dataset
+
+from gristmill.chess.read.collate import Sample, collate
+from gristmill.reading.torch_batch import ColumnBatch
+
+
+class Samples(Protocol):
+    """What this module needs of a GameSpliceDataset."""
+
+    horizon: int
+
+    def __len__(self) -> int:
+        """Number of samples."""
+
+    def __getitem__(self, index: int) -> Sample:
+        """One sample."""
+
+    def tensors(self, index: int, vocabulary: Mapping[str, int]) -> dict[str, Any]:
+        """One sample as tensors, as `GameSpliceDataset.tensors`."""
+
+
+class TorchSamples(Dataset[dict[str, torch.Tensor]]):
+    """Samples by number as tensors; a plain data loader pads and masks them.
+
+    samples: a GameSpliceDataset.
+    vocabulary: number of each word.
+
+    One sample is what `GameSpliceDataset.tensors` returns, a batch what
+    `gristmill.chess.collate` returns. It can be pickled.
+
+    Raises IndexError for a number outside the samples.
+    """
+
+    def __init__(self, samples: Samples, vocabulary: Mapping[str, int]) -> None:
+        self.samples, self.vocabulary = samples, dict(vocabulary)
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
+        return self.samples.tensors(index, self.vocabulary)
+
+    def __getitems__(self, indices: Sequence[int]) -> ColumnBatch:
+        """Samples by number as one batch; a data loader of torch calls it."""
+        samples = [self.samples[index] for index in indices]
+        return ColumnBatch(collate(samples, self.vocabulary, self.samples.horizon))

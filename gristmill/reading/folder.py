@@ -1,0 +1,260 @@
+"""One generation of an artifact's folder, read through one handle of the folder.
+
+A rebuild exchanges the folder behind its path and deletes the old one. Files that were opened
+relative to the handle are all of one generation, whatever the path leads to. Opening several
+folders together, and again, belongs to `opening.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gristmill import provenance
+from gristmill.contract import BadInput
+from gristmill.reading.damage import DESCRIPTORS, damage_named
+from gristmill.reading.generation import FileIdentity, Generation, refuse_other, stale
+from gristmill.reading.verify_level import Verify
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+# Without O_NONBLOCK the open of a pipe would wait for its writer.
+_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+_READ_BYTES = 1 << 20
+
+
+class HeldFile:
+    """An open file that stays readable after its artifact was replaced; closed with this object.
+
+    path: its real path, for messages.
+    """
+
+    def __init__(self, descriptor: int, path: Path) -> None:
+        self.path = path
+        self._descriptor = os.dup(descriptor)
+        weakref.finalize(self, os.close, self._descriptor)
+
+    @property
+    def opened(self) -> Path:
+        """A path that opens this file, in this process and while this object lives."""
+        return DESCRIPTORS / str(self._descriptor)
+
+    @contextmanager
+    def reading(self) -> Iterator[Path]:
+        """A path that opens the file, and its errors in the words of the user."""
+        with damage_named(lambda: self.path, lambda: {self._descriptor: self.path}):
+            yield self.opened
+
+
+class OpenFolder:
+    """An artifact's folder while a reader opens its files.
+
+    path: of the folder, for messages and for `replaced`.
+    level: how much is compared with the record.
+    record_name: path of the record in the folder.
+    known: the generation that it must be; None for any.
+    outer: the folder that this one is nested in, directly; None for none.
+
+    record: its record, None where it has none; known after `read_record`.
+    names: real path of each open descriptor.
+    latest: real path of the file that was opened last.
+
+    Raises BadInput where there is no such folder, StaleDataset where `known` says that there
+    was one.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        level: Verify,
+        record_name: str,
+        known: Generation | None = None,
+        outer: OpenFolder | None = None,
+    ) -> None:
+        self.path, self.level, self._known, self._outer = path, level, known, outer
+        self.names: dict[int, Path] = {}
+        self.latest = path
+        self._files: dict[str, int] = {}
+        self._identities: dict[str, FileIdentity] = {}
+        self._handle = self._open_handle()
+        self.names[self._handle] = path
+        self.record: provenance.Record | None = None
+        self._record_name = record_name
+        self._outputs: dict[str, provenance.Output] = {}
+
+    def _open_handle(self) -> int:
+        try:
+            if self._outer is not None:
+                return os.open(self.path.name, _FOLDER, dir_fd=self._outer._handle)
+            return os.open(self.path, _FOLDER)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            if self._known is not None:
+                raise stale(self._known, "now there is no such folder") from error
+            raise BadInput(self.path, "there is no such folder: build or copy it") from error
+
+    def read_record(self) -> None:
+        """Read the record, if there is one.
+
+        Raises GristmillError where it cannot be read or was changed, StaleDataset where it is not
+        that of the known generation.
+        """
+        name, known = self._record_name, self._known
+        if self.has(name):
+            self.latest = self.path / name
+            self.record = provenance.read_record(self.inside / name)
+            self._outputs = {output.path: output for output in self.record.outputs}
+        if known is not None:
+            refuse_other(known, self.generation())
+            return
+        checked = self.record if self.level != "none" else None
+        if checked is not None and checked.digest != checked.computed_digest():
+            raise BadInput(
+                self.latest, "was changed after it was written: build the artifact again"
+            )
+
+    @property
+    def inside(self) -> Path:
+        """The folder as a path, for functions that take one, while it is open here."""
+        return DESCRIPTORS / str(self._handle)
+
+    def has(self, name: str) -> bool:
+        """Whether there is something at this path in the folder."""
+        try:
+            os.stat(name, dir_fd=self._handle)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
+
+    def file(self, name: str) -> Path:
+        """Open a file, compare it with the record at this level, and give a path that opens it.
+
+        name: path in the folder.
+
+        The path is good until the folder is closed. Raises BadInput where the file is missing, is
+        not a regular file, or is not the file in the record.
+        Source: docs/publishing.md#verification-levels
+        """
+        if name not in self._files:
+            self._admit(name)
+        return DESCRIPTORS / str(self._files[name])
+
+    def keep(self, name: str) -> HeldFile:
+        """As `file`, for a file that is read later."""
+        self.file(name)
+        return HeldFile(self._files[name], self.path / name)
+
+    def sha256(self, name: str) -> str | None:
+        """The sha256 of a file by the record; None without a record."""
+        return self._outputs[name].sha256 if name in self._outputs else None
+
+    def _admit(self, name: str) -> None:
+        self.latest = path = self.path / name
+        try:
+            descriptor = os.open(name, _FILE, dir_fd=self._handle)
+        except OSError as error:
+            self._refuse_change(name, None)
+            reason = "is missing" if isinstance(error, FileNotFoundError) else error.strerror
+            raise BadInput(path, f"{reason}: build the artifact again, or copy it again") from error
+        self._files[name] = descriptor
+        self.names[descriptor] = path
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise BadInput(path, "is not a file: build the artifact again, or copy it again")
+        self._identities[name] = FileIdentity.of(found)
+        self._refuse_change(name, self._identities[name])
+        if self.record is not None and self.level != "none":
+            self._compare(name, descriptor, path)
+
+    def _refuse_change(self, name: str, identity: FileIdentity | None) -> None:
+        """Without a record the files decide whether this is the known generation."""
+        known = self._known
+        if known is not None and known.digest is None and known.files.get(name) != identity:
+            raise stale(known, f"now {name} is {'another file' if identity else 'missing'}")
+
+    def _compare(self, name: str, descriptor: int, path: Path) -> None:
+        output, identity = self._outputs.get(name), self._identities[name]
+        if output is None:
+            raise BadInput(path, "is not in the provenance record: build the artifact again")
+        if identity.size != output.bytes:
+            raise BadInput(
+                path,
+                f"has {identity.size} bytes, its provenance record says {output.bytes}:"
+                " build the artifact again, or copy it again",
+            )
+        # The process that made the pickle has hashed the same file.
+        if self._known is not None and self._known.files.get(name) == identity:
+            return
+        if self.level == "hash" and _sha256(descriptor) != output.sha256:
+            raise BadInput(
+                path,
+                "does not have the sha256 in its provenance record:"
+                " build the artifact again, or copy it again",
+            )
+
+    def generation(self) -> Generation:
+        """What has been opened so far."""
+        record = self.record
+        digest, version = (record.digest, record.data_version) if record else (None, None)
+        return Generation(self.path, digest, version, dict(self._identities))
+
+    def finish(self) -> Generation:
+        """The generation, after all files were opened.
+
+        Raises BadInput where "hash" has no record to compare with.
+        """
+        if self.level == "hash" and self.record is None:
+            raise BadInput(
+                self.path,
+                'has no provenance record, which verify="hash" compares with: copy the record too,'
+                ' or use verify="sizes"',
+            )
+        return self.generation()
+
+    def replaced(self) -> bool:
+        """Whether the path leads to another folder now, or to none."""
+        try:
+            if self._outer is not None:
+                now = os.stat(self.path.name, dir_fd=self._outer._handle)
+            else:
+                now = self.path.stat()
+        except OSError:
+            return True
+        here = os.fstat(self._handle)
+        return (now.st_dev, now.st_ino) != (here.st_dev, here.st_ino)
+
+    def close(self) -> None:
+        """Close all descriptors; maps and held files stay."""
+        for descriptor in self.names:
+            os.close(descriptor)
+        self.names, self._files = {}, {}
+
+
+def _sha256(descriptor: int) -> str:
+    digest, at = hashlib.sha256(), 0
+    while data := os.pread(descriptor, _READ_BYTES, at):
+        digest.update(data)
+        at += len(data)
+    return digest.hexdigest()
+
+
+def made_from_another(made: OpenFolder, source: OpenFolder) -> bool:
+    """Whether the record of an artifact names another data version of an input than there is.
+
+    made: the artifact.
+    source: the artifact that it should be made from.
+
+    False where one of them has no record, or the record names no such input.
+    """
+    if made.record is None or source.record is None:
+        return False
+    of = source.record
+    versions = {
+        item.data_version
+        for item in made.record.inputs
+        if (item.asset, item.partition) == (of.asset, of.partition)
+    }
+    return bool(versions) and of.data_version not in versions

@@ -1,0 +1,77 @@
+"""Which version of an artifact a reader was opened on.
+
+Source: docs/publishing.md#generations
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from gristmill.contract import GristmillError
+
+_SHOWN = 12
+
+
+class StaleDataset(GristmillError):
+    """What is published now is not the version that a reader was opened on."""
+
+
+class FileIdentity(NamedTuple):
+    """What tells one file on disk from another and from itself before a change."""
+
+    device: int
+    inode: int
+    size: int
+    mtime_ns: int
+
+    @staticmethod
+    def of(stat: os.stat_result) -> FileIdentity:
+        """The identity in the result of a stat call."""
+        return FileIdentity(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One version of an artifact.
+
+    folder: as it was given to the reader.
+    digest: of its provenance record; None without a record.
+    data_version: of that record; None without a record.
+    files: identity of each file that the reader opened, by its path in the artifact.
+    """
+
+    folder: Path
+    digest: str | None
+    data_version: str | None
+    files: Mapping[str, FileIdentity]
+
+    def __str__(self) -> str:
+        if self.digest is None:
+            return "files without a record"
+        return f"data version {(self.data_version or '')[:_SHOWN]}, record {self.digest[:_SHOWN]}"
+
+
+def refuse_other(opened: Generation, current: Generation) -> None:
+    """Raise StaleDataset where the records of two generations of an artifact differ.
+
+    opened: the generation that the reader belongs to.
+    current: what is published now.
+    """
+    if opened.digest != current.digest:
+        raise stale(opened, f"now there is {current}")
+
+
+def stale(opened: Generation, current: str) -> StaleDataset:
+    """The error for a reader whose generation is gone.
+
+    opened: the generation that the reader belongs to.
+    current: a clause that says what is there now.
+    """
+    return StaleDataset(
+        f"{opened.folder}: was rebuilt or changed after this dataset was opened: it was opened on"
+        f" {opened}; {current}: open the dataset again"
+    )

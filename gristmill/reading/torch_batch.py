@@ -1,0 +1,101 @@
+"""Batches for data loaders of torch that need no arguments: read at once, collated at once.
+
+torch passes what `__getitems__` returns to its default collate, which looks at the type of the
+first sample. A `Batch` is a sequence of samples of a type that is registered there, and knows its
+own collated form. Importing this module does not import torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+Sample = TypeVar("Sample")
+
+
+class Batch(Generic[Sample]):
+    """Samples that a reader has read together; a sequence for a collate function of the user."""
+
+    def collated(self) -> dict[str, Any]:
+        """What a data loader yields for these samples."""
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def __getitem__(self, place: int) -> Sample:
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[Sample]:
+        return (self[place] for place in range(len(self)))
+
+
+class Row(dict[str, Any]):
+    """One sample of a ColumnBatch: a value for each column."""
+
+
+class ColumnBatch(Batch[Row]):
+    """Samples as columns.
+
+    columns: arrays or tensors [N, ...] by name, at least one.
+    """
+
+    def __init__(self, columns: Mapping[str, Any]) -> None:
+        self._columns = dict(columns)
+        register(Row)
+
+    def collated(self) -> dict[str, Any]:
+        """The columns."""
+        return self._columns
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values())))
+
+    def __getitem__(self, place: int) -> Row:
+        return Row({name: column[place] for name, column in self._columns.items()})
+
+
+class SampleBatch(Batch[Sample]):
+    """Samples of any type, with the function that collates them.
+
+    samples: one or more.
+    collate: makes tensors of samples.
+    """
+
+    def __init__(self, samples: Sequence[Sample], collate: Any) -> None:
+        self._samples, self._collate = samples, collate
+        register(type(samples[0]))
+
+    def collated(self) -> dict[str, Any]:
+        """What `collate` makes of the samples."""
+        collated: dict[str, Any] = self._collate(self._samples)
+        return collated
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+    def __getitem__(self, place: int) -> Sample:
+        return self._samples[place]
+
+
+def register(kind: type) -> None:
+    """Have torch's default collate ask a Batch of samples of this type for its collated form."""
+    from torch.utils.data._utils.collate import default_collate_fn_map
+
+    default_collate_fn_map.setdefault(kind, _collate)
+
+
+def _collate(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    if isinstance(batch, Batch):
+        return batch.collated()
+    from torch.utils.data._utils.collate import collate
+
+    if isinstance(batch[0], Row):
+        return {
+            name: collate([row[name] for row in batch], collate_fn_map=collate_fn_map)
+            for name in batch[0]
+        }
+    raise TypeError(
+        f"samples of type {type(batch[0]).__name__} have no default form: pass the dataset's own"
+        " `collate` as collate_fn"
+    )

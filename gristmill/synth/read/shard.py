@@ -1,0 +1,126 @@
+"""The files of one shard and split in one generation, as Megatron's datasets read them.
+
+`dataset.py` samples from them. This module imports torch and Megatron-Core.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from megatron.core.datasets.indexed_dataset import (
+    IndexedDataset,
+    _FileBinReader,
+    _IndexReader,
+    _MMapBinReader,
+)
+
+from gristmill.contract import BadInput
+from gristmill.provenance import RECORD, SHARED_RECORDS
+from gristmill.reading.folder import HeldFile
+from gristmill.reading.opening import Opening
+from gristmill.reading.reader import Reader
+from gristmill.reading.verify_level import Verify
+from gristmill.synth.format import aligned
+
+
+class Misaligned(BadInput, RuntimeError):
+    """The files of a shard are damaged, do not belong together, or are not those of the record."""
+
+    def __reduce__(self) -> tuple[type[Misaligned], tuple[str, str, int | None]]:
+        return Misaligned, (self.file, self.rule, self.row)
+
+
+class ShardFiles(Reader[Mapping[str, HeldFile]]):
+    """The six files of a shard and split: `.bin` and `.idx` of tokens, loss mask and span.
+
+    prefix: of the tokens dataset, which ends in `_tokens`.
+    verify: how much is compared with the shard's record.
+
+    data_digest: what `aligned.digest` gives.
+
+    Raises Misaligned where a file is missing or damaged, or the datasets do not fit together.
+    Source: docs/formats/synth.md#alignment-check.
+    """
+
+    def __init__(self, prefix: Path, verify: Verify) -> None:
+        self.prefix = prefix
+        self.data_digest = ""
+        try:
+            self.start(verify)
+        except BadInput as error:
+            raise Misaligned(error.file, error.rule, error.row) from error
+
+    def open_files(self, opening: Opening) -> Mapping[str, HeldFile]:
+        """Hold the files; at the first opening also compare the three datasets."""
+        number = re.fullmatch(r"shard_(\d+)_tokens", self.prefix.name)
+        record = f"{SHARED_RECORDS}/{number[1]}.json" if number else RECORD
+        root = opening.folder(self.prefix.parent.parent, record)
+        inside = Path(self.prefix.parent.name) / self.prefix.name
+        if opening.first:
+            self._compare(root.inside / inside)
+        files = {}
+        for name in aligned.DTYPES:
+            place = aligned.sibling(inside, name)
+            for kind in ("bin", "idx"):
+                files[f"{name}.{kind}"] = root.keep(f"{place}.{kind}")
+        return files
+
+    def _compare(self, tokens: Path) -> None:
+        try:
+            self.data_digest = aligned.digest(tokens)
+        except RuntimeError as error:
+            raise Misaligned(self.prefix, str(error).removeprefix(f"{tokens}: ")) from error
+
+
+class HeldIndexedDataset(IndexedDataset):  # type: ignore[misc]
+    """An IndexedDataset over held files, which a worker opens again in the same generation.
+
+    files: of the shard.
+    name: key of `aligned.DTYPES`.
+    mmap: whether the values are mapped.
+    counts: numbers of sequences and documents, if they are known; else None.
+    dtype_code: Megatron's code of the values, used with `counts`.
+    """
+
+    def __init__(
+        self,
+        files: ShardFiles,
+        name: str,
+        mmap: bool,
+        counts: tuple[int, int] | None = None,
+        dtype_code: int | None = None,
+    ) -> None:
+        self.files, self.name = files, name
+        self.path_prefix = str(aligned.sibling(files.prefix, name))
+        self.mmap, self.multimodal = mmap, False
+        self._counts, self.dtype_code = counts, dtype_code
+        self._read()
+
+    def _read(self) -> None:
+        """Open index and values as Megatron does, from the held files."""
+        values, index = (self.files.held[f"{self.name}.{kind}"] for kind in ("bin", "idx"))
+        with index.reading() as path:
+            self.index = _IndexReader(str(path), False, self._counts, self.dtype_code)
+        with values.reading() as path:
+            reader = _MMapBinReader if self.mmap else _FileBinReader
+            self.bin_reader = reader(str(path))
+
+    def __getattr__(self, name: str) -> Any:
+        # Not in a pickle: a worker opens them at its first read.
+        if name not in ("index", "bin_reader") or "files" not in self.__dict__:
+            raise AttributeError(name)
+        self._read()
+        return self.__dict__[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k not in ("index", "bin_reader")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def __del__(self) -> None:
+        for name in ("bin_reader", "index"):
+            self.__dict__.pop(name, None)
