@@ -12,8 +12,9 @@ LEVELS: Final[tuple[Verify, ...]] = get_args(Verify)
 def verify_level(value: Verify | bool) -> Verify:
     """The level that an argument `verify` means.
 
-    value: "none" opens the files. "sizes" also compares the size of each file that the reader
-        uses with the record. "hash" also compares its sha256. True is "hash", False is "sizes".
+    value: "none" opens the files, and refuses only those that were cut short. "sizes" also
+        compares the size of each file that the reader uses with the record. "hash" also compares
+        its sha256. True is "hash", False is "sizes".
 
     Raises ValueError for another value.
     Source: docs/publishing.md#verification-levels

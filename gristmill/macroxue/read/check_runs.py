@@ -14,6 +14,7 @@ import numpy.typing as npt
 from gristmill.contract import BadInput
 from gristmill.macroxue.format.metadata_db import Run
 from gristmill.macroxue.read.gather import Gather
+from gristmill.reading.folder import HeldFile
 
 
 def check_row_count(pack: Path, runs: Sequence[Run], rows: int) -> None:
@@ -43,6 +44,22 @@ def check_run_ids(pack: Path, runs: Sequence[Run]) -> None:
             raise BadInput(
                 pack / "metadata.db", f"run id {run.id} has no 32 bits: build the pack again"
             )
+
+
+def check_database_size(database: HeldFile) -> None:
+    """Raise BadInput where a SQLite file has fewer pages than its header says.
+
+    database: metadata.db. SQLite itself reads some files that were cut short.
+    """
+    with database.reading() as path:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            header = file.read(32)
+    # The page size is 65536 where it is stored as 1.
+    page = int.from_bytes(header[16:18], "big")
+    pages = int.from_bytes(header[28:32], "big")
+    if size < (65536 if page == 1 else page) * pages:
+        raise BadInput(database.path, f"has {size} bytes, fewer than {pages} pages: copy it again")
 
 
 def check_run_edges(pack: Path, runs: Sequence[Run], steps: Gather) -> npt.NDArray[np.int64]:
@@ -87,3 +104,23 @@ def check_values(sidecar: str, edges: npt.NDArray[np.int64], steps: Gather, valu
                 sidecar,
                 f"row {row} has another {column} than the pack: build the sidecar of this pack",
             )
+
+
+def check_tables(
+    pack: Path, runs: Sequence[Run], steps: Gather, sidecar: Path | None, values: Gather | None
+) -> None:
+    """All checks of this module on a pack and its sidecar.
+
+    pack: named in errors.
+    runs: rows of the table `runs`, by ascending id.
+    steps: rows of the steps files.
+    sidecar: folder of the sidecar, named in errors; None without one.
+    values: rows of the sidecar; None without one.
+
+    Raises BadInput as the other functions.
+    """
+    check_run_ids(pack, runs)
+    check_row_count(pack, runs, len(steps))
+    edges = check_run_edges(pack, runs, steps)
+    if values is not None:
+        check_values(str(sidecar), edges, steps, values)

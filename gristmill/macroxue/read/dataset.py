@@ -16,12 +16,7 @@ import numpy.typing as npt
 from gristmill.macroxue.format.metadata_db import Run, read_runs
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, Rows, decode_boards
 from gristmill.macroxue.format.valuation_types import read_valuation_types
-from gristmill.macroxue.read.check_runs import (
-    check_row_count,
-    check_run_edges,
-    check_run_ids,
-    check_values,
-)
+from gristmill.macroxue.read.check_runs import check_database_size, check_tables
 from gristmill.macroxue.read.gather import Gather, Indices
 from gristmill.macroxue.read.open_rows import (
     open_pack_rows,
@@ -102,6 +97,7 @@ class StepDataset(Reader[Columns]):
         pack = opening.folder(self.pack)
         steps, values = open_pack_rows(pack), None
         database = pack.keep("metadata.db")
+        check_database_size(database)
         if self.values_folder is not None:
             sidecar = opening.folder(self.values_folder)
             refuse_values_of_another(sidecar, pack)
@@ -113,13 +109,9 @@ class StepDataset(Reader[Columns]):
     def _read_tables(self, pack: OpenFolder, steps: Gather, values: Gather | None) -> None:
         self.dtype = steps.dtype
         self.run_table = read_runs(pack.inside / "metadata.db")
-        check_run_ids(self.pack, self.run_table)
         if pack.has("valuation_types.json"):
             self.names = read_valuation_types(pack.file("valuation_types.json"))
-        check_row_count(self.pack, self.run_table, len(steps))
-        edges = check_run_edges(self.pack, self.run_table, steps)
-        if values is not None:
-            check_values(str(self.values_folder), edges, steps, values)
+        check_tables(pack.path, self.run_table, steps, self.values_folder, values)
 
     def __len__(self) -> int:
         """Number of rows."""

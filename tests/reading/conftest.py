@@ -1,0 +1,34 @@
+"""The readers of all families with their artifacts, made once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.reading import readers as registry
+from tests.reading.readers import MADE, READERS, Reader
+
+
+@pytest.fixture(scope="session")
+def reader_of(
+    tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path
+) -> Callable[[str], Reader]:
+    """Gives the reader of a name in READERS; its artifacts are made at the first call."""
+    registry.VOCABULARIES = vocabulary_root
+    made = {}
+
+    def of(name: str) -> Reader:
+        kind, opens, _ = READERS[name]
+        if kind not in made:
+            made[kind] = MADE[kind](tmp_path_factory.mktemp("made"))
+        parts, used = made[kind]
+        return Reader(parts, opens, used)
+
+    return of
+
+
+@pytest.fixture(params=list(READERS))
+def reader(request: pytest.FixtureRequest, reader_of: Callable[[str], Reader]) -> Reader:
+    return reader_of(request.param)

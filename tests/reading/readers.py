@@ -1,0 +1,283 @@
+"""The readers of all families, each with two generations of what it reads.
+
+A new reader is covered by the tests of this folder once it is in READERS; `test_reader.py` fails
+for a reader that is not.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from gristmill.contract import Summary
+from gristmill.hashing import sha256_file
+from gristmill.provenance import Input, published_version
+from gristmill.publish.build import Build
+from gristmill.publish.publish import publish
+from gristmill.reading import Verify
+
+
+@dataclass(frozen=True)
+class Part:
+    """One artifact that a reader reads.
+
+    artifact: path below the data root.
+    asset, partition: of its record.
+    made: the two versions of the folder by number, made beforehand.
+    source: index of the part that it is made from; None for none.
+    outer: path of the artifact that it is nested in; None for none.
+    shared: whether the record is one of several in the folder.
+    """
+
+    artifact: str
+    asset: str
+    partition: str
+    made: Sequence[Path]
+    source: int | None = None
+    outer: str | None = None
+    shared: bool = False
+
+
+def publish_part(root: Path, parts: Sequence[Part], number: int, version: int) -> None:
+    """Publish one version of a part by the real publisher; the builder copies it."""
+    part = parts[number]
+    root.mkdir(parents=True, exist_ok=True)
+    drop = root / f"drop{version}"
+    if not drop.exists():
+        drop.write_text(f"{version}")
+    inputs = [
+        Input(
+            path=drop.name,
+            sha256=sha256_file(drop),
+            bytes=1,
+            mtime_ns=drop.stat().st_mtime_ns,
+        )
+    ]
+    if part.source is not None:
+        source = parts[part.source]
+        data_version = published_version(root / source.artifact, source.partition)
+        inputs.append(
+            Input(
+                asset=source.asset,
+                partition=source.partition,
+                path=source.artifact,
+                data_version=data_version,
+            )
+        )
+
+    def make(attempt: Any) -> Summary:
+        shutil.copytree(part.made[version], attempt.out)
+        return Summary({})
+
+    publish(
+        Build(
+            root=root,
+            artifact=part.artifact,
+            asset=part.asset,
+            partition=part.partition,
+            code_version="1",
+            config=NoConfig(),
+            inputs=inputs,
+            make=make,
+            shared=part.shared,
+            outer=part.outer,
+        )
+    )
+
+
+@dataclass(frozen=True)
+class NoConfig:
+    """A config without fields."""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One reader under test.
+
+    parts: the artifacts that it reads, each after its source.
+    open: opens the reader on a data root, at a level.
+    used: files that it reads, by path below the data root.
+    """
+
+    parts: Sequence[Part]
+    open: Callable[[Path, Verify], Any]
+    used: Sequence[str]
+
+    def publish(self, root: Path, version: int) -> None:
+        """Publish a version of all parts."""
+        for number in range(len(self.parts)):
+            publish_part(root, self.parts, number, version)
+
+
+def _steps(folder: Path) -> tuple[Sequence[Part], Sequence[str]]:
+    from gristmill.macroxue import ValueConfig, value_sidecar
+    from tests.macroxue.games import play, write_pack
+
+    packs, values = [], []
+    for version in (0, 1):
+        games = [play(10 * version + seed, 30) for seed in range(6)]
+        packs.append(write_pack(folder / f"pack{version}", games, shard_rows=50))
+        values.append(folder / f"values{version}")
+        value_sidecar(packs[-1], values[-1], ValueConfig())
+    parts = [
+        Part("macroxue/packs/p", "macroxue/pack", "p", packs),
+        Part("macroxue/values/p", "macroxue/values", "p", values, source=0),
+    ]
+    used = [f"macroxue/packs/p/{name}" for name in ("metadata.db", "valuation_types.json")]
+    used += [f"macroxue/packs/p/steps-{n:05d}.npy" for n in range(4)]
+    used += [f"macroxue/values/p/values-{n:05d}.npy" for n in range(4)]
+    return parts, used
+
+
+def open_steps(root: Path, verify: Verify) -> Any:
+    from gristmill.macroxue import StepDataset
+
+    return StepDataset(root / "macroxue/packs/p", root / "macroxue/values/p", verify=verify)
+
+
+def open_torch_steps(root: Path, verify: Verify) -> Any:
+    return open_steps(root, verify).as_torch()
+
+
+def _games(folder: Path) -> tuple[Sequence[Part], Sequence[str]]:
+    from gristmill.chess import build_game_dataset, build_splice_cache, validate
+    from gristmill.chess.samples import write_month
+
+    datasets, caches = [], []
+    for version in (0, 1):
+        pgn = folder / f"pgn{version}" / "lichess_elite_2024-01.pgn"
+        pgn.parent.mkdir()
+        write_month(pgn, "2024-01", 12, 7 + version)
+        validate([pgn], folder / f"valid{version}")
+        datasets.append(folder / f"dataset{version}")
+        build_game_dataset(folder / f"valid{version}", datasets[-1])
+        caches.append(folder / f"cache{version}")
+        build_splice_cache(datasets[-1], caches[-1])
+    home = "chess/dataset/elite_2024-01_game"
+    parts = [
+        Part(home, "chess/game_dataset", "2024-01", datasets),
+        Part(
+            f"{home}/runtime_splice_cache",
+            "chess/splice_cache",
+            "2024-01",
+            caches,
+            source=0,
+            outer=home,
+        ),
+    ]
+    arrays = ("offsets.u64.bin", "splice_indices.u32.bin", "sample_phase_ids.u8.bin")
+    used = [f"{home}/train.jsonl", f"{home}/runtime_splice_cache/manifest.json"]
+    used += [f"{home}/runtime_splice_cache/train/{name}" for name in arrays]
+    return parts, used
+
+
+def _uncached_games(folder: Path) -> tuple[Sequence[Part], Sequence[str]]:
+    parts, used = _games(folder)
+    home = parts[0].artifact
+    sidecar = [f"{home}/sidecar/{n}" for n in ("train.games.bin", "train.phases.bin", "rows.json")]
+    return parts[:1], [used[0], *sidecar, f"{home}/stats.json"]
+
+
+def open_games(root: Path, verify: Verify) -> Any:
+    from gristmill.chess import GameSpliceDataset
+
+    return GameSpliceDataset(root / "chess/dataset/elite_2024-01_game", verify=verify, horizon=3)
+
+
+def open_torch_games(root: Path, verify: Verify) -> Any:
+    return open_games(root, verify).as_torch()
+
+
+def _conversations(folder: Path) -> tuple[Sequence[Part], Sequence[str]]:
+    from gristmill.synth import HarmonyConfig, KDConfig, build_kd_shard, to_harmony
+    from gristmill.synth.samples import write_drop
+    from gristmill.vocabularies.find import find
+    from gristmill.vocabularies.pinned import O200K
+
+    vocabulary = find(O200K, VOCABULARIES)
+    files = write_drop(folder / "drop", files=10)
+    to_harmony(files, folder / "harmony", 0, HarmonyConfig())
+    shards = []
+    for version in (0, 1):
+        shards.append(folder / f"kd{version}")
+        config = KDConfig(vocabulary, (0.5, 0.7)[version], max_rows=40)
+        build_kd_shard(folder / "harmony/synth_harmony_shard_00.parquet", shards[-1], config)
+    home = "megatron/synth_kd_v1"
+    names = [
+        f"shard_00_{name}.{kind}"
+        for name in ("tokens", "lossmask", "span")
+        for kind in ("bin", "idx")
+    ]
+    parts = [Part(home, "synth/kd_shards", "00", shards, shared=True)]
+    return parts, [f"{home}/train/{name}" for name in names]
+
+
+VOCABULARIES = Path()
+"""The data root with the vocabularies; the fixture `readers` sets it."""
+
+
+def open_conversations(root: Path, verify: Verify) -> Any:
+    from megatron.core.datasets.gpt_dataset import GPTDatasetConfig
+    from megatron.core.datasets.utils import Split
+
+    from gristmill.synth import SynthKDDataset
+
+    prefix = str(root / "megatron/synth_kd_v1/train/shard_00_tokens")
+    names = SimpleNamespace(
+        vocab_size=201_088, eod=199_999, pad=-1, unique_identifiers={"name": "o200k"}
+    )
+    config = GPTDatasetConfig(
+        blend_per_split=[([prefix], None), None, None],
+        random_seed=1,
+        sequence_length=64,
+        tokenizer=names,
+        reset_position_ids=False,
+        reset_attention_mask=False,
+        eod_mask_loss=False,
+        create_attention_mask=False,
+    )
+    kind = SynthKDDataset.with_verify(verify)
+    low = kind.build_low_level_dataset(prefix, config)
+    documents = np.arange(kind.numel_low_level_dataset(low), dtype=np.int32)
+    return kind(low, prefix, documents, None, Split.train, config)
+
+
+MADE: dict[str, Callable[[Path], tuple[Sequence[Part], Sequence[str]]]] = {
+    "steps": _steps,
+    "games": _games,
+    "uncached games": _uncached_games,
+    "conversations": _conversations,
+}
+"""Makes both versions of the artifacts, by what they hold."""
+
+READERS: dict[str, tuple[str, Callable[[Path, Verify], Any], str]] = {
+    "StepDataset": ("steps", open_steps, "gristmill/macroxue/read/dataset.py:StepDataset"),
+    "TorchSteps": (
+        "steps",
+        open_torch_steps,
+        "gristmill/macroxue/read/torch_dataset.py:TorchSteps",
+    ),
+    "GameSpliceDataset": ("games", open_games, "gristmill/chess/read/dataset.py:GameSpliceDataset"),
+    "GameSpliceDataset without a cache": (
+        "uncached games",
+        open_games,
+        "gristmill/chess/read/dataset.py:GameSpliceDataset",
+    ),
+    "TorchSamples": (
+        "games",
+        open_torch_games,
+        "gristmill/chess/read/torch_samples.py:TorchSamples",
+    ),
+    "SynthKDDataset": (
+        "conversations",
+        open_conversations,
+        "gristmill/synth/read/dataset.py:SynthKDDataset",
+    ),
+}
+"""What a reader reads, how it is opened, and its class."""

@@ -1,0 +1,252 @@
+"""Every reader of every family: one generation, plain data loaders, three levels."""
+
+from __future__ import annotations
+
+import ast
+import pickle
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gristmill.contract import BadInput, GristmillError
+from gristmill.families import FAMILIES
+from gristmill.reading import StaleDataset, Verify
+from tests.paths import CHECKOUT
+from tests.reading.readers import READERS, Reader, publish_part
+
+torch = pytest.importorskip("torch")
+
+from torch.utils.data import DataLoader, Subset  # noqa: E402
+
+# Megatron warns about the pad token -1, numpy about Megatron, torch about workers.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+WITH_WORKERS = [
+    name
+    if name in ("StepDataset", "GameSpliceDataset", "SynthKDDataset")
+    else pytest.param(name, marks=pytest.mark.slow)
+    for name in READERS
+]
+"""Starting workers takes seconds; views of a reader are left to the slow tests."""
+
+LEVELS: tuple[Verify, ...] = ("none", "sizes", "hash")
+
+
+def samples_in(batch: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """The samples of a collated batch, without padding."""
+    count = len(next(iter(batch.values())))
+    found = []
+    for i in range(count):
+        sample = []
+        for name, column in batch.items():
+            value = column[i]
+            if f"{name}_mask" in batch:
+                value = value[batch[f"{name}_mask"][i]]
+            if not name.endswith("_mask") or name == "loss_mask":
+                sample.append((name, value.numpy().tobytes()))
+        found.append(tuple(sample))
+    return found
+
+
+def all_samples(dataset: Any) -> Counter[tuple[Any, ...]]:
+    return Counter(
+        sample for batch in DataLoader(dataset, batch_size=7) for sample in samples_in(batch)
+    )
+
+
+def read_until_stale(batches: Iterable[dict[str, Any]]) -> tuple[list[tuple[Any, ...]], bool]:
+    """The samples that were delivered, and whether StaleDataset ended them."""
+    found: list[tuple[Any, ...]] = []
+    try:
+        for batch in batches:
+            found += samples_in(batch)
+    except StaleDataset as error:
+        assert "open the dataset again" in str(error)
+        return found, True
+    return found, False
+
+
+@pytest.fixture
+def root(reader: Reader, tmp_path: Path) -> Path:
+    """A data root with the first version of what the reader reads."""
+    reader.publish(tmp_path / "data", 0)
+    return tmp_path / "data"
+
+
+def test_every_reader_is_registered() -> None:
+    found = set()
+    for family in FAMILIES:
+        for file in (CHECKOUT / "gristmill" / family / "read").glob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text())):
+                if not isinstance(node, ast.ClassDef) or "Protocol" in map(ast.unparse, node.bases):
+                    continue
+                if any(getattr(item, "name", "") == "__getitem__" for item in node.body):
+                    found.add(f"{file.relative_to(CHECKOUT).as_posix()}:{node.name}")
+    assert found == {place for _, _, place in READERS.values()}
+    assert {place.split("/")[1] for place in found} == set(FAMILIES)
+
+
+def test_a_plain_data_loader_delivers_every_sample_once(reader: Reader, root: Path) -> None:
+    dataset = reader.open(root, "sizes")
+    expected = all_samples(dataset)
+    loader = DataLoader(dataset, batch_size=16, shuffle=True, num_workers=2)
+    found = [sample for batch in loader for sample in samples_in(batch)]
+    assert Counter(found) == expected
+    assert len(found) == len(dataset) > 64
+    one = DataLoader(Subset(dataset, [5, 3]), batch_size=2)
+    assert samples_in(next(iter(one))) == [
+        samples_in(next(iter(DataLoader(Subset(dataset, [i]), batch_size=1))))[0] for i in (5, 3)
+    ]
+
+
+@pytest.mark.parametrize("context", ["spawn", "fork"])
+@pytest.mark.parametrize("reader", WITH_WORKERS, indirect=True)
+def test_a_rebuild_under_running_workers_never_mixes(
+    reader: Reader, root: Path, context: str
+) -> None:
+    dataset = reader.open(root, "sizes")
+    expected = set(all_samples(dataset))
+    loader = DataLoader(
+        dataset,
+        batch_size=4,
+        shuffle=True,
+        num_workers=2,
+        multiprocessing_context=context,
+        persistent_workers=True,
+    )
+    batches = iter(loader)
+    first = samples_in(next(batches))
+    reader.publish(root, 1)
+    rest, stale = read_until_stale(batches)
+    again, _ = read_until_stale(loader) if not stale else ([], stale)
+    assert set(first + rest + again) <= expected
+    assert stale or len(first + rest) == len(again) == len(dataset)
+    assert not set(all_samples(reader.open(root, "sizes"))) <= expected
+
+
+@pytest.mark.parametrize("context", ["spawn", "fork"])
+@pytest.mark.parametrize("reader", WITH_WORKERS, indirect=True)
+def test_a_rebuild_before_the_first_batch_never_mixes(
+    reader: Reader, root: Path, context: str
+) -> None:
+    dataset = reader.open(root, "sizes")
+    expected = set(all_samples(dataset))
+    loader = DataLoader(dataset, batch_size=16, num_workers=2, multiprocessing_context=context)
+    reader.publish(root, 1)
+    found, stale = read_until_stale(loader)
+    assert set(found) <= expected
+    assert (stale, len(found)) == ((True, 0) if context == "spawn" else (False, len(dataset)))
+
+
+def test_a_rebuild_of_each_artifact_is_seen_after_a_pickle(reader: Reader, root: Path) -> None:
+    for number, part in enumerate(reader.parts):
+        dataset = reader.open(root, "sizes")
+        expected = all_samples(dataset)
+        opened, unread = (pickle.loads(pickle.dumps(dataset)) for _ in range(2))
+        assert all_samples(opened) == expected
+        publish_part(root, reader.parts, number, 1)
+        for other in (dataset, opened):
+            assert all_samples(other) == expected
+        with pytest.raises(StaleDataset) as caught:
+            all_samples(unread)
+        text = str(caught.value)
+        assert str(root / part.artifact) in text
+        assert "/proc/" not in text
+        for source in reader.parts[number:]:
+            publish_part(root, reader.parts, reader.parts.index(source), 1)
+        assert text.count("data version") == 2 or "no such folder" in text
+        reader.publish(root, 0)
+
+
+def test_files_without_a_record_are_one_generation_too(reader: Reader, root: Path) -> None:
+    for record in [*root.rglob("provenance.json"), *root.rglob("provenance/*.json")]:
+        record.unlink()
+    dataset = reader.open(root, "sizes")
+    expected = all_samples(dataset)
+    unread = pickle.loads(pickle.dumps(dataset))
+    assert all_samples(pickle.loads(pickle.dumps(dataset))) == expected
+    with pytest.raises(BadInput, match="has no provenance record"):
+        reader.open(root, "hash")
+    file = root / reader.used[0]
+    octets = file.read_bytes()
+    file.unlink()
+    file.write_bytes(octets)
+    with pytest.raises(StaleDataset, match=f"now .*{file.name} is another file"):
+        all_samples(unread)
+
+
+def test_a_file_that_is_cut_short_is_refused_at_every_level(reader: Reader, root: Path) -> None:
+    for name in reader.used:
+        file = root / name
+        octets = file.read_bytes()
+        file.write_bytes(octets[:-1])
+        for level in LEVELS:
+            with pytest.raises(GristmillError, match=str(root)):
+                all_samples(reader.open(root, level))
+        file.write_bytes(octets)
+    assert all_samples(reader.open(root, "hash"))
+
+
+def test_one_flipped_bit_of_any_file_is_refused_by_its_hash(reader: Reader, root: Path) -> None:
+    for name in reader.used:
+        file = root / name
+        octets = file.read_bytes()
+        at = len(octets) // 2
+        file.write_bytes(octets[:at] + bytes([octets[at] ^ 1]) + octets[at + 1 :])
+        with pytest.raises(GristmillError, match=str(root)) as caught:
+            reader.open(root, "hash")
+        assert "/proc/" not in str(caught.value)
+        file.write_bytes(octets)
+    assert all_samples(reader.open(root, "hash"))
+
+
+def _flip(octets: bytes, chance: random.Random) -> bytes:
+    at = chance.randrange(len(octets))
+    return octets[:at] + bytes([octets[at] ^ 1 << chance.randrange(8)]) + octets[at + 1 :]
+
+
+def _fill(octets: bytes, chance: random.Random) -> bytes:
+    at = chance.randrange(len(octets))
+    filler = chance.choice([b"\0", b"\xff", b"[", b'"', b"9"]) * 8
+    return octets[:at] + filler + octets[at + 8 :]
+
+
+DAMAGES: list[Callable[[bytes, random.Random], bytes | None]] = [
+    _flip,
+    _flip,
+    _fill,
+    lambda octets, chance: octets[: chance.randrange(len(octets))],
+    lambda octets, chance: octets + chance.randbytes(8),
+    lambda octets, chance: chance.randbytes(len(octets)),
+    lambda octets, chance: b"",
+    lambda octets, chance: None,
+]
+"""What becomes of a file's bytes; None: it is deleted."""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_damage_ends_in_errors_of_gristmill(reader: Reader, root: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    expected = all_samples(reader.open(root, "hash"))
+    records = [p for p in root.rglob("*.json") if "provenance" in p.as_posix()]
+    records = [path for path in records if ".gristmill" not in path.parts]
+    for file in [*(root / name for name in reader.used), *records]:
+        octets = file.read_bytes()
+        damaged = chance.choice(DAMAGES)(octets, chance)
+        file.unlink()
+        if damaged is not None:
+            file.write_bytes(damaged)
+        for level in LEVELS:
+            try:
+                dataset = reader.open(root, level)
+                found = all_samples(dataset)
+            except GristmillError as error:
+                assert "/proc/" not in str(error)
+                continue
+            if level == "hash":
+                assert found == expected, f"{file}: {damaged!r:.100}"
+        file.write_bytes(octets)
