@@ -11,15 +11,18 @@ from gristmill.code_digest import Code
 PACK = Code(
     modules=("gristmill.macroxue.build.pack",),
     libraries=("numba", "numpy"),
+    compatible_with=("0d55d1b49e5a85a505e4db0c9f9ab20e536d50501b0e632fbc2d947458a9ec50",),
     undigested="0d55d1b49e5a85a505e4db0c9f9ab20e536d50501b0e632fbc2d947458a9ec50",
 )
 VALUES = Code(
     modules=("gristmill.macroxue.build.values",),
     libraries=("numba", "numpy"),
+    compatible_with=("ac144373570171be5cc4c88a3cd23ce810f8cf2333d7bb3f64e670dec243f84f",),
     undigested="ac144373570171be5cc4c88a3cd23ce810f8cf2333d7bb3f64e670dec243f84f",
 )
 POOL = Code(
     modules=("gristmill.macroxue.build.pool",),
     libraries=("numpy",),
+    compatible_with=("bd636366709e1b39e513bd032e9178be3959d37c52c4f1ef9e9c26bd25e8d9d6",),
     undigested="bd636366709e1b39e513bd032e9178be3959d37c52c4f1ef9e9c26bd25e8d9d6",
 )

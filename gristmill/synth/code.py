@@ -14,6 +14,7 @@ HARMONY = Code(
         "gristmill.synth.build.import_harmony",
     ),
     libraries=("pyarrow",),
+    compatible_with=("90753833b2ceaec2bc496791ebf64c40df6ef92070b5cf51a2dda5cf594af235",),
     undigested="90753833b2ceaec2bc496791ebf64c40df6ef92070b5cf51a2dda5cf594af235",
 )
 HARMONY_MANIFEST = Code(
@@ -25,6 +26,7 @@ HARMONY_MANIFEST = Code(
 KD_SHARDS = Code(
     modules=("gristmill.synth.build.kd_shard",),
     libraries=("openai-harmony", "pyarrow", "tiktoken"),
+    compatible_with=("cb0843949bc0421194e65ece6e2989ebbcfe0044c28e73259d5f940e46fb4775",),
     undigested="cb0843949bc0421194e65ece6e2989ebbcfe0044c28e73259d5f940e46fb4775",
 )
 KD_MANIFEST = Code(
