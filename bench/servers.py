@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,20 +44,28 @@ class Server:
             "repositoryName": "__repository__",
         }
         self._process = subprocess.Popen(
-            [
-                *("env", "--default-signal=INT,TERM", str(Path(sys.executable).parent / "dagster")),
-                *("dev", "-w", "workspace.yaml", "-h", "127.0.0.1", "-p", str(self._port)),
-            ],
+            # Where a shell started this in the background, SIGINT would be ignored.
+            ["env", "--default-signal=INT,TERM", *self.words(str(self._port))],
             cwd=folder,
             env={**plain_environment(), **environment},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
 
-    def ask(self, query: str, **variables: Any) -> Any:
+    @property
+    def place(self) -> str:
+        """Host and port of the web server."""
+        return f"127.0.0.1:{self._port}"
+
+    def words(self, port: str) -> list[str]:
+        """The command line that serves on a port."""
+        dagster = str(Path(sys.executable).parent / "dagster")
+        return [dagster, "dev", "-w", "workspace.yaml", "-h", "127.0.0.1", "-p", port]
+
+    def ask(self, query: str, headers: Mapping[str, str] = {}, **variables: Any) -> Any:
         body = json.dumps({"query": query, "variables": variables}).encode()
         request = urllib.request.Request(
-            f"http://127.0.0.1:{self._port}/graphql", body, {"Content-Type": "application/json"}
+            f"http://{self.place}/graphql", body, {"Content-Type": "application/json", **headers}
         )
         with urllib.request.urlopen(request, timeout=30) as answer:
             said = json.load(answer)
@@ -150,7 +159,7 @@ class Server:
         return "\n".join(said)
 
     def processes(self) -> list[int]:
-        """The ids of `dagster dev` and of all that it started, run workers included."""
+        """The ids of the command and of all that it started, run workers included."""
         parents: dict[int, list[int]] = {}
         for stat in Path("/proc").glob("[0-9]*/stat"):
             try:
@@ -170,9 +179,10 @@ class Server:
                 os.kill(process, signal.SIGKILL)
         self._process.wait(timeout=60)
 
-    def stop(self) -> None:
-        self._process.send_signal(signal.SIGTERM)
-        self._process.wait(timeout=60)
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Ask it to stop by a signal; its status."""
+        self._process.send_signal(number)
+        return self._process.wait(timeout=90)
 
 
 def plain_environment() -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
+from pathlib import Path
 
 import click
 
@@ -12,6 +12,7 @@ from commands.checkout import CheckoutCommand
 
 ADDRESS = "127.0.0.1"
 PORT = 3000
+LOCK = "ui.lock"
 
 
 @click.command(cls=CheckoutCommand)
@@ -25,17 +26,31 @@ PORT = 3000
 def ui(port: int) -> None:
     """Serve the instance at http://127.0.0.1:PORT: the UI, the sensors and the schedules.
 
-    This process becomes `dagster dev`, so that Ctrl-C and signals reach it.
+    Ctrl-C ends all of it, runs under way included. What pages of other sites send is refused.
     """
+    from commands import services
+
+    checkout = Path.cwd()
+    with services.instance_lock(_lock_file(checkout)) as lock:
+        _probe(port)
+        # The services find the instance as the other commands do: see `open_instance`.
+        os.environ["DAGSTER_HOME"] = os.environ.get("DAGSTER_HOME") or str(checkout)
+        services.serve(checkout, ADDRESS, port, lock)
+
+
+def _lock_file(checkout: Path) -> Path:
+    home = os.environ.get("DAGSTER_HOME")
+    return (Path(home) if home else checkout / ".dagster") / LOCK
+
+
+def _probe(port: int) -> None:
+    """Raises click.ClickException where the port cannot be used, before anything starts."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((ADDRESS, port))
         except OSError as error:
-            # Dagster would start a second daemon on the same instance before it sees this.
             raise click.ClickException(
                 f"port {port} of {ADDRESS} cannot be used ({error.strerror}): choose another "
                 "with --port, or stop the server that has it"
             ) from error
-    arguments = ["dev", "-w", "workspace.yaml", "-h", ADDRESS, "-p", str(port)]
-    os.execv(sys.executable, [sys.executable, "-m", "dagster", *arguments])
