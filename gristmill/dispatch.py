@@ -14,7 +14,7 @@ def kinds_at(path: Path) -> list[Kind]:
     Several where partitions of several assets share the folder. Raises Misuse where the folder
     holds nothing that a family knows, and GristmillError where a record cannot be read.
     """
-    assets = _recorded(path) or [
+    assets = list(dict.fromkeys(recorded_assets(path).values())) or [
         asset for each in catalogs() if (asset := each.asset_of(path)) is not None
     ]
     kinds = [kind for asset in assets if (kind := kind_of_asset(asset)) is not None]
@@ -24,7 +24,13 @@ def kinds_at(path: Path) -> list[Kind]:
     return kinds
 
 
-def _recorded(path: Path) -> list[str]:
+def recorded_assets(path: Path) -> dict[str | None, str]:
+    """The assets of the artifacts in a folder by partition, None for one that has it to itself.
+
+    Raises GristmillError where a record cannot be read.
+    """
     own = path / provenance.RECORD
-    records = [own] if own.exists() else sorted((path / provenance.SHARED_RECORDS).glob("*.json"))
-    return list(dict.fromkeys(provenance.read_record(record).asset for record in records))
+    if own.exists():
+        return {None: provenance.read_record(own).asset}
+    records = sorted((path / provenance.SHARED_RECORDS).glob("*.json"))
+    return {record.stem: provenance.read_record(record).asset for record in records}

@@ -5,16 +5,24 @@ Each family's `family.py` says which functions answer, and which options there a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from gristmill.contract import GristmillError
-from gristmill.dispatch import kinds_at
-from gristmill.families import Kind, Misuse, Option, Request, options, options_of
+from gristmill.contract import GristmillError, Trace
+from gristmill.dispatch import kinds_at, recorded_assets
+from gristmill.families import (
+    Kind,
+    Misuse,
+    Option,
+    Request,
+    kind_of_asset,
+    options,
+    options_of,
+)
 from gristmill.printable import printable
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -89,23 +97,39 @@ def show(path: Path, sample: str, **chosen: Any) -> None:
 
 @click.command(cls=_FamilyOptions)
 @click.argument("path", type=_FOLDER)
-@click.argument("sample")
+@click.argument("sample", default="0")
 def trace(path: Path, sample: str, **chosen: Any) -> None:
     """Say where SAMPLE of the artifact at PATH came from; samples count from 0.
 
-    The answer names the raw file, or the artifact that the sample was made from, and the place in
-    it. What a sample is depends on the asset: a run, a document, a game by row or by id.
+    The answer goes back to the raw file: its path in the data root, its sha256, the row, the bytes.
+    What a sample is depends on the asset: a run, a row, a document, a game by row or by id. For an
+    artifact without samples, such as a manifest or a vocabulary, the answer lists its inputs; in a
+    folder that several artifacts share, SAMPLE is its partition, as `manifest`.
     """
-    kinds = kinds_at(path)
-    kind = next((kind for kind in kinds if kind.trace is not None), None)
-    if kind is None or kind.trace is None:
-        raise Misuse(f"{path}: artifacts of {_named(kinds)} have no samples to trace")
-    found = list(kind.trace(_request(kind.asset, path, sample, chosen)))
-    if not found:
-        raise GristmillError(f"{path} has no sample {sample}")
-    for each in found:
+    printed = False
+    for each in _traced(path, sample, chosen):
+        printed = True
         for name, value in each.facts().items():
             click.echo(f"{name}: {printable(str(value))}")
+    if not printed:
+        raise GristmillError(f"{path} has no sample {sample}")
+
+
+def _traced(path: Path, sample: str, chosen: Mapping[str, Any]) -> Iterable[Trace]:
+    from gristmill.provenance.trace_inputs import inputs_of
+
+    assets = recorded_assets(path)
+    own = assets.get(sample)
+    asked = kind_of_asset(own) if own is not None else None
+    if own is not None and (asked is None or asked.trace is None):
+        return inputs_of(path, sample)
+    if assets and all(kind_of_asset(asset) is None for asset in assets.values()):
+        return inputs_of(path)
+    kinds = [asked] if asked is not None else kinds_at(path)
+    kind = next((kind for kind in kinds if kind.trace is not None), None)
+    if kind is None or kind.trace is None:
+        return inputs_of(path)
+    return list(kind.trace(_request(kind.asset, path, sample, chosen)))
 
 
 def _named(kinds: Sequence[Kind]) -> str:

@@ -67,9 +67,27 @@ def _show(request: Request) -> Iterable[RenderableType]:
 
 
 def _trace(request: Request) -> Iterable[Trace]:
-    from gristmill.chess.read.trace import traces
+    from gristmill.chess.read.origins import game_origins
 
-    return traces(request.path, request.sample, request.options.get("split"))
+    return game_origins(request.path, request.sample, request.options.get("split"))
+
+
+def _trace_cache(request: Request) -> Iterable[Trace]:
+    from gristmill.chess.read.origins import cache_origins
+
+    return cache_origins(request.path, request.number, request.options.get("split"))
+
+
+def _trace_splice(request: Request) -> Iterable[Trace]:
+    from gristmill.chess.read.origins import splice_origins
+
+    return splice_origins(request.path, request.number, request.options.get("split"))
+
+
+def _trace_pgn(request: Request) -> Iterable[Trace]:
+    from gristmill.chess.read.origins import pgn_origins
+
+    return pgn_origins(request.path)
 
 
 def _asset_of(folder: Path) -> str | None:
@@ -93,7 +111,7 @@ _EVENT_LINES = Law(
 
 CATALOG = Catalog(
     kinds=[
-        Kind("chess/elite_pgn", [Law("archive", _archive_laws)], code=code.ELITE),
+        Kind("chess/elite_pgn", [Law("archive", _archive_laws)], trace=_trace_pgn, code=code.ELITE),
         Kind(
             "chess/valid_games",
             [Law("validated", _validated_laws), _EVENT_LINES],
@@ -114,6 +132,7 @@ CATALOG = Catalog(
             "chess/splice_cache",
             [Law("cache", _cache_laws)],
             _show,
+            _trace_cache,
             rows=_SAMPLE_COUNTS,
             code=code.CACHE,
         ),
@@ -121,6 +140,7 @@ CATALOG = Catalog(
             "chess/splice_dataset",
             [Law("splices", _splice_laws)],
             _show,
+            _trace_splice,
             rows=_SAMPLE_COUNTS,
             code=code.SPLICES,
         ),

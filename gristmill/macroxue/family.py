@@ -53,9 +53,17 @@ def _show(request: Request) -> Iterable[RenderableType]:
 
 
 def _trace(request: Request) -> Iterable[Trace]:
-    from gristmill.macroxue.read.trace import trace
+    from gristmill.macroxue.read.origins import run_origins
 
-    return [trace(request.path, request.number)]
+    return run_origins(request.path, request.number, request.options.get("step"))
+
+
+def _trace_value(request: Request) -> Iterable[Trace]:
+    from gristmill.macroxue.read.origins import value_origins
+
+    if request.options.get("step") is not None:
+        raise Misuse("--step does not apply to value sidecars: a sample is a row")
+    return value_origins(request.path, request.number)
 
 
 def _asset_of(folder: Path) -> str | None:
@@ -91,7 +99,12 @@ CATALOG = Catalog(
     kinds=[
         Kind("macroxue/pack", [Law("pack", _pack_laws), _PLAYED], _show, _trace, code=code.PACK),
         Kind("macroxue/pool", [Law("pool", _pool_laws), _PLAYED], _show, _trace, code=code.POOL),
-        Kind("macroxue/values", [Law("values", _value_laws, needs_inputs=True)], code=code.VALUES),
+        Kind(
+            "macroxue/values",
+            [Law("values", _value_laws, needs_inputs=True)],
+            trace=_trace_value,
+            code=code.VALUES,
+        ),
     ],
     asset_of=_asset_of,
     options=[
@@ -104,8 +117,7 @@ CATALOG = Catalog(
         Option(
             "step",
             int,
-            "2048: show only the step of --run with this step_index.",
-            commands=("show",),
+            "2048: only the step with this step_index: of --run (show), of the run (trace).",
         ),
         Option(
             "steps",

@@ -51,8 +51,8 @@ def verify(
 
     Sizes and sha256 of all outputs, files that no record lists, the digests of
     the record itself, its inputs (raw files by hash; artifacts by their data version and
-    the bytes of their files, on to the raw files that they were made from), the laws of
-    the family, and what is missing by the inventory of the data root.
+    the bytes of their files, on to the raw files that they were made from), the laws of the
+    family, and what is missing by the inventory of the data root.
 
     path: an artifact's folder or any folder above some.
     data_root: where paths of inputs start; None takes it from the artifact's

@@ -52,11 +52,23 @@ def _show_document(request: Request) -> Iterable[RenderableType]:
     yield document_text(request.path, number, split, request.number, vocabulary)
 
 
+def _trace_row(request: Request) -> Iterable[Trace]:
+    from gristmill.synth.read.origins import row_origins
+
+    return row_origins(request.path, _shard(request), request.number)
+
+
 def _trace_document(request: Request) -> Iterable[Trace]:
-    from gristmill.synth.read.trace import trace
+    from gristmill.synth.read.origins import document_origins
 
     split = request.options.get("split") or "train"
-    return [trace(request.path, _shard(request), split, request.number)]
+    return document_origins(request.path, _shard(request), split, request.number)
+
+
+def _trace_manifest(request: Request) -> Iterable[Trace]:
+    from gristmill.provenance.trace_inputs import inputs_of
+
+    return inputs_of(request.path, _MANIFEST)
 
 
 def _shard(request: Request) -> str:
@@ -88,13 +100,21 @@ def _write_conversations(path: Path) -> None:
 
 
 _FIRST_SHARD = "00"
+_MANIFEST = "manifest"
 
 CATALOG = Catalog(
     kinds=[
-        Kind("synth/harmony", [Law("harmony", _harmony_laws)], _show_row, code=code.HARMONY),
+        Kind(
+            "synth/harmony",
+            [Law("harmony", _harmony_laws)],
+            _show_row,
+            _trace_row,
+            code=code.HARMONY,
+        ),
         Kind(
             "synth/harmony_manifest",
             [Law("harmony_manifest", _harmony_manifest_laws)],
+            trace=_trace_manifest,
             code=code.HARMONY_MANIFEST,
         ),
         *(
@@ -111,6 +131,7 @@ CATALOG = Catalog(
                 Kind(
                     f"{prefix}/kd_manifest",
                     [Law("kd_manifest", _kd_manifest_laws)],
+                    trace=_trace_manifest,
                     code=code.KD_MANIFEST,
                 ),
             )

@@ -1,0 +1,197 @@
+"""From a sample of any chess artifact to the bytes of its game in the PGN and in the drop.
+
+See also `trace.py`: one row by its sidecar. Source: docs/formats/chess.md#game-records.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import zipfile
+from bisect import bisect_left
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from gristmill import contract
+from gristmill.chess.format import sidecar
+from gristmill.chess.format.cache_arrays import LAYOUT, OFFSETS, SPLICE_INDICES
+from gristmill.chess.format.names import split_file, valid_file
+from gristmill.chess.read.trace import Trace, trace, traces
+from gristmill.contract import BadInput
+from gristmill.provenance.trace_inputs import NotTraced, Origin, Source, notes, source
+
+PGN: Final = "chess/elite_pgn"
+GAMES: Final = "chess/valid_games"
+DATASET: Final = "chess/game_dataset"
+_READ_BYTES: Final = 1 << 20
+
+
+def game_origins(path: Path, which: str, split: str | None) -> Iterator[contract.Trace]:
+    """Trace a game to its bytes in the PGN and in the drop that the PGN came from.
+
+    path, which, split: as `trace.traces` takes them.
+
+    Yields for each row its trace, then its origin. Raises BadInput as `trace.traces`.
+    """
+    for found in traces(path, which, split):
+        yield found
+        yield from notes(_raw(path, found))
+
+
+def cache_origins(path: Path, sample: int, split: str | None) -> Iterator[contract.Trace]:
+    """Trace a sample of a splice cache: its splice index, then its game in the dataset.
+
+    path: a splice cache.
+    sample: number from 0, in its split.
+    split: train by default.
+
+    Raises BadInput where there is no such sample, and NotTraced where the dataset is gone or was
+    built again.
+    """
+    split = split or "train"
+    dataset = source(path).made_from(DATASET).folder
+    offset, index = (_value(path / split / name, sample) for name in (OFFSETS, SPLICE_INDICES))
+    row = _row_at(dataset, split, offset)
+    yield _sample(sample, split, index)
+    found = trace(dataset, row, split)
+    yield found
+    yield from notes(_raw(dataset, found))
+
+
+def splice_origins(path: Path, sample: int, split: str | None) -> Iterator[contract.Trace]:
+    """Trace a sample of a splice dataset: its splice index, then its game among the valid ones.
+
+    path: a splice dataset.
+    sample: number of the line from 0, in its split.
+    split: train by default.
+
+    Several games where their ids and moves are equal. Raises BadInput where there is no such
+    sample, and NotTraced where the valid games are gone or were built again.
+    """
+    split = split or "train"
+    games = source(path).made_from(GAMES).folder
+    line = _line(split_file(path, split), sample)
+    yield _sample(sample, split, int(line["splice_index"]))
+    played = [*line["context"], *line["target"]]
+    rows = list(_rows_of(games, str(line["game_id"]), played))
+    if not rows:
+        raise NotTraced(f"{games} has no game {line['game_id']} with the moves of this sample")
+    for row in rows:
+        found = trace(games, row)
+        yield found
+        yield from notes(_raw(games, found))
+
+
+def pgn_origins(path: Path) -> Iterator[contract.Trace]:
+    """Trace the PGN of a month to the drop that it came from."""
+    made = source(path)
+    for output in made.record.outputs:
+        if output.path.endswith(".pgn"):
+            yield Origin(_pgn(made, output.path, output.sha256) | {"bytes": f"0-{output.bytes}"})
+            yield Origin(_drop(made, 0, output.bytes))
+
+
+def _sample(sample: int, split: str, index: int) -> Origin:
+    # The context ends with move `index`, counted from 0; the label is the next one.
+    return Origin({"sample": f"{sample} of {split}", "splice_index": index, "ply": index + 1})
+
+
+def _raw(folder: Path, found: Trace) -> Iterator[contract.Trace]:
+    """The game's bytes in the published PGN, then in the drop."""
+    made = source(folder)
+    if made.record.asset == DATASET:
+        made = made.made_from(GAMES)
+    made = made.made_from(PGN)
+    yield Origin(_pgn(made, str(found.source["name"]), str(found.source["sha256"])))
+    yield Origin(_drop(made, found.pgn_offset, found.pgn_offset + found.pgn_bytes))
+
+
+def _pgn(made: Source, name: str, sha256: str) -> dict[str, object]:
+    if all((output.path, output.sha256) != (name, sha256) for output in made.record.outputs):
+        raise NotTraced(f"{made.title} has no {name} with these bytes: build the games again")
+    return {"pgn_file": f"{made.record.artifact}/{name}", "pgn_file_sha256": sha256}
+
+
+def _drop(made: Source, begin: int, end: int) -> dict[str, object]:
+    raw = made.raw_inputs()
+    if not raw:
+        raise NotTraced(f"{made.title} names no drop")
+    (item, *_) = raw
+    facts = made.raw_facts(item)
+    place = f"{begin}-{end}"
+    if str(item.path).endswith(".zip"):
+        with zipfile.ZipFile(made.raw_file(item)) as archive:
+            names = [name for name in archive.namelist() if name.lower().endswith(".pgn")]
+        return facts | {"raw_member": names[0], "raw_member_bytes": place}
+    if str(item.path).endswith(".zst"):
+        return facts | {"raw_unpacked_bytes": place}
+    return facts | {"raw_file_bytes": place}
+
+
+def _value(file: Path, index: int) -> int:
+    """One value of an array of the cache."""
+    kind = np.dtype(LAYOUT[file.name])
+    with file.open("rb") as opened:
+        opened.seek(index * kind.itemsize)
+        data = opened.read(kind.itemsize)
+    if len(data) < kind.itemsize:
+        samples = file.stat().st_size // kind.itemsize
+        raise BadInput(file, f"has {samples} samples, no sample {index}; samples count from 0")
+    return int(np.frombuffer(data, kind)[0])
+
+
+def _row_at(dataset: Path, split: str, offset: int) -> int:
+    """The row of a dataset whose line begins at a byte, by the sidecar."""
+    recorded = sidecar.Sidecar.open(dataset, split)
+    if recorded is None:
+        raise BadInput(dataset, f"has no {sidecar.FOLDER}/ to trace by; build it with this library")
+    row = bisect_left(
+        range(recorded.games), offset, key=lambda number: int(recorded.records(number, 1)[0]["row"])
+    )
+    if row == recorded.games or int(recorded.records(row, 1)[0]["row"]) != offset:
+        raise BadInput(dataset, f"no row of {split} begins at byte {offset}; build the cache again")
+    return row
+
+
+def _line(file: Path, number: int) -> dict[str, Any]:
+    """A line of a JSONL file, by its number from 0."""
+    passed = 0
+    with file.open("rb") as opened:
+        while data := opened.read(_READ_BYTES):
+            newlines = data.count(b"\n")
+            if passed + newlines >= number:
+                position = -1
+                for _ in range(number - passed):
+                    position = data.index(b"\n", position + 1)
+                opened.seek(opened.tell() - len(data) + position + 1)
+                if line := opened.readline():
+                    row: dict[str, Any] = json.loads(line)
+                    return row
+                break
+            passed += newlines
+    raise BadInput(file, f"has no sample {number}; samples count from 0")
+
+
+def _rows_of(games: Path, game_id: str, played: list[str]) -> Iterator[int]:
+    """The rows of valid games with an id whose moves go on from the start as `played`."""
+    needle = f'"game_id": {json.dumps(game_id)}'.encode()
+    recorded = sidecar.Sidecar.open(games, "games")
+    with (
+        valid_file(games).open("rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text,
+    ):
+        place = text.find(needle)
+        while place >= 0:
+            begin = text.rfind(b"\n", 0, place) + 1
+            end = text.find(b"\n", place)
+            row = json.loads(text[begin : end if end >= 0 else len(text)])
+            if row["game_id"] == game_id and row["moves"][: len(played)] == played and recorded:
+                yield bisect_left(
+                    range(recorded.games),
+                    begin,
+                    key=lambda number: int(recorded.records(number, 1)[0]["row"]),
+                )
+            place = text.find(needle, end) if end >= 0 else -1

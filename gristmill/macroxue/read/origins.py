@@ -1,0 +1,116 @@
+"""From a run or row of 2048 to the line and bytes of its raw files.
+
+See also `trace.py`: the line of trace.jsonl. Source: docs/formats/macroxue.md#trace.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from gristmill import contract
+from gristmill.contract import BadInput, GristmillError
+from gristmill.hashing import sha256_file
+from gristmill.macroxue.read.lookup import Pack
+from gristmill.macroxue.read.trace import RunTrace, trace
+from gristmill.provenance.trace_inputs import NotTraced, Origin, notes, source
+
+_DROPS: Final = "drops/macroxue"
+
+
+def run_origins(folder: Path, run: int, step: int | None = None) -> Iterator[contract.Trace]:
+    """Trace a run of a pack or pool, or one of its steps.
+
+    folder: a pack or pool.
+    run: run id, from 0.
+    step: a `step_index` of the run; None (the default) for the whole run.
+
+    Yields the line of trace.jsonl, then the raw files. Raises as `trace`, and GristmillError where
+    the run has no such step.
+    """
+    found = trace(folder, run)
+    yield found
+    row = None
+    if step is not None:
+        pack = Pack(folder)
+        row = pack.find(run, step).row - pack.first_row(run)
+    yield from notes(_raw(folder, found, row))
+
+
+def value_origins(folder: Path, row: int) -> Iterator[contract.Trace]:
+    """Trace a row of a value sidecar: its row, run and step in the pack, then the raw files.
+
+    folder: a value sidecar.
+    row: number of the row, from 0.
+
+    Raises NotTraced where the pack is gone or was built again, and GristmillError where it has no
+    such row.
+    """
+    made = source(folder).made_from("macroxue/pack", "macroxue/pool")
+    pack = Pack(made.folder)
+    packed = pack.step(row)
+    first = pack.first_row(packed.run.id)
+    place = {"pack": made.record.artifact, "row": row, "step_index": packed.step_index}
+    yield Origin(place)
+    found = trace(made.folder, packed.run.id)
+    yield found
+    yield from notes(_raw(made.folder, found, row - first))
+
+
+def _raw(folder: Path, found: RunTrace, row: int | None) -> Iterator[contract.Trace]:
+    if found.drop is None:
+        raise NotTraced(f"the pack that run {found.run_id} came from had no trace")
+    root = source(folder).root
+    meta, steps = (f"{_DROPS}/{found.drop}/{name}" for name in (found.meta, found.steps))
+    facts: dict[str, object] = {
+        "raw_meta": meta,
+        "raw_meta_bytes": f"0-{found.meta_bytes}",
+        "raw_steps": steps,
+        "raw_steps_bytes": f"0-{found.steps_bytes}",
+    }
+    for name, size, sha256 in (
+        (meta, found.meta_bytes, found.meta_sha256),
+        (steps, found.steps_bytes, found.steps_sha256),
+    ):
+        if wrong := _different(root / name, size, sha256):
+            raise NotTraced(f"{name} {wrong}: the line of the step in it is not known")
+    if row is not None:
+        line, begin, end = step_line(root / steps, row)
+        facts |= {"raw_line": line, "raw_line_bytes": f"{begin}-{end} of the unpacked text"}
+    yield Origin(facts)
+
+
+def _different(path: Path, size: int | None, sha256: str | None) -> str | None:
+    """What is different about a raw file, None where nothing is."""
+    try:
+        found = path.stat().st_size
+        if found != size:
+            return f"has {found:,} bytes, recorded {size:,}"
+        return None if sha256_file(path) == sha256 else "has other bytes than the run was read from"
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
+
+
+def step_line(path: Path, row: int) -> tuple[int, int, int]:
+    """The line of a step in a steps file: number from 1, and its first and last byte + 1.
+
+    path: a `.jsonl.gz`; bytes count in the unpacked text.
+    row: number of the row in its run, from 0. Blank lines have no row.
+
+    Raises GristmillError where the file has fewer rows, BadInput where it is damaged.
+    Source: docs/formats/macroxue.md#step-object.
+    """
+    begin = 0
+    try:
+        with gzip.open(path, "rb") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    if row == 0:
+                        return number, begin, begin + len(line)
+                    row -= 1
+                begin += len(line)
+    except (OSError, EOFError) as error:
+        raise BadInput(path, f"is damaged ({error}): fetch the file anew") from error
+    raise GristmillError(f"{path} has no line for this row: pack the drop again")

@@ -1,0 +1,195 @@
+"""From an artifact back to what it was made from, by the records: the steps of a trace.
+
+A family's `read/origins.py` says where a sample is in each of the folders found here. See also
+`follow_inputs`: the same way for verification. Source: `docs/publishing.md#tracing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gristmill import contract
+from gristmill.contract import GristmillError
+from gristmill.provenance import inventory
+from gristmill.provenance import record as provenance
+from gristmill.provenance.check_artifact import MALFORMED
+from gristmill.provenance.find_artifacts import Artifact, artifacts_in
+from gristmill.provenance.record import Input, Record
+
+
+class NotTraced(GristmillError):
+    """The records do not lead further; the text says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Origin(contract.Trace):
+    """One step of a trace, as names and values for a person.
+
+    values: what a person reads, by name.
+    """
+
+    values: Mapping[str, object]
+
+    def facts(self) -> dict[str, object]:
+        """The values, in their order."""
+        return dict(self.values)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A published artifact whose record says what it was made from.
+
+    folder: of the artifact.
+    root: the data root.
+    record, inputs: as on disk.
+    """
+
+    folder: Path
+    root: Path
+    record: Record
+    inputs: tuple[Input, ...]
+
+    @property
+    def title(self) -> str:
+        """The artifact in messages."""
+        return " ".join(filter(None, (self.record.asset, self.record.partition)))
+
+    def made_from(self, *assets: str) -> Source:
+        """The artifact of one of `assets` that this one was made from.
+
+        Raises NotTraced where it is gone or was built again since: then a place in it may be
+        another sample's.
+        """
+        for item in self.inputs:
+            if item.asset in assets and item.path is not None and item.data_version is not None:
+                return self._source(item)
+        raise NotTraced(f"{self.title} was not made from {' or '.join(assets)}")
+
+    def raw_inputs(self) -> list[Input]:
+        """The raw files that this artifact was made from, in the order of their paths."""
+        raw = [item for item in self.inputs if item.data_version is None and item.path is not None]
+        return sorted(raw, key=lambda item: str(item.path))
+
+    def raw_file(self, item: Input) -> Path:
+        """The path of a raw file, to be read. Raises NotTraced where it is not as recorded."""
+        if state := self.state(item):
+            raise NotTraced(f"{item.path} {state}: the place of the sample in it is not known")
+        return self.root / str(item.path)
+
+    def state(self, item: Input) -> str | None:
+        """What is different about a raw file by its size, None where nothing is."""
+        try:
+            size = (self.root / str(item.path)).stat().st_size
+        except OSError:
+            return "is gone"
+        if item.bytes not in (None, size):
+            return f"has {size:,} bytes, {item.bytes:,} when {self.title} was built"
+        return None
+
+    def raw_facts(self, item: Input) -> dict[str, object]:
+        """Path relative to the data root, size and sha256 of a raw file, and what is different."""
+        facts: dict[str, object] = {
+            "raw_file": item.path,
+            "raw_bytes": item.bytes,
+            "raw_sha256": item.sha256,
+        }
+        state = self.state(item)
+        return facts if state is None else facts | {"raw_note": f"the file {state}"}
+
+    def _source(self, item: Input) -> Source:
+        name = " ".join(filter(None, (item.asset, item.partition))) or str(item.path)
+        folder = self.root / str(item.path)
+        try:
+            published = provenance.published_version(folder, item.partition)
+        except MALFORMED as error:
+            raise NotTraced(f"{name}: {error}") from error
+        if published is None:
+            gone = "was removed" if self._was_removed(item) else "is gone"
+            raise NotTraced(f"{name}, which {self.title} was made from, {gone}")
+        if published != item.data_version:
+            raise NotTraced(
+                f"{name} was built again after {self.title} was made from it (data version "
+                f"{published[:12]}, recorded {str(item.data_version)[:12]}): build {self.title} "
+                "again"
+            )
+        return source(folder, item.partition)
+
+    def _was_removed(self, item: Input) -> bool:
+        return inventory.was_removed(self.root, str(item.path), item.partition)
+
+
+def source(folder: Path, partition: str | None = None) -> Source:
+    """The artifact in a folder, with its record.
+
+    folder: of the artifact.
+    partition: its key, where several partitions share the folder.
+
+    Raises NotTraced where there is no record that can be read, or the folder was moved out of its
+    data root.
+    """
+    folder = folder.absolute()
+    items = artifacts_in(folder)
+    shared = [item for item in items if item.partition == partition]
+    item = next(iter(shared or [item for item in items if item.partition is None]), None)
+    if item is None:
+        raise NotTraced(f"{folder} has no provenance record{_of(partition)}")
+    return _read(item)
+
+
+def sources_in(folder: Path) -> list[Source]:
+    """All artifacts in a folder, with their records. Raises NotTraced as `source`."""
+    return [_read(item) for item in artifacts_in(folder.absolute())]
+
+
+def _read(item: Artifact) -> Source:
+    try:
+        record = provenance.read_record(item.record_path)
+        inputs = tuple(provenance.read_inputs(record, item.record_path))
+        root = item.data_root(record)
+    except MALFORMED as error:
+        raise NotTraced(str(error)) from error
+    if root is None:
+        raise NotTraced(
+            f"{item.folder} was moved out of its data root, where it is {record.artifact}: "
+            "trace it there"
+        )
+    return Source(item.folder, root, record, inputs)
+
+
+def _of(partition: str | None) -> str:
+    return "" if partition is None else f" of {partition}"
+
+
+def notes(steps: Iterator[contract.Trace]) -> Iterator[contract.Trace]:
+    """The steps of a trace; where they cannot go on, a last one says why."""
+    try:
+        yield from steps
+    except (GristmillError, OSError) as error:
+        yield Origin({"not_traced": " ".join(str(error).split())})
+
+
+def inputs_of(folder: Path, partition: str | None = None) -> Iterator[contract.Trace]:
+    """What artifacts without samples of their own were made from, one step an input.
+
+    folder: of the artifact.
+    partition: of a folder that several partitions share; None for all of them.
+
+    Yields one step where nothing is recorded. Raises NotTraced as `source`.
+    """
+    for made in [source(folder, partition)] if partition else sources_in(folder):
+        if not made.inputs:
+            yield Origin({"artifact": made.title, "made_from": "nothing: it has no inputs"})
+        for item in made.inputs:
+            facts: dict[str, object] = {"artifact": made.title}
+            if item.data_version is None:
+                yield Origin(facts | made.raw_facts(item))
+                continue
+            name = " ".join(filter(None, (item.asset, item.partition)))
+            facts |= {"made_from": name, "folder": item.path, "data_version": item.data_version}
+            try:
+                made._source(item)
+            except NotTraced as error:
+                facts["note"] = str(error)
+            yield Origin(facts)
