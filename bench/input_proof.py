@@ -1,0 +1,99 @@
+"""The proof of inputs against reading them: what a build pays for knowing what it reads.
+
+Run from the checkout: python -m bench.input_proof [--megabytes N]. One published artifact of
+N MB is proved twice, as it was published (sizes and times decide) and as a copy (every file is
+hashed), in turns with reading its bytes once. Prints CPU seconds and ratios. Exit status 1 where
+the proof by times takes more than a hundredth of the proof by hash.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from gristmill.contract import Summary
+from gristmill.provenance import Input
+from gristmill.publish.build import Attempt, Build
+from gristmill.publish.input_proof import InputProof
+from gristmill.publish.publish import publish
+from gristmill.run.progress import SILENT
+
+ROUNDS = 5
+FILES = 8
+MOST_OF_HASHING = 0.01
+
+
+@dataclass(frozen=True)
+class _Config:
+    megabytes: int
+
+
+def _source(root: Path, config: _Config) -> Input:
+    def make(attempt: Attempt) -> Summary:
+        attempt.out.mkdir()
+        for number in range(FILES):
+            octets = os.urandom(1 << 20) * (config.megabytes // FILES)
+            (attempt.out / f"{number}.bin").write_bytes(octets)
+        return Summary(files={})
+
+    record = publish(_build(root, "source", config, [], make)).record
+    return Input(asset="bench/source", data_version=record.data_version, path="bench/source")
+
+
+def _build(
+    root: Path, name: str, config: _Config, inputs: list[Input], make: Callable[..., Summary]
+) -> Build:
+    return Build(root, f"bench/{name}", f"bench/{name}", None, "1", config, inputs, make)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    started = time.process_time()
+    work()
+    return time.process_time() - started
+
+
+def _read(folder: Path) -> None:
+    for path in sorted(folder.glob("*.bin")):
+        with path.open("rb") as file:
+            while file.read(1 << 20):
+                pass
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--megabytes", type=int, default=1024)
+    config = _Config(parser.parse_args().megabytes)
+    with tempfile.TemporaryDirectory() as scratch:
+        root = Path(scratch) / "root"
+        item = _source(root, config)
+        time.sleep(0.1)  # a file is trusted only if it is older than its record
+        copied = Path(scratch) / "copied"
+        shutil.copytree(root, copied)
+
+        def prove(place: Path) -> None:
+            InputProof(
+                _build(place, "made", config, [item], lambda _: Summary({})), SILENT
+            ).before()
+
+        taken: dict[str, list[float]] = {"reading": [], "proof by times": [], "proof by hash": []}
+        for _ in range(ROUNDS):
+            taken["reading"].append(_seconds(lambda: _read(root / "bench/source")))
+            taken["proof by times"].append(_seconds(lambda: prove(root)))
+            taken["proof by hash"].append(_seconds(lambda: prove(copied)))
+    reading = min(taken["reading"])
+    for name, seconds in taken.items():
+        ratio = min(seconds) / reading
+        print(f"{name:>15}: {min(seconds):.4f} CPU seconds, {ratio:.4f} of reading")
+    if min(taken["proof by times"]) > MOST_OF_HASHING * min(taken["proof by hash"]):
+        sys.exit("missed: the proof by times takes more than a hundredth of the proof by hash")
+
+
+if __name__ == "__main__":
+    main()
