@@ -1,0 +1,181 @@
+"""The raw row that a trace names holds the texts of the document or row that was traced."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gristmill.contract import BadInput, Trace
+from gristmill.provenance import Input
+from gristmill.provenance.raw_inputs import raw_inputs
+from gristmill.publish.build import Build
+from gristmill.publish.publish import publish
+from gristmill.synth.build.harmony import to_harmony
+from gristmill.synth.build.import_harmony import import_shard
+from gristmill.synth.config import HarmonyConfig
+from gristmill.synth.format import parquet as format_parquet
+from gristmill.synth.raw.files import TEXTS
+from gristmill.synth.read import origins
+from gristmill.synth.read.origins import document_origins, row_origins
+from tests.paths import REAL_DATA
+from tests.sample_root import SampleRoot
+
+
+def _raw_row(root: Path, steps: list[Trace]) -> tuple[dict[str, Any], dict[str, object]]:
+    facts = steps[-1].facts()
+    row = pq.read_table(root / str(facts["raw_file"])).slice(int(str(facts["raw_row"])) - 1, 1)
+    (found,) = row.to_pylist()
+    return dict(found), facts
+
+
+def _texts(messages: str) -> list[str]:
+    return [
+        part["text"]
+        for message in json.loads(messages)["messages"]
+        for part in message["content"]
+        if "text" in part
+    ]
+
+
+def test_every_row_and_document_of_the_samples_leads_to_its_raw_row(
+    sample_root: SampleRoot,
+) -> None:
+    harmony = sample_root.data / "synth_harmony"
+    for shard in ("00", "03"):
+        rows = pq.read_table(harmony / f"synth_harmony_shard_{shard}.parquet").to_pylist()
+        for number in (0, 1, 50, len(rows) - 1):
+            steps = list(row_origins(harmony, shard, number))
+            raw, _ = _raw_row(sample_root.data, steps)
+            assert raw["synth_id"] == rows[number]["synth_id"] == steps[0].facts()["synth_id"]
+            assert [raw[name] for name in TEXTS] == _texts(rows[number]["messages_json"])
+        for split, document in (("train", 0), ("train", 60), ("valid", 2)):
+            folder = sample_root.data / "megatron/synth_kd_v1"
+            steps = list(document_origins(folder, shard, split, document))
+            raw, _ = _raw_row(sample_root.data, steps)
+            assert raw["synth_id"] == steps[0].facts()["synth_id"]
+
+
+def _write_raw(path: Path, rows: list[tuple[str | None, str | None, str | None]]) -> None:
+    names = ("query", "synthetic_reasoning", "synthetic_answer")
+    ids: list[str | None] = [f"{path.stem} {number}" for number in range(len(rows))]
+    columns = {"synth_id": ids}
+    columns |= {name: [row[at] for row in rows] for at, name in enumerate(names)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
+    pq.write_table(table, path, row_group_size=4, compression="NONE", use_dictionary=False)
+
+
+def _rows(name: str, gaps: set[int]) -> list[tuple[str | None, str | None, str | None]]:
+    """Ten rows, each with texts of its own; those in `gaps` lack one."""
+    return [
+        (f"{name} query {n}", [None, ""][n % 2] if n in gaps else "why", f"{name} answer {n}")
+        for n in range(10)
+    ]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A Harmony shard of three files; the second one has texts everywhere."""
+    files = [tmp_path / f"drops/synth/d/{name}.parquet" for name in "abc"]
+    for file, gaps in zip(files, ({0, 3, 4, 5, 6, 7}, set[int](), {9}), strict=True):
+        _write_raw(file, _rows(file.stem, gaps))
+    config = HarmonyConfig(num_shards=1, metadata_fields=("synth_id",), rows_per_group=6)
+    publish(
+        Build(
+            root=tmp_path,
+            artifact="synth_harmony",
+            asset="synth/harmony",
+            partition="00",
+            code_version="1",
+            config=config,
+            inputs=raw_inputs(tmp_path, files, "synth/raw", "d", {}),
+            make=lambda attempt: to_harmony(files, attempt.out, 0, config),
+            shared=True,
+        )
+    )
+    return tmp_path
+
+
+KEPT = (
+    [("a", n) for n in (1, 2, 8, 9)] + [("b", n) for n in range(10)] + [("c", n) for n in range(9)]
+)
+
+
+@pytest.mark.parametrize("number", range(len(KEPT)))
+def test_rows_without_a_text_are_counted_and_bytes_hold_the_texts(root: Path, number: int) -> None:
+    name, index = KEPT[number]
+    raw, facts = _raw_row(root, list(row_origins(root / "synth_harmony", "00", number)))
+    assert raw["synth_id"] == f"{name} {index}"
+    assert (facts["raw_file"], facts["raw_row"]) == (f"drops/synth/d/{name}.parquet", index + 1)
+    assert (facts["raw_row_group"], facts["raw_row_in_group"]) == (index // 4, index % 4 + 1)
+    data = (root / str(facts["raw_file"])).read_bytes()
+    for column in TEXTS:
+        begin, end = map(int, str(facts[f"raw_bytes_of_{column}"]).split("-"))
+        assert raw[column].encode() in data[begin:end]
+
+
+def test_a_row_is_found_by_footers_alone_where_all_texts_are_there(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[int] = []
+    kept = origins._kept
+
+    def noted(file: Path, shard: pq.ParquetFile, group: int) -> Iterator[int]:
+        counted.append(group)
+        return kept(file, shard, group)
+
+    monkeypatch.setattr(origins, "_kept", noted)
+    raw, _ = _raw_row(root, list(row_origins(root / "synth_harmony", "00", 22)))
+    assert raw["synth_id"] == "c 8"
+    assert counted == [0, 1, 2]  # 0 and 1 of a, 2 of c; the other row groups have all texts
+
+
+def test_a_footer_that_is_wrong_leads_to_no_wrong_row(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(origins, "_has_all_texts", lambda *_: True)
+    for number in (0, 3, 13, 22):
+        raw, _ = _raw_row(root, list(row_origins(root / "synth_harmony", "00", number)))
+        assert raw["synth_id"] == "{} {}".format(*KEPT[number])
+
+
+def test_rows_and_shards_that_do_not_exist_are_refused(root: Path) -> None:
+    with pytest.raises(BadInput, match="has 23 rows, no row 23"):
+        list(row_origins(root / "synth_harmony", "00", 23))
+    with pytest.raises(BadInput, match="there is no shard 07"):
+        list(row_origins(root / "synth_harmony", "07", 0))
+
+
+@pytest.mark.skipif(not (REAL_DATA / "synth").is_dir(), reason="no real data")
+def test_an_imported_row_leads_to_the_same_row_of_the_drop(tmp_path: Path) -> None:
+    drop = tmp_path / "drops/synth_harmony/real"
+    drop.mkdir(parents=True)
+    name = "synth_harmony_shard_01.parquet"
+    (drop / name).write_bytes((REAL_DATA / "synth/synth_harmony" / name).read_bytes())
+    inputs: list[Input] = raw_inputs(tmp_path, [drop / name], "synth/ready_harmony", "01", {})
+    publish(
+        Build(
+            root=tmp_path,
+            artifact="synth_harmony",
+            asset="synth/harmony",
+            partition="01",
+            code_version="1",
+            config=HarmonyConfig(),
+            inputs=inputs,
+            make=lambda attempt: import_shard(drop, attempt.out, "01"),
+            shared=True,
+        )
+    )
+    with format_parquet.opened(drop / name, []) as shard:
+        rows = shard.metadata.num_rows
+    for number in (0, rows // 2, rows - 1):
+        steps = list(row_origins(tmp_path / "synth_harmony", "01", number))
+        raw, facts = _raw_row(tmp_path, steps)
+        assert facts["raw_row"] == number + 1
+        assert raw["synth_id"] == steps[0].facts()["synth_id"]

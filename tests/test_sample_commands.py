@@ -1,0 +1,114 @@
+"""`trace` answers for every asset: down to raw files that are as it says."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gristmill import families, provenance
+from gristmill.cli import main
+from gristmill.hashing import sha256_file
+from tests.sample_root import SampleRoot
+
+ASSETS = [kind.asset for each in families.catalogs() for kind in each.kinds]
+VOCABULARIES = ["tokenizers/gpt2", "tokenizers/o200k_harmony"]
+
+
+def traced(*words: str | Path) -> list[tuple[str, str]]:
+    """Names and values that the command prints."""
+    done = CliRunner().invoke(main, ["trace", *map(str, words)])
+    assert done.exit_code == 0, done.output
+    pairs = (line.partition(": ") for line in done.output.splitlines())
+    return [(name, value) for name, _, value in pairs]
+
+
+def options_of(asset: str, record: provenance.Record) -> list[str]:
+    """The options that choose the partition of a shared folder."""
+    options = families.options_of(asset, "trace")
+    return ["--shard", str(record.partition)] if "shard" in options else []
+
+
+@pytest.mark.parametrize("asset", [*ASSETS, *VOCABULARIES])
+def test_every_asset_has_a_trace_down_to_raw_files(sample_root: SampleRoot, asset: str) -> None:
+    records = [pair for pair in sample_root.records() if pair[1].asset == asset]
+    assert records
+    for folder, record in records:
+        shared = (folder / provenance.SHARED_RECORDS / f"{record.partition}.json").exists()
+        has_samples = "shard" in families.options_of(asset, "trace") and "manifest" not in asset
+        sample = str(record.partition) if shared and not has_samples else "1"
+        words = options_of(asset, record) if has_samples else []
+        facts = traced(folder, sample, *words)
+        assert "not_traced" not in dict(facts)
+        _are_true(sample_root.data, facts)
+
+
+def _are_true(root: Path, facts: list[tuple[str, str]]) -> None:
+    """Whether raw files and artifacts are there, as large and with the sha256 that is named."""
+    places = 0
+    for number, (name, value) in enumerate(facts):
+        if name in ("raw_file", "raw_meta", "raw_steps", "pgn_file", "folder"):
+            assert (root / value).exists(), value
+            places += 1
+        if name == "raw_file":
+            assert facts[number + 1] == ("raw_bytes", str((root / value).stat().st_size))
+            assert facts[number + 2] == ("raw_sha256", sha256_file(root / value))
+        if name.startswith("raw_bytes_of"):
+            begin, end = map(int, value.split("-"))
+            assert 4 <= begin < end
+    assert places
+
+
+def test_a_folder_of_vocabularies_lists_the_inputs_of_all(sample_root: SampleRoot) -> None:
+    facts = traced(sample_root.data / "tokenizer")
+    assert [value for name, value in facts if name == "artifact"] == [
+        "tokenizers/gpt2 gpt2",
+        "tokenizers/o200k_harmony o200k_harmony",
+    ]
+
+
+def test_what_does_not_lead_further_is_said_and_leads_to_no_wrong_row(
+    sample_root: SampleRoot, tmp_path: Path
+) -> None:
+    data = sample_root.copy(tmp_path).data
+    pack = data / "macroxue/packs/sample_d6"
+    harmony = data / "synth_harmony/provenance/00.json"
+    for path in (data / "chess/raw/elite/2024-01/provenance.json", harmony):
+        text = path.read_text()
+        version = provenance.read_record(path).data_version
+        path.write_text(text.replace(version, "0" * 64))
+    (data / "drops/synth/samples/synth_008.parquet").write_bytes(b"other")
+    next((data / "drops/macroxue/sample_d6").glob("*worker00*game000000.jsonl.gz")).unlink()
+    shutil.rmtree(data / "macroxue/packs/sample_d7")
+    notes = {
+        "chess/validated/elite_2024-01 3": "2024-01 was built again after chess/valid_games",
+        "megatron/synth_kd_v1 3": "synth/harmony 00 was built again after synth/kd_shards 00",
+        "synth_harmony 80 --shard 03": r"synth_008.parquet has 5 bytes, [\d,]+ when",
+        "macroxue/packs/sample_d6 0": "jsonl.gz cannot be read .No such file",
+    }
+    for words, note in notes.items():
+        path, *rest = words.split()
+        facts = dict(traced(data / path, *rest))
+        assert re.search(note, facts["not_traced"]), facts
+        assert not [name for name in facts if name.startswith("raw_")], facts
+    shutil.move(pack, tmp_path / "moved")
+    assert "was moved out of its data root" in dict(traced(tmp_path / "moved", "1"))["not_traced"]
+    done = CliRunner().invoke(main, ["trace", str(data / "macroxue/values/sample_d7"), "1"])
+    assert done.exit_code == 1
+    assert "macroxue/pack sample_d7, which macroxue/values sample_d7 was made from, is gone" in (
+        done.output
+    )
+
+
+def test_a_manifest_says_which_of_its_inputs_changed(
+    sample_root: SampleRoot, tmp_path: Path
+) -> None:
+    data = sample_root.copy(tmp_path).data
+    (data / "synth_harmony/provenance/02.json").unlink()
+    facts = traced(data / "synth_harmony", "manifest")
+    assert [value for name, value in facts if name == "note"] == [
+        "synth/harmony 02, which synth/harmony_manifest manifest was made from, is gone"
+    ]
