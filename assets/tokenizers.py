@@ -10,6 +10,7 @@ from assets.publishing import Event, publish_asset
 from gristmill.contract import GristmillError, Summary
 from gristmill.provenance import raw_inputs
 from gristmill.publish.build import Attempt, Build
+from gristmill.untrusted.files import has_file
 from gristmill.vocabularies.pinned import GPT2, O200K, Vocabulary, drop_folder, place
 from resources import Lake
 
@@ -36,8 +37,9 @@ def _asset(vocabulary: Vocabulary, description: str) -> dg.AssetsDefinition:
 
 
 def _build(vocabulary: Vocabulary, lake: Lake) -> Build:
-    source = drop_folder(lake.root) / vocabulary.file
-    if not source.is_file():
+    folder, links = drop_folder(lake.root), lake.link_rule()
+    source = folder / vocabulary.file
+    if not has_file(source, root=folder, links=links):
         raise GristmillError(f"{source}: missing: run `gristmill tokenizers` to download it")
 
     def make(attempt: Attempt) -> Summary:
@@ -51,7 +53,7 @@ def _build(vocabulary: Vocabulary, lake: Lake) -> Build:
         partition=vocabulary.name,
         code_version=CODE_VERSION,
         config=vocabulary,
-        inputs=raw_inputs.raw_inputs(lake.root, [source], asset, None, known={}),
+        inputs=raw_inputs.raw_inputs(lake.root, [source], asset, None, known={}, links=links),
         make=make,
         shared=True,
     )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
+import stat
 from collections.abc import Callable
 from io import RawIOBase
 from pathlib import Path
@@ -16,8 +19,13 @@ def sha256_file(path: Path, advance: Callable[[int], None] | None = None) -> str
 
     path: a regular file.
     advance: called with the bytes read, for progress; default None.
+
+    Raises OSError where it is something else: reading a pipe or device may never end.
     """
-    with path.open("rb", buffering=0) as file:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "no regular file", str(path))
         return sha256_of(file, advance)
 
 

@@ -181,7 +181,7 @@ def _first_of(refused: dict[str, str], drop: Path) -> str | None:
     if not refused:
         return None
     name = min(refused)
-    more = f" (and {len(refused) - 1:,} more entries)" if len(refused) > 1 else ""
+    more = f" (and {len(refused) - 1:,} more)" if len(refused) > 1 else ""
     return f"{drop / name}: {refused[name]}{more}"
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from gristmill.inbox import TOML, Look, Shape, State, look, present_drops
+from gristmill.contract import BadInput
+from gristmill.inbox import FOLDER, TOML, Look, Shape, State, look, present_drops
+from gristmill.untrusted.files import LinkRule
 
 
 class Inbox:
@@ -217,22 +221,149 @@ def test_a_drop_that_cannot_be_read_does_not_hold_up_the_others(inbox):
     assert [arrival.key for arrival in found.arrivals] == ["a_good", "z_good"]
     (refusal,) = found.refusals
     assert refusal.key == "m_loop"
-    assert "cannot be read: Too many levels of symbolic links" in refusal.reason
+    assert "is a link" in refusal.reason
     at_once = present_drops(inbox.folder, lambda _: None)
     assert [arrival.key for arrival in at_once.arrivals] == ["a_good", "z_good"]
     assert [item.key for item in at_once.refusals] == ["m_loop"]
 
 
-def test_a_drop_with_a_link_without_target_settles_and_arrives_again_when_the_target_exists(
-    inbox, tmp_path
-):
+def test_a_drop_with_a_link_is_refused_until_the_link_is_gone(inbox, tmp_path):
     folder = inbox.drop("linked")
+    (tmp_path / "far.txt").write_text("secret")
     (folder / "far.txt").symlink_to(tmp_path / "far.txt")
     (folder / "round.txt").symlink_to("round.txt")
-    assert inbox.arrivals() == []
-    assert inbox.arrivals() == ["linked"]
-    (tmp_path / "far.txt").write_text("here now")
+    inbox.look()
+    (refusal,) = inbox.look().refusals
+    assert refusal.reason.startswith(f"{folder / 'far.txt'}: is a link: a drop may hold")
+    assert refusal.reason.endswith("(and 1 more)")
+    assert present_drops(inbox.folder, lambda _: None).refusals[0].reason == refusal.reason
+    for name in ("far.txt", "round.txt"):
+        (folder / name).unlink()
     assert [inbox.arrivals() for _ in range(2)] == [[], ["linked"]]
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "device"])
+def test_an_entry_that_is_no_file_or_folder_is_no_drop(tmp_path, kind):
+    (tmp_path / "folder").mkdir()
+    for ending, shape, good in (("", FOLDER, "good"), (".toml", TOML, "good.toml")):
+        inbox = tmp_path / f"inbox{ending}"
+        inbox.mkdir()
+        path = inbox / f"bad{ending}"
+        if kind == "link":
+            path.symlink_to(tmp_path / "folder")
+        elif kind == "pipe":
+            os.mkfifo(path)
+        elif os.geteuid() == 0:
+            os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(1, 5))
+        else:
+            pytest.skip("only root can make devices")
+        (inbox / good).mkdir() if shape is FOLDER else (inbox / good).write_text("x = 1")
+        found = present_drops(inbox, lambda _: None, shape)
+        assert [arrival.key for arrival in found.arrivals] == ["good"]
+        assert found.refusals[0].reason.startswith(f"is a {kind}")
+
+
+def test_links_are_followed_into_stated_folders_alone(tmp_path):
+    inbox, store = tmp_path / "drops", tmp_path / "store"
+    for folder in (inbox / "files", store / "whole", tmp_path / "other"):
+        folder.mkdir(parents=True)
+    (store / "blob").write_text("blob")
+    (store / "whole" / "a").write_text("a")
+    (inbox / "files" / "a").symlink_to(store / "blob")
+    (inbox / "whole").symlink_to(store / "whole")
+    (inbox / "outside").symlink_to(tmp_path / "other")
+    links = LinkRule(True, (str(store),))
+    found = present_drops(inbox, lambda _: None, FOLDER, links)
+    assert [(arrival.key, arrival.bytes) for arrival in found.arrivals] == [
+        ("files", 4),
+        ("whole", 1),
+    ]
+    (refusal,) = found.refusals
+    assert "outside" in refusal.key
+    assert "in none of the folders" in refusal.reason
+    state = State()
+    look(inbox, state, lambda _: None, 20, 60.0, FOLDER, links)
+    seen = look(inbox, state, lambda _: None, 20, 60.0, FOLDER, links)
+    assert [arrival.key for arrival in seen.arrivals] == ["files", "whole"]
+    (store / "blob").write_text("another")
+    assert look(inbox, state, lambda _: None, 20, 60.0, FOLDER, links).arriving == ["files"]
+
+
+def test_other_names_of_a_file_are_noted_with_the_arrival(inbox, tmp_path):
+    folder = inbox.drop("d6")
+    (tmp_path / "copy").hardlink_to(folder / "00001.txt")
+    inbox.look()
+    (arrival,) = inbox.look().arrivals
+    assert arrival.notes == (
+        "00001.txt: other names (hard links) of the same files are outside of the drop",
+    )
+    assert present_drops(inbox.folder, lambda _: None).arrivals[0].notes == arrival.notes
+
+
+ERRORS = [
+    RecursionError("maximum recursion depth exceeded"),
+    MemoryError(),
+    UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"),
+    OverflowError("too large"),
+    KeyError("column"),
+    BadInput("drops/bad/x", "a rule"),
+    TimeoutError("late"),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_whatever_a_family_raises_for_one_drop_the_others_arrive(inbox, error):
+    for name in ("a_good", "bad", "z_good"):
+        inbox.drop(name)
+
+    def refuse(path: Path) -> str | None:
+        if path.name == "bad":
+            raise error
+        return None
+
+    state = State()
+    look(inbox.folder, state, refuse, 20, 60.0)
+    for found in (
+        look(inbox.folder, state, refuse, 20, 60.0),
+        present_drops(inbox.folder, refuse),
+    ):
+        assert [arrival.key for arrival in found.arrivals] == ["a_good", "z_good"]
+        (refusal,) = found.refusals
+        assert refusal.key == "bad"
+        if isinstance(error, BadInput):
+            assert (refusal.reason, refusal.trace) == ("drops/bad/x: a rule", "")
+        else:
+            assert refusal.reason.startswith(f"cannot be read: {type(error).__name__}")
+            assert "in refuse" in refusal.trace
+        assert refusal.is_new
+    assert not look(inbox.folder, state, refuse, 20, 60.0).refusals[0].is_new
+
+
+def test_a_drop_that_hangs_is_refused_and_the_others_arrive(inbox, monkeypatch):
+    monkeypatch.setattr("gristmill.inbox_checks.DROP_SECONDS", 0.2)
+    for name in ("a_good", "hangs", "z_good"):
+        inbox.drop(name)
+    release = threading.Event()
+
+    def refuse(path: Path) -> str | None:
+        if path.name == "hangs":
+            release.wait(60)
+        return None
+
+    state = State()
+    look(inbox.folder, state, refuse, 20, 60.0)
+    found = look(inbox.folder, state, refuse, 20, 60.0)
+    assert [arrival.key for arrival in found.arrivals] == ["a_good", "z_good"]
+    assert "takes more than 0.2 seconds to look at" in found.refusals[0].reason
+    again = look(inbox.folder, state, refuse, 20, 60.0)
+    assert "its file system does not answer" in again.refusals[0].reason
+    release.set()
+    time.sleep(0.1)
+    assert [item.key for item in present_drops(inbox.folder, refuse).arrivals] == [
+        "a_good",
+        "hangs",
+        "z_good",
+    ]
 
 
 def test_loose_files_share_one_entry_and_only_new_ones_are_new(inbox):

@@ -35,10 +35,10 @@ def pack_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
     Raises GristmillError if the drop is gone, NothingToBuild if a pool deleted its pack.
     """
     refuse_merged_away(lake, str(key))
-    drop = lake.drop("macroxue", str(key))
+    drop, links = lake.drop("macroxue", str(key)), lake.link_rule()
     config = configs.resolve(PackConfig, lake.settings(PACK, drop), run)
     artifact = lake.artifact("macroxue", "packs", str(key))
-    inputs = lake.raw_inputs(artifact, raw_files(drop), RAW_DROP, str(key))
+    inputs = lake.raw_inputs(artifact, raw_files(drop, links), RAW_DROP, str(key))
 
     def make(attempt: Attempt) -> Summary:
         session = {"fingerprint": attempt.recipe}
@@ -49,10 +49,11 @@ def pack_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
             parts=attempt.parts,
             session=session,
             progress=attempt.progress,
+            links=links,
         )
         # The publisher compares only the files that were listed, but the pack may contain a
         # game that arrived after the listing.
-        present = [file.relative_to(lake.root).as_posix() for file in raw_files(drop)]
+        present = [file.relative_to(lake.root).as_posix() for file in raw_files(drop, links)]
         if present != [item.path for item in inputs]:
             raise InputChanged(
                 f"{drop}: games were added or removed while it was read: materialize the pack "
@@ -114,7 +115,7 @@ def pool_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
 
     Raises BadInput if the pool's file is wrong, GristmillError if a member is not published.
     """
-    described = read_pool_file(lake.inbox("pools") / f"{key}.toml")
+    described = read_pool_file(lake.inbox("pools") / f"{key}.toml", lake.link_rule())
     artifact = lake.artifact("macroxue", "pools", str(key))
     inputs = [member(lake, artifact, name) for name in described.members]
     settings = {**lake.settings(POOL), **described.settings, "names": described.members}

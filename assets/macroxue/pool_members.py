@@ -46,7 +46,13 @@ def refuse_merged_away(lake: Lake, key: str) -> None:
         file = lake.inbox("pools") / f"{path.parent.name}.toml"
         if not file.exists() or artifact not in provenance.read_record(path).deleted_inputs:
             continue
-        described = read_pool_file(file)
+        try:
+            described = read_pool_file(file, lake.link_rule())
+        except GristmillError as error:
+            raise NothingToBuild(
+                f"{key} was a member of the pool {path.parent.name}, which deleted its pack, and "
+                f"the file of the pool cannot be read: {error}"
+            ) from error
         if described.delete_members and key in described.members:
             raise NothingToBuild(
                 f"{key} is a member of the pool {path.parent.name}, which deleted its pack: to "
@@ -61,7 +67,7 @@ def pool_refusal(path: Path) -> str | None:
     """
     lake = Lake(data_root=str(path.parents[2]))
     try:
-        described = read_pool_file(path)
+        described = read_pool_file(path, lake.link_rule())
         for name in described.members:
             member(lake, lake.artifact("macroxue", "pools", path.stem), name)
     except GristmillError as error:
@@ -97,5 +103,11 @@ def _changed(
     file = lake.inbox("pools") / f"{record.partition}.toml"
     if not file.exists():
         yield file.name, "is gone"
-    elif (named := read_pool_file(file).members) != tuple(item.partition for item in inputs):
+        return
+    try:
+        named = read_pool_file(file, lake.link_rule()).members
+    except GristmillError as error:
+        yield file.name, f"cannot be read: {error}"
+        return
+    if named != tuple(item.partition for item in inputs):
         yield file.name, f"now names other members: {', '.join(named)}"

@@ -82,5 +82,10 @@ def drop_inputs(lake: Lake, source: Source, files: Iterable[Path], record: str) 
     """
     known = raw_inputs.known_hashes(record_path(lake, FOLDER, record))
     return raw_inputs.raw_inputs(
-        lake.root, files, _ASSETS[source.inbox], source.folder.name, known=known
+        lake.root,
+        files,
+        _ASSETS[source.inbox],
+        source.folder.name,
+        known=known,
+        links=lake.link_rule(),
     )

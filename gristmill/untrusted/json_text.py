@@ -29,13 +29,17 @@ def check_nesting(
     A text that passes cannot exhaust the stack of a parser, nor the time of int().
     """
     opened = octets.count(b"[") + octets.count(b"{")
-    if opened > limits.depth and _depth(octets) > limits.depth:
+    if opened > limits.depth and depth_of(octets) > limits.depth:
         raise BadInput(path, f"nested deeper than {limits.depth} levels", row)
     if len(octets) > limits.digits and _has_long_number(octets, limits.digits):
         raise BadInput(path, f"a number of more than {limits.digits} digits", row)
 
 
-def _depth(octets: bytes) -> int:
+def depth_of(octets: bytes) -> int:
+    """How deep a JSON text is nested, in brackets outside of strings; also of what is no JSON.
+
+    octets: the text. What follows the start of a string that does not end is in the string.
+    """
     depth = deepest = 0
     for match in _TOKEN.finditer(octets):
         mark = match.group()
@@ -44,6 +48,8 @@ def _depth(octets: bytes) -> int:
             deepest = max(deepest, depth)
         elif mark in (b"]", b"}"):
             depth -= 1
+        elif mark == b'"':
+            break
     return deepest
 
 

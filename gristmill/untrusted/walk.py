@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,24 +39,29 @@ class Entry:
 
 
 def list_files(
-    folder: Path, *, root: Path, links: LinkRule = REFUSE_LINKS, deep: bool = True
+    folder: Path,
+    *,
+    root: Path,
+    links: LinkRule = REFUSE_LINKS,
+    enter: Callable[[str], bool] = lambda _: True,
 ) -> Iterator[Entry]:
     """Yield every entry at and below a folder that is no folder itself, in no order.
 
     folder: the drop, `root` or below it. It may itself be a link if links are followed.
     root, links: as for `files.open_file`. Links to folders inside the drop are refused.
-    deep: whether subfolders are listed too; default True.
+    enter: takes the path of a subfolder relative to the drop, returns whether to list it;
+        default: all are listed.
 
     An entry that vanishes meanwhile is yielded with a stat of zeros and no refusal.
     Raises BadInput for a folder that is a link or nested too deep, OSError where one
     cannot be read.
     """
     with open_folder(folder, root=root, links=links) as descriptor:
-        yield from _listed(descriptor, "", folder, links, deep)
+        yield from _listed(descriptor, "", folder, links, enter)
 
 
 def _listed(
-    descriptor: int, prefix: str, drop: Path, links: LinkRule, deep: bool
+    descriptor: int, prefix: str, drop: Path, links: LinkRule, enter: Callable[[str], bool]
 ) -> Iterator[Entry]:
     if prefix.count("/") > _MOST_LEVELS:
         raise BadInput(drop / prefix, f"folders nested deeper than {_MOST_LEVELS} levels")
@@ -67,9 +72,9 @@ def _listed(
             try:
                 found = entry.stat(follow_symlinks=False)
                 if stat.S_ISDIR(found.st_mode):
-                    if deep:
+                    if enter(name):
                         with open_inner(descriptor, entry.name) as inner:
-                            yield from _listed(inner, f"{name}/", drop, links, deep)
+                            yield from _listed(inner, f"{name}/", drop, links, enter)
                     continue
             except FileNotFoundError:
                 yield Entry(name, os.stat_result((0,) * 10), None, owner)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import pytest
 
-from gristmill.hashing import sha256_file
+from gristmill.contract import BadInput
 from gristmill.provenance import INPUTS_LIMIT, Input, raw_inputs, record
 from gristmill.publish.publish import publish
+from gristmill.untrusted.files import LinkRule, open_file
 from tests.publish.tiny import tiny_build
 
 
@@ -35,11 +37,11 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the files that were hashed."""
     names: list[str] = []
 
-    def spy(path: Path) -> str:
+    def spy(path: Path, **options: Any) -> BinaryIO:
         names.append(path.name)
-        return sha256_file(path)
+        return open_file(path, **options)
 
-    monkeypatch.setattr(raw_inputs, "sha256_file", spy)
+    monkeypatch.setattr(raw_inputs, "open_file", spy)
     return names
 
 
@@ -132,3 +134,36 @@ def test_a_file_that_is_gone_is_an_error(tmp_path, files):
 def test_a_file_outside_the_root_is_refused(tmp_path, files):
     with pytest.raises(ValueError, match="is not in the subpath"):
         inputs(tmp_path / "drops/mill/d2", files, {})
+
+
+def test_a_link_below_the_inbox_is_refused_and_one_above_it_is_not(tmp_path, files):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "drops").symlink_to(tmp_path / "drops")
+    (tmp_path / "linked").symlink_to(tmp_path / "data")
+    root = tmp_path / "linked"
+    below = [root / file.relative_to(tmp_path) for file in files]
+    assert [item.sha256 for item in inputs(root, below, {})] == [
+        item.sha256 for item in inputs(tmp_path, files, {})
+    ]
+    secret = tmp_path / "secret"
+    files[0].rename(secret)
+    files[0].symlink_to(secret)
+    with pytest.raises(BadInput, match=r"c\.txt: is a link"):
+        inputs(tmp_path, files, {})
+    rule = LinkRule(True, (str(tmp_path),))
+    made = raw_inputs.raw_inputs(tmp_path, files, "mill/raw", "d1", {}, rule)
+    assert made[0].sha256 == hashlib.sha256(b"grain c").hexdigest()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to other users")
+def test_a_file_of_another_owner_with_names_elsewhere_is_no_input(tmp_path, files):
+    (tmp_path / "other").hardlink_to(files[1])
+    assert len(inputs(tmp_path, files, {})) == 3
+    os.chown(files[1], 12345, -1)
+    with pytest.raises(BadInput, match=r"a\.txt: belongs to user 12345"):
+        inputs(tmp_path, files, {})
+
+
+def test_our_own_files_may_be_in_a_folder_that_is_a_link(tmp_path, files):
+    (tmp_path / "artifact").symlink_to(files[0].parent)
+    assert inputs(tmp_path, [tmp_path / "artifact" / "a.txt"], {})[0].path == "artifact/a.txt"

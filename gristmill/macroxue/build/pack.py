@@ -27,6 +27,7 @@ from gristmill.macroxue.format.valuation_types import write_valuation_types
 from gristmill.macroxue.raw.drops import find_runs
 from gristmill.run.parts import PartStore, run_parts
 from gristmill.run.progress import SILENT, Progress
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
 # Zipped bytes from which it pays to load the compiled scanner (a quarter of a second, in which
 # the strict parser reads 12,000 lines), and to start worker processes (half a second, in which
@@ -87,6 +88,7 @@ def pack(
     *,
     session: Mapping[str, str] | None = None,
     progress: Progress = SILENT,
+    links: LinkRule = REFUSE_LINKS,
 ) -> PackSummary:
     """Pack raw drops: write the rows, tables and side files of their runs.
 
@@ -96,6 +98,7 @@ def pack(
     parts: store of finished parts, from which a killed build continues; default none.
     session: further keys of the table `session`; default none.
     progress: gets the stage "read" in zipped bytes of steps files; default silent.
+    links: what happens to links in the drops; default: they are refused.
 
     Returns the counts. Raises BadInput with file, line and rule for a run that breaks one, for a
     drop without runs or rows, and where more runs are set aside than `quarantine_share` allows;
@@ -103,7 +106,7 @@ def pack(
     Source: docs/formats/macroxue.md#raw-drop.
     """
     out = Path(out)
-    drop = find_runs(drops)
+    drop = find_runs(drops, links)
     if not drop.runs:
         raise BadInput(
             _where(drops),

@@ -15,6 +15,9 @@ from pathlib import Path
 from isal.igzip_lib import DECOMP_GZIP, IgzipDecompressor, IsalError
 
 from gristmill.contract import BadInput
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
+from gristmill.untrusted.limits import LIMITS
+from gristmill.untrusted.walk import Entry, list_files
 
 _PLAIN, _ZIPPED, _STEPS = b".meta.json", b".meta.json.gz", b".jsonl.gz"
 _READ_BYTES = 1 << 18
@@ -30,6 +33,8 @@ class RunFiles:
     meta, steps: paths of the meta file and the steps file.
     meta_name, steps_name: their POSIX paths relative to the drop.
     steps_size: bytes of the zipped steps file.
+    folder: the drop folder; the files are opened from it.
+    links: what happens to links in it; default: they are refused.
     """
 
     drop: str
@@ -38,6 +43,8 @@ class RunFiles:
     meta_name: str
     steps_name: str
     steps_size: int
+    folder: Path
+    links: LinkRule = REFUSE_LINKS
 
 
 @dataclass(frozen=True)
@@ -66,38 +73,46 @@ def _shown(parts: tuple[bytes, ...]) -> str:
     return b"/".join(parts).decode("utf-8", "backslashreplace")
 
 
-def _walk(
-    folder: bytes, parts: tuple[bytes, ...], notes: list[dict[str, str]]
-) -> Iterator[tuple[bytes, ...]]:
-    """The path components of each candidate meta file; OSError where a folder cannot be read."""
-    with os.scandir(folder) as entries:
-        listed = list(entries)
-    for entry in listed:
-        here = (*parts, entry.name)
-        if entry.is_dir(follow_symlinks=False):
-            if _utf8(entry.name):
-                yield from _walk(entry.path, here, notes)
-            else:
-                notes.append({"kind": "name_not_utf8", "path": _shown(here)})
-        elif entry.name.endswith((_PLAIN, _ZIPPED)) and entry.is_file(follow_symlinks=False):
-            if _utf8(entry.name):
-                yield here
-            else:
-                notes.append({"kind": "name_not_utf8", "path": _shown(here)})
+def _files(
+    root: Path, links: LinkRule, notes: list[dict[str, str]]
+) -> dict[tuple[bytes, ...], Entry]:
+    """The regular files with UTF-8 names by the components of their paths.
+
+    Raises BadInput for any other entry, OSError where a folder cannot be read.
+    """
+
+    def enter(folder: str) -> bool:
+        name = os.fsencode(folder)
+        if _utf8(name):
+            return True
+        notes.append({"kind": "name_not_utf8", "path": _shown((name,))})
+        return False
+
+    files = {}
+    for entry in list_files(root, root=root, links=links, enter=enter):
+        if entry.refusal is not None:
+            raise BadInput(root / entry.name, entry.refusal)
+        name = os.fsencode(entry.name)
+        if _utf8(name):
+            files[tuple(name.split(b"/"))] = entry
+        elif name.endswith((_PLAIN, _ZIPPED)):
+            notes.append({"kind": "name_not_utf8", "path": _shown((name,))})
+    return files
 
 
 def _stem(name: bytes) -> bytes:
     return name.removesuffix(_ZIPPED) if name.endswith(_ZIPPED) else name.removesuffix(_PLAIN)
 
 
-def _find(root: Path) -> Drop:
+def _find(root: Path, links: LinkRule) -> Drop:
     name = _shown((os.fsencode(root.resolve().name),))
     notes: list[dict[str, str]] = []
     runs = []
     games: set[tuple[bytes, ...]] = set()
+    files = _files(root, links, notes)
     # Tuples of bytes compare component by component, each as raw bytes
     # (docs/formats/macroxue.md#run-order).
-    for parts in sorted(_walk(os.fsencode(root), (), notes)):
+    for parts in sorted(parts for parts in files if parts[-1].endswith((_PLAIN, _ZIPPED))):
         meta = root.joinpath(*map(os.fsdecode, parts))
         game = (*parts[:-1], _stem(parts[-1]))
         if game in games:
@@ -105,26 +120,28 @@ def _find(root: Path) -> Drop:
                 meta, "this game also has a .meta.json: one of the two is stale; remove that one"
             )
         games.add(game)
-        steps = meta.with_name(os.fsdecode(game[-1] + _STEPS))
-        if not steps.is_file():
+        steps = files.get((*parts[:-1], game[-1] + _STEPS))
+        if steps is None:
             notes.append({"kind": "unpaired_meta", "path": _shown(parts)})
             continue
-        steps_name = _shown((*parts[:-1], game[-1] + _STEPS))
-        runs.append(RunFiles(name, meta, steps, _shown(parts), steps_name, steps.stat().st_size))
+        path, size = root / steps.name, steps.stat.st_size
+        runs.append(RunFiles(name, meta, path, _shown(parts), steps.name, size, root, links))
     notes.sort(key=lambda note: note["path"])
     return Drop((name,), tuple(runs), tuple({"drop": name, **note} for note in notes))
 
 
-def find_runs(drops: Path | Sequence[Path]) -> Drop:
+def find_runs(drops: Path | Sequence[Path], links: LinkRule = REFUSE_LINKS) -> Drop:
     """Find the runs of one drop folder, or of several in the given order.
 
-    drops: folder or folders, walked recursively without following links.
+    drops: folder or folders, walked recursively. They may themselves be links.
+    links: what happens to links in them; default: they are refused.
 
     A run is a regular file `*.meta.json` or `*.meta.json.gz` with a `.jsonl.gz` of the same stem
     next to it. Meta files without partner, and names that are not UTF-8, are left out and noted.
 
-    Raises BadInput where a folder is missing, equals or contains another one, or has a game with
-    both spellings of a meta file. Raises OSError where a folder cannot be read.
+    Raises BadInput where a folder is missing, equals or contains another one, has a game with
+    both spellings of a meta file, or holds a link, pipe, socket or device. Raises OSError where a
+    folder cannot be read.
     Source: docs/formats/macroxue.md#discovery and docs/formats/macroxue.md#both-meta-spellings.
     """
     roots = [Path(drops)] if isinstance(drops, str | Path) else list(map(Path, drops))
@@ -139,7 +156,7 @@ def find_runs(drops: Path | Sequence[Path]) -> Drop:
                     f"equals {other.name} or lies in it: its games would be packed twice; name"
                     " each folder once",
                 )
-    each = [_find(root) for root in roots]
+    each = [_find(root, links) for root in roots]
     return Drop(
         tuple(drop.names[0] for drop in each),
         tuple(run for drop in each for run in drop.runs),
@@ -147,26 +164,30 @@ def find_runs(drops: Path | Sequence[Path]) -> Drop:
     )
 
 
-def raw_files(drop: Path) -> list[Path]:
+def raw_files(drop: Path, links: LinkRule = REFUSE_LINKS) -> list[Path]:
     """The files of a drop that can change its pack.
 
     drop: one drop folder.
+    links: what happens to links in it; default: they are refused.
 
     Returns both files of each run, then the meta files without partner. Raises as `find_runs`.
     """
-    content = find_runs(drop)
+    content = find_runs(drop, links)
     paired = [file for run in content.runs for file in (run.meta, run.steps)]
     unpaired = [drop / note["path"] for note in content.notes if note["kind"] == "unpaired_meta"]
     return [*paired, *unpaired]
 
 
-def refusal(folder: Path) -> str | None:
+def refusal(folder: Path, links: LinkRule = REFUSE_LINKS) -> str | None:
     """Why a drop that has settled cannot be packed, by its file names alone; None if it can.
 
-    folder: one drop folder. Raises OSError where it cannot be read.
+    folder: one drop folder.
+    links: what happens to links in it; default: they are refused.
+
+    Raises OSError where it cannot be read.
     """
     try:
-        if find_runs(folder).runs:
+        if find_runs(folder, links).runs:
             return None
     except BadInput as error:
         return str(error)
@@ -190,28 +211,49 @@ class RawDigest:
         self.sha256.update(octets)
 
 
-def _read(path: Path, digest: RawDigest) -> Iterator[bytes]:
-    with path.open("rb", buffering=0) as file:
+def _read(path: Path, digest: RawDigest, folder: Path | None, links: LinkRule) -> Iterator[bytes]:
+    with open_file(path, root=folder or path.parent, links=links, buffering=0) as file:
         while octets := file.read(_READ_BYTES):
             digest.update(octets)
             yield octets
 
 
-def gunzip(path: Path, digest: RawDigest, most: int) -> Iterator[bytes]:
+def gunzip(
+    path: Path,
+    digest: RawDigest,
+    most: int,
+    folder: Path | None = None,
+    links: LinkRule = REFUSE_LINKS,
+) -> Iterator[bytes]:
     """The text of all members of a gzip file, in order.
 
     path: the file.
     digest: counts the bytes that are read.
     most: largest number of bytes of text in each item.
+    folder: the drop, from which the file is opened; default its own folder.
+    links: what happens to links in it; default: they are refused.
 
     Raises BadInput for a file of 0 bytes, a file that is cut short, a wrong checksum or length,
-    and bytes behind the last member that are no further member.
-    Source: docs/formats/macroxue.md#gzip.
+    bytes behind the last member that are no further member, and much more text than its size
+    explains. Source: docs/formats/macroxue.md#gzip.
     """
+    size = 0
+    for text in _members(path, _read(path, digest, folder, links), most):
+        size += len(text)
+        if size > LIMITS.unpacked(digest.size):
+            raise BadInput(
+                path,
+                f"unpacks to more than {LIMITS.ratio} times its size: it looks like a "
+                "decompression bomb",
+            )
+        yield text
+
+
+def _members(path: Path, reads: Iterable[bytes], most: int) -> Iterator[bytes]:
     decoder = None
     members = 0
     held = b""
-    for read in chain(_read(path, digest), [b""]):
+    for read in chain(reads, [b""]):
         octets, held = held + read, b""
         while octets or (decoder is not None and not decoder.eof and not decoder.needs_input):
             if decoder is None:
@@ -249,14 +291,19 @@ def _capped(path: Path, texts: Iterable[bytes]) -> bytes:
     return bytes(text)
 
 
-def read_meta(path: Path, digest: RawDigest) -> bytes:
+def read_meta(
+    path: Path, digest: RawDigest, folder: Path | None = None, links: LinkRule = REFUSE_LINKS
+) -> bytes:
     """The text of a meta file, unzipped if its name ends in .gz.
 
     path: the file.
     digest: counts the bytes that are read.
+    folder, links: as for `gunzip`.
 
     Raises BadInput for a text of more than 1 MiB, and as `gunzip`.
     Source: docs/formats/macroxue.md#gzip.
     """
     zipped = path.name.endswith(".gz")
-    return _capped(path, gunzip(path, digest, _READ_BYTES) if zipped else _read(path, digest))
+    if zipped:
+        return _capped(path, gunzip(path, digest, _READ_BYTES, folder, links))
+    return _capped(path, _read(path, digest, folder, links))

@@ -11,7 +11,6 @@ Source: docs/formats/macroxue.md#pool-file.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,8 @@ from typing import Any
 
 from gristmill import keys
 from gristmill.contract import BadInput
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+from gristmill.untrusted.toml import read_toml
 
 _KNOWN = {"members", "delete_members", "macroxue"}
 
@@ -37,24 +38,23 @@ class PoolFile:
     settings: Mapping[str, Any]
 
 
-def read_pool_file(path: Path) -> PoolFile:
+def read_pool_file(path: Path, links: LinkRule = REFUSE_LINKS) -> PoolFile:
     """Read and check a pool file.
 
-    path: the file.
+    path: the file, in its inbox.
+    links: what happens if it is a link; default: it is refused.
 
     Raises BadInput, naming file and rule, for a file that is gone, is not TOML or breaks a rule,
     and OSError where it cannot be read. Source: docs/formats/macroxue.md#pool-file.
     """
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        raw = read_toml(path, root=path.parent, links=links)
     except FileNotFoundError as error:
         raise BadInput(
             path,
             f"the pool file is gone: bring it back, or retire its partition with "
             f"`gristmill retire {path.stem}`",
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(path, f"not TOML: {error}") from error
     if unknown := sorted(set(raw) - _KNOWN):
         raise BadInput(path, f"unknown key {unknown[0]!r}; the known keys are {sorted(_KNOWN)}")
     members = raw.get("members")

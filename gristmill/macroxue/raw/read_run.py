@@ -5,6 +5,7 @@ See also `../build/pack_parts.py`: the parts of a drop.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from ctypes import c_float
@@ -28,6 +29,8 @@ BATCH_ROWS = 1 << 13
 MAX_LINE_BYTES = 1 << 24
 _MAX_NOTED_BRANCHES = 20
 _U32 = (1 << 32) - 1
+# `parse_step` takes each of these lines as no step; millions of them come in one small file.
+_BLANK_LINES = re.compile(rb"(?:[ \t\r\x0b\x0c]*+\n)++")
 
 Scanner = Callable[
     [npt.NDArray[np.uint8], int, int, Rows, int, npt.NDArray[np.int64]], tuple[int, int, int]
@@ -93,7 +96,7 @@ def batches_of_lines(files: RunFiles, digest: RawDigest) -> Iterator[tuple[bytea
     """
     buffer = bytearray(2 * BATCH_BYTES + PAD)
     kept = 0
-    for text in gunzip(files.steps, digest, BATCH_BYTES):
+    for text in gunzip(files.steps, digest, BATCH_BYTES, files.folder, files.links):
         if kept + len(text) + 1 + PAD > len(buffer):
             if kept > MAX_LINE_BYTES:
                 raise BadInput(files.steps, f"a line of more than {MAX_LINE_BYTES} bytes")
@@ -186,6 +189,10 @@ class _Reading:
                 self.lines += self.filled - before
                 if at == end or self.filled == len(self.rows):
                     continue
+            if blank := _BLANK_LINES.match(buffer, at, end):
+                self.lines += buffer.count(b"\n", at, blank.end())
+                at = blank.end()
+                continue
             stop = buffer.index(b"\n", at, end) + 1
             self.take_strictly(bytes(buffer[at:stop]))
             at = stop
@@ -229,7 +236,7 @@ def read_run(
     """
     meta_file, steps_file = RawDigest(), RawDigest()
     try:
-        meta = parse_meta(read_meta(files.meta, meta_file))
+        meta = parse_meta(read_meta(files.meta, meta_file, files.folder, files.links))
     except RuleBroken as error:
         raise BadInput(files.meta, str(error)) from error
     state = np.array([run_id, 0, meta.seed & _U32, meta.max_rank or 0], np.int64)

@@ -13,11 +13,15 @@ from typing import Any, NoReturn
 
 from gristmill.macroxue.format.rows import MOVES
 from gristmill.macroxue.rules.board_eval import INT32_MAX, INT32_MIN, MAX_RANK, board_score
+from gristmill.untrusted.json_text import depth_of
 
 _U8, _U32, _U64 = (1 << 8) - 1, (1 << 32) - 1, (1 << 64) - 1
 
 _MAX_DEPTH = 256
 """Levels of nesting; without a limit the rule would depend on the stack of the interpreter."""
+
+_MAX_VALUES = 1 << 18
+"""Brackets and commas of a text: a value takes up to a hundred times its bytes as an object."""
 
 _BLANK = b" \t\r\n\x0b\x0c"
 
@@ -44,33 +48,17 @@ _DECODER = json.JSONDecoder(
 )
 
 
-def _depth(text: str) -> int:
-    depth = deepest = 0
-    inside = False
-    skip = False
-    for mark in text:
-        if skip:
-            skip = False
-        elif inside:
-            skip, inside = mark == "\\", mark != '"'
-        elif mark in "[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif mark in "]}":
-            depth -= 1
-        else:
-            inside = mark == '"'
-    return deepest
-
-
 def _object(octets: bytes) -> _Pairs:
     """The pairs of a JSON object, in order and with repeats; a nested object is a tuple too."""
     try:
         text = octets.decode("utf-8")
     except UnicodeDecodeError as error:
         raise RuleBroken(f"not UTF-8 at byte {error.start}") from error
-    if text.count("[") + text.count("{") > _MAX_DEPTH and _depth(text) > _MAX_DEPTH:
+    opened = octets.count(b"[") + octets.count(b"{")
+    if opened > _MAX_DEPTH and depth_of(octets) > _MAX_DEPTH:
         raise RuleBroken(f"nested deeper than {_MAX_DEPTH} levels")
+    if opened + octets.count(b",") > _MAX_VALUES:
+        raise RuleBroken(f"more than {_MAX_VALUES} values")
     text = text.strip(" \t\r\n")
     try:
         value, end = _DECODER.raw_decode(text)

@@ -13,6 +13,7 @@ from gristmill.contract import BadInput
 from gristmill.macroxue import PackConfig, pack
 from gristmill.macroxue.format.jsonl import read_lines
 from gristmill.macroxue.raw import drops
+from gristmill.untrusted.files import LinkRule
 from tests.macroxue.lines import step, write_run
 
 ORDER = ["B/x", "a/X", "a/x-1", "a/x", "a/x1", "a/x10", "a/y", "a-b/x", "a.d/x", "z/x", "é/x"]
@@ -30,7 +31,7 @@ def test_order_is_by_component_as_bytes(tmp_path: Path) -> None:
     assert sorted(ORDER) != ORDER
 
 
-def test_partners_links_and_names(tmp_path: Path) -> None:
+def test_partners_and_names(tmp_path: Path) -> None:
     root = tmp_path / "drop"
     write_run(root, "kept", [step()])
     write_run(root, "alone", [step()])
@@ -39,21 +40,74 @@ def test_partners_links_and_names(tmp_path: Path) -> None:
     (root / "Upper.meta.json").rename(root / "Upper.META.json")
     (root / "orphan.jsonl.gz").write_bytes(b"never looked at")
     (root / "folder.meta.json").mkdir()
-    other = tmp_path / "elsewhere"
-    write_run(other, "far", [step()])
-    (root / "linked_folder").symlink_to(other)
-    (root / "linked.meta.json").symlink_to(other / "far.meta.json")
-    write_run(root, "steps_linked", [step()])
-    (root / "steps_linked.jsonl.gz").unlink()
-    (root / "steps_linked.jsonl.gz").symlink_to(other / "far.jsonl.gz")
-    raw = os.fsencode(root) + b"/bad\xff.meta.json"
-    Path(os.fsdecode(raw)).write_bytes(b"{}")
+    for raw in (b"/bad\xff.meta.json", b"/also\xff.txt", b"/in\xff/x.meta.json"):
+        path = Path(os.fsdecode(os.fsencode(root) + raw))
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"{}")
     drop = drops.find_runs(root)
-    assert names(drop) == ["kept", "steps_linked"]
+    assert names(drop) == ["kept"]
     assert list(drop.notes) == [
         {"drop": "drop", "kind": "unpaired_meta", "path": "alone.meta.json"},
         {"drop": "drop", "kind": "name_not_utf8", "path": "bad\\xff.meta.json"},
+        {"drop": "drop", "kind": "name_not_utf8", "path": "in\\xff"},
     ]
+
+
+@pytest.mark.parametrize("name", ["far.meta.json", "far.jsonl.gz", "folder", "notes.txt"])
+def test_a_link_in_a_drop_is_refused_and_named(tmp_path: Path, name: str) -> None:
+    root, other = tmp_path / "drop", tmp_path / "elsewhere"
+    write_run(root, "kept", [step()])
+    write_run(other, "far", [step()])
+    (other / "folder").mkdir()
+    (root / name).symlink_to(other / name)
+    with pytest.raises(BadInput, match="is a link") as raised:
+        drops.find_runs(root)
+    assert raised.value.file == str(root / name)
+    with pytest.raises(BadInput, match="is a link"):
+        pack(root, tmp_path / "out", PackConfig())
+    assert str(root / name) in str(drops.refusal(root))
+
+
+def test_a_drop_of_links_into_a_stated_root_gives_the_rows_of_the_files(tmp_path: Path) -> None:
+    root, store = tmp_path / "drop", tmp_path / "store" / "drop"
+    write_run(store, "g", [step(), step()])
+    root.mkdir()
+    for file in store.iterdir():
+        (root / file.name).symlink_to(file)
+    links = LinkRule(True, (str(tmp_path / "store"),))
+    assert len(drops.raw_files(root, links)) == 2
+    assert drops.refusal(root, links) is None
+    assert pack(root, tmp_path / "linked", PackConfig(), links=links).rows == 2
+    pack(store, tmp_path / "copied", PackConfig())
+    shards = [tmp_path / side / "steps.npy" for side in ("linked", "copied")]
+    first, second = (sorted(shard.parent.glob("*.npy")) for shard in shards)
+    assert [file.read_bytes() for file in first] == [file.read_bytes() for file in second]
+    assert first
+
+
+def test_a_file_that_becomes_a_link_after_the_listing_is_refused(tmp_path: Path) -> None:
+    write_run(tmp_path / "drop", "g", [step()])
+    (run,) = drops.find_runs(tmp_path / "drop").runs
+    run.steps.rename(tmp_path / "away.gz")
+    run.steps.symlink_to(tmp_path / "away.gz")
+    with pytest.raises(BadInput, match="is a link"):
+        list(drops.gunzip(run.steps, drops.RawDigest(), 100, run.folder, run.links))
+    run.meta.unlink()
+    run.meta.symlink_to("/dev/zero")
+    with pytest.raises(BadInput, match="is a link"):
+        drops.read_meta(run.meta, drops.RawDigest(), run.folder, run.links)
+
+
+def test_much_more_text_than_the_size_explains_is_refused_early(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl.gz"
+    path.write_bytes(gzip.compress(bytes(64 << 20)))
+    size = 0
+    with pytest.raises(BadInput, match=r"unpacks to more than 200 times its size"):
+        for text in drops.gunzip(path, drops.RawDigest(), 1 << 19):
+            size += len(text)
+    assert size == 16 << 20
+    path.write_bytes(gzip.compress(bytes(16 << 20)))
+    assert len(unzipped(path)[0]) == 16 << 20
 
 
 def test_both_spellings_of_a_meta_are_refused(tmp_path: Path) -> None:
