@@ -1,8 +1,7 @@
 """When a raw drop has arrived: one look at an inbox, compared with the look before.
 
 Plain functions over folders and a small state. Dagster's sensor is
-`sensors/raw_drops.py`. See also `inbox_listing`: what is in an inbox, and
-`inbox_checks`: one drop cannot stop the others.
+`sensors/raw_drops.py`. See also `inbox_listing`: what is in an inbox.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gristmill.inbox_checks import asked, explained, surveyed
 from gristmill.inbox_listing import (
     FOLDER,
     TOML,
@@ -24,8 +22,11 @@ from gristmill.inbox_listing import (
     list_inbox,
     named_few,
     short_digest,
+    survey,
 )
+from gristmill.untrusted.errors import explained
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+from gristmill.untrusted.timed import within
 
 __all__ = [
     "FOLDER",
@@ -43,6 +44,9 @@ __all__ = [
 
 # The key under which all entries that are no drops share one entry; no drop can have it.
 _LOOSE = ""
+
+DROP_SECONDS = 20.0
+"""Seconds for listing one drop, and for asking its family whether it can be built."""
 
 
 @dataclass(frozen=True)
@@ -201,8 +205,8 @@ def present_drops(
         path = Path(entries[0].path)
         try:
             if (reason := ambiguous(entries)) is None:
-                seen = surveyed(path, links)
-                reason = seen.refusal or asked(path, refuse)
+                seen = _surveyed(path, links)
+                reason = seen.refusal or _asked(path, refuse)
         except Exception as error:  # noqa: BLE001  one drop must not stop all the others
             result.refusals.append(Refusal(key, *_new(error)))
             continue
@@ -218,6 +222,14 @@ def _new(error: Exception) -> tuple[str, bool, str]:
     return reason, True, trace
 
 
+def _surveyed(path: Path, links: LinkRule) -> Survey:
+    return within(DROP_SECONDS, path, lambda: survey(path, links))
+
+
+def _asked(path: Path, refuse: Callable[[Path], str | None]) -> str | None:
+    return within(DROP_SECONDS, path, lambda: refuse(path))
+
+
 def _arrival(key: str, path: Path, seen: Survey, run_key: str) -> Arrival:
     return Arrival(key, path, seen.signature, seen.files, seen.bytes, run_key, seen.notes)
 
@@ -230,7 +242,7 @@ def _look_at(
     links: LinkRule,
     result: Look,
 ) -> None:
-    seen = surveyed(path, links)
+    seen = _surveyed(path, links)
     if state.settled.get(key) == seen.signature:
         return
     before = state.waiting.get(key)
@@ -240,7 +252,7 @@ def _look_at(
         result.arriving.append(key)
         return
     try:
-        reason, trace = seen.refusal or asked(path, refuse), ""
+        reason, trace = seen.refusal or _asked(path, refuse), ""
     except FileNotFoundError:
         raise
     except Exception as error:  # noqa: BLE001  any error of one drop refuses that drop alone

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from gristmill import keys
 from gristmill.contract import BadInput
+from gristmill.untrusted.errors import unreadable
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, kind_refusal, real_path, stat_file
 from gristmill.untrusted.walk import Entry, hard_links, list_files
 
@@ -196,11 +197,6 @@ def ambiguous(entries: Sequence[os.DirEntry[str]]) -> str | None:
         return None
     named = named_few([entry.name for entry in entries])
     return f"{named} are the same partition: leave one of them"
-
-
-def unreadable(error: OSError) -> str:
-    """Why a drop is refused that could not be read."""
-    return f"{error.filename}: cannot be read: {error.strerror}"
 
 
 def named_few(names: Sequence[str], separator: str = ", ") -> str:

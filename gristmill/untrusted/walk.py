@@ -43,12 +43,14 @@ def list_files(
     *,
     root: Path,
     links: LinkRule = REFUSE_LINKS,
+    deep: bool = True,
     enter: Callable[[str], bool] = lambda _: True,
 ) -> Iterator[Entry]:
     """Yield every entry at and below a folder that is no folder itself, in no order.
 
     folder: the drop, `root` or below it. It may itself be a link if links are followed.
     root, links: as for `files.open_file`. Links to folders inside the drop are refused.
+    deep: whether subfolders are listed too; default True.
     enter: takes the path of a subfolder relative to the drop, returns whether to list it;
         default: all are listed.
 
@@ -57,7 +59,7 @@ def list_files(
     cannot be read.
     """
     with open_folder(folder, root=root, links=links) as descriptor:
-        yield from _listed(descriptor, "", folder, links, enter)
+        yield from _listed(descriptor, "", folder, links, lambda inner: deep and enter(inner))
 
 
 def _listed(

@@ -32,6 +32,8 @@ def test_every_file_is_listed_and_every_other_entry_has_a_reason(tmp_path: Path)
     assert str(seen["inner/pipe"].refusal).startswith("is a pipe")
     assert str(seen["link"].refusal).startswith("is a link")
     assert str(seen["outside"].refusal).startswith("is a link")
+    flat = {entry.name for entry in list_files(drop, root=drop, deep=False)}
+    assert flat == {"b.txt", "link", "outside"}
     flat = {entry.name for entry in list_files(drop, root=drop, enter=lambda name: name != "inner")}
     assert flat == {"b.txt", "link", "outside"}
 

@@ -135,9 +135,8 @@ def pack(
     write_metadata(out / "metadata.db", ledger.run_table, ledger.session(session or {}))
     write_valuation_types(out / "valuation_types.json", ledger.names.known, config.enum_form)
     files = {name: FileNote(rows=rows) for name, rows in writer.written}
-    files["metadata.db"] = FileNote(
-        rows=ledger.runs, content_sha256=content_sha256(out / "metadata.db")
-    )
+    contents = content_sha256(out / "metadata.db")
+    files["metadata.db"] = FileNote(rows=ledger.runs, content_sha256=contents)
     files["valuation_types.json"] = FileNote(rows=len(ledger.names.known))
     files |= ledger.write_notes(out)
     return _summary(ledger, files, len(writer.written))

@@ -18,7 +18,8 @@ import numpy.typing as npt
 from gristmill.contract import BadInput, GristmillError
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, Rows
 from gristmill.macroxue.format.valuation_types import MAX_NAMES, STANDARD_NAMES
-from gristmill.macroxue.raw.drops import RawDigest, RunFiles, gunzip, read_meta
+from gristmill.macroxue.raw.drops import RunFiles
+from gristmill.macroxue.raw.gzip_files import RawDigest, gunzip, read_meta
 from gristmill.macroxue.raw.strict_parser import Meta, RuleBroken, Step, parse_meta, parse_step
 
 PAD = 128

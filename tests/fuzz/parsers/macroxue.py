@@ -38,7 +38,7 @@ def meta(data: bytes) -> None:
 
 def gzip_file(data: bytes) -> None:
     """A zipped meta file: gzip members of any form."""
-    from gristmill.macroxue.raw.drops import RawDigest, read_meta
+    from gristmill.macroxue.raw.gzip_files import RawDigest, read_meta
 
     digest = RawDigest()
     read_meta(file("x.meta.json.gz", data), digest)
@@ -198,7 +198,7 @@ PARSERS = (
         words=_JSON + _STEP,
     ),
     Parser("macroxue_meta", meta, (f"{_RAW}.strict_parser",), words=_JSON),
-    Parser("macroxue_gzip", gzip_file, (f"{_RAW}.drops",), words=(b"\x1f\x8b\x08", b"\0\0\0\0")),
+    Parser("macroxue_gzip", gzip_file, (f"{_RAW}.gzip_files",), words=(b"\x1f\x8b\x08", b"\0\0\0\0")),
     Parser(
         "macroxue_run",
         run,

@@ -10,8 +10,9 @@ import pytest
 from gristmill.contract import BadInput
 from gristmill.macroxue.format.rows import Rows
 from gristmill.macroxue.raw import read_run
-from gristmill.macroxue.raw.drops import RawDigest, RunFiles, find_runs
+from gristmill.macroxue.raw.drops import RunFiles, find_runs
 from gristmill.macroxue.raw.fast_scanner import scan
+from gristmill.macroxue.raw.gzip_files import RawDigest
 from gristmill.macroxue.raw.read_run import Names, batches_of_lines, notes_of
 from tests.macroxue.lines import step, write_run
 
