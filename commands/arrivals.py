@@ -10,6 +10,7 @@ import dagster as dg
 from assets.inbox import Inbox
 from assets.versions import latest
 from gristmill.inbox import present_drops
+from gristmill.untrusted.errors import unreadable
 from resources.lake import Lake
 from sensors.raw_drops import arrival_events, links_of
 
@@ -28,7 +29,11 @@ def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> Iterator
     links, wrong = links_of(lake)
     if wrong:
         yield wrong
-    present = present_drops(lake.inbox(inbox.folder), inbox.refuse, inbox.shape, links)
+    try:
+        present = present_drops(lake.inbox(inbox.folder), inbox.refuse, inbox.shape, links)
+    except OSError as error:
+        yield unreadable(error)
+        return
     if new := inbox.new_keys(instance, present.arrivals):
         instance.add_dynamic_partitions(str(inbox.dynamic), new)
     partitions = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,7 +15,10 @@ from assets import worker
 from assets.publishing import REBUILD, REPLACE_DIFFERING
 from commands.table import Outcome
 from commands.terminal import console
+from gristmill.untrusted.errors import explained
 from resources.lake import Lake
+
+log = logging.getLogger(__name__)
 
 _FAMILIES = list(definitions.families())
 
@@ -106,7 +110,7 @@ class Graph:
                     f"{asset.to_user_string()} has no partitions: leave --partition out"
                 )
             # Such an asset is built from all partitions of others, if there are any.
-            return [None] if asset not in _AVAILABLE or _AVAILABLE[asset](self._lake) else []
+            return [None] if asset not in _AVAILABLE or self._available(asset) else []
         known = definition.get_partition_keys(dynamic_partitions_store=self._instance)
         if unknown := sorted(set(wanted) - set(known)):
             raise click.UsageError(
@@ -114,9 +118,18 @@ class Graph:
                 f"{_first_and_last(known)}"
             )
         if not wanted and asset in _AVAILABLE:
-            wanted = sorted(_AVAILABLE[asset](self._lake))
+            wanted = self._available(asset)
             return [key for key in known if key in wanted]
         return [key for key in known if not wanted or key in wanted]
+
+    def _available(self, asset: dg.AssetKey) -> list[str]:
+        """The partitions that `--all` builds; none where a drop makes its family fail."""
+        try:
+            return sorted(_AVAILABLE[asset](self._lake))
+        except Exception as error:  # noqa: BLE001  the other families are still built
+            reason, trace = explained(error)
+            log.error("%s: %s", asset.to_user_string(), trace or reason)
+            return []
 
     def materialize(
         self,

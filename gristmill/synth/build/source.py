@@ -14,6 +14,7 @@ from typing import Final
 
 from gristmill.contract import GristmillError
 from gristmill.synth.raw import files
+from gristmill.untrusted.errors import explained
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
 RAW: Final = "synth"
@@ -146,11 +147,11 @@ def chosen(
 
 
 def _refusal(source: Source, files_of: FilesOf, links: LinkRule) -> str | None:
-    """Why a drop cannot be built. Invalid settings in one drop do not stop the others."""
+    """Why a drop cannot be built. Whatever is wrong with one drop does not stop the others."""
     try:
         return refusal(source, files_of(source.folder), links)
-    except GristmillError as error:
-        return str(error)
+    except Exception as error:  # noqa: BLE001  any error of one drop refuses that drop alone
+        return explained(error)[0]
 
 
 def _several(complete: Sequence[Source]) -> str:

@@ -195,7 +195,7 @@ PARSERS = (
     Parser(
         "inbox_names",
         inbox_names,
-        ("gristmill.inbox", "gristmill.inbox_listing"),
+        ("gristmill.inbox.arrivals", "gristmill.inbox.listing", "gristmill.inbox.state"),
         most_bytes=300,
         words=(b".toml", b".partial", b"\n", b"\xff", b".zip"),
     ),

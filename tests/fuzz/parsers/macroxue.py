@@ -198,7 +198,9 @@ PARSERS = (
         words=_JSON + _STEP,
     ),
     Parser("macroxue_meta", meta, (f"{_RAW}.strict_parser",), words=_JSON),
-    Parser("macroxue_gzip", gzip_file, (f"{_RAW}.gzip_files",), words=(b"\x1f\x8b\x08", b"\0\0\0\0")),
+    Parser(
+        "macroxue_gzip", gzip_file, (f"{_RAW}.gzip_files",), words=(b"\x1f\x8b\x08", b"\0\0\0\0")
+    ),
     Parser(
         "macroxue_run",
         run,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gristmill.inbox_listing import named_few
+from gristmill.inbox.listing import named_few
 
 
 def test_ten_names_are_listed_and_the_others_are_counted() -> None:

@@ -340,7 +340,7 @@ def test_whatever_a_family_raises_for_one_drop_the_others_arrive(inbox, error):
 
 
 def test_a_drop_that_hangs_is_refused_and_the_others_arrive(inbox, monkeypatch):
-    monkeypatch.setattr("gristmill.inbox.DROP_SECONDS", 0.2)
+    monkeypatch.setattr("gristmill.inbox.arrivals.DROP_SECONDS", 0.2)
     for name in ("a_good", "hangs", "z_good"):
         inbox.drop(name)
     release = threading.Event()

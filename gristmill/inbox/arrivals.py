@@ -1,142 +1,36 @@
 """When a raw drop has arrived: one look at an inbox, compared with the look before.
 
 Plain functions over folders and a small state. Dagster's sensor is
-`sensors/raw_drops.py`. See also `inbox_listing`: what is in an inbox.
+`sensors/raw_drops.py`. See also `listing`: what is in an inbox.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from gristmill.inbox_listing import (
+from gristmill.inbox.listing import (
     FOLDER,
-    TOML,
     Loose,
     Shape,
     Survey,
     ambiguous,
     list_inbox,
-    named_few,
     short_digest,
     survey,
 )
+from gristmill.inbox.state import Arrival, Look, Refusal, State, Waiting
+from gristmill.printable import printable
 from gristmill.untrusted.errors import explained
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.timed import within
-
-__all__ = [
-    "FOLDER",
-    "TOML",
-    "Arrival",
-    "Look",
-    "Refusal",
-    "Shape",
-    "State",
-    "Waiting",
-    "look",
-    "named_few",
-    "present_drops",
-]
 
 # The key under which all entries that are no drops share one entry; no drop can have it.
 _LOOSE = ""
 
 DROP_SECONDS = 20.0
 """Seconds for listing one drop, and for asking its family whether it can be built."""
-
-
-@dataclass(frozen=True)
-class Waiting:
-    """A drop seen once with this signature; `since` (ms) tells arrivals apart."""
-
-    signature: str
-    since: int
-
-
-@dataclass
-class State:
-    """What one look passes to the next: some bytes for each drop, whatever its size.
-
-    waiting: drops seen once, by key.
-    settled: signatures of drops that have arrived, by key.
-    refused: signatures of refused drops, by key. Entries that are no drops share
-        one entry, however many there are.
-    resume: the key where the next look begins, after a look that ran out of time.
-    """
-
-    waiting: dict[str, Waiting] = field(default_factory=dict)
-    settled: dict[str, str] = field(default_factory=dict)
-    refused: dict[str, str] = field(default_factory=dict)
-    resume: str = ""
-
-    @staticmethod
-    def read(cursor: str | None) -> State:
-        """The state that `write` wrote; an empty one for None."""
-        raw = json.loads(cursor) if cursor else {}
-        waiting = {key: Waiting(*seen) for key, seen in raw.get("waiting", {}).items()}
-        return State(waiting, raw.get("settled", {}), raw.get("refused", {}), raw.get("resume", ""))
-
-    def write(self) -> str:
-        """The state as JSON, for a sensor's cursor."""
-        waiting = {key: [seen.signature, seen.since] for key, seen in self.waiting.items()}
-        return json.dumps(
-            {
-                "waiting": waiting,
-                "settled": self.settled,
-                "refused": self.refused,
-                "resume": self.resume,
-            },
-            separators=(",", ":"),
-        )
-
-
-@dataclass(frozen=True)
-class Arrival:
-    """A drop that has settled and is to be built.
-
-    run_key: names this very arrival.
-    notes: what is unusual about the drop and allowed.
-    """
-
-    key: str
-    path: Path
-    signature: str
-    files: int
-    bytes: int
-    run_key: str
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """A drop that will not be built until it changes, and why.
-
-    is_new: whether no look before refused it in this form.
-    trace: the traceback of an error that nobody expected; empty for the others.
-    """
-
-    key: str
-    reason: str
-    is_new: bool
-    trace: str = ""
-
-
-@dataclass
-class Look:
-    """The result of one look at an inbox.
-
-    arrivals: drops to build now.
-    refusals: drops and other entries that cannot be built.
-    arriving: keys of drops that are not complete yet.
-    """
-
-    arrivals: list[Arrival] = field(default_factory=list)
-    refusals: list[Refusal] = field(default_factory=list)
-    arriving: list[str] = field(default_factory=list)
 
 
 def look(
@@ -200,7 +94,11 @@ def present_drops(
     Arguments as for `look`.
     """
     by_key, loose = list_inbox(inbox, shape, links)
-    result = Look(refusals=[Refusal(key, item.reason, True) for key, item in loose.items()])
+    result = Look(
+        refusals=[
+            Refusal(printable(key), _shown(item.reason), is_new=True) for key, item in loose.items()
+        ]
+    )
     for key, entries in sorted(by_key.items()):
         path = Path(entries[0].path)
         try:
@@ -211,15 +109,20 @@ def present_drops(
             result.refusals.append(Refusal(key, *_new(error)))
             continue
         if reason is not None:
-            result.refusals.append(Refusal(key, reason, is_new=True))
+            result.refusals.append(Refusal(key, _shown(reason), is_new=True))
             continue
         result.arrivals.append(_arrival(key, path, seen, run_key=""))
     return result
 
 
+def _shown(reason: str) -> str:
+    """A reason for an event and a terminal; names in it come from the drop."""
+    return "\n".join(printable(line) for line in reason.split("\n"))
+
+
 def _new(error: Exception) -> tuple[str, bool, str]:
     reason, trace = explained(error)
-    return reason, True, trace
+    return _shown(reason), True, trace
 
 
 def _surveyed(path: Path, links: LinkRule) -> Survey:
@@ -272,7 +175,7 @@ def _refuse(
 ) -> None:
     is_new = state.refused.get(key) != signature
     state.refused[key] = signature
-    result.refusals.append(Refusal(key, reason, is_new, trace))
+    result.refusals.append(Refusal(key, _shown(reason), is_new, trace))
 
 
 def _refuse_loose(state: State, result: Look, loose: Mapping[str, Loose]) -> None:
@@ -284,7 +187,8 @@ def _refuse_loose(state: State, result: Look, loose: Mapping[str, Loose]) -> Non
         return
     newest = int(state.refused.get(_LOOSE, "-1"))
     for key, item in sorted(loose.items()):
-        result.refusals.append(Refusal(key, item.reason, is_new=item.changed_ns > newest))
+        is_new = item.changed_ns > newest
+        result.refusals.append(Refusal(printable(key), _shown(item.reason), is_new))
     state.refused[_LOOSE] = str(max(newest, *(item.changed_ns for item in loose.values())))
 
 

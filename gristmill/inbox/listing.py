@@ -1,7 +1,7 @@
 """What is in an inbox: its entries sorted into drops and others, and one drop's files.
 
 A listing takes names, sizes and times and never reads a file. When a drop has
-arrived is decided in `gristmill.inbox`.
+arrived is decided in `arrivals.py`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 
 from gristmill import keys
 from gristmill.contract import BadInput
+from gristmill.printable import printable
 from gristmill.untrusted.errors import unreadable
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, kind_refusal, real_path, stat_file
 from gristmill.untrusted.walk import Entry, hard_links, list_files
@@ -188,7 +189,7 @@ def _first_of(refused: dict[str, str], drop: Path) -> str | None:
 
 def _other_names(names: Sequence[str], drop: Path) -> str:
     shown = named_few(sorted(name or drop.name for name in names))
-    return f"{shown}: other names (hard links) of the same files are outside of the drop"
+    return f"{printable(shown)}: other names (hard links) of the same files are outside of the drop"
 
 
 def ambiguous(entries: Sequence[os.DirEntry[str]]) -> str | None:
