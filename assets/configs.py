@@ -11,6 +11,8 @@ import dagster as dg
 from pydantic import BaseModel, Field, create_model
 
 from gristmill.contract import BadInput
+from gristmill.settings.fields import rules_of, shown
+from gristmill.settings.tables import Settings
 
 Config = TypeVar("Config")
 
@@ -64,25 +66,36 @@ def _described(spec: dataclasses.Field[Any], hint: Any, default: object) -> str:
     return " ".join([*sentences, f"default: {default!r}"])
 
 
-def resolve(config: type[Config], settings: Mapping[str, Any], run: BaseModel) -> Config:
+def resolve(
+    config: type[Config],
+    settings: Settings,
+    run: BaseModel,
+    *,
+    defaults: Mapping[str, Any] | None = None,
+    filled_in: Mapping[str, Any] | None = None,
+) -> Config:
     """Returns the builder's config: values of the run, else of the settings, else the defaults.
 
     config: the builder's config dataclass.
-    settings: values from `gristmill.toml`, by field.
+    settings: values from `gristmill.toml`, by field. Keys that are no fields of `config` belong
+        to the asset, and are left out.
     run: the launchpad's config; a field that is None counts as left out.
+    defaults: values of the asset that replace the builder's defaults, by field; default none.
+    filled_in: values that the asset fills in itself; the run's come before them. Default none.
 
-    Raises BadInput if the settings name an unknown field, or if the config refuses a value.
+    Raises BadInput if the config refuses a value, naming the file if all values come from it.
     """
-    known = {spec.name for spec in dataclasses.fields(config)}  # type: ignore[arg-type]
-    if unknown := sorted(set(settings) - known):
-        raise BadInput(
-            "gristmill.toml", f"unknown setting {unknown[0]!r}; known settings: {sorted(known)}"
-        )
-    values = {**settings, **chosen_values(run)}
+    rules = rules_of(config)
+    chosen = chosen_values(run)
+    given = {**settings, **(filled_in or {}), **chosen}
+    values = {**(defaults or {}), **given}
+    values = {name: rules[name].normal(value) for name, value in values.items() if name in rules}
     try:
         return config(**values)
     except (TypeError, ValueError) as error:
-        raise BadInput("configuration", f"{values}: {error}") from error
+        listed = ", ".join(f"{name} = {shown(value)}" for name, value in given.items())
+        place = settings.file if settings and not chosen else "configuration"
+        raise BadInput(place, f"{error} (given: {listed})") from error
 
 
 def chosen_values(run: BaseModel) -> dict[str, Any]:

@@ -12,7 +12,12 @@ from typing import Any
 
 import dagster as dg
 
+from gristmill import families
+from gristmill.contract import GristmillError
 from gristmill.inbox import FOLDER, Arrival, Shape
+from gristmill.settings.tables import drop_refusal
+from gristmill.untrusted.files import REFUSE_LINKS
+from resources import Lake
 
 # The result of `dg.define_asset_job`; Dagster has no public name for its type.
 UnresolvedJob = Any
@@ -28,7 +33,8 @@ class Inbox:
     partitions: the partitions that are built from a drop. Dynamic: the partition with the drop's
         key, which an arrival adds. Time: the partition with the drop's key. Static: all of them.
     targets: the assets that a drop's runs build, one run for each partition.
-    refuse: takes the path of a settled drop; returns why it cannot be built, or None.
+    refuse: takes the path of a settled drop; returns why it cannot be built, or None. Its
+        settings are checked before: see `refusal`.
     shape: a drop is a folder (default), or a file with one of certain endings.
     job: the job that the runs belong to; default None: a run over `targets`.
     """
@@ -47,6 +53,19 @@ class Inbox:
         if isinstance(self.partitions, dg.DynamicPartitionsDefinition):
             return self.partitions.name
         return None
+
+    def refusal(self, drop: Path) -> str | None:
+        """Returns why a settled drop is not built: its settings are wrong, or `refuse` says so.
+
+        drop: path of the drop in the inbox.
+
+        Returns None if it can be built. Raises OSError where the drop cannot be read.
+        """
+        try:
+            links = Lake(data_root=str(drop.parents[2])).link_rule()
+        except GristmillError:
+            links = REFUSE_LINKS  # a wrong file of the data root refuses no drop
+        return drop_refusal(drop, families.tables(), links) or self.refuse(drop)
 
     def new_keys(self, instance: dg.DagsterInstance, arrivals: Iterable[Arrival]) -> list[str]:
         """Returns the keys of arrivals that are not yet dynamic partitions of the instance.

@@ -30,7 +30,7 @@ def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> Iterator
     if wrong:
         yield wrong
     try:
-        present = present_drops(lake.inbox(inbox.folder), inbox.refuse, inbox.shape, links)
+        present = present_drops(lake.inbox(inbox.folder), inbox.refusal, inbox.shape, links)
     except OSError as error:
         yield unreadable(error)
         return

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.code_digest import Code
 from gristmill.contract import GristmillError, Trace, Violation
+from gristmill.settings.tables import INBOX, Table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -144,12 +145,14 @@ class Catalog:
         of the family; by the files in it.
     options: of `gristmill show` and `gristmill trace`.
     samples: path below `drops/` -> function that writes the sample drop to a path.
+    settings: the tables of `gristmill.toml` that the family's assets read.
     """
 
     kinds: Sequence[Kind]
     asset_of: Callable[[Path], str | None]
     options: Sequence[Option] = ()
     samples: Mapping[str, Callable[[Path], object]] = field(default_factory=dict)
+    settings: Sequence[Table] = ()
 
 
 @cache
@@ -164,6 +167,11 @@ def catalog(family: str) -> Catalog:
 def catalogs() -> Iterator[Catalog]:
     """The catalogs of all families, in the order of `FAMILIES`."""
     return map(catalog, FAMILIES)
+
+
+def tables() -> dict[str, Table]:
+    """The tables of `gristmill.toml` by name: `inbox`, then those of all families."""
+    return {table.name: table for table in (INBOX, *(t for c in catalogs() for t in c.settings))}
 
 
 def kind_of_asset(asset: str) -> Kind | None:

@@ -7,21 +7,27 @@ Dagster instance accepts any text as a partition key.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
-from gristmill import keys, provenance
+from gristmill import families, keys, provenance
 from gristmill.contract import BadInput, GristmillError
 from gristmill.provenance import Input
 from gristmill.provenance import raw_inputs as rawfiles
+from gristmill.settings.tables import (
+    FILE,
+    INBOX,
+    InboxSettings,
+    Settings,
+    read_drop,
+    read_root,
+)
 from gristmill.untrusted.files import LinkRule, open_folder
-from gristmill.untrusted.toml import read_toml
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-SETTINGS = "gristmill.toml"
 
 
 class Lake(dg.ConfigurableResource[Any]):
@@ -75,24 +81,12 @@ class Lake(dg.ConfigurableResource[Any]):
         Raises BadInput if the file is not TOML, or if the table is wrong.
         Source: docs/drops.md#links.
         """
-        file = self.root / SETTINGS
-        table = self._table(file).get("inbox", {}) if file.exists() else {}
-        if not isinstance(table, dict):
-            raise BadInput(file, "[inbox] must be a table")
-        if unknown := sorted(set(table) - {"follow_links", "roots"}):
-            raise BadInput(
-                file, f"[inbox] {unknown[0]}: unknown; the known keys are follow_links, roots"
-            )
-        follow, roots = table.get("follow_links", False), table.get("roots", [])
-        if not isinstance(follow, bool):
-            raise BadInput(file, f"[inbox] follow_links = {follow!r}: must be true or false")
-        if not isinstance(roots, list) or not all(isinstance(item, str) for item in roots):
-            raise BadInput(file, f"[inbox] roots = {roots!r}: must be a list of folders")
-        if follow and not roots:
-            raise BadInput(
-                file, "[inbox] follow_links needs roots: name the folders that links may point into"
-            )
-        return LinkRule(follow, tuple(str(self.root / item) for item in roots))
+        settings = self.settings(INBOX.name)
+        try:
+            chosen = InboxSettings(**settings)
+        except ValueError as error:
+            raise BadInput(settings.file, f"{INBOX.header} {error}") from error
+        return LinkRule(chosen.follow_links, chosen.roots)
 
     def artifact(self, *names: str) -> str:
         """Returns the POSIX path of an artifact relative to the data root.
@@ -144,33 +138,26 @@ class Lake(dg.ConfigurableResource[Any]):
             path=artifact,
         )
 
-    def settings(self, asset: str, drop: Path | None = None) -> dict[str, Any]:
-        """Returns the table of an asset in `gristmill.toml`: of the drop, else of the data root.
+    def settings(self, name: str, drop: Path | None = None) -> Settings:
+        """Returns a table of `gristmill.toml`, checked: of the drop, else of the data root.
 
-        asset: key; `macroxue/pack` has the table `[macroxue.pack]`.
+        A table in a drop's file takes the place of the whole table in the data root's file.
+
+        name: `macroxue/pack` is the table `[macroxue.pack]`. The tables are those of the
+            families' catalogs, and `inbox`.
         drop: folder of a drop, whose file comes first; default None: the data root's file only.
 
-        Raises BadInput if a file is not TOML, or if the name is not a table in it.
+        Raises BadInput, naming file, table and key, for a file that is not TOML, a table or key
+        that is unknown or is not read there, and a value that its field cannot hold.
         """
-        for file in self._settings_files(drop):
-            table: Any = self._table(file)
-            for name in asset.split("/"):
-                table = table.get(name, {}) if isinstance(table, dict) else {}
-            if not isinstance(table, dict):
-                raise BadInput(file, f"[{asset.replace('/', '.')}] must be a table")
-            if table:
-                return table
-        return {}
-
-    def _settings_files(self, drop: Path | None) -> Iterator[Path]:
-        for folder in (drop, self.root):
-            # `lexists`, so that a link is refused and not passed over.
-            if folder is not None and os.path.lexists(folder / SETTINGS):
-                yield folder / SETTINGS
-
-    def _table(self, file: Path) -> dict[str, Any]:
-        """The contents of a settings file; that of the data root is trusted, and may be a link."""
-        if file.parent == self.root:
-            real = file.resolve()
-            return read_toml(real, root=real.parent)
-        return read_toml(file, root=file.parent.parent, links=self.link_rule())
+        known = families.tables()
+        if name not in known:
+            raise ValueError(f"{name}: is no table of the families' catalogs: add it to `settings`")
+        table = known[name]
+        if drop is not None and os.path.lexists(drop / FILE):
+            tables = read_drop(drop / FILE, drop.parent.name, known, self.link_rule())
+            if values := tables.get(name):
+                return Settings(values, file=drop / FILE)
+        if (self.root / FILE).is_file():
+            return Settings(read_root(self.root / FILE, table, known), file=self.root / FILE)
+        return Settings({}, file=self.root / FILE)

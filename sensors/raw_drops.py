@@ -9,6 +9,7 @@ from assets.inbox import Inbox
 from assets.versions import DATA_VERSION, latest
 from gristmill.contract import GristmillError
 from gristmill.inbox import Arrival, Look, State, look, named_few
+from gristmill.printable import plain
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from resources import Lake
 
@@ -46,7 +47,7 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
         seen = look(
             lake.inbox(inbox.folder),
             state,
-            inbox.refuse,
+            inbox.refusal,
             most=MOST_REQUESTS,
             seconds=LOOK_SECONDS,
             shape=inbox.shape,
@@ -161,7 +162,11 @@ def _events(inbox: Inbox, arrivals: Iterable[Arrival], seen: Look) -> list[Event
 
 def _newly_refused(inbox: Inbox, seen: Look) -> list[tuple[str, str]]:
     """Key and reason of drops that no look refused before; more than the limit are counted."""
-    new = [(refusal.key, refusal.reason) for refusal in seen.refusals if refusal.is_new]
+    new = [
+        (plain(refusal.key, 200), plain(refusal.reason))
+        for refusal in seen.refusals
+        if refusal.is_new
+    ]
     if (more := len(new) - MOST_REFUSALS) > 0:
         summary = f"refused for similar reasons; look into drops/{inbox.folder}/"
         return [*new[:MOST_REFUSALS], (f"and {more:,} more", summary)]
@@ -173,8 +178,11 @@ def _skip_reason(seen: Look, built: Sequence[str]) -> dg.SkipReason:
     if built:
         reasons.append(f"built already: {named_few(built)}")
     if seen.refusals:
-        refused = [f"{refusal.key} is refused: {refusal.reason}" for refusal in seen.refusals]
+        refused = [
+            f"{plain(refusal.key, 200)} is refused: {plain(refusal.reason, 400)}"
+            for refusal in seen.refusals
+        ]
         reasons.append(named_few(refused, "; "))
     if seen.arriving:
         reasons.append(f"still arriving: {named_few(seen.arriving)}")
-    return dg.SkipReason("; ".join(reasons) or "no new drop")
+    return dg.SkipReason(plain("; ".join(reasons), 10_000) or "no new drop")

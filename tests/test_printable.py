@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gristmill.printable import printable
+from gristmill.printable import cut, plain, printable
 
 
 @pytest.mark.parametrize(
@@ -19,3 +19,15 @@ from gristmill.printable import printable
 )
 def test_each_character_that_is_not_printable_is_replaced(text: str, expected: str) -> None:
     assert printable(text) == expected
+
+
+def test_a_long_text_is_cut_with_a_count() -> None:
+    assert cut("abc", 3) == "abc"
+    assert cut("abcd", 3) == "abc… and 1 more character"
+    assert cut("x" * 5000, 3) == "xxx… and 4,997 more characters"
+
+
+def test_plain_text_keeps_its_lines_and_nothing_that_is_not_printable() -> None:
+    assert plain("a\r\nb\nc\x1b[2J\u202e\udc80\t") == "a\nb\nc\ufffd[2J\ufffd\ufffd\ufffd"
+    assert plain("x" * 2001) == "x" * 2000 + "… and 1 more character"
+    assert plain("abc", most=1) == "a… and 2 more characters"

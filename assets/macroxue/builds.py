@@ -20,6 +20,7 @@ from gristmill.macroxue.config import MergeConfig, PackConfig, ValueConfig
 from gristmill.macroxue.raw.drops import raw_files
 from gristmill.macroxue.raw.pool_file import read_pool_file
 from gristmill.publish.build import Attempt, Build, InputChanged
+from gristmill.settings.tables import Settings
 from resources import Lake
 
 RAW_DROP, VALUES, POOL = "macroxue/raw_drop", "macroxue/values", "macroxue/pool"
@@ -115,11 +116,16 @@ def pool_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
 
     Raises BadInput if the pool's file is wrong, GristmillError if a member is not published.
     """
-    described = read_pool_file(lake.inbox("pools") / f"{key}.toml", lake.link_rule())
+    file = lake.inbox("pools") / f"{key}.toml"
+    described = read_pool_file(file, lake.link_rule())
     artifact = lake.artifact("macroxue", "pools", str(key))
     inputs = [member(lake, artifact, name) for name in described.members]
-    settings = {**lake.settings(POOL), **described.settings, "names": described.members}
-    config = configs.resolve(MergeConfig, settings, run)
+    config = configs.resolve(
+        MergeConfig,
+        Settings({**lake.settings(POOL), **described.settings}, file=file),
+        run,
+        filled_in={"names": described.members},
+    )
     folders = [lake.root / str(item.path) for item in inputs]
 
     def make(attempt: Attempt) -> Summary:

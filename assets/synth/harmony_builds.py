@@ -56,9 +56,7 @@ def harmony_build(lake: Lake, run: dg.Config, key: str | None) -> Build:
     )
     if source.inbox == sources.READY:
         return _imported(lake, run, source, number, build)
-    settings = dict(lake.settings(HARMONY, source.folder))
-    settings.pop("drop", None)
-    config = configs.resolve(HarmonyConfig, settings, run)
+    config = configs.resolve(HarmonyConfig, lake.settings(HARMONY, source.folder), run)
     if config.num_shards != len(NUMBERS):
         raise BadInput(
             "configuration",

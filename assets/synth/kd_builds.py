@@ -28,6 +28,7 @@ from gristmill.provenance import Record, Tokenizer, environment, raw_inputs
 from gristmill.publish.build import Attempt, Build
 from gristmill.synth import KDConfig
 from gristmill.synth.build.source import NUMBERS
+from gristmill.synth.family import SMOKE_TABLE
 from gristmill.vocabularies.pinned import O200K
 from resources import Lake
 
@@ -60,9 +61,7 @@ class Dataset:
 
 
 FULL = Dataset("synth", "megatron/synth_kd_v1", {})
-SMOKE = Dataset(
-    "synth_smoke", "megatron/synth_kd_v1_smoke", {"valid_fraction": 0.1, "max_rows": 250}
-)
+SMOKE = Dataset("synth_smoke", "megatron/synth_kd_v1_smoke", SMOKE_TABLE.defaults)
 
 
 def kd_build(lake: Lake, dataset: Dataset, run: dg.Config, key: str | None) -> Build:
@@ -86,8 +85,13 @@ def kd_build(lake: Lake, dataset: Dataset, run: dg.Config, key: str | None) -> B
     place = Path("tokenizer") / O200K.relative
     vocabulary = lake.published("tokenizer", f"tokenizers/{O200K.name}", O200K.name)
     # The record has the path below the data root, the builder needs the absolute path.
-    settings = {**dataset.defaults, **lake.settings(dataset.shards, _drop_of(lake, record))}
-    config = configs.resolve(KDConfig, {**settings, "vocabulary": place}, run)
+    config = configs.resolve(
+        KDConfig,
+        lake.settings(dataset.shards, _drop_of(lake, record)),
+        run,
+        defaults=dataset.defaults,
+        filled_in={"vocabulary": place},
+    )
     resolved = replace(config, vocabulary=lake.root / place)
     return Build(
         root=lake.root,

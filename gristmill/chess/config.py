@@ -2,7 +2,7 @@
 
 `MonthConfig` makes the configs of all builders from one set of choices, so that a
 dataset and its cache cannot differ. The metadata of a field has a `help` text, and
-`choices` where the values are a fixed set.
+`choices` where the values are a fixed set, and the bounds of a number.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from gristmill.chess.format import config_help
 from gristmill.chess.format.config_help import choice, machine
+from gristmill.settings.fields import MOST_WORKERS, check_fields
 
 Compat = Literal["current", "reference"]
 Split = Literal["moves", "shuffle"]
@@ -25,22 +26,9 @@ TIME_CLASSES = ("ultrabullet", "bullet", "blitz", "rapid", "classical", "corresp
 Config = TypeVar("Config")
 
 
-def _check_splices(min_context: int, min_target: int, seed: int, cap: int) -> None:
-    if min_context < 1:
-        raise ValueError(f"min_context must be at least 1 ply, not {min_context}")
-    if min_target < 1:
-        raise ValueError(f"min_target must be at least 1 ply, not {min_target}")
-    if not 0 <= seed < 2**63:
-        raise ValueError(f"seed must lie in 0 .. 2**63 - 1, not {seed}")
-    if cap < 0:
-        raise ValueError(f"a cap of samples per game must be 0 (none) or more, not {cap}")
-
-
-def _check_split(train_ratio: float, val_ratio: float, split: str) -> None:
-    if not (0 <= train_ratio <= 1 and 0 <= val_ratio <= 1 and train_ratio + val_ratio <= 1):
+def _check_ratios(train_ratio: float, val_ratio: float) -> None:
+    if train_ratio + val_ratio > 1:
         raise ValueError(f"train_ratio {train_ratio} and val_ratio {val_ratio} must sum to 0 .. 1")
-    if split not in SPLIT_RULES:
-        raise ValueError(f"split must be 'moves' or 'shuffle', not {split!r}")
 
 
 @dataclass(frozen=True)
@@ -58,27 +46,22 @@ class ValidateConfig:
     share_bytes: bytes of a byte range of PGN, about; 2 MiB by default.
     workers: processes; 1 by default.
 
-    Raises ValueError for an unknown word or a number out of its range.
+    Raises ValueError for a value of another type, an unknown word or a number out of its range.
     """
 
     CODE_VERSION: ClassVar = "4"
 
     compat: Compat = choice("current", config_help.COMPAT, COMPATS)
-    min_plies: int = choice(8, config_help.MIN_PLIES)
-    elo_floor: int = choice(0, config_help.ELO_FLOOR)
+    min_plies: int = choice(8, config_help.MIN_PLIES, least=0)
+    elo_floor: int = choice(0, config_help.ELO_FLOOR, least=0)
     time_controls: tuple[str, ...] = choice((), config_help.TIME_CONTROLS, TIME_CLASSES)
     drop_abandoned: bool = choice(False, config_help.DROP_ABANDONED)
     source_names: tuple[str, ...] = choice((), "One source_file for each PGN; empty for its name.")
-    share_bytes: int = machine(2 << 20, "Bytes of a byte range of PGN, about.")
-    workers: int = machine(1, config_help.WORKERS)
+    share_bytes: int = machine(2 << 20, "Bytes of a byte range of PGN, about.", least=1)
+    workers: int = machine(1, config_help.WORKERS, least=0, most=MOST_WORKERS)
 
     def __post_init__(self) -> None:
-        if self.compat not in COMPATS:
-            raise ValueError(f"compat must be 'current' or 'reference', not {self.compat!r}")
-        if self.min_plies < 0 or self.elo_floor < 0 or self.share_bytes < 1:
-            raise ValueError("min_plies and elo_floor must be 0 or more, share_bytes positive")
-        if unknown := set(self.time_controls) - set(TIME_CLASSES):
-            raise ValueError(f"unknown time controls {sorted(unknown)}; choose from {TIME_CLASSES}")
+        check_fields(self)
 
 
 @dataclass(frozen=True)
@@ -98,26 +81,26 @@ class GameConfig:
     share_bytes: bytes of a byte range of rows, about; 4 MiB by default.
     workers: processes; 1 by default.
 
-    Raises ValueError for an unknown word or a number out of its range.
+    Raises ValueError for a value of another type, an unknown word or a number out of its range.
     """
 
     CODE_VERSION: ClassVar = "2"
 
-    min_context: int = choice(8, config_help.MIN_CONTEXT)
-    min_target: int = choice(1, config_help.MIN_TARGET)
-    seed: int = choice(7, config_help.SEED)
-    train_ratio: float = choice(0.8, config_help.TRAIN_RATIO)
-    val_ratio: float = choice(0.1, config_help.VAL_RATIO)
+    min_context: int = choice(8, config_help.MIN_CONTEXT, least=1)
+    min_target: int = choice(1, config_help.MIN_TARGET, least=1)
+    seed: int = choice(7, config_help.SEED, least=0)
+    train_ratio: float = choice(0.8, config_help.TRAIN_RATIO, least=0, most=1)
+    val_ratio: float = choice(0.1, config_help.VAL_RATIO, least=0, most=1)
     split: Split = choice("moves", config_help.SPLIT, SPLIT_RULES)
     allow_draws: bool = choice(False, config_help.ALLOW_DRAWS)
     keep_headers: bool = choice(False, config_help.KEEP_HEADERS)
     allow_live_bot_games: bool = choice(False, config_help.ALLOW_BOTS)
-    share_bytes: int = machine(4 << 20, "Bytes of a byte range of rows, about.")
-    workers: int = machine(1, config_help.WORKERS)
+    share_bytes: int = machine(4 << 20, "Bytes of a byte range of rows, about.", least=1)
+    workers: int = machine(1, config_help.WORKERS, least=0, most=MOST_WORKERS)
 
     def __post_init__(self) -> None:
-        _check_splices(self.min_context, self.min_target, self.seed, 0)
-        _check_split(self.train_ratio, self.val_ratio, self.split)
+        check_fields(self)
+        _check_ratios(self.train_ratio, self.val_ratio)
 
 
 @dataclass(frozen=True)
@@ -137,27 +120,27 @@ class SpliceConfig:
     share_bytes: bytes of a byte range of rows, about; 1 MiB by default.
     workers: processes; 1 by default.
 
-    Raises ValueError for an unknown word or a number out of its range.
+    Raises ValueError for a value of another type, an unknown word or a number out of its range.
     """
 
     CODE_VERSION: ClassVar = "1"
 
-    k: int = choice(4, config_help.LEGACY_K)
-    min_context: int = choice(8, config_help.MIN_CONTEXT)
-    min_target: int = choice(1, config_help.MIN_TARGET)
-    max_samples_per_game: int = choice(0, config_help.LEGACY_CAP)
-    seed: int = choice(7, config_help.SEED)
-    train_ratio: float = choice(0.8, config_help.TRAIN_RATIO)
-    val_ratio: float = choice(0.1, config_help.VAL_RATIO)
+    k: int = choice(4, config_help.LEGACY_K, least=1)
+    min_context: int = choice(8, config_help.MIN_CONTEXT, least=1)
+    min_target: int = choice(1, config_help.MIN_TARGET, least=1)
+    max_samples_per_game: int = choice(0, config_help.LEGACY_CAP, least=0)
+    seed: int = choice(7, config_help.SEED, least=0)
+    train_ratio: float = choice(0.8, config_help.TRAIN_RATIO, least=0, most=1)
+    val_ratio: float = choice(0.1, config_help.VAL_RATIO, least=0, most=1)
     split: Split = choice("moves", config_help.SPLIT, SPLIT_RULES)
     allow_draws: bool = choice(False, config_help.ALLOW_DRAWS)
     allow_live_bot_games: bool = choice(False, config_help.ALLOW_BOTS)
-    share_bytes: int = machine(1 << 20, "Bytes of a byte range of rows, about.")
-    workers: int = machine(1, config_help.WORKERS)
+    share_bytes: int = machine(1 << 20, "Bytes of a byte range of rows, about.", least=1)
+    workers: int = machine(1, config_help.WORKERS, least=0, most=MOST_WORKERS)
 
     def __post_init__(self) -> None:
-        _check_splices(self.min_context, self.min_target, self.seed, self.max_samples_per_game)
-        _check_split(self.train_ratio, self.val_ratio, self.split)
+        check_fields(self)
+        _check_ratios(self.train_ratio, self.val_ratio)
         if self.k < self.min_target:
             raise ValueError(f"k ({self.k}) must not be less than min_target ({self.min_target})")
 
@@ -174,21 +157,21 @@ class CacheConfig:
     share_games: games of a part; 4096 by default.
     workers: processes; 1 by default.
 
-    Raises ValueError for a number out of its range.
+    Raises ValueError for a value of another type or a number out of its range.
     """
 
     CODE_VERSION: ClassVar = "1"
 
-    min_context: int = choice(8, config_help.MIN_CONTEXT)
-    min_target: int = choice(1, config_help.MIN_TARGET)
-    max_samples_per_game: int = choice(0, config_help.CACHE_CAP)
-    seed: int = choice(7, config_help.SEED)
+    min_context: int = choice(8, config_help.MIN_CONTEXT, least=1)
+    min_target: int = choice(1, config_help.MIN_TARGET, least=1)
+    max_samples_per_game: int = choice(0, config_help.CACHE_CAP, least=0)
+    seed: int = choice(7, config_help.SEED, least=0)
     vocabulary: bool = choice(True, config_help.VOCABULARY)
-    share_games: int = machine(4096, "Games of a part.")
-    workers: int = machine(1, config_help.WORKERS)
+    share_games: int = machine(4096, "Games of a part.", least=1)
+    workers: int = machine(1, config_help.WORKERS, least=0, most=MOST_WORKERS)
 
     def __post_init__(self) -> None:
-        _check_splices(self.min_context, self.min_target, self.seed, self.max_samples_per_game)
+        check_fields(self)
 
     def contract(self) -> dict[str, int]:
         """The four numbers that training compares (docs/formats/chess.md#reading-contract)."""
@@ -215,29 +198,30 @@ class MonthConfig:
     Raises ValueError as the configs of the builders do.
     """
 
-    min_context: int = choice(8, config_help.MIN_CONTEXT)
-    min_target: int = choice(1, config_help.MIN_TARGET)
-    seed: int = choice(7, config_help.SEED)
-    cache_cap: int = choice(0, config_help.CACHE_CAP)
-    legacy_cap: int = choice(8, config_help.LEGACY_CAP)
+    min_context: int = choice(8, config_help.MIN_CONTEXT, least=1)
+    min_target: int = choice(1, config_help.MIN_TARGET, least=1)
+    seed: int = choice(7, config_help.SEED, least=0)
+    cache_cap: int = choice(0, config_help.CACHE_CAP, least=0)
+    legacy_cap: int = choice(8, config_help.LEGACY_CAP, least=0)
     legacy: bool = choice(True, "Build the legacy rows.")
-    legacy_k: int = choice(4, config_help.LEGACY_K)
+    legacy_k: int = choice(4, config_help.LEGACY_K, least=1)
     compat: Compat = choice("current", config_help.COMPAT, COMPATS)
-    min_plies: int = choice(8, config_help.MIN_PLIES)
-    elo_floor: int = choice(0, config_help.ELO_FLOOR)
+    min_plies: int = choice(8, config_help.MIN_PLIES, least=0)
+    elo_floor: int = choice(0, config_help.ELO_FLOOR, least=0)
     time_controls: tuple[str, ...] = choice((), config_help.TIME_CONTROLS, TIME_CLASSES)
     drop_abandoned: bool = choice(False, config_help.DROP_ABANDONED)
     source_name: str = choice("", "source_file of the rows; empty for the name of the PGN.")
-    train_ratio: float = choice(0.8, config_help.TRAIN_RATIO)
-    val_ratio: float = choice(0.1, config_help.VAL_RATIO)
+    train_ratio: float = choice(0.8, config_help.TRAIN_RATIO, least=0, most=1)
+    val_ratio: float = choice(0.1, config_help.VAL_RATIO, least=0, most=1)
     split: Split = choice("moves", config_help.SPLIT, SPLIT_RULES)
     allow_draws: bool = choice(False, config_help.ALLOW_DRAWS)
     keep_headers: bool = choice(False, config_help.KEEP_HEADERS)
     allow_live_bot_games: bool = choice(False, config_help.ALLOW_BOTS)
     vocabulary: bool = choice(True, config_help.VOCABULARY)
-    workers: int = machine(1, config_help.WORKERS)
+    workers: int = machine(1, config_help.WORKERS, least=0, most=MOST_WORKERS)
 
     def __post_init__(self) -> None:
+        check_fields(self)
         self.validate()
         self.game()
         self.cache()

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gristmill.chess import code
+from gristmill.chess.config import MonthConfig
 from gristmill.contract import Trace, Violation
 from gristmill.families import Catalog, Kind, Law, Option, Request, Subject
+from gristmill.settings.tables import Table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -156,4 +158,5 @@ CATALOG = Catalog(
         "chess/sample_2024-01.zip": partial(_write_month, "2024-01", 600),
         "chess/sample_2024-02.pgn": partial(_write_month, "2024-02", 700),
     },
+    settings=[Table("chess/month", MonthConfig)],
 )

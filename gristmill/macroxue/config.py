@@ -4,15 +4,16 @@ Raise the CODE_VERSION of a config when its builder makes other bytes from the s
 input and config. This module is apart from the builders, so that asking for a
 version or a field loads no NumPy.
 
-The metadata of each field has `help`: its text for the launchpad and the docs.
+The metadata of each field has `help`, its text for the launchpad and the docs, and the bounds of a
+number: `least`, `most`, `above` (see `gristmill.settings.fields`).
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
+
+from gristmill.settings.fields import MOST_WORKERS, check_fields
 
 Layout = Literal["aligned48", "packed46"]
 EnumForm = Literal["list", "object"]
@@ -38,10 +39,7 @@ _GAME_LAWS_HELP = (
 )
 
 
-def _require(name: str, value: str, allowed: Collection[str]) -> None:
-    """Raise ValueError where a setting is none of its choices."""
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {allowed}, not {value!r}")
+_SHARD_ROWS: dict[str, Any] = {"help": _SHARD_ROWS_HELP, "least": 0}
 
 
 @dataclass(frozen=True)
@@ -60,13 +58,13 @@ class PackConfig:
     workers: number of processes; default 0, which decides by the size of the drop and the
         processors of the machine. It never changes a byte of the pack.
 
-    Raises ValueError for a value that is not allowed.
+    Raises ValueError for a value of another type, or one that is not allowed.
     """
 
     CODE_VERSION: ClassVar = "2"
 
     layout: Layout = field(default="aligned48", metadata={"help": _LAYOUT_HELP})
-    shard_rows: int = field(default=0, metadata={"help": _SHARD_ROWS_HELP})
+    shard_rows: int = field(default=0, metadata=_SHARD_ROWS)
     on_error: OnError = field(
         default="strict",
         metadata={
@@ -77,8 +75,10 @@ class PackConfig:
     quarantine_share: float = field(
         default=0.05,
         metadata={
+            "least": 0,
+            "most": 1,
             "help": "Largest fraction of the runs, 0 to 1, that may be set aside with"
-            " on_error = quarantine; with more the build fails."
+            " on_error = quarantine; with more the build fails.",
         },
     )
     enum_form: EnumForm = field(default="list", metadata={"help": _ENUM_FORM_HELP})
@@ -87,20 +87,15 @@ class PackConfig:
         default=0,
         metadata={
             "affects_output": False,
+            "least": 0,
+            "most": MOST_WORKERS,
             "help": "Number of processes; 0 decides by the size of the drop and the processors"
             " of the machine. The pack is the same for any number.",
         },
     )
 
     def __post_init__(self) -> None:
-        _require("layout", self.layout, LAYOUTS)
-        _require("on_error", self.on_error, get_args(OnError))
-        _require("enum_form", self.enum_form, get_args(EnumForm))
-        _require("game_laws", self.game_laws, get_args(GameLaws))
-        if self.shard_rows < 0 or self.workers < 0:
-            raise ValueError("shard_rows and workers must be 0 or more")
-        if not 0 <= self.quarantine_share <= 1:
-            raise ValueError("quarantine_share must be between 0 and 1")
+        check_fields(self)
 
 
 @dataclass(frozen=True)
@@ -114,13 +109,13 @@ class MergeConfig:
         which takes the names of their folders.
     workers: threads that read and renumber rows; default 0. 0 and 1 use the caller's thread.
 
-    Raises ValueError for a value that is not allowed.
+    Raises ValueError for a value of another type, or one that is not allowed.
     """
 
     CODE_VERSION: ClassVar = "1"
 
     layout: Layout = field(default="aligned48", metadata={"help": _LAYOUT_HELP})
-    shard_rows: int = field(default=0, metadata={"help": _SHARD_ROWS_HELP})
+    shard_rows: int = field(default=0, metadata=_SHARD_ROWS)
     enum_form: EnumForm = field(default="list", metadata={"help": _ENUM_FORM_HELP})
     game_laws: GameLaws = field(default="refuse", metadata={"help": _GAME_LAWS_HELP})
     names: tuple[str, ...] = field(
@@ -134,17 +129,15 @@ class MergeConfig:
         default=0,
         metadata={
             "affects_output": False,
+            "least": 0,
+            "most": MOST_WORKERS,
             "help": "Threads that read and renumber rows; 0 and 1 use the caller's thread. The"
             " pool is the same for any number.",
         },
     )
 
     def __post_init__(self) -> None:
-        _require("layout", self.layout, LAYOUTS)
-        _require("game_laws", self.game_laws, get_args(GameLaws))
-        _require("enum_form", self.enum_form, get_args(EnumForm))
-        if self.shard_rows < 0 or self.workers < 0:
-            raise ValueError("shard_rows and workers must be 0 or more")
+        check_fields(self)
         if len(set(self.names)) != len(self.names) or not all(self.names):
             raise ValueError("names must be different from each other and not empty")
         if any("/" in name for name in self.names):
@@ -161,22 +154,29 @@ class ValueConfig:
     compat: "none" (default) plays with the true ranks; "reference" gives the numbers of the
         original bit for bit: every tile above 32768 has rank 16, so a 65536 and a 131072 merge.
 
-    Raises ValueError for a value that is not allowed. Source:
+    Raises ValueError for a value of another type, or one that is not allowed. Source:
     docs/formats/macroxue.md#value-sidecar.
     """
 
     CODE_VERSION: ClassVar = "1"
 
     gamma: float = field(
-        default=0.997, metadata={"help": "Discount of each step in the returns; 0 or more."}
+        default=0.997,
+        metadata={"help": "Discount of each step in the returns; 0 or more.", "least": 0},
     )
     reward_scale: float = field(
         default=1.0,
-        metadata={"help": "Factor of the column reward_scaled; above 0. No other column uses it."},
+        metadata={
+            "help": "Factor of the column reward_scaled; above 0. No other column uses it.",
+            "above": 0,
+        },
     )
     epsilon: float = field(
         default=0.001,
-        metadata={"help": "Factor of the linear term of h in return_scaled; 0 or more."},
+        metadata={
+            "help": "Factor of the linear term of h in return_scaled; 0 or more.",
+            "least": 0,
+        },
     )
     compat: Compat = field(
         default="none",
@@ -187,10 +187,4 @@ class ValueConfig:
     )
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.gamma) and self.gamma >= 0):
-            raise ValueError(f"gamma must be 0 or more, not {self.gamma}")
-        if not (math.isfinite(self.reward_scale) and self.reward_scale > 0):
-            raise ValueError(f"reward_scale must be above 0, not {self.reward_scale}")
-        if not (math.isfinite(self.epsilon) and self.epsilon >= 0):
-            raise ValueError(f"epsilon must be 0 or more, not {self.epsilon}")
-        _require("compat", self.compat, get_args(Compat))
+        check_fields(self)

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 from gristmill.contract import Trace, Violation
 from gristmill.families import Catalog, Kind, Law, Misuse, Option, Request, Subject
 from gristmill.macroxue import code
+from gristmill.macroxue.config import PackConfig, ValueConfig
+from gristmill.macroxue.raw.pool_file import POOL_TABLE
+from gristmill.settings.tables import Table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -133,4 +136,9 @@ CATALOG = Catalog(
         "macroxue/sample_d7": _write_d7,
         "pools/samples.toml": _write_pool,
     },
+    settings=[
+        Table("macroxue/pack", PackConfig, inboxes=("macroxue",)),
+        Table("macroxue/values", ValueConfig),
+        POOL_TABLE,
+    ],
 )

@@ -5,7 +5,7 @@ the same input and config. The configs are not in the builders' modules, so that
 importing them loads neither NumPy nor Arrow.
 
 The metadata of a field has `help`, a sentence for the user, and `choices` where
-the values are a fixed list.
+the values are a fixed list, and the bounds of a number: `least`, `most`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Final
 
+from gristmill.settings.fields import MOST_WORKERS, check_fields
 from gristmill.synth.raw import files
 
 METADATA_FIELDS: Final = (
@@ -39,7 +40,7 @@ _DEVELOPER: Final = (
 class HarmonyConfig:
     """How raw rows become a Harmony shard. Each field has its help text in its metadata.
 
-    Raises ValueError for values that a field does not allow.
+    Raises ValueError for a value of another type, or one that a field does not allow.
     Source: `docs/formats/synth.md#messages` and `docs/formats/synth.md#harmony-columns`.
     """
 
@@ -80,7 +81,10 @@ class HarmonyConfig:
     )
     num_shards: int = field(
         default=files.SHARDS,
-        metadata={"help": "Number of shards that the raw files are divided into, at least 1."},
+        metadata={
+            "help": "Number of shards that the raw files are divided into, at least 1.",
+            "least": 1,
+        },
     )
     max_rows: int = field(
         default=-1,
@@ -88,7 +92,7 @@ class HarmonyConfig:
     )
     rows_per_group: int = field(
         default=2000,
-        metadata={"help": "Rows in one row group of the Parquet file, at least 1."},
+        metadata={"help": "Rows in one row group of the Parquet file, at least 1.", "least": 1},
     )
     dataset: str = field(
         default=files.DATASET,
@@ -99,14 +103,7 @@ class HarmonyConfig:
     )
 
     def __post_init__(self) -> None:
-        if self.reasoning_effort not in EFFORTS:
-            raise ValueError(
-                f"reasoning_effort {self.reasoning_effort!r}: must be one of {EFFORTS}"
-            )
-        if self.num_shards < 1 or self.rows_per_group < 1:
-            raise ValueError("num_shards and rows_per_group must be positive")
-        if unknown := set(self.metadata_fields) - set(files.COLUMNS):
-            raise ValueError(f"metadata_fields: SYNTH has no column {sorted(unknown)}")
+        check_fields(self)
         if len(set(self.metadata_fields)) < len(self.metadata_fields):
             raise ValueError("metadata_fields: a column is named twice")
         if "synth_id" not in self.metadata_fields:
@@ -117,7 +114,7 @@ class HarmonyConfig:
 class KDConfig:
     """How a Harmony shard becomes Megatron datasets. Each field has its help text in its metadata.
 
-    Raises ValueError for values that a field does not allow.
+    Raises ValueError for a value of another type, or one that a field does not allow.
     Source: `docs/formats/synth.md#hash-rule`, `docs/formats/synth.md#caps` and
     `docs/formats/synth.md#quarantine`.
     """
@@ -132,7 +129,11 @@ class KDConfig:
     )
     valid_fraction: float = field(
         default=0.001,
-        metadata={"help": "Fraction of the conversations in the valid split, from 0 to 1."},
+        metadata={
+            "help": "Fraction of the conversations in the valid split, from 0 to 1.",
+            "least": 0,
+            "most": 1,
+        },
     )
     max_rows: int = field(
         default=-1,
@@ -151,25 +152,60 @@ class KDConfig:
     bad_rows: int = field(
         default=0,
         metadata={
+            "least": 0,
             "help": "Refused rows of one shard to set aside in quarantine/, at most; one more "
-            "fails the build."
+            "fails the build.",
         },
     )
     workers: int = field(
         default=1,
         metadata={
             "affects_output": False,
+            "least": 0,
+            "most": MOST_WORKERS,
             "help": "Processes that build one shard; 0 or 1 for no further process.",
         },
     )
 
     def __post_init__(self) -> None:
-        if not 0 <= self.valid_fraction <= 1:
-            raise ValueError(f"valid_fraction {self.valid_fraction}: must be from 0 to 1")
-        if self.bad_rows < 0 or self.workers < 0:
-            raise ValueError("bad_rows and workers must not be negative")
+        check_fields(self)
 
     @property
     def capped(self) -> bool:
         """Whether there is a cap on rows or tokens: `docs/formats/synth.md#caps`."""
         return self.max_rows >= 0 or self.max_tokens >= 0
+
+
+@dataclass(frozen=True)
+class RawSettings:
+    """The table `[synth.raw]`: when a drop of raw files is complete.
+
+    Raises ValueError for a value of another type, or one that a field does not allow.
+    """
+
+    files: int = field(
+        default=files.FILES,
+        metadata={"help": "Number of Parquet files that make a drop complete.", "least": 1},
+    )
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True)
+class SourceSettings:
+    """The key of `[synth.harmony]` that only the data root's file has.
+
+    Raises ValueError for a value of another type.
+    """
+
+    drop: str | None = field(
+        default=None,
+        metadata={
+            "help": "The drop that the dataset is built from, where several are complete, as "
+            "synth/first or synth_harmony/mine."
+        },
+    )
+
+    def __post_init__(self) -> None:
+        check_fields(self)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from gristmill.contract import Trace, Violation
 from gristmill.families import Catalog, Kind, Law, Option, Request, Subject
+from gristmill.settings.tables import Table
 from gristmill.synth import code
+from gristmill.synth.config import HarmonyConfig, KDConfig, RawSettings, SourceSettings
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -101,6 +103,15 @@ def _write_conversations(path: Path) -> None:
 
 _FIRST_SHARD = "00"
 _MANIFEST = "manifest"
+_INBOXES = ("synth", "synth_harmony")
+_NOT_SET = {"vocabulary": "the datasets take the published vocabulary"}
+SMOKE_TABLE = Table(
+    "synth_smoke/kd_shards",
+    KDConfig,
+    _INBOXES,
+    not_set=_NOT_SET,
+    defaults={"valid_fraction": 0.1, "max_rows": 250},
+)
 
 CATALOG = Catalog(
     kinds=[
@@ -143,4 +154,10 @@ CATALOG = Catalog(
         Option("split", str, "The split; train by default.", choices=("train", "valid")),
     ],
     samples={"synth/samples": _write_conversations},
+    settings=[
+        Table("synth/raw", RawSettings, _INBOXES),
+        Table("synth/harmony", HarmonyConfig, _INBOXES, root=SourceSettings),
+        Table("synth/kd_shards", KDConfig, _INBOXES, not_set=_NOT_SET),
+        SMOKE_TABLE,
+    ],
 )

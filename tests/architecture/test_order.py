@@ -22,8 +22,9 @@ BASE = {"contract", "hashing", "keys", "layout", "lazy_exports", "markdown", "pr
 BELOW = {
     **dict.fromkeys(BASE, BASE),
     "run": BASE,
-    "families": BASE,
     "untrusted": BASE | {"run"},
+    "settings": BASE | {"untrusted"},
+    "families": BASE | {"settings"},
     "inbox": BASE | {"untrusted"},
     "vocabularies": BASE | {"run", "untrusted"},
     "provenance": BASE | {"run", "families", "untrusted"},
@@ -140,6 +141,7 @@ def test_every_form_of_import_is_seen() -> None:
         "contract",
         "markdown",
         "families",
+        "settings.tables",
         "inbox",
         "publish.publish",
         "publish.remove",

@@ -8,7 +8,9 @@ import dagster as dg
 import pytest
 
 from assets.inbox import Inbox
-from gristmill.inbox import Arrival
+from commands.graph import INBOXES
+from gristmill import families
+from gristmill.inbox import Arrival, present_drops
 
 DYNAMIC = dg.DynamicPartitionsDefinition(name="toy_drops")
 MONTHS = dg.MonthlyPartitionsDefinition(start_date="2020-06", fmt="%Y-%m")
@@ -36,3 +38,37 @@ def test_only_unknown_keys_of_dynamic_partitions_are_new(instance):
     assert inbox(DYNAMIC).new_keys(instance, arrivals) == ["d2", "d0"]
     assert inbox(MONTHS).new_keys(instance, arrivals) == []
     assert (inbox(DYNAMIC).dynamic, inbox(SHARDS).dynamic) == ("toy_drops", None)
+
+
+FOLDERS = [inbox for inbox in INBOXES if not inbox.shape.endings]
+
+
+@pytest.mark.parametrize("inbox", FOLDERS, ids=lambda inbox: str(inbox.folder))
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("[macroxue.pak]", "is an unknown table: did you mean"),
+        ("macroxue = 1", "must hold tables"),
+        ("[[", "not TOML"),
+        ("[inbox]\nfollow_links = true", "is not read from a drop"),
+    ],
+)
+def test_a_drop_with_wrong_settings_is_refused_and_no_other(
+    inbox: Inbox, text: str, rule: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "drops" / inbox.folder
+    for name in ("wrong", "right"):
+        (folder / name).mkdir(parents=True)
+    (folder / "wrong" / "gristmill.toml").write_text(text)
+    refusals = {
+        refusal.key: refusal.reason
+        for refusal in present_drops(folder, inbox.refusal, inbox.shape).refusals
+    }
+    assert rule in refusals["wrong"]
+    assert str(folder / "wrong" / "gristmill.toml") in refusals["wrong"]
+    assert "gristmill.toml" not in refusals["right"]  # refused for its files alone
+
+
+def test_the_inboxes_of_tables_exist() -> None:
+    named = {inbox for table in families.tables().values() for inbox in table.inboxes}
+    assert named <= {inbox.folder for inbox in INBOXES}

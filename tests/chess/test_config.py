@@ -20,5 +20,5 @@ def test_one_config_for_the_month() -> None:
     for bad in ({"min_context": 0}, {"min_target": 0}, {"train_ratio": 0.9, "val_ratio": 0.2}):
         with pytest.raises(ValueError, match=r"min_context|min_target|ratio"):
             MonthConfig(**bad)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="time controls"):
+    with pytest.raises(ValueError, match="time_controls"):
         ValidateConfig(time_controls=("slow",))

@@ -52,6 +52,26 @@ def test_settings_of_the_drop_come_before_those_of_the_root(lake, tmp_path):
     assert lake.settings("macroxue/values", drop) == {}
 
 
+def test_a_wrong_file_of_a_drop_is_not_passed_over(lake, tmp_path):
+    drop = tmp_path / "drops/macroxue/d6"
+    drop.mkdir(parents=True)
+    (drop / "gristmill.toml").write_text("[macroxue.values]\ngamma = 1\n")
+    with pytest.raises(BadInput, match=r"\[macroxue.values\] is not read from a drop"):
+        lake.settings("macroxue/pack", drop)
+    (drop / "gristmill.toml").write_text("[macroxue.pack]\nworkers = true\n")
+    with pytest.raises(BadInput, match=r"d6/gristmill.toml: \[macroxue.pack\] workers = true"):
+        lake.settings("macroxue/pack", drop)
+
+
+def test_settings_name_the_file_that_they_are_from(lake, tmp_path):
+    drop = tmp_path / "drops/macroxue/d6"
+    drop.mkdir(parents=True)
+    (tmp_path / "gristmill.toml").write_text("[macroxue.pack]\nshard_rows = 5\n")
+    assert lake.settings("macroxue/pack", drop).file == tmp_path / "gristmill.toml"
+    (drop / "gristmill.toml").write_text("[macroxue.pack]\nshard_rows = 6\n")
+    assert lake.settings("macroxue/pack", drop).file == drop / "gristmill.toml"
+
+
 @pytest.mark.parametrize(
     ("text", "rule"), [("[macroxue", "not TOML"), ("macroxue.pack = 3", "must be a table")]
 )

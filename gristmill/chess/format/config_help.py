@@ -6,17 +6,20 @@ from dataclasses import field
 from typing import Any
 
 
-def choice(default: Any, text: str, choices: tuple[str, ...] = ()) -> Any:
-    """A field that reaches the record, with its help text and choices."""
-    metadata: dict[str, Any] = {"help": text}
+def choice(default: Any, text: str, choices: tuple[str, ...] = (), **bounds: float) -> Any:
+    """A field that reaches the record, with its help text, choices and bounds.
+
+    bounds: `least`, `most` and `above` of a number (see `gristmill.settings.fields`).
+    """
+    metadata: dict[str, Any] = {"help": text, **bounds}
     if choices:
         metadata["choices"] = choices
     return field(default=default, metadata=metadata)
 
 
-def machine(default: Any, text: str) -> Any:
-    """A field that cannot change the output, with its help text."""
-    return field(default=default, metadata={"affects_output": False, "help": text})
+def machine(default: Any, text: str, **bounds: float) -> Any:
+    """A field that cannot change the output, with its help text and bounds."""
+    return field(default=default, metadata={"affects_output": False, "help": text, **bounds})
 
 
 # Help texts of fields that several configs have.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gristmill.chess.format.config_help import choice, machine
+from gristmill.settings.fields import check_fields
 
 # Where the Lichess elite database is.
 URL_TEMPLATE = "https://database.nikonoel.fr/lichess_elite_{month}.zip"
@@ -23,19 +24,18 @@ class FetchConfig:
     max_bytes: bytes of the archive at most; 16 GiB by default.
     user_agent: the header `User-Agent`.
 
-    Raises ValueError where a number is not positive.
+    Raises ValueError for a value of another type or a number out of its range.
     """
 
-    timeout: float = choice(30.0, "Seconds for one read.")
-    attempts: int = choice(5, "Attempts in a row without a new byte.")
-    backoff: float = choice(1.0, "Seconds to wait after a failure, doubled each time.")
-    total_seconds: float = choice(6 * 3600.0, "Seconds for the whole download.")
-    max_bytes: int = choice(16 << 30, "Bytes of the archive at most.")
+    timeout: float = choice(30.0, "Seconds for one read.", above=0)
+    attempts: int = choice(5, "Attempts in a row without a new byte.", least=1)
+    backoff: float = choice(1.0, "Seconds to wait after a failure, doubled each time.", least=0)
+    total_seconds: float = choice(6 * 3600.0, "Seconds for the whole download.", above=0)
+    max_bytes: int = choice(16 << 30, "Bytes of the archive at most.", least=1)
     user_agent: str = choice("gristmill-archive/1.0", "The header User-Agent.")
 
     def __post_init__(self) -> None:
-        if self.attempts < 1 or self.timeout <= 0 or self.max_bytes < 1:
-            raise ValueError("attempts, timeout and max_bytes must be positive")
+        check_fields(self)
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,15 @@ class Limits:
 
     pgn_bytes: bytes of the PGN at most; 64 GiB by default.
     ratio: bytes of the PGN for each packed byte at most; 100 by default.
+
+    Raises ValueError for a value of another type or a number below 1.
     """
 
-    pgn_bytes: int = choice(64 << 30, "Bytes of the PGN at most.")
-    ratio: int = choice(100, "Bytes of the PGN for each packed byte at most.")
+    pgn_bytes: int = choice(64 << 30, "Bytes of the PGN at most.", least=1)
+    ratio: int = choice(100, "Bytes of the PGN for each packed byte at most.", least=1)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 _FETCH, _LIMITS = FetchConfig(), Limits()
@@ -75,5 +80,6 @@ class ArchiveConfig:
     limits: Limits = machine(_LIMITS, "How large a PGN may be.")
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if "{month}" not in self.url_template:
             raise ValueError(f"url_template must contain {{month}}: {self.url_template!r}")

@@ -14,14 +14,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from gristmill import keys
 from gristmill.contract import BadInput
+from gristmill.macroxue.config import MergeConfig
+from gristmill.settings.fields import nearest, shown
+from gristmill.settings.tables import Table
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.toml import read_toml
 
-_KNOWN = {"members", "delete_members", "macroxue"}
+POOL_TABLE: Final = Table(
+    "macroxue/pool", MergeConfig, not_set={"names": "the names are those in `members`"}
+)
+"""The table of a pool's settings, in its file and in `gristmill.toml` of the data root."""
+_KNOWN = ("members", "delete_members", "macroxue")
 
 
 @dataclass(frozen=True)
@@ -55,8 +62,8 @@ def read_pool_file(path: Path, links: LinkRule = REFUSE_LINKS) -> PoolFile:
             f"the pool file is gone: bring it back, or retire its partition with "
             f"`gristmill retire {path.stem}`",
         ) from error
-    if unknown := sorted(set(raw) - _KNOWN):
-        raise BadInput(path, f"unknown key {unknown[0]!r}; the known keys are {sorted(_KNOWN)}")
+    if unknown := sorted(set(raw) - set(_KNOWN)):
+        raise BadInput(path, _unknown_key(unknown[0]))
     members = raw.get("members")
     if not isinstance(members, list) or not all(isinstance(name, str) for name in members):
         raise BadInput(path, "`members` must be a list of names of packs")
@@ -66,12 +73,22 @@ def read_pool_file(path: Path, links: LinkRule = REFUSE_LINKS) -> PoolFile:
         if reason := keys.refusal(name):
             raise BadInput(path, f"`members`: {reason}")
     delete = raw.get("delete_members", False)
-    settings = raw.get("macroxue", {})
-    settings = settings.get("pool", {}) if isinstance(settings, dict) else None
-    if not isinstance(delete, bool) or not isinstance(settings, dict):
-        raise BadInput(path, "`delete_members` must be true or false, [macroxue.pool] a table")
-    if "names" in settings:
-        raise BadInput(
-            path, "[macroxue.pool]: `names` is not allowed, the names are those in `members`"
-        )
-    return PoolFile(tuple(members), delete, settings)
+    if not isinstance(delete, bool):
+        raise BadInput(path, f"delete_members = {shown(delete)}: must be true or false")
+    return PoolFile(tuple(members), delete, _settings(path, raw.get("macroxue", {})))
+
+
+def _settings(path: Path, tables: object) -> dict[str, Any]:
+    """The table `[macroxue.pool]`, checked; an empty one where the file has none."""
+    if not isinstance(tables, dict):
+        raise BadInput(path, f"[macroxue] must hold the table [macroxue.pool], not {shown(tables)}")
+    if others := sorted(set(tables) - {"pool"}):
+        name = shown(others[0])
+        raise BadInput(path, f"[macroxue] has the unknown key {name}; only [macroxue.pool] is read")
+    return POOL_TABLE.checked(path, tables.get("pool", {}))
+
+
+def _unknown_key(name: str) -> str:
+    close = nearest(name, _KNOWN)
+    guess = f": did you mean {close}?" if close else ""
+    return f"unknown key {shown(name)}{guess}; the known keys are {', '.join(_KNOWN)}"

@@ -210,7 +210,7 @@ def test_a_pool_waits_for_its_packs(build, lake):
         ('members = ["d1", "d1"]', "each once"),
         ("members = 3", "list of names"),
         ('members = ["d1", "../d2"]', "may hold only"),
-        ('members = ["d1", "d2"]\nshards = 1', "unknown key 'shards'"),
+        ('members = ["d1", "d2"]\nshards = 1', 'unknown key "shards"'),
         ("members = [", "not TOML"),
     ],
 )

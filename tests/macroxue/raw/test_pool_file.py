@@ -34,11 +34,11 @@ def test_a_pool_file_has_members_and_settings(tmp_path: Path) -> None:
         ('members = ["a"]', "two or more packs"),
         ('members = ["a", "a"]', "two or more packs"),
         ('members = ["a", "b/c"]', "`members`: "),
-        ('members = ["a", "b"]\ndelete_members = 1', "`delete_members` must be true or false"),
-        ('members = ["a", "b"]\nmacroxue = 1', "a table"),
+        ('members = ["a", "b"]\ndelete_members = 1', "delete_members = 1: must be true or false"),
+        ('members = ["a", "b"]\nmacroxue = 1', "must hold the table"),
         ('members = ["a", "b"]\n[macroxue]\npool = 1', "a table"),
-        ('members = ["a", "b"]\n[macroxue.pool]\nnames = ["x", "y"]', "`names` is not allowed"),
-        ('members = ["a", "b"]\nshards = 1', "unknown key 'shards'"),
+        ('members = ["a", "b"]\n[macroxue.pool]\nnames = ["x", "y"]', "names: is not allowed"),
+        ('members = ["a", "b"]\nshards = 1', 'unknown key "shards"'),
     ],
 )
 def test_a_pool_file_that_breaks_a_rule_is_refused(tmp_path: Path, text: str, rule: str) -> None:

@@ -1,0 +1,227 @@
+"""What the fields of a config may hold: types, ranges and choices, checked without conversion.
+
+The rules of a frozen config dataclass come from its type hints and the metadata of its fields:
+`choices` (of the value, or of each item of a tuple), `least`, `most` and `above` (of a number).
+A config checks itself with `check_fields`; `tables` checks files with the same rules.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+
+from gristmill.printable import cut, printable
+
+MOST_WORKERS: Final = 4096
+"""Largest number of processes or threads that a config may name."""
+LONGEST_TEXT: Final = 100_000
+"""Most characters of a text in a config."""
+_MOST_SHOWN: Final = 80
+# Records are JSON, whose readers agree on whole numbers of 64 bits.
+_LEAST_INT, _MOST_INT = -(2**63), 2**63 - 1
+_LARGEST = sys.float_info.max
+# Asked for at every construction of a config, while type hints take long to evaluate.
+_RULES: dict[type[Any], Mapping[str, Any]] = {}
+
+
+@dataclass(frozen=True)
+class FieldRule:
+    """What one field of a config may hold.
+
+    name: of the field.
+    kind: bool, int, float, str, Path, or a class of configs.
+    many: whether the field holds a tuple of such values.
+    optional: whether None is allowed.
+    default: the default value; None also where there is none.
+    help: text for the user; may be empty.
+    choices: the values allowed; empty for any.
+    least, most: smallest and largest number; None for no bound of the field's own.
+    above: the number must be greater than this; None for no such bound.
+    """
+
+    name: str
+    kind: type
+    many: bool = False
+    optional: bool = False
+    default: Any = None
+    help: str = ""
+    choices: tuple[Any, ...] = ()
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
+
+    @property
+    def words(self) -> str:
+        """What is allowed, as the end of a sentence that begins with "must be"."""
+        if self.many:
+            return f"a list; each item must be {self._one}"
+        return self._one
+
+    @property
+    def _one(self) -> str:
+        if self.choices:
+            return f"one of {', '.join(map(shown, self.choices))}"
+        if self.kind is bool:
+            return "true or false"
+        if self.kind in (int, float):
+            noun = "a whole number" if self.kind is int else "a finite number"
+            return noun + self._range()
+        if self.kind is str:
+            return f"a text of at most {LONGEST_TEXT:,} characters"
+        return "a path" if self.kind is Path else f"a {self.kind.__name__}"
+
+    def _range(self) -> str:
+        if self.above is not None:
+            return f" above {_number(self.above)}"
+        if self.least is not None and self.most is not None:
+            return f" from {_number(self.least)} to {_number(self.most)}"
+        if self.least is not None:
+            return f", {_number(self.least)} or more"
+        return "" if self.most is None else f", {_number(self.most)} or less"
+
+    def refusal(self, value: object) -> str | None:
+        """Returns why the field cannot hold a value, as `must be ...`; None if it can."""
+        if value is None and self.optional:
+            return None
+        if self.many:
+            if not isinstance(value, list | tuple):
+                return f"must be {self.words}"
+            wrong = next((item for item in value if not self._allows(item)), self)
+            return None if wrong is self else f"item {shown(wrong)}: must be {self._one}"
+        return None if self._allows(value) else f"must be {self.words}"
+
+    def _allows(self, value: object) -> bool:
+        if not self._is_kind(value):
+            return False
+        if self.choices and value not in self.choices:
+            return False
+        if isinstance(value, str):
+            return len(value) <= LONGEST_TEXT
+        if isinstance(value, int | float) and self.kind is not bool:
+            return self._in_range(value)
+        return True
+
+    def _is_kind(self, value: object) -> bool:
+        if self.kind is bool:
+            return isinstance(value, bool)
+        if self.kind is int:
+            return isinstance(value, int) and not isinstance(value, bool)
+        if self.kind is float:
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        if self.kind is Path:
+            return isinstance(value, str | os.PathLike)
+        return isinstance(value, self.kind)
+
+    def _in_range(self, value: float) -> bool:
+        if self.above is not None and not value > self.above:
+            return False
+        whole = self.kind is int
+        least = self.least if self.least is not None else _LEAST_INT if whole else -_LARGEST
+        most = self.most if self.most is not None else _MOST_INT if whole else _LARGEST
+        return least <= value <= most  # never so for NaN and the infinities
+
+    def normal(self, value: Any) -> Any:
+        """Returns a value as the config holds it: a list becomes a tuple, all else is unchanged."""
+        return tuple(value) if self.many and isinstance(value, list) else value
+
+
+def rules_of(config: type[Any]) -> Mapping[str, FieldRule]:
+    """Returns the rules of a config's fields, by name, in their order.
+
+    config: a dataclass.
+
+    Raises TypeError for a field whose type hint has no rule.
+    """
+    if config not in _RULES:
+        hints = get_type_hints(config)
+        specs = dataclasses.fields(config)
+        _RULES[config] = {spec.name: _rule(spec, hints[spec.name]) for spec in specs}
+    return _RULES[config]
+
+
+def check_fields(config: object) -> None:
+    """Check each field of a config against its type hint and metadata.
+
+    config: an instance of a config dataclass; its `__post_init__` calls this first.
+
+    Raises ValueError, naming the field, for a value of another type, out of its range or none of
+    its choices. `True` is no number, 7.0 is no whole number, and NaN is no number.
+    """
+    for name, rule in rules_of(type(config)).items():
+        value = getattr(config, name)
+        if reason := rule.refusal(value):
+            raise ValueError(f"{name} = {shown(value)}: {reason}")
+
+
+def nearest(name: str, known: Collection[str]) -> str | None:
+    """Returns the known name that is most like a misspelt one; None if none is like it.
+
+    name: the misspelt name.
+    known: the names to choose from.
+    """
+    from difflib import get_close_matches  # needed for errors alone
+
+    found = get_close_matches(name[:100], known, n=1)
+    return found[0] if found else None
+
+
+def shown(value: object) -> str:
+    """Returns a value as messages show it: on one line, as in TOML, a long one cut with a count."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        # Python refuses to write out numbers of thousands of digits.
+        if isinstance(value, int) and value.bit_length() > 256:
+            return f"a number of {value.bit_length():,} bits"
+        return _number(value)
+    if isinstance(value, str):
+        return f'"{cut(printable(value), _MOST_SHOWN)}"'
+    if isinstance(value, list | tuple):
+        items = ", ".join(map(shown, value[:5]))
+        more = f", and {len(value) - 5:,} more" if len(value) > 5 else ""
+        return f"[{items}{more}]"
+    if isinstance(value, dict):
+        return f"a table of {len(value):,} keys"
+    return cut(printable(str(value)), _MOST_SHOWN)
+
+
+def _number(value: float) -> str:
+    return "2**63 - 1" if value == _MOST_INT else str(value)
+
+
+def _rule(spec: dataclasses.Field[Any], hint: Any) -> FieldRule:
+    """The rule of one field. Raises TypeError for a type hint without one."""
+    where, optional, many = f"{spec.name}: {hint}", False, False
+    choices = tuple(spec.metadata.get("choices", ()))
+    if get_origin(hint) in (Union, UnionType):
+        kinds = [item for item in get_args(hint) if item is not NoneType]
+        optional = len(kinds) < len(get_args(hint))
+        if len(kinds) != 1:
+            raise TypeError(f"{where}: a field has one type, or that and None")
+        hint = kinds[0]
+    if get_origin(hint) is tuple:
+        many, items = True, get_args(hint)
+        if len(items) != 2 or items[1] is not Ellipsis:
+            raise TypeError(f"{where}: a tuple in a config is tuple[X, ...]")
+        hint = items[0]
+    if get_origin(hint) is Literal:
+        choices, hint = get_args(hint), type(get_args(hint)[0])
+    if hint not in (bool, int, float, str, Path) and not dataclasses.is_dataclass(hint):
+        raise TypeError(f"{where}: the field rules do not know this type")
+    bounds = {name: spec.metadata.get(name) for name in ("least", "most", "above")}
+    return FieldRule(
+        spec.name,
+        hint,
+        many,
+        optional,
+        None if spec.default is dataclasses.MISSING else spec.default,
+        str(spec.metadata.get("help", "")),
+        choices,
+        **bounds,
+    )

@@ -1,0 +1,261 @@
+"""The tables of `gristmill.toml`: which there are, who may have them, and checking a file.
+
+A file of the data root has any table; the file of a drop has the tables of its inbox. What each
+field may hold is in `fields`; which tables a family has is in its catalog.
+Source: docs/settings.md.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from gristmill.contract import BadInput
+from gristmill.printable import cut, printable
+from gristmill.settings.fields import FieldRule, check_fields, nearest, rules_of, shown
+
+FILE: Final = "gristmill.toml"
+_MOST_NAME: Final = 60
+_Path = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table of `gristmill.toml`.
+
+    name: as in `macroxue/pack`, which is the table `[macroxue.pack]`.
+    config: config dataclass whose fields are the keys.
+    inboxes: names of the inboxes whose drops may have the table in a file of their own; default
+        none: the table is read from the data root's file only.
+    root: dataclass of further keys that only the data root's file may have; default None.
+    not_set: fields that no file sets, with the reason, as `the names are those in members`.
+    defaults: values of the asset that replace the defaults of the config; default none.
+    """
+
+    name: str
+    config: type[Any]
+    inboxes: Sequence[str] = ()
+    root: type[Any] | None = None
+    not_set: Mapping[str, str] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def header(self) -> str:
+        """The table as a file writes it: `[macroxue.pack]`."""
+        return f"[{self.name.replace('/', '.')}]"
+
+    def rules(self, in_root: bool = True) -> dict[str, FieldRule]:
+        """Returns the rules of the keys, by name.
+
+        in_root: whether the file is the data root's; default True.
+        """
+        known = {**rules_of(self.config)}
+        if in_root and self.root is not None:
+            known |= rules_of(self.root)
+        return {
+            name: replace(rule, default=self.defaults.get(name, rule.default))
+            for name, rule in known.items()
+            if name not in self.not_set
+        }
+
+    def checked(self, file: Path, values: object, in_root: bool = True) -> dict[str, Any]:
+        """Returns the values of the table, lists as tuples.
+
+        file: the file that the values are from.
+        values: the table as it was read.
+        in_root: whether the file is the data root's; default True.
+
+        Raises BadInput, naming file, table and key, for a value that is no table, an unknown
+        key, and a value that its field cannot hold.
+        """
+        if not isinstance(values, dict):
+            raise BadInput(file, f"{self.header} must be a table, not {shown(values)}")
+        rules = self.rules(in_root)
+        for name, value in values.items():
+            if name not in rules:
+                raise BadInput(file, self._unknown_key(name, rules))
+            if reason := rules[name].refusal(value):
+                raise BadInput(file, f"{self.header} {name} = {shown(value)}: {reason}")
+        return {name: rules[name].normal(value) for name, value in values.items()}
+
+    def _unknown_key(self, name: str, rules: Mapping[str, FieldRule]) -> str:
+        where = f"{self.header} {_named(name)}"
+        if name in self.not_set:
+            return f"{where}: is not allowed: {self.not_set[name]}"
+        if name in self.rules():
+            return f"{where}: is read from the data root's {FILE} only: move it there"
+        return f"{where}: unknown key{_did_you_mean(name, rules)}; the keys are {', '.join(rules)}"
+
+
+class Settings(dict[str, Any]):
+    """The checked values of one table, by key, and the file that they are from."""
+
+    def __init__(self, values: Mapping[str, Any], file: Path) -> None:
+        super().__init__(values)
+        self.file = file
+
+
+@dataclass(frozen=True)
+class InboxSettings:
+    """How files of drops are opened.
+
+    follow_links: whether a link in a drop counts as the file that it leads to; default False.
+    roots: absolute paths of the folders that such links may lead into; default none.
+    """
+
+    follow_links: bool = field(
+        default=False,
+        metadata={"help": "Follow links in drops to files in `roots`; false refuses every link."},
+    )
+    roots: tuple[str, ...] = field(
+        default=(),
+        metadata={"help": "Absolute paths of the folders that links in drops may lead into."},
+    )
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.follow_links and not self.roots:
+            raise ValueError(
+                "follow_links needs roots: name the folders that links may point into"
+            )
+        if wrong := [root for root in self.roots if not root.startswith("/")]:
+            raise ValueError(f"roots: {shown(wrong[0])} must be an absolute path")
+
+
+INBOX: Final = Table("inbox", InboxSettings)
+"""The one table that belongs to no family."""
+
+
+def parsed(file: Path) -> dict[str, Any]:
+    """Returns the contents of a TOML file.
+
+    file: the file.
+
+    Raises BadInput for a text that is not TOML, OSError where the file cannot be read.
+    """
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadInput(file, f"not TOML: {error}") from error
+    except RecursionError as error:
+        raise BadInput(file, "not TOML: too many brackets in brackets") from error
+
+
+def read_root(file: Path, table: Table, known: Mapping[str, Table]) -> dict[str, Any]:
+    """Returns one table of the data root's file; an empty one where the file does not have it.
+
+    Tables of other families are not looked into, so that one family's mistake stops no other.
+
+    file: the file.
+    table: the table.
+    known: all tables, by name.
+
+    Raises BadInput for a file that is not TOML, an unknown table beside this one or at the top,
+    and as `Table.checked`.
+    """
+    found: dict[str, Any] = {}
+    for other, values in _tables(file, parsed(file), known, within=table):
+        if other is table:
+            found = table.checked(file, values)
+    return found
+
+
+def read_drop(file: Path, inbox: str, known: Mapping[str, Table]) -> dict[str, dict[str, Any]]:
+    """Returns the tables of a drop's file, by name. All of them are checked.
+
+    file: the file.
+    inbox: name of the inbox that the drop is in.
+    known: all tables, by name.
+
+    Raises BadInput for a file that is not TOML, a table that is unknown or is not read from a
+    drop of this inbox, and as `Table.checked`.
+    """
+    found = {}
+    here = {name: table for name, table in known.items() if inbox in table.inboxes}
+    for table, values in _tables(file, parsed(file), known, here=here.values()):
+        if table.name not in here:
+            raise BadInput(
+                file,
+                f"{table.header} is not read from a drop in drops/{inbox}/, but from the data "
+                f"root's {FILE}: move the table there",
+            )
+        found[table.name] = table.checked(file, values, in_root=False)
+    return found
+
+
+def drop_refusal(drop: Path, known: Mapping[str, Table]) -> str | None:
+    """Returns why the settings of a drop are refused; None if they are right or there are none.
+
+    drop: a drop in its inbox, a folder or a file.
+    known: all tables, by name.
+
+    Raises OSError where the drop cannot be read.
+    """
+    file = drop / FILE
+    if not file.is_file():
+        return None
+    try:
+        read_drop(file, drop.parent.name, known)
+    except BadInput as error:
+        return str(error)
+    return None
+
+
+def _tables(
+    file: Path,
+    content: Mapping[str, Any],
+    known: Mapping[str, Table],
+    within: Table | None = None,
+    here: Collection[Table] | None = None,
+) -> Iterator[tuple[Table, object]]:
+    """The known tables of a file. Raises BadInput for a name that leads to none.
+
+    within: look only into groups that lead to this table; default None: into all.
+    here: the tables that may be in the file, for errors to list; default None: all.
+    """
+    paths = {tuple(name.split("/")): table for name, table in known.items()}
+    groups = {path[:depth] for path in paths for depth in range(len(path))}
+    wanted = tuple(within.name.split("/")) if within is not None else None
+    waiting: list[tuple[_Path, Mapping[str, Any]]] = [((), content)]
+    while waiting:
+        group, names = waiting.pop()
+        for name, value in names.items():
+            path = (*group, name)
+            if path in paths:
+                yield paths[path], value
+            elif path not in groups:
+                listed = known.values() if here is None else here
+                raise BadInput(file, _unknown_table(path, value, known, listed))
+            elif wanted is not None and wanted[: len(path)] != path:
+                continue
+            elif isinstance(value, dict):
+                waiting.append((path, value))
+            else:
+                raise BadInput(file, f"[{name}] must hold tables, not {shown(value)}")
+
+
+def _unknown_table(
+    path: _Path, value: object, known: Mapping[str, Table], here: Collection[Table]
+) -> str:
+    headers = [table.header for table in here]
+    listed = f"the tables are {', '.join(headers)}" if headers else "no table is read here"
+    if not isinstance(value, dict):
+        place = f"[{_named('.'.join(path[:-1]))}] has" if len(path) > 1 else "outside of a table is"
+        return f"{place} the unknown key {_named(path[-1])}; {listed}"
+    # `[macroxu.pack]` is read as a table in a table: the whole name is nearest to a known one.
+    inner = next(iter(value), "")
+    whole = ".".join((*path, inner) if isinstance(value.get(inner), dict) else path)
+    close = _did_you_mean(whole, [name.replace("/", ".") for name in known], form="[{}]")
+    return f"[{_named(whole)}] is an unknown table{close}; {listed}"
+
+
+def _did_you_mean(name: str, known: Collection[str], form: str = "{}") -> str:
+    close = nearest(name, known)
+    return "" if close is None else f": did you mean {form.format(close)}?"
+
+
+def _named(name: str) -> str:
+    return cut(printable(name), _MOST_NAME)

@@ -1,0 +1,148 @@
+"""What a field may hold, for every type of field that configs have."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from gristmill import families
+from gristmill.settings.fields import LONGEST_TEXT, check_fields, nearest, rules_of, shown
+
+
+@dataclass(frozen=True)
+class Part:
+    size: int = 1
+
+
+@dataclass(frozen=True)
+class Everything:
+    flag: bool = False
+    count: int = 0
+    some: int = field(default=5, metadata={"least": 2, "most": 9})
+    share: float = field(default=0.5, metadata={"least": 0, "most": 1})
+    factor: float = field(default=1.0, metadata={"above": 0})
+    free: float = 0.0
+    text: str = ""
+    word: Literal["one", "two"] = "one"
+    mode: str = field(default="a", metadata={"choices": ("a", "b")})
+    names: tuple[str, ...] = ()
+    picks: tuple[str, ...] = field(default=(), metadata={"choices": ("x", "y")})
+    maybe: str | None = None
+    place: Path = Path()
+    part: Part = field(default_factory=Part)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+HUGE = 10**400
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed", "refused"),
+    [
+        ("flag", [True, False], ["false", 0, 1, None, 1.0]),
+        ("count", [0, -5, 2**63 - 1, -(2**63)], [True, 7.0, 7.5, "7", None, 2**63, -(2**63) - 1]),
+        ("some", [2, 9], [1, 10, 2.0, True]),
+        ("share", [0, 1, 0.0, 1.0, 0.25], [-1e-9, 1.0000001, "0.5", True, None, HUGE]),
+        ("factor", [1e-300, 5, 1.7e308], [0, 0.0, -1, HUGE]),
+        ("free", [-1e300, 3], [-HUGE]),
+        (
+            "text",
+            ["", "a\nb", "x" * LONGEST_TEXT],
+            [b"a", 1, None, "x" * (LONGEST_TEXT + 1)],
+        ),
+        ("word", ["one", "two"], ["three", "One", 1, None, ["one"]]),
+        ("mode", ["a", "b"], ["c", "", {}]),
+        ("names", [(), ("a",), ["a", "b"]], ["ab", ("a", 1), {"a": 1}, None, [["a"]]]),
+        ("picks", [(), ["x"], ("y", "x")], [("x", "z"), "x"]),
+        ("maybe", [None, "x"], [1, False]),
+        ("place", [Path("a"), "a"], [1, None]),
+        ("part", [Part(2)], [{"size": 2}, None]),
+    ],
+)
+def test_values_of_the_type_and_range_of_a_field_are_allowed(
+    name: str, allowed: list[Any], refused: list[Any]
+) -> None:
+    for value in allowed:
+        assert getattr(Everything(**{name: value}), name) is value
+    for value in refused:
+        with pytest.raises(ValueError, match=rf"^{name} = .*must be"):
+            Everything(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["share", "factor", "free"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_no_field_takes_nan_or_an_infinity(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=rf"{name} = -?(nan|inf): must be a finite number"):
+        Everything(**{name: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ({"flag": "false"}, 'flag = "false": must be true or false'),
+        ({"some": 10}, "some = 10: must be a whole number from 2 to 9"),
+        ({"factor": 0}, "factor = 0: must be a finite number above 0"),
+        ({"count": 7.5}, "count = 7.5: must be a whole number"),
+        ({"word": "tow"}, 'word = "tow": must be one of "one", "two"'),
+        ({"picks": ("x", "z")}, 'picks = ["x", "z"]: item "z": must be one of "x", "y"'),
+        ({"names": "ab"}, 'names = "ab": must be a list; each item must be a text of at most'),
+    ],
+)
+def test_a_refusal_says_what_is_allowed(values: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValueError, match="must be") as caught:
+        Everything(**values)
+    assert str(caught.value).startswith(text)
+
+
+def test_a_list_becomes_a_tuple_and_nothing_else_is_converted() -> None:
+    rules = rules_of(Everything)
+    assert rules["names"].normal(["a"]) == ("a",)
+    assert rules["share"].normal(1) == 1 and isinstance(rules["share"].normal(1), int)
+
+
+@pytest.mark.parametrize("hint", ["dict[str, int]", "tuple[int, int]", "int | str", "set[str]"])
+def test_a_type_without_a_rule_is_refused_at_once(hint: str) -> None:
+    config = dataclasses.make_dataclass("Unknown", [("field_of_it", hint)])
+    with pytest.raises(TypeError, match="field_of_it"):
+        rules_of(config)
+
+
+def test_a_value_is_shown_on_one_line_and_a_long_one_with_a_count() -> None:
+    assert shown("a\nb\x1b[2J\u202e") == '"a\ufffdb\ufffd[2J\ufffd"'
+    assert shown("x" * 100) == f'"{"x" * 80}… and 20 more characters"'
+    assert shown(list(range(7))) == "[0, 1, 2, 3, 4, and 2 more]"
+    assert shown({"a": 1}) == "a table of 1 keys"
+    assert shown(10**5000) == "a number of 16,610 bits"
+    assert (shown(True), shown(0.5), shown(2**63 - 1)) == ("true", "0.5", "2**63 - 1")
+
+
+def test_the_nearest_name_is_found_if_one_is_near() -> None:
+    assert nearest("layuot", ["layout", "shard_rows"]) == "layout"
+    assert nearest("zzz", ["layout", "shard_rows"]) is None
+
+
+CONFIGS = [table.config for table in families.tables().values()]
+
+
+@pytest.mark.parametrize("config", dict.fromkeys(CONFIGS), ids=lambda config: str(config.__name__))
+def test_the_configs_of_all_tables_check_themselves(config: type[Any]) -> None:
+    required = {
+        spec.name: Path("x")
+        for spec in dataclasses.fields(config)
+        if spec.default is dataclasses.MISSING
+    }
+    config(**required)
+    for name, rule in rules_of(config).items():
+        assert rule.help.endswith("."), name
+        for wrong in (object(), {"a": 1}):
+            with pytest.raises(ValueError, match=f"^{name} = "):
+                config(**{**required, name: wrong})
+        if rule.kind is not bool and not rule.many:
+            with pytest.raises(ValueError, match=f"^{name} = true"):
+                config(**{**required, name: True})

@@ -1,0 +1,158 @@
+"""Files of settings: which tables and keys there may be, in the data root and in drops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from gristmill import families
+from gristmill.contract import BadInput
+from gristmill.settings.tables import FILE, Table, drop_refusal, parsed, read_drop, read_root
+from tests.settings.page import on_the_page, rendered
+
+
+@dataclass(frozen=True)
+class Mill:
+    stones: int = field(default=2, metadata={"least": 1})
+    grains: tuple[str, ...] = ()
+    place: str = ""
+
+
+@dataclass(frozen=True)
+class Source:
+    drop: str | None = None
+
+
+MILL = Table("corn/mill", Mill, ["corn"], root=Source, not_set={"place": "the asset knows it"})
+BREAD = Table("corn/bread", Mill)
+TABLES = {
+    table.name: table for table in (MILL, BREAD, Table("oats/mill", Mill), Table("all", Mill))
+}
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    file = tmp_path / FILE
+    file.write_text(text)
+    return file
+
+
+def test_a_table_of_the_root_is_read_with_lists_as_tuples(tmp_path: Path) -> None:
+    file = written(tmp_path, '[corn.mill]\nstones = 3\ngrains = ["rye"]\ndrop = "corn/a"\n')
+    expected = {"stones": 3, "grains": ("rye",), "drop": "corn/a"}
+    assert read_root(file, MILL, TABLES) == expected
+    assert read_root(file, BREAD, TABLES) == {}
+    assert read_root(written(tmp_path, "[all]\nstones = 1\n"), TABLES["all"], TABLES) == {
+        "stones": 1
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("[corn", "not TOML"),
+        ("x = " + "[" * 5000, "not TOML: too many brackets"),
+        ("corn = 3", r"\[corn\] must hold tables, not 3"),
+        ("corn.mill = 3", r"\[corn.mill\] must be a table, not 3"),
+        ("[[corn.mill]]\nstones = 3", r"\[corn.mill\] must be a table, not \["),
+        ("stones = 3", "outside of a table is the unknown key stones; the tables are"),
+        ("corn.stones = 3", r"\[corn\] has the unknown key stones"),
+        ("[corn.mil]", r"\[corn.mil\] is an unknown table: did you mean \[corn.mill\]\?"),
+        ("[korn.mill]\nstones = 3", r"\[korn\] is an unknown table|\[korn.mill\] is an unknown"),
+        ("[xyz.uvw.rst]\na = 1", r"\[xyz.uvw\] is an unknown table; the tables are \[corn.mill\]"),
+        ('["corn/mill"]\nstones = 3', r"\[corn/mill\] is an unknown table: did you mean"),
+        ("[corn.mill]\nstone = 3", r"\[corn.mill\] stone: unknown key: did you mean stones\?"),
+        ("[corn.mill]\nxyz = 3", r"\[corn.mill\] xyz: unknown key; the keys are stones, grains"),
+        ("[corn.mill]\nplace = 'x'", r"\[corn.mill\] place: is not allowed: the asset knows it"),
+        ("[corn.mill]\nstones = 0", r"\[corn.mill\] stones = 0: must be a whole number, 1 or more"),
+        ("[corn.mill]\nstones = 2.0", r"\[corn.mill\] stones = 2.0: must be a whole number"),
+        ("[corn.mill]\nstones = 2024-01-01", r"stones = 2024-01-01: must be"),
+        ("[corn.mill]\ngrains = 'rye'", r"grains = \"rye\": must be a list"),
+        ("[corn.mill.stones]\na = 1", r"stones = a table of 1 keys: must be a whole number"),
+    ],
+)
+def test_a_wrong_file_is_refused_by_file_table_and_key(
+    tmp_path: Path, text: str, rule: str
+) -> None:
+    file = written(tmp_path, text)
+    with pytest.raises(BadInput, match=rule) as caught:
+        read_root(file, MILL, TABLES)
+    assert caught.value.file == str(file)
+
+
+def test_a_mistake_in_one_family_does_not_stop_another(tmp_path: Path) -> None:
+    file = written(tmp_path, "[corn.mil]\n[corn.mill]\nstones = 'x'\n[oats.mill]\nstones = 4\n")
+    assert read_root(file, TABLES["oats/mill"], TABLES) == {"stones": 4}
+    file = written(tmp_path, "[corn.mill]\nstones = 'x'\n[corn.bread]\nstones = 4\n")
+    assert read_root(file, BREAD, TABLES) == {"stones": 4}
+    file = written(tmp_path, "corn = 1\n[oats.mill]\nstones = 4\n")
+    assert read_root(file, TABLES["oats/mill"], TABLES) == {"stones": 4}
+
+
+def test_all_tables_of_a_drop_are_checked(tmp_path: Path) -> None:
+    file = written(tmp_path, "[corn.mill]\nstones = 3\n")
+    assert read_drop(file, "corn", TABLES) == {"corn/mill": {"stones": 3}}
+    for text, rule in (
+        ("[corn.bread]\nstones = 3", r"\[corn.bread\] is not read from a drop in drops/corn/"),
+        ("[corn.mill]\ndrop = 'a'", r"drop: is read from the data root's gristmill.toml only"),
+        ("[corn.mill]\nstones = 3\n[oats.mil]", r"\[oats.mil\] is an unknown table"),
+        ("[corn.xyz]\n", r"the tables are \[corn.mill\]$"),
+    ):
+        with pytest.raises(BadInput, match=rule):
+            read_drop(written(tmp_path, text), "corn", TABLES)
+    with pytest.raises(BadInput, match="no table is read here"):
+        read_drop(written(tmp_path, "[xyz]"), "oats", TABLES)
+
+
+def test_a_drop_is_refused_for_its_settings_by_a_reason(tmp_path: Path) -> None:
+    drop = tmp_path / "corn" / "first"
+    drop.mkdir(parents=True)
+    assert drop_refusal(drop, TABLES) is None
+    written(drop, "[corn.mill]\nstones = 3\n")
+    assert drop_refusal(drop, TABLES) is None
+    written(drop, "[corn.mill]\nstones = true\n")
+    refused = drop_refusal(drop, TABLES)
+    assert refused == f"{drop / FILE}: [corn.mill] stones = true: must be a whole number, 1 or more"
+
+
+def test_names_and_values_of_megabytes_make_a_short_message(tmp_path: Path) -> None:
+    for text in (
+        f"[corn.mill]\n{'k' * 900_000} = 1\n",
+        f'[corn.mill]\nstones = "{"v" * 900_000}"\n',
+        f"[corn.{'t' * 900_000}]\n",
+        f'"{"q" * 900_000}" = 1\n',
+        "[corn.mill]\ngrains = [" + "1," * 100_000 + "]\n",
+    ):
+        with pytest.raises(BadInput) as caught:
+            read_root(written(tmp_path, text), MILL, TABLES)
+        assert len(str(caught.value)) < 1000
+
+
+def test_text_that_is_not_utf_8_is_not_toml(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(b"a = '\xff'")
+    with pytest.raises(BadInput, match="not TOML"):
+        parsed(tmp_path / FILE)
+
+
+def test_every_family_has_its_tables_and_they_start_with_known_assets() -> None:
+    known = families.tables()
+    assert {
+        "inbox",
+        "macroxue/pack",
+        "macroxue/values",
+        "macroxue/pool",
+        "synth/raw",
+        "synth/harmony",
+        "synth/kd_shards",
+        "synth_smoke/kd_shards",
+        "chess/month",
+    } <= set(known)
+    for family in families.FAMILIES:
+        assert families.catalog(family).settings, f"{family} has no table"
+    assert known["macroxue/pack"].header == "[macroxue.pack]"
+
+
+def test_docs_settings_md_lists_every_table_and_key() -> None:
+    renew = "run `python -m tests.settings.page`"
+    assert on_the_page() == rendered(), f"docs/settings.md is out of date: {renew}"
