@@ -12,6 +12,7 @@ import dagster as dg
 
 from gristmill import markdown
 from gristmill.contract import Violation
+from gristmill.printable import plain
 from gristmill.provenance import verification
 from resources import Lake
 
@@ -101,7 +102,7 @@ def _result(
         "everything published" if keys is None else f"partitions of the run: {_first_keys(keys)}"
     )
     counted = f"{checked} artifact{'' if checked == 1 else 's'}"
-    listed = markdown.bullets(markdown.code(str(violation)) for violation in violations[:50])
+    listed = markdown.bullets(markdown.code(str(violation)) for violation in violations)
     return dg.AssetCheckResult(
         check_name=check.name,
         asset_key=check.asset_key,
@@ -109,7 +110,7 @@ def _result(
         severity=dg.AssetCheckSeverity.WARN
         if check.name == "noteworthy"
         else dg.AssetCheckSeverity.ERROR,
-        description=str(violations[0]) if violations else f"{counted}, {scope}",
+        description=plain(str(violations[0])) if violations else f"{counted}, {scope}",
         metadata={
             "scope": scope,
             "artifacts": checked,

@@ -16,15 +16,18 @@ from typing import Any
 import dagster as dg
 
 from assets import versions, worker
-from gristmill import markdown
+from assets.event_metadata import PartitionPreview, event_metadata
 from gristmill.contract import GristmillError, NothingToBuild
+from gristmill.printable import plain
 from gristmill.publish.build import Build, Published
 from gristmill.publish.publish import publish
 
 BuildOf = Callable[[str | None], Build]
 Preview = Callable[[Path], Mapping[str, str | int | float]]
-PartitionPreview = Callable[[Published], Mapping[str, str | int | float]]
 Event = dg.MaterializeResult[Any] | dg.AssetMaterialization | dg.AssetObservation
+
+# Characters of one reason, and partitions, in the event of a run of many that failed.
+_MOST_REASON, _MOST_LISTED, _MOST_LOGGED = 900, 100, 10_000
 
 # A run with this tag builds unchanged artifacts too, for files that were damaged but kept
 # their size and time.
@@ -89,41 +92,6 @@ def publish_asset(
     )
 
 
-def event_metadata(
-    published: Published, preview_of: PartitionPreview = lambda _: {}
-) -> dict[str, Any]:
-    """Returns the metadata of an event: numbers to plot, documents to read, the complete record.
-
-    published: the published artifact.
-    preview_of: returns further documents and numbers by title; default none.
-
-    Raises ValueError if a title of the preview is also a count of the record.
-    """
-    record = published.record
-    metadata: dict[str, Any] = {
-        "path": dg.MetadataValue.path(published.folder),
-        "status": "built" if published.rebuilt else "unchanged",
-    }
-    if published.notes:
-        metadata["notes"] = dg.MetadataValue.md(markdown.bullets(published.notes))
-    previewed = preview_of(published)
-    if shared := set(previewed) & set(record.counts):
-        raise ValueError(
-            f"{record.asset}: the preview and the record's counts both have {shared.pop()!r}: "
-            "rename it in the preview"
-        )
-    for title, value in previewed.items():
-        metadata[title] = dg.MetadataValue.md(value) if isinstance(value, str) else value
-    metadata |= record.counts
-    metadata["bytes"] = sum(output.bytes for output in record.outputs)
-    metadata["seconds"] = record.seconds
-    metadata["peak_memory_mb"] = round(record.peak_memory_bytes / 1e6, 1)
-    if "rows" in metadata:
-        metadata["dagster/partition_row_count"] = metadata["rows"]
-    metadata["provenance"] = dg.MetadataValue.json(record.model_dump(mode="json"))
-    return metadata
-
-
 def _publish_batch(
     context: dg.AssetExecutionContext,
     keys: list[str],
@@ -143,8 +111,8 @@ def _publish_batch(
             continue
         except Exception as error:  # noqa: BLE001  each partition fails alone; all are raised below
             reason = str(error) if isinstance(error, GristmillError) else traceback.format_exc()
-            failed[key] = reason
-            context.log.error(f"{key}: {reason}")
+            failed[key] = plain(reason, _MOST_REASON)
+            context.log.error(f"{key}: {plain(reason, _MOST_LOGGED)}")
             continue
         # No line in the log: it would cost as much as the event, which has the same facts.
         event = dg.AssetMaterialization(
@@ -156,10 +124,11 @@ def _publish_batch(
         events.append(event)
         yield event
     if failed:
-        listed = "\n".join(f"{key}: {reason.splitlines()[-1]}" for key, reason in failed.items())
+        lines = [f"{key}: {reason.splitlines()[-1]}" for key, reason in failed.items()]
+        listed = "\n".join(lines[:_MOST_LISTED])
         raise dg.Failure(
             f"{len(failed)} of {len(keys)} partitions failed, the others are published:\n{listed}",
-            metadata={"failed": dg.MetadataValue.json(failed)},
+            metadata={"failed": dg.MetadataValue.json(dict(list(failed.items())[:_MOST_LISTED]))},
             allow_retries=False,
         )
     if has_unbuilt:
@@ -192,24 +161,25 @@ def _library_errors_as_failures() -> Iterator[None]:
     except NothingToBuild:
         raise
     except GristmillError as error:
-        raise dg.Failure(str(error), allow_retries=False) from error
+        raise dg.Failure(plain(str(error)), allow_retries=False) from error
 
 
 def _log(context: dg.AssetExecutionContext, published: Published) -> None:
     status = "built" if published.rebuilt else "unchanged"
     context.log.info(f"{published.record.artifact}: {status}")
     for note in published.notes:
-        context.log.info(note)
+        context.log.info(plain(note))
 
 
 def _not_built(
     context: dg.AssetExecutionContext, key: str | None, reason: NothingToBuild
 ) -> dg.AssetObservation:
     """Report to the log and to the asset's page why a partition was not built."""
-    context.log.warning(f"{key}: not built: {reason}" if key else f"not built: {reason}")
+    text = plain(str(reason))
+    context.log.warning(f"{key}: not built: {text}" if key else f"not built: {text}")
     return dg.AssetObservation(
         asset_key=context.asset_key,
         partition=key,
-        description=f"not built: {reason}",
-        metadata={"status": "not built", "reason": str(reason)},
+        description=f"not built: {text}",
+        metadata={"status": "not built", "reason": text},
     )

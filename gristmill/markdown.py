@@ -2,25 +2,41 @@
 
 Dagster's UI renders GitHub-flavoured Markdown, strips raw HTML and shows images
 from data addresses. Text from drops may hold anything: in a table cell it must
-not end the cell, and nowhere may it become HTML, a link, an image or a change of
-the writing direction. Drawings belong to `svg` and to each family's `show`.
+not end the cell, and nowhere may it become HTML, a heading, a list, a link, an
+image, or a change of the writing direction, nor fill an event. Text that is shown
+without Markdown goes through `printable.plain`. Drawings belong to `svg` and to
+each family's `show`.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from gristmill.printable import cut
 from gristmill.svg import data_uri
 
+# Of a text of megabytes no more than its beginning is looked at.
+_LOOKED_AT: Final = 100_000
+# Room for the line that says what was left out.
+_NOTE: Final = 100
 _RULES: Final = {"l": "---", "r": "---:"}
 _ENTITIES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 # A zero-width space after these keeps GitHub's rules from making a link of bare text.
 _LINK_STARTS: Final = r"@|:(?=//)|www(?=\.)"
-_SPECIAL: Final = re.compile(rf"[\\`*_~|!\[\]&<>]|{_LINK_STARTS}", re.IGNORECASE)
+# What begins a heading, a list, a rule or the line under a heading, at the start of a line.
+_LINE_STARTS: Final = r"^(?:[-+#=]|(?P<digits>\d{1,9})[.)])"
+_SPECIAL: Final = re.compile(
+    rf"[\\`*_~|!\[\]&<>$^{{}}]|{_LINK_STARTS}|{_LINE_STARTS}", re.IGNORECASE
+)
 _UNSAFE_IN_CODE: Final = re.compile(r"[`|\\]")
+LONGEST: Final = 1000
+"""Most characters of one text from a drop in Markdown, where nothing else is said."""
+MOST_ITEMS: Final = 50
+"""Most items of a list."""
 
 
 class Markdown(str):
@@ -29,27 +45,27 @@ class Markdown(str):
     __slots__ = ()
 
 
-def escape(text: str, limit: int | None = None) -> Markdown:
+def escape(text: str, limit: int = LONGEST) -> Markdown:
     """Untrusted text as Markdown that shows it literally, on one line.
 
     text: any string. White space and control characters become single spaces;
         surrogates and characters without a shape (bidirectional controls,
         zero-width characters) become U+FFFD.
-    limit: longest text in characters, before escaping; the rest becomes `…`.
-        Default None: no limit.
+    limit: characters that are kept, before escaping; a longer text ends with `…` and
+        how many more there are. Default LONGEST.
     """
-    return Markdown(_SPECIAL.sub(_escaped, _cut(_one_line(text), limit)))
+    return Markdown(_SPECIAL.sub(_escaped, _shortened(text, limit)))
 
 
-def code(text: str, limit: int | None = None) -> Markdown:
+def code(text: str, limit: int = LONGEST) -> Markdown:
     """Untrusted text as a code span; escaped text where a code span cannot hold it.
 
     Backquotes end a code span, and a backslash before `|` cannot be written in a
     table's code span. Arguments as for `escape`.
     """
-    line = _cut(_one_line(text), limit)
+    line = _shortened(text, limit)
     if not line or _UNSAFE_IN_CODE.search(line):
-        return escape(line)
+        return Markdown(_SPECIAL.sub(_escaped, line))
     return Markdown(f"`{line}`")
 
 
@@ -85,8 +101,43 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]], align: str) -> 
 
 
 def bullets(items: Iterable[str]) -> str:
-    """A list with one line an item; items that are not `Markdown` are escaped."""
-    return "\n".join(f"* {_cell(item)}" for item in items)
+    """A list with one line an item; items that are not `Markdown` are escaped.
+
+    Items after the first MOST_ITEMS are counted.
+    """
+    lines = [f"* {_cell(item)}" for item in items]
+    if (more := len(lines) - MOST_ITEMS) > 0:
+        lines[MOST_ITEMS:] = [f"* … and {more:,} more"]
+    return "\n".join(lines)
+
+
+def shortened(document: str, most: int) -> str:
+    """A Markdown document, or its first lines and how many were left out.
+
+    document: Markdown that is trusted.
+    most: characters of the result as an event stores it (see `stored_size`), 1,000 or more.
+    """
+    if stored_size(document) <= most:
+        return document
+    lines = document.splitlines()
+    kept: list[str] = []
+    size = _NOTE
+    for line in lines:
+        # A picture is one line: it is shown whole or left out.
+        size += stored_size(line) + len("\\n")
+        if size > most:
+            break
+        kept.append(line)
+    if sum(line.lstrip().startswith("```") for line in kept) % 2:
+        kept.append("```")
+    left_out = document[sum(len(line) + 1 for line in lines[: len(kept)]) :]
+    note = f"… and {len(lines) - len(kept):,} more lines of {len(left_out):,} characters"
+    return "\n".join([*kept, "", note]) + "\n"
+
+
+def stored_size(text: str) -> int:
+    """Bytes that a text takes in an event, whose JSON escapes all that is not ASCII."""
+    return len(json.dumps(text)) - 2
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -99,6 +150,8 @@ def _cell(text: str) -> Markdown:
 
 def _escaped(match: re.Match[str]) -> str:
     found = match.group()
+    if match["digits"]:
+        return f"{found[:-1]}\\{found[-1]}"
     if found in _ENTITIES:
         return _ENTITIES[found]
     if found[0] in "@:wW":
@@ -117,5 +170,8 @@ def _visible(character: str) -> str:
     return "\N{REPLACEMENT CHARACTER}" if category in ("Cf", "Cs") else " "
 
 
-def _cut(text: str, limit: int | None) -> str:
-    return text if limit is None or len(text) <= limit else text[: limit - 1] + "…"
+def _shortened(text: str, limit: int) -> str:
+    if len(text) <= _LOOKED_AT:
+        return cut(_one_line(text), limit)
+    kept = _one_line(text[:_LOOKED_AT])[:limit]
+    return f"{kept}… and {len(text) - len(kept):,} more characters"

@@ -1,7 +1,7 @@
 """Small pictures as SVG: a card to draw on, text, bars of counts, an address for Markdown.
 
 See also each family's `show/` for what is drawn on the card. All text is
-escaped here.
+escaped here, and characters that SVG forbids are replaced.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from html import escape
+
+from gristmill.printable import printable
 
 PAPER, INK, RULE, BAR = "#faf8ef", "#776e65", "#bbada0", "#f2b179"
 _FONT = "font-family=\"'Clear Sans','Helvetica Neue',Arial,'DejaVu Sans',sans-serif\""
@@ -23,9 +25,8 @@ def data_uri(svg: str) -> str:
 
 def text_at(x: float, y: float, text: str, size: float, fill: str, more: str = "") -> str:
     """Text from (x, y) on its base line; more: attributes such as MIDDLE and BOLD."""
-    return (
-        f'<text x="{x:g}" y="{y:g}" font-size="{size:g}" fill="{fill}"{more}>{escape(text)}</text>'
-    )
+    shown = escape(printable(text))
+    return f'<text x="{x:g}" y="{y:g}" font-size="{size:g}" fill="{fill}"{more}>{shown}</text>'
 
 
 def card(width: int, height: int, label: str, body: Sequence[str], scale: float = 1.0) -> str:
@@ -36,7 +37,7 @@ def card(width: int, height: int, label: str, body: Sequence[str], scale: float 
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width * scale:g}"'
         f' height="{height * scale:g}" viewBox="0 0 {width} {height}" role="img"'
-        f" {_FONT}><title>{escape(label)}</title>"
+        f" {_FONT}><title>{escape(printable(label))}</title>"
         f'<rect width="{width}" height="{height}" rx="8" fill="{PAPER}"/>{"".join(body)}</svg>'
     )
 

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from gristmill import markdown
 from gristmill.markdown import Markdown
 
 HOSTILE = {
+    "heading": ("# a", r"\# a"),
+    "line under a heading": ("===", r"\==="),
+    "list": ("- a", r"\- a"),
+    "other list": ("+ a", r"\+ a"),
+    "numbered list": ("1. a 1. b", r"1\. a 1. b"),
+    "other numbered list": ("12) a", r"12\) a"),
+    "rule": ("---", r"\---"),
+    "footnote": ("[^1]: a", r"\[\^1\]: a"),
+    "formula": ("$a$", r"\$a\$"),
     "pipe": ("a|b", r"a\|b"),
     "backslash before a pipe": ("a\\|b", r"a\\\|b"),
     "last backslash": ("a\\", r"a\\"),
@@ -79,13 +91,21 @@ def test_text_that_would_end_a_code_span_or_its_cell_is_escaped_instead(text: st
 def test_a_code_span_holds_other_text_literally() -> None:
     assert markdown.code("a_b <c> [d]\n*e*") == "`a_b <c> [d] *e*`"
     assert markdown.code(" \n") == ""
-    assert markdown.code("abcdef", limit=4) == "`abc…`"
+    assert markdown.code("abcdef", limit=4) == "`abcd… and 2 more characters`"
     assert markdown.code("ab\udc80\u202e") == "`ab\ufffd\ufffd`"
 
 
 def test_a_limit_counts_characters_before_they_are_escaped() -> None:
     assert markdown.escape("<<<<", limit=4) == "&lt;" * 4
-    assert markdown.escape("<<<<<", limit=4) == "&lt;" * 3 + "…"
+    assert markdown.escape("<<<<<", limit=4) == "&lt;" * 4 + "… and 1 more character"
+
+
+def test_a_text_of_megabytes_is_cut_with_a_count() -> None:
+    assert markdown.escape("x" * 3_000_000) == "x" * 1000 + "… and 2,999,000 more characters"
+    assert markdown.escape("x" * 100_000) == "x" * 1000 + "… and 99,000 more characters"
+    assert markdown.code("x" * 1000) == f"`{'x' * 1000}`"
+    spaced = markdown.escape(" " * 90_000 + "a b" + " " * 90_000)
+    assert spaced == "a b… and 180,000 more characters"
 
 
 def test_a_table_aligns_pads_and_keeps_markdown() -> None:
@@ -110,3 +130,95 @@ def test_a_row_that_is_too_long_and_a_wrong_alignment_are_errors() -> None:
 
 def test_items_of_a_list_stay_on_their_lines() -> None:
     assert markdown.bullets(["a\n* b", markdown.code("c_d")]) == "* a \\* b\n* `c_d`"
+
+
+def test_a_list_counts_what_it_leaves_out() -> None:
+    lines = markdown.bullets(str(n) for n in range(62)).split("\n")
+    assert lines[49:] == ["* 49", "* … and 12 more"]
+    assert len(markdown.bullets("a" for _ in range(50)).split("\n")) == 50
+
+
+def test_a_document_is_cut_between_lines_with_a_count() -> None:
+    document = "# é\n\n" + "\n".join(f"line {n:05d}" for n in range(1000)) + "\n"
+    assert markdown.shortened(document, 100_000) is document
+    short = markdown.shortened(document, 2000)
+    *kept, empty, note, last = short.split("\n")
+    assert (kept, empty, last) == (document.split("\n")[: len(kept)], "", "")
+    left_out = "\n".join(document.split("\n")[len(kept) :])
+    assert note == f"… and {1002 - len(kept)} more lines of {len(left_out):,} characters"
+    assert 1800 < markdown.stored_size(short) <= 2000
+
+
+def test_a_picture_that_does_not_fit_is_left_out_whole_and_a_fence_is_closed() -> None:
+    picture = markdown.image("big", "<svg>" + "x" * 90_000 + "</svg>")
+    assert "data:" not in markdown.shortened(f"text\n\n{picture}\n", 5000)
+    fenced = "```diff\n" + "+ a\n" * 5000 + "```\n"
+    assert markdown.shortened(fenced, 5000).count("```") == 2
+
+
+def test_the_size_of_a_text_is_that_of_its_json() -> None:
+    assert [markdown.stored_size(text) for text in ("a", "é", "😀", '"', "\n")] == [1, 6, 12, 2, 2]
+
+
+# The rules by which the UI makes links of bare text, from mdast-util-gfm-autolink-literal.
+LINKS = (
+    re.compile(r"(https?://|www(?=\.))([-.\w]+)([^ \t\r\n]*)", re.IGNORECASE | re.ASCII),
+    re.compile(r"([-.\w+]+)@([-\w]+(?:\.[-\w]+)+)", re.ASCII),
+)
+PIECES = [
+    *"`|\\[]()<>!&*_~:/w.@a #-+=1\n\t$^{}'\"\u202e\u200b\x1b\ud800",
+    "www.a.bc",
+    "https://a.bc/d",
+    "a@b.cd",
+    "mailto:a@b.cd",
+    "<img src=x onerror=alert(1)>",
+    "<a href='javascript:alert(1)'>x</a>",
+    "![x](https://a.bc/d.png)",
+    "[x](javascript:alert(1))",
+    "[x][y]",
+    "\n[y]: https://a.bc\n",
+    "\n\n# heading\n===\n---\n",
+    "\n```\n",
+    "&#x3c;script&#x3e;",
+    "<!-- -->",
+    "@team",
+]
+ALLOWED = {
+    *("paragraph_open", "paragraph_close", "inline", "text", "code_inline", "text_special"),
+    *("bullet_list_open", "bullet_list_close", "list_item_open", "list_item_close"),
+    *("strong_open", "strong_close"),
+    *(f"{tag}_open" for tag in ("table", "thead", "tbody", "tr", "th", "td")),
+    *(f"{tag}_close" for tag in ("table", "thead", "tbody", "tr", "th", "td")),
+}
+PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+
+
+def _tokens(document: str) -> Iterator[Token]:
+    for token in PARSER.parse(document):
+        yield token
+        yield from token.children or ()
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=12).map("".join))
+def test_text_in_any_place_is_rendered_as_the_text_that_it_was(text: str) -> None:
+    expected = markdown._one_line(text)
+    places = {
+        "line": markdown.escape(text),
+        "item": markdown.bullets([text]),
+        "code item": markdown.bullets([markdown.code(text)]),
+        "bold": markdown.bold(text) if expected else "",
+        "cell": markdown.table(("",), [[text]], "l"),
+        "code cell": markdown.table(("",), [[markdown.code(text)]], "l"),
+        "header": markdown.table((text,), [], "l"),
+    }
+    for name, document in places.items():
+        tokens = list(_tokens(document))
+        assert {token.type for token in tokens} <= ALLOWED, name
+        leaves = [
+            token for token in tokens if token.type in ("text", "text_special", "code_inline")
+        ]
+        shown = "".join(token.content for token in leaves).replace("\u200b", "")
+        assert shown == (expected if document else ""), name
+        bare = "".join("\n" if token.type == "code_inline" else token.content for token in leaves)
+        assert not any(link.search(bare) for link in LINKS), name

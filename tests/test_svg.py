@@ -22,6 +22,13 @@ def test_text_cannot_leave_its_place() -> None:
     assert not list(ET.fromstring(svg).iter(f"{SVG}script"))
 
 
+def test_characters_that_svg_forbids_are_replaced() -> None:
+    svg = histogram_svg("a\x00b\x1b\ud800\ufffe", [])
+    title = ET.fromstring(svg).find(f"{SVG}title")
+    assert title is not None and title.text == "a\ufffdb\ufffd\ufffd\ufffd"
+    assert data_uri(svg)
+
+
 def test_an_address_holds_the_whole_picture() -> None:
     head, _, body = data_uri("<svg>é</svg>").partition(",")
     assert head == "data:image/svg+xml;base64"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Final
 
+from gristmill.printable import printable
 from gristmill.synth.format import harmony_tokens
 from gristmill.synth.show.tokens import Line, ShownToken
 
@@ -86,7 +87,8 @@ class _Drawing:
 
     def _text(self, x: float, text: str, style: str) -> None:
         name = f' class="{style}"' if style else ""
-        self._texts.append(f'<text x="{x:.0f}" y="{self._y + 12}"{name}>{escape(text)}</text>')
+        shown = escape(printable(text))
+        self._texts.append(f'<text x="{x:.0f}" y="{self._y + 12}"{name}>{shown}</text>')
 
     def document(self) -> str:
         paths = "".join(f'<path class="{n}" d="{"".join(d)}"/>' for n, d in self._paths.items())

@@ -1,0 +1,180 @@
+"""The metadata of an event: numbers to plot, documents to read, the record of the artifact.
+
+An event is stored in Dagster's database for ever and read by every page that lists it, so all
+three together take at most MOST_BYTES, whatever a drop holds. The record on disk is whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import dagster as dg
+
+from gristmill import markdown
+from gristmill.printable import cut, plain, printable
+from gristmill.publish.build import Published
+
+PartitionPreview = Callable[[Published], Mapping[str, str | int | float]]
+
+MOST_BYTES: Final = 100_000
+"""Most bytes of an event, as Dagster stores it."""
+MOST_NUMBERS: Final = 150
+"""Most numbers of an event."""
+_NUMBER_BYTES, _NOTES_BYTES = 35_000, 10_000
+_LONGEST_NAME = 100
+# A record of this size stays whole beside the longest documents.
+_RECORD_BYTES = 25_000
+_CUT_TEXT = 1000
+# What Dagster writes around a value: its type and its class.
+_AROUND = 200
+# What stands around the metadata of an event.
+_EVENT = 1000
+_RESERVED = ("path", "status", "notes", "provenance", "bytes", "seconds", "peak_memory_mb")
+
+
+def event_metadata(
+    published: Published, preview_of: PartitionPreview = lambda _: {}
+) -> dict[str, Any]:
+    """Returns the metadata of an event: numbers to plot, documents to read, the record.
+
+    published: the published artifact.
+    preview_of: returns further documents and numbers by title; default none.
+
+    The whole has at most MOST_BYTES. If it would have more, numbers and documents are cut with a
+    count of what was left out, and the record has an entry `cut` that says which fields were.
+
+    Raises ValueError if a title of the preview is also a count of the record.
+    """
+    record = published.record
+    metadata: dict[str, Any] = {
+        "path": dg.MetadataValue.path(plain(str(published.folder))),
+        "status": "built" if published.rebuilt else "unchanged",
+    }
+    if published.notes:
+        notes = markdown.shortened(markdown.bullets(published.notes), _NOTES_BYTES)
+        metadata["notes"] = dg.MetadataValue.md(notes)
+    previewed = preview_of(published)
+    if shared := set(previewed) & set(record.counts):
+        raise ValueError(
+            f"{record.asset}: the preview and the record's counts both have {shared.pop()!r}: "
+            "rename it in the preview"
+        )
+    documents = {title: text for title, text in previewed.items() if isinstance(text, str)}
+    figures = {title: value for title, value in previewed.items() if not isinstance(value, str)}
+    numbers = bounded_numbers({**figures, **record.counts})
+    numbers["bytes"] = sum(output.bytes for output in record.outputs)
+    numbers["seconds"] = record.seconds
+    numbers["peak_memory_mb"] = round(record.peak_memory_bytes / 1e6, 1)
+    if "rows" in numbers:
+        numbers["dagster/partition_row_count"] = numbers["rows"]
+    whole = record.model_dump(mode="json")
+    left = MOST_BYTES - _EVENT - _stored(metadata) - _stored(numbers)
+    texts = bounded_documents(documents, left - min(_size(whole), _RECORD_BYTES))
+    metadata |= {title: dg.MetadataValue.md(text) for title, text in texts.items()}
+    metadata |= numbers
+    metadata["provenance"] = dg.MetadataValue.json(bounded_record(whole, left - _stored(texts)))
+    return metadata
+
+
+def bounded_numbers(counts: Mapping[str, int | float]) -> dict[str, Any]:
+    """Returns the numbers of an event, the first ones if there are too many.
+
+    counts: by name. A name such as `languages/en` may be text of a drop: it is cut and made
+        printable, and it takes no name that an event has already.
+
+    Numbers that a builder names come before those that a drop names. What is left out is counted
+    in `counts left out`.
+    """
+    numbers: dict[str, Any] = {}
+    size = 0
+    # Stable: otherwise the order of the record stays.
+    for name in sorted(counts, key=lambda name: "/" in name):
+        shown = cut(printable(name), _LONGEST_NAME)
+        if shown in _RESERVED or shown.startswith("dagster/"):
+            shown = f"counts/{shown}"
+        cost = markdown.stored_size(shown) + _AROUND
+        if shown in numbers or len(numbers) == MOST_NUMBERS or size + cost > _NUMBER_BYTES:
+            continue
+        numbers[shown] = counts[name]
+        size += cost
+    if more := len(counts) - len(numbers):
+        numbers["counts left out"] = f"{more:,}; all are in the record on disk"
+    return numbers
+
+
+def bounded_documents(documents: Mapping[str, str], most: int) -> dict[str, str]:
+    """Returns the documents of an event, the longest ones cut until all fit.
+
+    documents: Markdown by title.
+    most: bytes of all of them, as an event stores them.
+    """
+    sizes = {title: _stored({title: text}) for title, text in documents.items()}
+    room, bounded = most, {}
+    # From the shortest on, each may take an equal part of what the shorter ones left.
+    for number, title in enumerate(sorted(sizes, key=lambda title: sizes[title])):
+        part = room // (len(sizes) - number)
+        if sizes[title] > part:
+            around = sizes[title] - markdown.stored_size(documents[title])
+            bounded[title] = markdown.shortened(documents[title], max(part - around, 1000))
+            room -= markdown.stored_size(bounded[title]) + around
+        else:
+            bounded[title] = documents[title]
+            room -= sizes[title]
+    return {title: bounded[title] for title in documents}
+
+
+def bounded_record(record: dict[str, Any], most: int) -> dict[str, Any]:
+    """Returns a record unchanged if it fits, else without what is too long in it.
+
+    record: the record as JSON values.
+    most: bytes of the result as an event stores it.
+
+    A cut record has the entry `cut`: what was left out of each field.
+    """
+    if _size(record) <= most:
+        return record
+    result = {name: _cut_texts(value) for name, value in record.items()}
+    notes: dict[str, str] = {
+        name: "long texts are cut" for name in record if result[name] != record[name]
+    }
+    result["cut"] = notes
+    while _size(result) > most:
+        fields = [name for name in record if name in result and _size(result[name]) > 100]
+        if not fields:
+            break
+        longest = max(fields, key=lambda name: _size(result[name]))
+        value = result[longest]
+        if not isinstance(value, list | dict) or len(value) <= 1:
+            notes[longest] = "left out"
+            del result[longest]
+            continue
+        kept = len(value) // 2
+        result[longest] = (
+            value[:kept] if isinstance(value, list) else dict(list(value.items())[:kept])
+        )
+        notes[longest] = f"the first {kept:,} of {len(record[longest]):,}"
+    return result
+
+
+def _cut_texts(value: Any) -> Any:
+    if isinstance(value, str):
+        return cut(value, _CUT_TEXT)
+    if isinstance(value, list):
+        return [_cut_texts(item) for item in value]
+    if isinstance(value, dict):
+        return {cut(name, _CUT_TEXT): _cut_texts(item) for name, item in value.items()}
+    return value
+
+
+def _stored(metadata: Mapping[str, Any]) -> int:
+    """Bytes of some metadata as Dagster stores them, a little more than they are."""
+    return sum(
+        markdown.stored_size(name) + _size(getattr(value, "value", value)) + _AROUND
+        for name, value in metadata.items()
+    )
+
+
+def _size(value: Any) -> int:
+    return len(json.dumps(value))

@@ -1,0 +1,169 @@
+"""Events: whatever a drop holds, an event stays small, and says what it left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster._serdes import serialize_value
+
+from assets.event_metadata import (
+    MOST_BYTES,
+    MOST_NUMBERS,
+    bounded_documents,
+    bounded_numbers,
+    bounded_record,
+    event_metadata,
+)
+from gristmill import markdown
+from gristmill.publish.build import Published
+
+
+class Record(SimpleNamespace):
+    """As much of a record as an event needs."""
+
+    def model_dump(self, mode: str) -> dict[str, Any]:
+        assert mode == "json"
+        return {"asset": self.asset, "counts": self.counts, **self.more}
+
+
+def published(
+    counts: Mapping[str, int | float] | None = None, more: dict[str, Any] | None = None, **rest: Any
+) -> Published:
+    record = Record(
+        asset="corn/mill",
+        counts=dict(counts or {}),
+        outputs=[SimpleNamespace(bytes=5), SimpleNamespace(bytes=7)],
+        seconds=1.5,
+        peak_memory_bytes=2_000_000,
+        more=more or {},
+    )
+    fields = {"folder": Path("/data/corn"), "rebuilt": True, "notes": [], **rest}
+    return SimpleNamespace(record=record, **fields)  # type: ignore[return-value]
+
+
+def stored(metadata: dict[str, Any]) -> int:
+    return len(serialize_value(dg.AssetMaterialization("a", metadata=metadata)))
+
+
+def value(metadata: dict[str, Any], name: str) -> Any:
+    return getattr(metadata[name], "value", metadata[name])
+
+
+def test_what_fits_is_unchanged() -> None:
+    record = {"config": {"a": [1, 2]}, "inputs": [{"path": "é"}]}
+    metadata = event_metadata(
+        published({"rows": 3, "languages/en": 2}, record, notes=["a *note*"]),
+        lambda _: {"page": "# Title\n\ntext\n", "mean": 1.5},
+    )
+    assert value(metadata, "provenance") == {
+        "asset": "corn/mill",
+        "counts": {"rows": 3, "languages/en": 2},
+        **record,
+    }
+    assert value(metadata, "page") == "# Title\n\ntext\n"
+    assert value(metadata, "notes") == "* a \\*note\\*"
+    assert {
+        name: metadata[name] for name in metadata if isinstance(metadata[name], int | float)
+    } == {
+        "rows": 3,
+        "languages/en": 2,
+        "mean": 1.5,
+        "bytes": 12,
+        "seconds": 1.5,
+        "peak_memory_mb": 2.0,
+        "dagster/partition_row_count": 3,
+    }
+    assert "counts left out" not in metadata
+
+
+HOSTILE = [f"{'ü😀' * 500}{n}" for n in range(300)]
+
+
+@pytest.mark.parametrize("document", [0, 40_000, 95_000, 5_000_000])
+def test_an_event_has_at_most_its_bytes_whatever_a_drop_holds(document: int) -> None:
+    counts = {f"languages/{name}": 1 for name in HOSTILE} | {"rows": 3}
+    more = {
+        "config": {"model_identity": "😀" * 400_000, "names": HOSTILE},
+        "inputs": [{"path": name} for name in HOSTILE],
+        "outputs": [{"path": f"p{n}", "sha256": "0" * 64} for n in range(5000)],
+    }
+    lines = "a line of text é\n" * (document // 17)
+    metadata = event_metadata(
+        published(counts, more, notes=HOSTILE),
+        lambda _: {"page": lines, "short": "short\n", "long": lines},
+    )
+    assert stored(metadata) <= MOST_BYTES
+    assert value(metadata, "short") == "short\n"
+    assert metadata["rows"] == 3
+    record = value(metadata, "provenance")
+    assert record["asset"] == "corn/mill"
+    assert {"counts", "config", "inputs", "outputs"} <= set(record["cut"])
+    if document > 60_000:
+        assert "more lines of" in value(metadata, "long").splitlines()[-1]
+
+
+def test_long_documents_do_not_cut_a_record_of_usual_size() -> None:
+    more = {"inputs": [{"path": f"drops/corn/{n:05d}", "sha256": "0" * 64} for n in range(200)]}
+    metadata = event_metadata(published({}, more), lambda _: {"page": "line\n" * 50_000})
+    assert "cut" not in value(metadata, "provenance")
+    assert stored(metadata) <= MOST_BYTES
+
+
+def test_names_from_drops_take_no_name_of_an_event() -> None:
+    metadata = event_metadata(
+        published({"path": 1, "status": 2, "provenance": 3, "dagster/partition_row_count": 4}),
+        lambda _: {"notes": 5},
+    )
+    assert value(metadata, "path") == "/data/corn"
+    assert metadata["status"] == "built"
+    assert value(metadata, "provenance")["asset"] == "corn/mill"
+    assert metadata["counts/dagster/partition_row_count"] == 4
+    assert metadata["counts/path"] == 1
+    assert metadata["counts/notes"] == 5
+
+
+def test_numbers_are_bounded_and_those_of_the_builder_come_first() -> None:
+    counts = {f"languages/{n}": n for n in range(1000)} | {"rows": 7}
+    numbers = bounded_numbers(counts)
+    assert list(numbers)[:2] == ["rows", "languages/0"]
+    assert len(numbers) == MOST_NUMBERS + 1
+    assert numbers["counts left out"] == "851; all are in the record on disk"
+    long = bounded_numbers({"languages/" + "x" * 200: 1, "languages/a\x1b\n": 2})
+    assert list(long) == [
+        f"languages/{'x' * 90}… and 110 more characters",
+        "languages/a\ufffd\ufffd",
+    ]
+    same = bounded_numbers({"languages/\x1b": 1, "languages/\x1c": 2})
+    assert same == {"languages/\ufffd": 1, "counts left out": "1; all are in the record on disk"}
+
+
+def test_the_longest_documents_are_cut_first() -> None:
+    documents = {"a": "a\n" * 20_000, "b": "b\n" * 300, "c": "c\n" * 90_000}
+    bounded = bounded_documents(documents, 100_000)
+    assert list(bounded) == ["a", "b", "c"]
+    assert bounded["b"] == documents["b"]
+    assert sum(markdown.stored_size(text) for text in bounded.values()) <= 100_000
+    assert bounded_documents(documents, 10**6) == documents
+
+
+def test_a_record_is_cut_where_it_is_long_and_says_so() -> None:
+    record = {"asset": "a", "config": {"text": "x" * 5000}, "inputs": list(range(10_000))}
+    assert bounded_record(record, 10**6) is record
+    small = bounded_record(record, 3000)
+    assert len(str(small["config"]["text"])) < 1100
+    assert small["inputs"] == list(range(len(small["inputs"])))
+    assert small["cut"] == {
+        "config": "long texts are cut",
+        "inputs": f"the first {len(small['inputs'])} of 10,000",
+    }
+    assert record["inputs"] == list(range(10_000))  # the record itself stays whole
+
+
+def test_a_title_that_is_a_count_is_refused() -> None:
+    with pytest.raises(ValueError, match="both have 'rows'"):
+        event_metadata(published({"rows": 1}), lambda _: {"rows": 2})
