@@ -86,7 +86,7 @@ class Lake(dg.ConfigurableResource[Any]):
             chosen = InboxSettings(**settings)
         except ValueError as error:
             raise BadInput(settings.file, f"{INBOX.header} {error}") from error
-        return LinkRule(chosen.follow_links, chosen.roots)
+        return LinkRule(chosen.follow_links, tuple(str(self.root / path) for path in chosen.roots))
 
     def artifact(self, *names: str) -> str:
         """Returns the POSIX path of an artifact relative to the data root.

@@ -7,7 +7,7 @@ Source: docs/settings.md.
 
 from __future__ import annotations
 
-import tomllib
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +16,8 @@ from typing import Any, Final
 from gristmill.contract import BadInput
 from gristmill.printable import cut, printable
 from gristmill.settings.fields import FieldRule, check_fields, nearest, rules_of, shown
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+from gristmill.untrusted.toml import read_toml
 
 FILE: Final = "gristmill.toml"
 _MOST_NAME: Final = 60
@@ -103,7 +105,8 @@ class InboxSettings:
     """How files of drops are opened.
 
     follow_links: whether a link in a drop counts as the file that it leads to; default False.
-    roots: absolute paths of the folders that such links may lead into; default none.
+    roots: folders that such links may lead into, absolute or relative to the data root;
+        default none.
     """
 
     follow_links: bool = field(
@@ -112,36 +115,17 @@ class InboxSettings:
     )
     roots: tuple[str, ...] = field(
         default=(),
-        metadata={"help": "Absolute paths of the folders that links in drops may lead into."},
+        metadata={"help": "Folders that links in drops may lead into, absolute or relative to the data root."},
     )
 
     def __post_init__(self) -> None:
         check_fields(self)
         if self.follow_links and not self.roots:
-            raise ValueError(
-                "follow_links needs roots: name the folders that links may point into"
-            )
-        if wrong := [root for root in self.roots if not root.startswith("/")]:
-            raise ValueError(f"roots: {shown(wrong[0])} must be an absolute path")
+            raise ValueError("follow_links needs roots: name the folders that links may point into")
 
 
 INBOX: Final = Table("inbox", InboxSettings)
 """The one table that belongs to no family."""
-
-
-def parsed(file: Path) -> dict[str, Any]:
-    """Returns the contents of a TOML file.
-
-    file: the file.
-
-    Raises BadInput for a text that is not TOML, OSError where the file cannot be read.
-    """
-    try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(file, f"not TOML: {error}") from error
-    except RecursionError as error:
-        raise BadInput(file, "not TOML: too many brackets in brackets") from error
 
 
 def read_root(file: Path, table: Table, known: Mapping[str, Table]) -> dict[str, Any]:
@@ -157,25 +141,31 @@ def read_root(file: Path, table: Table, known: Mapping[str, Table]) -> dict[str,
     and as `Table.checked`.
     """
     found: dict[str, Any] = {}
-    for other, values in _tables(file, parsed(file), known, within=table):
+    # The file of the data root is a person's own, and may be a link.
+    real = Path(os.path.realpath(file))
+    for other, values in _tables(file, read_toml(real, root=real.parent), known, within=table):
         if other is table:
             found = table.checked(file, values)
     return found
 
 
-def read_drop(file: Path, inbox: str, known: Mapping[str, Table]) -> dict[str, dict[str, Any]]:
+def read_drop(
+    file: Path, inbox: str, known: Mapping[str, Table], links: LinkRule = REFUSE_LINKS
+) -> dict[str, dict[str, Any]]:
     """Returns the tables of a drop's file, by name. All of them are checked.
 
     file: the file.
     inbox: name of the inbox that the drop is in.
     known: all tables, by name.
+    links: what happens if the file is a link; default: it is refused.
 
-    Raises BadInput for a file that is not TOML, a table that is unknown or is not read from a
-    drop of this inbox, and as `Table.checked`.
+    Raises BadInput for a file that is not TOML or no regular file, a table that is unknown or is
+    not read from a drop of this inbox, and as `Table.checked`.
     """
+    content = read_toml(file, root=file.parent.parent, links=links)
     found = {}
     here = {name: table for name, table in known.items() if inbox in table.inboxes}
-    for table, values in _tables(file, parsed(file), known, here=here.values()):
+    for table, values in _tables(file, content, known, here=here.values()):
         if table.name not in here:
             raise BadInput(
                 file,
@@ -186,19 +176,22 @@ def read_drop(file: Path, inbox: str, known: Mapping[str, Table]) -> dict[str, d
     return found
 
 
-def drop_refusal(drop: Path, known: Mapping[str, Table]) -> str | None:
+def drop_refusal(
+    drop: Path, known: Mapping[str, Table], links: LinkRule = REFUSE_LINKS
+) -> str | None:
     """Returns why the settings of a drop are refused; None if they are right or there are none.
 
     drop: a drop in its inbox, a folder or a file.
     known: all tables, by name.
+    links: as for `read_drop`.
 
     Raises OSError where the drop cannot be read.
     """
     file = drop / FILE
-    if not file.is_file():
+    if not os.path.lexists(file):
         return None
     try:
-        read_drop(file, drop.parent.name, known)
+        read_drop(file, drop.parent.name, known, links)
     except BadInput as error:
         return str(error)
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from gristmill import families
 from gristmill.contract import BadInput
-from gristmill.settings.tables import FILE, Table, drop_refusal, parsed, read_drop, read_root
+from gristmill.settings.tables import FILE, Table, drop_refusal, read_drop, read_root
 from tests.settings.page import on_the_page, rendered
 
 
@@ -52,7 +53,7 @@ def test_a_table_of_the_root_is_read_with_lists_as_tuples(tmp_path: Path) -> Non
     ("text", "rule"),
     [
         ("[corn", "not TOML"),
-        ("x = " + "[" * 5000, "not TOML: too many brackets"),
+        ("x = " + "[" * 5000, "nested deeper than 32 levels"),
         ("corn = 3", r"\[corn\] must hold tables, not 3"),
         ("corn.mill = 3", r"\[corn.mill\] must be a table, not 3"),
         ("[[corn.mill]]\nstones = 3", r"\[corn.mill\] must be a table, not \["),
@@ -129,10 +130,21 @@ def test_names_and_values_of_megabytes_make_a_short_message(tmp_path: Path) -> N
         assert len(str(caught.value)) < 1000
 
 
-def test_text_that_is_not_utf_8_is_not_toml(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_bytes(b"a = '\xff'")
-    with pytest.raises(BadInput, match="not TOML"):
-        parsed(tmp_path / FILE)
+def test_the_file_of_the_root_may_be_a_link_and_that_of_a_drop_may_not(tmp_path: Path) -> None:
+    target = tmp_path / "elsewhere.toml"
+    target.write_text("[corn.mill]\nstones = 3\n")
+    (tmp_path / FILE).symlink_to(target)
+    assert read_root(tmp_path / FILE, MILL, TABLES) == {"stones": 3}
+    drop = tmp_path / "corn" / "first"
+    drop.mkdir(parents=True)
+    (drop / FILE).symlink_to(target)
+    assert "is a link" in str(drop_refusal(drop, TABLES))
+    (drop / FILE).unlink()
+    (drop / FILE).symlink_to("nowhere")
+    assert "is a link" in str(drop_refusal(drop, TABLES))
+    (drop / FILE).unlink()
+    os.mkfifo(drop / FILE)
+    assert "is a pipe" in str(drop_refusal(drop, TABLES))
 
 
 def test_every_family_has_its_tables_and_they_start_with_known_assets() -> None:
