@@ -115,7 +115,9 @@ class InboxSettings:
     )
     roots: tuple[str, ...] = field(
         default=(),
-        metadata={"help": "Folders that links in drops may lead into, absolute or relative to the data root."},
+        metadata={
+            "help": "Folders that links in drops may lead into, or their paths below the data root."
+        },
     )
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The tables of docs/settings.md. `python -m tests.settings.page` writes them anew."""
+"""The tables of docs/settings.md. `python -m tests.settings.page` writes them again."""
 
 from __future__ import annotations
 
