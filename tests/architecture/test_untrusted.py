@@ -1,0 +1,74 @@
+"""Files of drops are opened through `gristmill.untrusted` alone (docs/drops.md)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.paths import CHECKOUT
+
+LIBRARY = CHECKOUT / "gristmill"
+READS_DROPS = [
+    *sorted(LIBRARY.glob("*/raw/*.py")),
+    *sorted(LIBRARY.glob("inbox/*.py")),
+    LIBRARY / "provenance/raw_inputs.py",
+]
+"""The modules that see files of drops, of every family there is and will be."""
+
+OPENING = {
+    *("open", "fdopen", "read_bytes", "read_text", "loadtxt", "memmap", "fromfile"),
+    *("ParquetFile", "read_table", "read_metadata", "ZipFile", "GzipFile", "sha256_file"),
+}
+"""Names of functions and methods that open a path."""
+
+OWN_FILES = {
+    "chess/raw/partial_download.py": "downloads that this process writes itself",
+    "chess/raw/archive.py": "the PGN that this process unpacked",
+    "synth/raw/hub.py": "downloads that this process writes itself",
+    "provenance/raw_inputs.py": "the list of inputs in a published record",
+}
+"""Modules that also open files which are not of a drop, and which files these are."""
+
+STREAMS = {
+    "chess/raw/unpack.py": "members of a ZIP that is open, and the PGN that it writes",
+}
+"""Modules with such calls on files that are open, or that they write."""
+
+
+def _calls(source: str) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call):
+            function = node.func
+            name = function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
+            of_numpy = name == "load" and getattr(getattr(function, "value", 0), "id", "") == "np"
+            if name in OPENING or of_numpy:
+                yield node.lineno, name
+
+
+@pytest.mark.parametrize("file", READS_DROPS, ids=lambda file: str(file.relative_to(LIBRARY)))
+def test_files_of_drops_are_opened_through_untrusted_alone(file: Path) -> None:
+    opened = list(_calls(file.read_text()))
+    if file.relative_to(LIBRARY).as_posix() in {*OWN_FILES, *STREAMS}:
+        assert opened, "take it off the list"
+        return
+    assert opened == [], "open files of drops with gristmill.untrusted.files.open_file"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "open(path)",
+        "path.open('rb')",
+        "os.open(path, 0)",
+        "path.read_bytes()",
+        "(folder / 'x').read_text()",
+        "np.load(path)",
+        "pq.ParquetFile(path)",
+        "zipfile.ZipFile(path)",
+    ],
+)
+def test_every_way_to_open_a_path_is_seen(line: str) -> None:
+    assert len(list(_calls(f"def f(path, folder):\n    {line}\n"))) == 1
