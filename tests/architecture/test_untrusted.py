@@ -26,6 +26,7 @@ OPENING = {
 
 OWN_FILES = {
     "chess/raw/partial_download.py": "downloads that this process writes itself",
+    "chess/raw/pgn.py": "the PGN of a published month",
     "chess/raw/archive.py": "the PGN that this process unpacked",
     "synth/raw/hub.py": "downloads that this process writes itself",
     "provenance/raw_inputs.py": "the list of inputs in a published record",

@@ -8,6 +8,7 @@ import pytest
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.keys import BadKey
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from resources.lake import CHECKOUT, Lake
 
 
@@ -84,3 +85,38 @@ def test_broken_settings_name_the_file(lake, tmp_path, text, rule):
 def test_an_input_that_is_not_published_is_named(lake):
     with pytest.raises(GristmillError, match="macroxue/packs/d6"):
         lake.published("macroxue/packs/d6", "macroxue/pack", "d6")
+
+
+def test_links_in_drops_are_refused_unless_the_root_allows_them(lake, tmp_path):
+    (tmp_path / "store/d6").mkdir(parents=True)
+    (tmp_path / "drops/macroxue").mkdir(parents=True)
+    (tmp_path / "drops/macroxue/d6").symlink_to(tmp_path / "store/d6")
+    assert lake.link_rule() == REFUSE_LINKS
+    with pytest.raises(BadInput, match="d6: is a link"):
+        lake.drop("macroxue", "d6")
+    (tmp_path / "gristmill.toml").write_text('[inbox]\nfollow_links = true\nroots = ["store"]\n')
+    assert lake.link_rule() == LinkRule(True, (str(tmp_path / "store"),))
+    assert lake.drop("macroxue", "d6") == tmp_path / "drops/macroxue/d6"
+
+
+@pytest.mark.parametrize("linked", ["", "drops", "drops/macroxue"])
+def test_the_data_root_the_drops_and_an_inbox_may_be_links(tmp_path, linked):
+    real = tmp_path / "real"
+    (real / "drops/macroxue/d6").mkdir(parents=True)
+    if linked:
+        moved = (real / linked).rename(tmp_path / "moved")
+        (real / linked).symlink_to(moved)
+    (tmp_path / "root").symlink_to(real)
+    lake = Lake(data_root=str(tmp_path / "root"))
+    assert lake.drop("macroxue", "d6") == tmp_path / "root/drops/macroxue/d6"
+
+
+def test_the_settings_of_the_root_may_be_a_link_and_those_of_a_drop_may_not(lake, tmp_path):
+    (tmp_path / "mine.toml").write_text("[macroxue.pack]\nshard_rows = 5\n")
+    (tmp_path / "gristmill.toml").symlink_to("mine.toml")
+    drop = tmp_path / "drops/macroxue/d6"
+    drop.mkdir(parents=True)
+    assert lake.settings("macroxue/pack", drop) == {"shard_rows": 5}
+    (drop / "gristmill.toml").symlink_to(tmp_path / "mine.toml")
+    with pytest.raises(BadInput, match=r"gristmill\.toml: is a link"):
+        lake.settings("macroxue/pack", drop)

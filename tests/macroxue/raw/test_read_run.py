@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -68,3 +69,16 @@ def test_at_most_20_unknown_branches_are_listed_and_cut_to_40_characters(tmp_pat
         {"kind": "unknown_branches", "rows": {name: 1 + (name == names[0]) for name in names}},
         {"kind": "no_legal_branch"},
     ]
+
+
+@pytest.mark.parametrize("scanner", [None, scan])
+@pytest.mark.parametrize("blank", [b"\n" * 7, b" \t\r\x0b\x0c\n\n \n", b"\r\n" * 3])
+def test_blank_lines_are_counted_and_give_no_rows(
+    tmp_path: Path, scanner: read_run.Scanner | None, blank: bytes
+) -> None:
+    good = step()
+    run = run_of_lines(tmp_path, [])
+    run.steps.write_bytes(gzip.compress(blank + good + b"\n" + blank + good + b"\n" + b"{]\n"))
+    with pytest.raises(BadInput) as raised:
+        read_run.read_run(run, 0, Names(), lambda rows: None, scanner)
+    assert raised.value.row == 2 * blank.count(b"\n") + 3

@@ -177,3 +177,16 @@ def test_nesting_is_limited_to_256_levels(levels: int, accepted: bool) -> None:
 @pytest.mark.parametrize(("depth", "kept"), [(999_999_999, 999_999_999), (10**9, None)])
 def test_a_depth_has_at_most_9_digits(depth: int, kept: int | None) -> None:
     assert parse_meta(compact(META | {"depth": depth})).depth == kept
+
+
+def test_brackets_and_commas_are_limited_because_values_take_memory() -> None:
+    def padded(commas: int) -> bytes:
+        """A meta object with so many brackets and commas beside its own."""
+        own = compact(META)
+        extra = b',"x":[' + b"1," * commas + b"1]"
+        return own[:-1] + extra + b"}"
+
+    own = compact(META).count(b",") + 1
+    parse_meta(padded((1 << 18) - own - 2))
+    with pytest.raises(RuleBroken, match="more than 262144 values"):
+        parse_meta(padded((1 << 18) - own - 1))
