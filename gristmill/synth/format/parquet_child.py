@@ -11,10 +11,10 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from gristmill.contract import BadInput
-from gristmill.synth.format.parquet import is_text
+from gristmill.synth.format.batch_bytes import bytes_apart, with_strings
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,8 +32,6 @@ DEPTH: Final = 32
 """Levels of nested columns."""
 COLUMNS: Final = 10_000
 """Columns, those inside of nested columns included."""
-_CELL: Final = 64
-"""Bytes that Python takes for one value in a nested column, about."""
 _SHOWN: Final = 300
 _BUFFER: Final = 1 << 20
 
@@ -228,87 +226,16 @@ def _divided(
     while waiting:
         begin, length = waiting.pop()
         part = batch.slice(begin, length)
-        size = sum(_bytes(column) for column in part.columns)
+        size = sum(map(bytes_apart, part.columns))
         if length == 1 and size > row_bytes:
             rule = f"takes {size:,} bytes: a row may take {row_bytes:,}"
             raise BadInput(path, rule, first_row + begin + 1)
         # A row is too long or not, whatever the rows beside it.
         if length == 1 or size <= min(BATCH_BYTES, row_bytes):
-            yield _with_strings(part), size
+            yield with_strings(part), size
         else:
             half = length // 2
             waiting += [(begin + half, length - half), (begin, half)]
-
-
-def _bytes(array: pa.Array, cell: int = 0) -> int:
-    """Bytes of an array once its values are apart: one string of a dictionary counts each time.
-
-    cell: bytes to add for each value.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    kind = array.type
-    if isinstance(kind, pa.BaseExtensionType):
-        return _bytes(array.storage, cell)
-    size = len(array) * cell
-    if pa.types.is_dictionary(kind):
-        if not _is_binary(kind.value_type):
-            return size + len(array) * _CELL + int(array.nbytes)
-        lengths = _lengths(array.dictionary).take(array.indices)
-        return size + (pc.sum(lengths).as_py() or 0)
-    if _is_view(kind):
-        return size + (pc.sum(_lengths(array)).as_py() or 0)
-    if pa.types.is_struct(kind):
-        return size + sum(_bytes(child, _CELL) for child in array.flatten())
-    if kind.num_fields:
-        return size + _bytes(array.flatten(), _CELL)
-    return size + int(array.nbytes)
-
-
-def _lengths(array: pa.Array) -> pa.Array:
-    """Bytes of each string, as int64."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not _is_view(array.type):
-        return pc.binary_length(array).cast(pa.int64())
-    # Arrow measures no views: one has 16 bytes, and its length is in the first four.
-    views = np.frombuffer(array.buffers()[1] or b"", "<i4").reshape(-1, 4)
-    return pa.array(views[array.offset : array.offset + len(array), 0].astype(np.int64))
-
-
-def _is_view(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
-
-
-def _is_binary(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(
-        pa.types.is_string(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_string_view(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_binary_view(kind)
-    )
-
-
-def _with_strings(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with dictionaries of strings, and string views, as strings."""
-    import pyarrow as pa
-
-    def as_strings(column: Any) -> Any:
-        if pa.types.is_dictionary(column.type) and is_text(column.type.value_type):
-            column = column.dictionary_decode()
-        # Few of Arrow's functions accept views.
-        return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
-
-    return pa.RecordBatch.from_arrays(list(map(as_strings, batch.columns)), batch.schema.names)
 
 
 def _as_stream(batch: pa.RecordBatch) -> memoryview:

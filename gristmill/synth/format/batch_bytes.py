@@ -1,0 +1,97 @@
+"""How many bytes the rows of a batch take once each has its own values, and such batches.
+
+Arrow stores a string of a dictionary once, and Python makes it once for each row. See also
+`parquet_child.py`, which divides batches by these numbers.
+Source: `docs/formats/synth.md#parquet-limits`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from gristmill.synth.format.parquet import is_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_CELL: Final = 64
+"""Bytes that Python takes for one value in a nested column, about."""
+
+
+def bytes_apart(array: pa.Array, cell: int = 0) -> int:
+    """Return the bytes of an array once its values are apart.
+
+    array: of any type. A string of a dictionary counts in each row that has it.
+    cell: bytes to add for each value, default 0.
+
+    Source: `docs/formats/synth.md#parquet-limits`.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return bytes_apart(array.storage, cell)
+    size = len(array) * cell
+    if pa.types.is_dictionary(kind):
+        if not _is_binary(kind.value_type):
+            return size + len(array) * _CELL + int(array.nbytes)
+        lengths = _lengths(array.dictionary).take(array.indices)
+        return size + (pc.sum(lengths).as_py() or 0)
+    if _is_view(kind):
+        return size + (pc.sum(_lengths(array)).as_py() or 0)
+    if pa.types.is_struct(kind):
+        return size + sum(bytes_apart(child, _CELL) for child in array.flatten())
+    if kind.num_fields:
+        return size + bytes_apart(array.flatten(), _CELL)
+    return size + int(array.nbytes)
+
+
+def _lengths(array: pa.Array) -> pa.Array:
+    """Bytes of each string, as int64."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not _is_view(array.type):
+        return pc.binary_length(array).cast(pa.int64())
+    # Arrow measures no views: one has 16 bytes, and its length is in the first four.
+    views = np.frombuffer(array.buffers()[1] or b"", "<i4").reshape(-1, 4)
+    return pa.array(views[array.offset : array.offset + len(array), 0].astype(np.int64))
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_string_view(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_binary_view(kind)
+    )
+
+
+def with_strings(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch whose dictionaries of strings, and string views, are strings.
+
+    batch: its other columns stay as they are.
+
+    Source: `docs/formats/synth.md#raw-columns`.
+    """
+    import pyarrow as pa
+
+    def as_strings(column: Any) -> Any:
+        if pa.types.is_dictionary(column.type) and is_text(column.type.value_type):
+            column = column.dictionary_decode()
+        # Few of Arrow's functions accept views.
+        return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
+
+    return pa.RecordBatch.from_arrays(list(map(as_strings, batch.columns)), batch.schema.names)
