@@ -34,7 +34,9 @@ def source_of(lake: Lake) -> Source:
     Raises GristmillError if there is no drop, or several and the settings name none of them.
     """
     setting = lake.settings(HARMONY).get("drop")
-    return sources.chosen(lake.root / "drops", setting, partial(raw_file_count, lake))
+    return sources.chosen(
+        lake.root / "drops", setting, partial(raw_file_count, lake), lake.link_rule()
+    )
 
 
 def available(lake: Lake) -> Sequence[str]:
@@ -57,7 +59,7 @@ def refusal(path: Path) -> str | None:
     lake = Lake(data_root=str(path.parents[2]))
     drop = Source(path.parent.name, path)
     try:
-        if reason := sources.refusal(drop, raw_file_count(lake, path)):
+        if reason := sources.refusal(drop, raw_file_count(lake, path), lake.link_rule()):
             return reason
         if (used := source_of(lake)) != drop:
             return (

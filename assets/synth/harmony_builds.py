@@ -64,13 +64,14 @@ def harmony_build(lake: Lake, run: dg.Config, key: str | None) -> Build:
         )
     if config.developer == "":
         config = replace(config, developer=None)
-    files = raw.complete_files(source.folder, raw_file_count(lake, source.folder))
+    links = lake.link_rule()
+    files = raw.complete_files(source.folder, raw_file_count(lake, source.folder), links)
     inputs = drop_inputs(lake, source, raw.contiguous_run(files, int(number)), number)
     return build(
         config=config,
         inputs=inputs,
         make=lambda attempt: harmony.to_harmony(
-            files, attempt.out, int(number), config, progress=attempt.progress
+            files, attempt.out, int(number), config, progress=attempt.progress, links=links
         ),
         space=sum(item.bytes or 0 for item in inputs) if config.max_rows < 0 else 0,
     )
@@ -92,7 +93,7 @@ def _imported(
         config=import_harmony.ImportConfig(source.name),
         inputs=inputs,
         make=lambda attempt: import_harmony.import_shard(
-            source.folder, attempt.out, number, progress=attempt.progress
+            source.folder, attempt.out, number, progress=attempt.progress, links=lake.link_rule()
         ),
         space=sum(item.bytes or 0 for item in inputs),
     )
@@ -117,7 +118,9 @@ def harmony_manifest_build(lake: Lake, key: str | None) -> Build:
 
     def make(attempt: Attempt) -> Summary:
         if source.inbox == sources.READY:
-            return import_harmony.import_manifest(source.folder, attempt.out, attempt.progress)
+            return import_harmony.import_manifest(
+                source.folder, attempt.out, attempt.progress, links=lake.link_rule()
+            )
         return harmony_manifest.write_harmony_manifest(
             [record.model_dump(mode="json") for record in records],
             attempt.out,
