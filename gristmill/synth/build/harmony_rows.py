@@ -79,9 +79,19 @@ class RawRows:
 
         name: of the column.
 
-        Raises BadInput with the row of the first text that is not UTF-8.
+        Raises BadInput with the row of the first text that is not UTF-8, and for a value
+        that Python cannot hold.
         """
-        values, broken = parquet.values(self.batch.column(name))
+        import pyarrow as pa
+
+        try:
+            values, broken = parquet.values(self.batch.column(name))
+        except (pa.ArrowException, ValueError, OverflowError, LookupError) as error:
+            # As a time beyond the calendar, or in a time zone that is unknown.
+            rule = (
+                f"{name}: holds a value that cannot be read in this row or one after it ({error})"
+            )
+            raise BadInput(self.path, rule, self.before + 1) from error
         if broken:
             index = min(broken)
             rule = f"{name} is not UTF-8 ({broken[index]})"

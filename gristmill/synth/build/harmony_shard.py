@@ -23,6 +23,7 @@ OPTIONAL: Final = ("language", "exercise")
 """Columns that are read if a Harmony shard has them."""
 _PREFIX: Final = "synth_harmony_shard_"
 _BATCH_ROWS: Final = 1000
+_SHOWN: Final = 300
 
 
 def shard_name(number: str) -> str:
@@ -80,6 +81,17 @@ def wrong_types(schema: pa.Schema) -> Iterator[str]:
             allowed |= pa.types.is_primitive(kind)
         if not allowed:
             yield f"{field.name} is {kind}, not a string"
+
+
+def no_text_form(path: Path, error: Exception, before: int) -> BadInput:
+    """Return the error for a value that cannot be cast to a string.
+
+    path: the shard.
+    error: of the cast, as for a time in a time zone that is unknown.
+    before: number of rows before the rows that were cast.
+    """
+    rule = f"holds a value that has no text form in this row or one after it ({error})"[:_SHOWN]
+    return BadInput(path, f"{rule}: correct it, or leave out its column", before + 1)
 
 
 def shard_violations(path: Path, links: LinkRule | None = None) -> Iterator[Violation]:

@@ -16,7 +16,13 @@ from gristmill.contract import BadInput, FileNote, GristmillError, Summary, Viol
 from gristmill.hashing import sha256_file
 from gristmill.run.progress import SILENT, Progress
 from gristmill.synth.build.harmony import HarmonySummary
-from gristmill.synth.build.harmony_shard import open_shard, shard_name, shard_violations, shards
+from gristmill.synth.build.harmony_shard import (
+    no_text_form,
+    open_shard,
+    shard_name,
+    shard_violations,
+    shards,
+)
 from gristmill.synth.build.manifest_files import (
     HARMONY_SCHEMA,
     MANIFEST,
@@ -138,9 +144,7 @@ def _add(digest: RowsDigest, batch: pa.RecordBatch, path: Path, before: int) -> 
     try:
         digest.update(batch)
     except (pa.ArrowException, ValueError, OverflowError) as error:
-        # As a time beyond the calendar, or in a time zone that is unknown.
-        rule = f"holds a value that has no text form in this row or one after it ({error})"[:_SHOWN]
-        raise BadInput(path, f"{rule}: correct it, or leave out its column", before + 1) from error
+        raise no_text_form(path, error, before) from error
 
 
 def import_manifest(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.contract import BadInput
 from gristmill.synth.build import kd_part_file
-from gristmill.synth.build.harmony_shard import OPTIONAL, REQUIRED, open_shard
+from gristmill.synth.build.harmony_shard import OPTIONAL, REQUIRED, no_text_form, open_shard
 from gristmill.synth.build.kd_part_file import SPLITS
 from gristmill.synth.build.kd_part_trace import trace_rows
 from gristmill.synth.format import holdout, parquet
@@ -124,7 +124,8 @@ class _Part:
         task, row = self._task, self._task.first_row
         with open_shard(task.shard) as shard:
             columns = [*REQUIRED, *(name for name in OPTIONAL if name in shard.names)]
-            for batch in shard.batches(BATCH_ROWS, columns, task.row_groups):
+            for rows_read in shard.batches(BATCH_ROWS, columns, task.row_groups):
+                batch = _with_texts(rows_read, task.shard, row)
                 at = 0
                 while at < len(batch) and not self._full():
                     rows = min(self._rows_before_cap(), len(batch) - at)
@@ -192,6 +193,20 @@ class _Part:
         if len(self.summary["bad"]) >= self._task.bad_rows:
             raise too_many_bad_rows(self._task.shard, row, name, rule, self._task.bad_rows)
         self.summary["bad"].append([row, name, rule])
+
+
+def _with_texts(batch: pa.RecordBatch, shard: Path, before: int) -> pa.RecordBatch:
+    """The batch with numbers and times in optional columns as strings; `before` rows are before."""
+    import pyarrow as pa
+
+    columns = list(batch.columns)
+    for place, (name, column) in enumerate(zip(batch.schema.names, columns, strict=True)):
+        if name in OPTIONAL and not parquet.is_text(column.type):
+            try:
+                columns[place] = column.cast(pa.string())
+            except pa.ArrowException as error:
+                raise no_text_form(shard, error, before) from error
+    return pa.RecordBatch.from_arrays(columns, batch.schema.names)
 
 
 def _columns(batch: pa.RecordBatch) -> tuple[dict[str, list[Any]], dict[int, str]]:

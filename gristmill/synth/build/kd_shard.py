@@ -20,6 +20,7 @@ from gristmill.synth.build import kd_part
 from gristmill.synth.build.harmony_shard import open_shard, wrong_types
 from gristmill.synth.build.kd_join import Joiner, KDSummary
 from gristmill.synth.config import KDConfig
+from gristmill.vocabularies.pinned import O200K, read_verified
 
 _PART_ROWS: Final = 4096
 
@@ -55,11 +56,13 @@ def build_kd_shard(
     progress: gets the stage "render", in rows; the total is unknown under a cap.
 
     A split without documents has no files. Memory does not grow with the number of
-    rows. Raises BadInput with row, synth_id and rule for the first row that cannot
-    be rendered, or the first one beyond `config.bad_rows`.
+    rows. Raises BadInput for another vocabulary or none, and with row, synth_id and
+    rule for the first row that cannot be rendered, or the first one beyond
+    `config.bad_rows`.
     Source: `docs/formats/synth.md#dataset-files`.
     """
     number = shard_number(harmony_shard)
+    _check_vocabulary(config.vocabulary)
     out.mkdir(parents=True)
     joiner = Joiner(out, number, config)
     with joiner.open:
@@ -77,6 +80,15 @@ def build_kd_shard(
                 joiner.add(path, summary, harmony_shard)
                 stage.advance(summary["documents"] if config.capped else task.input_rows)
     return joiner.summary()
+
+
+def _check_vocabulary(vocabulary: Path) -> None:
+    """Refuse a vocabulary before anything is written."""
+    try:
+        read_verified(O200K, vocabulary)
+    except OSError as error:
+        rule = f"the vocabulary cannot be read ({error.strerror}): run `gristmill tokenizers`"
+        raise BadInput(vocabulary, rule) from error
 
 
 def _tasks(shard: Path, config: KDConfig) -> Iterator[kd_part.Task]:

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, GristmillError
+from gristmill.synth.build import harmony
 from gristmill.synth.build.harmony import to_harmony
 from gristmill.synth.build.harmony_rows import developer_message, system_message
 from gristmill.synth.config import HarmonyConfig
@@ -136,3 +137,60 @@ def test_wrong_files_are_named(tmp_path: Path) -> None:
     pq.write_table(pa.table({"query": ["q"], "synth_id": ["s"]}), path)
     with pytest.raises(BadInput, match="no column synthetic_reasoning, synthetic_answer"):
         to_harmony([path], tmp_path / "b", 0, HarmonyConfig(num_shards=1))
+
+
+def test_a_shard_without_raw_files_is_an_error(raw_files: list[Path], tmp_path: Path) -> None:
+    with pytest.raises(GristmillError, match="shard 0 of 4 gets none of 0 raw files: add files"):
+        to_harmony([], tmp_path / "out", 0, HarmonyConfig())
+    with pytest.raises(GristmillError, match="shard 3 of 4 gets none of 3 raw files"):
+        to_harmony(raw_files[:3], tmp_path / "out", 3, HarmonyConfig())
+    assert not (tmp_path / "out").exists()
+    assert to_harmony(raw_files[:3], tmp_path / "out", 2, HarmonyConfig()).raw_files == 1
+
+
+def test_a_row_group_may_take_so_many_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["é" * 100] * 10
+    path = tmp_path / "synth_001.parquet"
+    names = ("query", "synthetic_reasoning", "synthetic_answer", "synth_id")
+    pq.write_table(pa.table(dict.fromkeys(names, texts)), path)
+    monkeypatch.setattr(harmony, "_BATCH_ROWS", 2)
+    monkeypatch.setattr(harmony, "_GROUP_BYTES", 15_000)
+    built = to_harmony([path], tmp_path / "a", 0, HarmonyConfig(num_shards=1, rows_per_group=2))
+    assert built.rows == 10
+    with pytest.raises(BadInput) as error:
+        to_harmony([path], tmp_path / "b", 0, HarmonyConfig(num_shards=1, rows_per_group=10))
+    assert error.value.row == 6
+    assert "6 Harmony rows up to this raw row take more than 15,000 bytes" in error.value.rule
+    assert "lower rows_per_group" in error.value.rule
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([2**62] * 2, pa.timestamp("us")),
+        pa.array([1] * 2, pa.timestamp("us", "Nowhere/City")),
+        pa.array([2**31 - 1] * 2, pa.date32()),
+    ],
+    ids=["time", "zone", "date"],
+)
+def test_metadata_that_python_cannot_hold_is_bad_input(tmp_path: Path, column: pa.Array) -> None:
+    names = ("query", "synthetic_reasoning", "synthetic_answer", "synth_id")
+    path = tmp_path / "synth_001.parquet"
+    pq.write_table(pa.table({name: ["a", "b"] for name in names} | {"model": column}), path)
+    with pytest.raises(BadInput, match=r"synth_001\.parquet:1: model: "):
+        to_harmony([path], tmp_path / "out", 0, HarmonyConfig(num_shards=1))
+
+
+def test_a_raw_row_may_take_four_mebibytes(tmp_path: Path) -> None:
+    names = ("query", "synthetic_reasoning", "synthetic_answer", "synth_id")
+    path = tmp_path / "synth_001.parquet"
+    for size, fits in ((4 << 20, False), ((4 << 20) - 100, True)):
+        columns = {name: ["a", "b"] for name in names} | {"query": ["a", "x" * size]}
+        pq.write_table(pa.table(columns), path)
+        if fits:
+            assert to_harmony([path], tmp_path / "a", 0, HarmonyConfig(num_shards=1)).rows == 2
+            continue
+        with pytest.raises(BadInput, match=r"synth_001\.parquet:2: takes 4,194,.* a row may take"):
+            to_harmony([path], tmp_path / "b", 0, HarmonyConfig(num_shards=1))

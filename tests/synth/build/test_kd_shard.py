@@ -313,3 +313,28 @@ def test_a_text_that_cannot_be_encoded_is_a_bad_row(
     assert table["row"].to_pylist() == [1, 3, 6]
     with pytest.raises(BadInput, match=r"shard_07\.parquet:2: synth_id 'b'"):
         terminal.row_text(shard.parent, "07", 1, vocabulary)
+
+
+def test_without_its_vocabulary_a_build_writes_nothing(harmony: Path, tmp_path: Path) -> None:
+    absent, other = tmp_path / "absent", tmp_path / "other"
+    other.write_bytes(b"IQ== 0\n")
+    with pytest.raises(BadInput, match=r"absent: the vocabulary cannot be read \(No such file"):
+        build_kd_shard(harmony, tmp_path / "out", KDConfig(absent))
+    with pytest.raises(BadInput, match=r"other: is not o200k_base\.tiktoken: sha256"):
+        build_kd_shard(harmony, tmp_path / "out", KDConfig(other))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_value_that_has_no_text_form_is_bad_input(
+    harmony: Path, vocabulary: Path, tmp_path: Path
+) -> None:
+    table = pq.read_table(harmony, columns=["messages_json", "synth_id"]).slice(0, 5)
+    path = tmp_path / "synth_harmony_shard_07.parquet"
+    times = pa.array([1] * 5, pa.timestamp("us", "Nowhere/City"))
+    pq.write_table(table.append_column("language", times), path)
+    with pytest.raises(BadInput, match=r"shard_07\.parquet:1: holds a value that has no text"):
+        build_kd_shard(path, tmp_path / "out", KDConfig(vocabulary))
+    numbers = pa.array([2**62] * 5, pa.timestamp("us"))
+    pq.write_table(table.append_column("language", numbers), path)
+    summary = build_kd_shard(path, tmp_path / "fine", KDConfig(vocabulary))
+    assert summary.rows == 5
