@@ -57,7 +57,7 @@ def files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[Path]:
     """
     paths = []
     try:
-        for entry in list_files(folder, root=folder, links=links, deep=False):
+        for entry in list_files(folder, root=folder, links=links, enter=lambda _: False):
             if not entry.name.endswith(".parquet"):
                 continue
             if entry.refusal is not None:
