@@ -68,6 +68,7 @@ def test_a_child_reads_the_files_of_its_descriptors(tmp_path: Path) -> None:
     open_files = len(list(folder.iterdir()))
     with file.open("rb") as opened:
         run(hostile.read_all, 100, file=file, descriptors=[opened.fileno()])
+    run(hostile.pid, file=file)  # the descriptors are closed before the next answer
     assert len(list(folder.iterdir())) == open_files
 
 
