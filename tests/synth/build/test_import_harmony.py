@@ -2,14 +2,16 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gristmill.contract import GristmillError
-from gristmill.synth.build import harmony_shard, import_harmony
+from gristmill.synth.build import harmony_shard, import_harmony, manifest_files
 from gristmill.synth.build.import_harmony import import_manifest, import_shard
+from gristmill.untrusted.files import LinkRule
 
 
 @pytest.mark.real
@@ -84,3 +86,81 @@ def test_an_invalid_manifest_is_refused(
     with pytest.raises(GristmillError, match=rule):
         import_manifest(folder, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture
+def conversion(harmony: Path, tmp_path: Path) -> Path:
+    """A finished conversion of one shard."""
+    folder = tmp_path / "conversion"
+    folder.mkdir()
+    shutil.copy(harmony, folder)
+    (folder / "manifest.json").write_text('{"schema_version": "synth_harmony_v1"}')
+    (folder / "metadata.json").write_text("{}")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "metadata.json"])
+def test_a_json_file_may_be_so_large(
+    conversion: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = conversion / name
+    text = json.dumps(json.loads(path.read_text()) | {"x": "y" * 100})
+    path.write_text(text)
+    limits = replace(manifest_files.LIMITS, bytes=len(text))
+    monkeypatch.setattr(manifest_files, "LIMITS", limits)
+    assert list(import_harmony.folder_violations(conversion)) == []
+    path.write_text(text + " ")
+    (violation,) = import_harmony.folder_violations(conversion)
+    assert violation.where == name
+    assert violation.found == f"cannot be read: has more than {len(text):,} bytes"
+
+
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [
+        (f'{{"total_rows": {2**53 - 1}}}', None),
+        (f'{{"total_rows": {2**53}}}', "storage.total_rows is not a number of rows"),
+        (f'{{"x": {"1" * 101}}}', "a number of more than 100 digits"),
+        ("[" * 63 + "]" * 63, "storage.total_rows is not a number of rows"),
+        ("[" * 64 + "]" * 64, "nested deeper than 64 levels"),
+    ],
+    ids=["rows", "too many rows", "digits", "levels", "too many levels"],
+)
+def test_the_numbers_and_levels_of_a_manifest_have_limits(
+    conversion: Path, value: str, rule: str | None
+) -> None:
+    text = f'{{"schema_version": "synth_harmony_v1", "storage": {value}}}'
+    (conversion / "manifest.json").write_text(text)
+    found = [violation.found for violation in import_harmony.folder_violations(conversion)]
+    assert found == ([] if rule is None else [rule])
+
+
+def test_a_long_version_is_cut(conversion: Path) -> None:
+    (conversion / "manifest.json").write_text(json.dumps({"schema_version": "v" * 100_000}))
+    (violation,) = import_harmony.folder_violations(conversion)
+    assert len(violation.found) == 300
+
+
+@pytest.mark.parametrize(
+    "name", ["manifest.json", "metadata.json", "synth_harmony_shard_00.parquet"]
+)
+def test_files_that_are_links_are_refused_unless_links_are_allowed(
+    conversion: Path, tmp_path: Path, name: str
+) -> None:
+    target = (conversion / name).rename(tmp_path / "elsewhere")
+    (conversion / name).symlink_to(target)
+    (violation,) = import_harmony.folder_violations(conversion)
+    assert "is a link: a drop may hold regular files" in violation.found
+    with pytest.raises(GristmillError, match="is a link"):
+        import_manifest(conversion, tmp_path / "out")
+    rule = LinkRule(True, (str(tmp_path),))
+    assert list(import_harmony.folder_violations(conversion, rule)) == []
+    assert import_manifest(conversion, tmp_path / "out", links=rule).claimed_rows == 0
+    if name.endswith(".parquet"):
+        with pytest.raises(GristmillError, match="is a link"):
+            import_shard(conversion, tmp_path / "shard", "00")
+        assert not (tmp_path / "shard").exists()
+        summary = import_shard(conversion, tmp_path / "shard", "00", links=rule)
+        assert (tmp_path / "shard" / name).read_bytes() == target.read_bytes()
+        assert not (tmp_path / "shard" / name).is_symlink()
+        assert summary.rows > 0

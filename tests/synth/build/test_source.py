@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.contract import GristmillError
+from gristmill.contract import BadInput, GristmillError
 from gristmill.synth.build import source
 from gristmill.synth.samples import write_drop
+from gristmill.untrusted.files import LinkRule
 
 
 def chosen(drops: Path, name: str | None = None) -> str:
@@ -69,3 +70,29 @@ def test_a_finished_conversion_needs_its_four_shards(
     for number in numbers:
         (tmp_path / f"synth_harmony_shard_{number}.parquet").touch()
     assert rule in str(source.import_refusal(tmp_path))
+
+
+def test_wrong_settings_of_one_drop_do_not_hide_another(tmp_path: Path) -> None:
+    for name in "ab":
+        write_drop(tmp_path / "synth" / name, files=4, rows=1)
+
+    def files_of(folder: Path) -> int:
+        if folder.name == "a":
+            raise BadInput(folder / "gristmill.toml", "not TOML")
+        return 4
+
+    assert source.chosen(tmp_path, None, files_of).name == "synth/b"
+    with pytest.raises(GristmillError, match=r"gristmill\.toml: not TOML"):
+        source.chosen(tmp_path, "synth/a", files_of)
+
+
+def test_a_drop_with_a_link_is_refused_unless_links_are_allowed(tmp_path: Path) -> None:
+    paths = write_drop(tmp_path / "synth/a", files=4, rows=1)
+    target = paths[2].rename(tmp_path / "elsewhere.parquet")
+    paths[2].symlink_to(target)
+    rule = LinkRule(True, (str(tmp_path),))
+    assert "synth_003.parquet: is a link" in str(source.raw_refusal(tmp_path / "synth/a", 4))
+    assert source.raw_refusal(tmp_path / "synth/a", 4, rule) is None
+    with pytest.raises(GristmillError, match=r"synth_003\.parquet: is a link"):
+        chosen(tmp_path)
+    assert source.chosen(tmp_path, None, lambda _: 4, rule).name == "synth/a"

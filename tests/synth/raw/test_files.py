@@ -1,5 +1,8 @@
 """The files of a drop, and which shard takes which of them."""
 
+import errno
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,8 @@ from gristmill.synth.raw.files import (
     is_complete,
 )
 from gristmill.synth.samples import write_drop
+from gristmill.untrusted.files import LinkRule
+from gristmill.untrusted.walk import Entry
 
 
 def test_runs_of_files_are_contiguous() -> None:
@@ -75,3 +80,39 @@ def test_missing_columns_are_named(tmp_path: Path) -> None:
     check_columns(tmp_path, ["query", "words"], ["query"])
     with pytest.raises(BadInput, match="has no column model, script"):
         check_columns(tmp_path, ["query"], ["query", "model", "script"])
+
+
+def test_only_regular_files_are_raw_files(tmp_path: Path) -> None:
+    drop, outside = tmp_path / "drop", tmp_path / "outside"
+    for folder in (drop / "a folder.parquet", outside):
+        folder.mkdir(parents=True)
+    (outside / "x.parquet").touch()
+    (drop / "a.parquet").touch()
+    assert files(drop) == [drop / "a.parquet"]
+    (drop / "b.parquet").symlink_to(outside / "x.parquet")
+    with pytest.raises(BadInput, match=r"b\.parquet: is a link: a drop may hold"):
+        files(drop)
+    with pytest.raises(BadInput, match=r"b\.parquet: is a link"):
+        complete_files(drop, 2)
+    rule = LinkRule(True, (str(outside),))
+    assert complete_files(drop, 2, rule) == [drop / "a.parquet", drop / "b.parquet"]
+    (drop / "b.parquet").unlink()
+    os.mkfifo(drop / "b.parquet")
+    with pytest.raises(BadInput, match=r"b\.parquet: is a pipe"):
+        files(drop)
+
+
+def test_a_drop_that_is_gone_or_cannot_be_read_has_no_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert files(tmp_path / "absent") == []
+
+    def refuse(*_: object, **__: object) -> Iterator[Entry]:
+        raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path))
+
+    monkeypatch.setattr("gristmill.synth.raw.files.list_files", refuse)
+    with pytest.raises(BadInput, match="cannot be read: Permission denied"):
+        files(tmp_path)
+    gone = Entry("x.parquet", os.stat_result((0,) * 10), None, 0)
+    monkeypatch.setattr("gristmill.synth.raw.files.list_files", lambda *_, **__: iter([gone]))
+    assert files(tmp_path) == []
