@@ -81,6 +81,7 @@ def elite_build(lake: Lake, server: EliteArchive, key: str | None) -> Build:
             attempt.out,
             month,
             ArchiveConfig(limits=config),
+            links=lake.link_rule(),
             progress=attempt.progress,
         )
 

@@ -20,7 +20,7 @@ from gristmill.chess.config import ValidateConfig
 from gristmill.chess.format import rows
 from gristmill.chess.format.sidecar import GAME
 from gristmill.chess.raw import python_chess
-from gristmill.chess.raw.pgn import Batch
+from gristmill.chess.raw.batches import Batch
 
 # Result codes of the reader: places in rows.RESULTS, and one for any other text.
 _DRAW, _UNKNOWN, _OTHER = 3, 4, 5

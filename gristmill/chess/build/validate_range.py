@@ -8,7 +8,8 @@ Source: docs/formats/chess.md#inputs
 from __future__ import annotations
 
 from gristmill.chess.build.range_output import RangeOutput, RangeTask
-from gristmill.chess.raw.pgn import Batch, PlacedGame, read_range
+from gristmill.chess.raw.batches import Batch
+from gristmill.chess.raw.pgn import PlacedGame, read_range
 from gristmill.run.part_streams import Made
 
 

@@ -44,6 +44,8 @@ for _c in b"_+#=:-":
     _NAME[_c] = 2
 
 OK, UNUSUAL = 0, 1
+# The names of a game's tags are compared pair by pair.
+MAX_TAGS = 1_000
 
 
 @njit

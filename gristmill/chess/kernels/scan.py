@@ -16,6 +16,7 @@ from gristmill.chess.kernels.attacks import borrowed
 from gristmill.chess.kernels.ending import verdict
 from gristmill.chess.kernels.headers import (
     DRAW,
+    MAX_TAGS,
     NO_RESULT,
     OK,
     UNKNOWN,
@@ -129,6 +130,8 @@ def _tags(buf, p, size, at_eof, tags, first, known):
                 return MORE, p, n, wide
             # Movetext directly after the tags is rare: python-chess reads it.
             return (OK if after >= 0 else UNUSUAL), after, n, wide
+        if n - first >= MAX_TAGS:
+            return UNUSUAL, p, n, wide
         if n >= tags.shape[0]:
             return NO_ROOM, p, n, wide
         end = p

@@ -6,6 +6,7 @@ origin. Rules: docs/formats/chess.md#archive
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Callable
@@ -22,6 +23,8 @@ from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.hashing import sha256_file
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
+from gristmill.untrusted.lines import reads
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,7 @@ def take_drop(
     month: str,
     config: ArchiveConfig = ArchiveConfig(),
     *,
+    links: LinkRule = REFUSE_LINKS,
     progress: Progress = SILENT,
 ) -> ArchiveSummary:
     """Unpack the PGN of a drop.
@@ -123,9 +127,11 @@ def take_drop(
     out: the folder to make.
     month: `YYYY-MM`, from 2020-06 on.
     config: the limits count.
+    links: what happens if the drop is a link; default: it is refused.
     progress: gets the stage "unpack", in bytes; how many is not known for zstd.
 
-    Raises BadInput for a wrong month, another kind of file, or a file that is refused.
+    Raises BadInput for a wrong month, another kind of file, a link, pipe or device, or a file
+    that is refused.
     Source: docs/formats/chess.md#drops
     """
     check_month(month)
@@ -135,5 +141,10 @@ def take_drop(
     if unpack is None:
         raise BadInput(drop, "is neither .zip nor .pgn nor .pgn.zst; pack or rename it")
     out.mkdir()
-    unpack(drop, out / pgn_name(month), config.limits, progress=progress)
-    return _finish(out, month, drop.name, (drop.stat().st_size, sha256_file(drop)), None)
+    unpack(drop, out / pgn_name(month), config.limits, links=links, progress=progress)
+    with open_file(drop, root=drop.parent, links=links, buffering=0) as file:
+        digest, size = hashlib.sha256(), 0
+        for data in reads(file):
+            digest.update(data)
+            size += len(data)
+    return _finish(out, month, drop.name, (size, digest.hexdigest()), None)

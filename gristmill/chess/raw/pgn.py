@@ -13,13 +13,13 @@ import re
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from gristmill.chess.raw import python_chess
+from gristmill.chess.raw.batches import Batch, ScanArrays
+from gristmill.chess.raw.text_limits import GAME_BYTES, with_short_lines
 from gristmill.contract import BadInput
+
+__all__ = ["Batch", "ByteRange", "PlacedGame", "follow", "plan", "read_range"]
 
 _BOUNDARY = re.compile(rb"\n[ \t]*\r?\n(?=\[Event )")
 _BOUNDARY_OVERLAP = 64
@@ -27,8 +27,6 @@ _BOUNDARY_OVERLAP = 64
 _SLACK = 1 << 16
 # Bytes read at a time: a range in which no game seems to start may be a whole file.
 _WINDOW = 4 << 20
-# A longer game means a damaged or hostile file.
-MAX_GAME_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -43,30 +41,6 @@ class ByteRange:
     path: Path
     start: int
     stop: int
-
-
-@dataclass
-class Batch:
-    """Games that the compiled reader took, in file order (columns: `kernels.scan`).
-
-    base: byte offset of `buf` in the file.
-    buf: bytes of the games.
-    games: numbers and places of each game, int64 [games, `scan.COLUMNS`].
-    known: places of the tags with a fixed slot, int64 [games, 16, 2]; -1 for none.
-    tags: places of all tags, int64 [tags, 4].
-    phases: phase codes, game after game; uint8 [plies].
-    text: JSON of headers and moves, game after game.
-    uci: fields of the game id and moves joined by spaces, game after game.
-    """
-
-    base: int
-    buf: bytes
-    games: NDArray[np.int64]
-    known: NDArray[np.int64]
-    tags: NDArray[np.int64]
-    phases: NDArray[np.uint8]
-    text: bytes
-    uci: bytes
 
 
 @dataclass
@@ -122,71 +96,6 @@ def _next_boundary(file: int, at: int) -> int | None:
         at += len(window) - _BOUNDARY_OVERLAP
 
 
-class _Arrays:
-    """The arrays of the compiled reader for texts of up to `size` bytes."""
-
-    def __init__(self, size: int) -> None:
-        from gristmill.chess.kernels import scan
-
-        self.size = size
-        self.buf = np.zeros(size + scan.PADDING, np.uint8)
-        self.games = np.zeros((size // 64 + 16, scan.COLUMNS), np.int64)
-        self.known = np.zeros((size // 64 + 16, 16, 2), np.int64)
-        self.tags = np.zeros((size // 12 + 64, 4), np.int64)
-        self.moves = np.zeros(size // 3 + 64, np.uint16)
-        self.phases = np.zeros(size // 3 + 64, np.uint8)
-        self.text = (np.zeros(4 * size + 4096, np.uint8), np.zeros(3 * size + 4096, np.uint8))
-        self.board = scan.new_board()
-
-    def fill(self, data: bytes) -> None:
-        """Take a text, with zeros after it."""
-        from gristmill.chess.kernels import scan
-
-        self.buf[: len(data)] = np.frombuffer(data, np.uint8)
-        self.buf[len(data) : len(data) + scan.PADDING] = 0
-
-    def scan(
-        self, size: int, at_eof: bool, cut_comments: bool, pos: int, stop: int
-    ) -> tuple[int, int, int]:
-        """Read games that start in [pos, stop): (games, next position, why it stopped)."""
-        from gristmill.chess.kernels import scan
-
-        n, position, why = scan.scan_games(
-            self.buf,
-            size,
-            at_eof,
-            cut_comments,
-            pos,
-            stop,
-            self.games,
-            self.known,
-            self.tags,
-            self.moves,
-            self.phases,
-            self.text,
-            self.board,
-        )
-        return n, position, why
-
-    def batch(self, data: bytes, base: int, n: int) -> Batch:
-        """Copies of what the first `n` games fill."""
-        from gristmill.chess.kernels import scan
-
-        games = self.games[:n].copy()
-        last: Any = games[-1]
-        plies = int(last[scan.MOVE0] + last[scan.PLIES])
-        return Batch(
-            base,
-            data,
-            games,
-            self.known[:n].copy(),
-            self.tags[: int(last[scan.TAG1])].copy(),
-            self.phases[:plies].copy(),
-            self.text[0][: int(last[scan.LIST1])].tobytes(),
-            self.text[1][: int(last[scan.UCI1])].tobytes(),
-        )
-
-
 def _ask_python_chess(
     path: Path, data: bytes, pos: int, offset: int, cut_comments: bool
 ) -> tuple[python_chess.ParsedGame | None, bool]:
@@ -201,7 +110,7 @@ def _ask_python_chess(
 
 def _window_games(
     byte_range: ByteRange,
-    arrays: _Arrays,
+    arrays: ScanArrays,
     data: bytes,
     start: int,
     at_eof: bool,
@@ -239,20 +148,23 @@ def read_range(
     cut_comments: a comment ends where the next game begins; True by default. False lets it
         swallow the games up to the next `}`, as the original code does.
 
-    Raises BadInput for a game of more than MAX_GAME_BYTES, and for one on which
-    python-chess fails; MissingPythonChess where it is needed and absent.
+    Raises BadInput for a line or game beyond the limits of `text_limits.py`, and for a game on
+    which python-chess fails; MissingPythonChess where it is needed and absent.
     Source: docs/formats/chess.md#pgn-reading, docs/formats/chess.md#unclosed-comments
     """
     total = byte_range.path.stat().st_size
     start, slack = byte_range.start, _SLACK
-    arrays: _Arrays | None = None
+    arrays: ScanArrays | None = None
     with byte_range.path.open("rb", buffering=0) as file:
         while True:
             want = min(total, min(byte_range.stop, start + _WINDOW) + slack) - start
-            data = os.pread(file.fileno(), max(want, 0), start)
+            (data,) = with_short_lines(
+                [os.pread(file.fileno(), max(want, 0), start)], byte_range.path, start
+            )
             at_eof = start + len(data) >= total
             if arrays is None or arrays.size < len(data):
-                arrays = _Arrays(len(data))
+                arrays = None  # the memory of the smaller ones is free first
+                arrays = ScanArrays(len(data))
             arrays.fill(data)
             pos, done = yield from _window_games(
                 byte_range, arrays, data, start, at_eof, cut_comments
@@ -260,10 +172,10 @@ def read_range(
             if done:
                 yield start + pos
                 return
-            if pos == 0 and len(data) > MAX_GAME_BYTES:
+            if pos == 0 and len(data) > GAME_BYTES:
                 raise BadInput(
                     byte_range.path,
-                    f"the game at byte {start} has no end within {MAX_GAME_BYTES} bytes; "
+                    f"the game at byte {start} has no end within {GAME_BYTES} bytes; "
                     "is a comment left open?",
                 )
             start += pos

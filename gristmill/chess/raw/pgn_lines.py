@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from gristmill.chess.raw.text_limits import Budget
+
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 # A line that begins a game; a file that was appended to another can bring a byte order mark.
 _GAME_LINE = re.compile(rb"(?:\xef\xbb\xbf)?\[Event ")
@@ -24,16 +26,18 @@ class PgnLines:
     cut_comments: a comment ends where the next game begins.
     in_movetext: the tags of the game are over.
     touched_end: the end of the text was read.
+    budget: what the game may still cost.
     in_comment: the game ended inside a comment (with `cut_comments` alone).
     """
 
     def __init__(self, data: bytes, pos: int, cut_comments: bool) -> None:
         self.data, self.pos, self.cut_comments = data, pos, cut_comments
         self.in_movetext = self.touched_end = self.in_comment = False
+        self.budget = Budget()
         self._after_blank = self._ended = False
 
     def readline(self) -> str:
-        """The next line, empty at the end of the text."""
+        """The next line, empty at the end of the text. Raises TooMuch beyond the budget."""
         start = self.pos
         found = _LINE_END.search(self.data, start)
         stop, end = found.span() if found else (len(self.data), len(self.data))
@@ -48,6 +52,7 @@ class PgnLines:
                 return ""
         self.pos = end
         line = self.data[start:stop]
+        self.budget.line(line)
         self._after_blank = not line.strip(b" \t")
         text = line.decode("utf-8", "replace")
         return text + "\n" if end > stop else text

@@ -91,6 +91,7 @@ class _Visitor:
         return self.headers
 
     def visit_header(self, tagname: str, tagvalue: str) -> None:
+        self.lines.budget.tag()
         self.headers[tagname] = tagvalue
 
     def end_headers(self) -> None:
@@ -108,6 +109,7 @@ class _Visitor:
         self.board = board
 
     def visit_move(self, board: Any, move: Any) -> None:
+        self.lines.budget.ply()
         self.game.moves.append(move.uci())
 
     def visit_result(self, result: str) -> None:
@@ -116,6 +118,7 @@ class _Visitor:
             self.headers["Result"] = result
 
     def handle_error(self, error: Exception) -> None:
+        self.lines.budget.error()
         self.game.errors.append(str(error))
 
     def result(self) -> ParsedGame:
@@ -143,7 +146,8 @@ def read_game(
 
     Returns the game, or None at the end of the text; and whether the reader touched the
     end of `data`, so that more data could change the game.
-    Raises MissingPythonChess where python-chess is absent.
+    Raises MissingPythonChess where python-chess is absent, and ValueError (TooMuch, where it
+    passes a limit) for a game that cannot be read.
     Source: docs/formats/chess.md#pgn-reading, docs/formats/chess.md#unclosed-comments
     """
     chess = _chess()

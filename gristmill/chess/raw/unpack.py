@@ -1,79 +1,42 @@
 """One PGN out of an untrusted `.zip`, `.pgn` or `.pgn.zst`, within limits.
 
-Member names are checked and never used as paths.
+See also `zip_member.py`: which member of a ZIP, and which ZIP is refused.
 Rules: docs/formats/chess.md#zip-rules, docs/formats/chess.md#drops
 """
 
 from __future__ import annotations
 
-import errno
-import lzma
-import stat
-import struct
 import zipfile
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from pathlib import Path
+from typing import IO, BinaryIO, cast
 
 from gristmill.chess.raw.archive_config import Limits
+from gristmill.chess.raw.text_limits import with_short_lines
+from gristmill.chess.raw.zip_member import (
+    ANY_RATIO_BYTES,
+    BoundedReads,
+    check_zip_signature,
+    damage_as_bad_input,
+    one_pgn,
+    snippet,
+)
 from gristmill.contract import BadInput, GristmillError
 from gristmill.run.progress import SILENT, Progress
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 
 _READ_BYTES = 1 << 20
-_ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 # One byte of zstd can unpack to 32 KiB, so small reads bound what one read unpacks to.
 _ZSTD_READ_BYTES = 1 << 10
-_ZSTD_WINDOW = 1 << 31
-_MAX_MEMBERS = 1000
-# Up to this size the limit on the ratio does not apply.
-_ANY_RATIO_BYTES = 16 << 20
+# What zstd unpacks without the option --long; a larger one takes as much memory.
+_ZSTD_WINDOW = 1 << 27
+_ZSTD_FRAMES = 100_000
+# bzip2 and LZMA unpack all that one read gives, 20 KB for each byte at most.
+_SMALL_READ_BYTES = 1 << 12
+_BOUNDED_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _HEAD_BYTES = 4096
-# What zipfile and its decompressors raise for a damaged archive.
-_DAMAGED = (
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    struct.error,
-    EOFError,
-    NotImplementedError,
-    OverflowError,
-    ValueError,  # names that do not decode, offsets before the start of the file
-)
-# A damaged archive can raise OSError too (bad bzip2 data, an impossible offset).
-# These numbers are errors of the machine, whatever the archive holds.
-_MACHINE_ERRORS = {
-    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES),
-    *(errno.EPERM, errno.ENOENT, errno.EMFILE, errno.ENFILE, errno.ENOMEM),
-}
-
-
-def snippet(head: bytes) -> str:
-    """The first 200 bytes of unexpected data as one line of text, for an error.
-
-    head: the data.
-    """
-    return " ".join(head[:200].decode("utf-8", "replace").split())
-
-
-def check_zip_signature(path: Path) -> None:
-    """Check that a file begins with a signature of ZIP.
-
-    path: the file.
-
-    Raises BadInput where it does not.
-    Source: docs/formats/chess.md#zip-rules
-    """
-    with path.open("rb") as file:
-        head = file.read(512)
-    if head[:4] not in _ZIP_MAGIC:
-        raise BadInput(
-            path,
-            f"not a ZIP (bad signature {head[:4]!r}), likely HTML/error page: {snippet(head)!r}; "
-            "download it again",
-        )
 
 
 def _write(
@@ -90,7 +53,7 @@ def _write(
         target.open("wb", buffering=0) as file,
         progress.stage("unpack", unit="bytes", total=expected) as stage,
     ):
-        for data in reads:
+        for data in with_short_lines(reads, source):
             if total == 0 and data:
                 _check_text(data[:_HEAD_BYTES], source)
             total += len(data)
@@ -110,80 +73,49 @@ def _check_text(head: bytes, source: Path) -> None:
         raise BadInput(source, f"does not hold PGN text: {snippet(head)!r}; download it again")
 
 
-def _unsafe(info: zipfile.ZipInfo) -> str:
-    name = PurePosixPath(info.filename.replace("\\", "/"))
-    if name.is_absolute() or ".." in name.parts or ":" in info.filename:
-        return "names a path outside the archive"
-    if stat.S_ISLNK(info.external_attr >> 16):
-        return "is a symbolic link"
-    return ""
-
-
-def _one_pgn(archive: zipfile.ZipFile, path: Path, limits: Limits) -> zipfile.ZipInfo:
-    members = archive.infolist()
-    if len(members) > _MAX_MEMBERS:
-        raise BadInput(
-            path, f"has {len(members)} members, more than {_MAX_MEMBERS}; pack the PGN alone"
-        )
-    for info in members:
-        if rule := _unsafe(info):
-            raise BadInput(path, f"member {info.filename!r} {rule}; the archive is not trusted")
-    pgns = [
-        info
-        for info in members
-        if info.filename.lower().endswith(".pgn") and not info.filename.startswith("__MACOSX/")
-    ]
-    if len(pgns) != 1:
-        raise BadInput(path, f"has {len(pgns)} PGN files, expected exactly one; pack one PGN")
-    info = pgns[0]
-    if info.flag_bits & 1:
-        raise BadInput(path, f"member {info.filename!r} is encrypted; pack it without a password")
-    if info.file_size > limits.pgn_bytes:
-        raise BadInput(
-            path, f"names {info.file_size} bytes of PGN, over the limit of {limits.pgn_bytes}"
-        )
-    if info.file_size > max(_ANY_RATIO_BYTES, limits.ratio * max(info.compress_size, 1)):
-        raise BadInput(
-            path, f"names over {limits.ratio} times its size of PGN; it looks like a ZIP bomb"
-        )
-    return info
-
-
 @contextmanager
-def _bad_input(path: Path) -> Iterator[None]:
-    """Raise the errors of a damaged archive as BadInput that names it."""
-    try:
-        yield
-    except _DAMAGED as error:
-        raise BadInput(path, f"is a broken ZIP ({error}); download it again") from error
-    except OSError as error:
-        if error.errno in _MACHINE_ERRORS:
-            raise
-        raise BadInput(path, f"is a broken ZIP ({error}); download it again") from error
+def _opened(path: Path, limits: Limits, links: LinkRule) -> Iterator[tuple[BinaryIO, int]]:
+    """A file of the inbox and its bytes. Raises BadInput where it is larger than its PGN may be."""
+    with open_file(path, root=path.parent, links=links) as file:
+        size = file.seek(0, 2)
+        file.seek(0)
+        if size > limits.pgn_bytes:
+            raise BadInput(path, f"has {size} bytes, more than {limits.pgn_bytes} bytes")
+        yield file, size
 
 
 def unpack_zip(
-    path: Path, target: Path, limits: Limits = Limits(), *, progress: Progress = SILENT
+    path: Path,
+    target: Path,
+    limits: Limits = Limits(),
+    *,
+    links: LinkRule = REFUSE_LINKS,
+    progress: Progress = SILENT,
 ) -> int:
     """Unpack the one PGN of a ZIP.
 
     path: the ZIP.
     target: the PGN file to write.
     limits: how large the PGN may be.
+    links: what happens if the ZIP is a link; default: it is refused.
     progress: gets the stage "unpack", in bytes of PGN.
 
     Returns the bytes of the PGN.
-    Raises BadInput where signature, members, CRC or limits are not right, OSError for
-    an error of the machine.
+    Raises BadInput where it is no regular file, and where signature, members, CRC or limits are
+    not right; OSError for an error of the machine.
     Source: docs/formats/chess.md#zip-rules
     """
-    check_zip_signature(path)
-    with _bad_input(path), zipfile.ZipFile(path) as archive:
-        info = _one_pgn(archive, path, limits)
-        with archive.open(info) as member:
-            # zipfile checks the CRC when it reads the end.
-            reads = iter(lambda: member.read(_READ_BYTES), b"")
-            size = _write(reads, path, target, info.file_size, progress, info.file_size)
+    with _opened(path, limits, links) as (file, packed_bytes):
+        check_zip_signature(file, path)
+        bounded = cast(IO[bytes], BoundedReads(file, path))
+        with damage_as_bad_input(path), zipfile.ZipFile(bounded) as archive:
+            info = one_pgn(archive, path, packed_bytes, limits)
+            known = info.compress_type in _BOUNDED_METHODS
+            read_bytes = _READ_BYTES if known else _SMALL_READ_BYTES
+            with archive.open(info) as member:
+                # zipfile checks the CRC when it reads the end.
+                reads = iter(lambda: member.read(read_bytes), b"")
+                size = _write(reads, path, target, info.file_size, progress, info.file_size)
     if size != info.file_size:
         raise BadInput(
             path,
@@ -199,13 +131,16 @@ def _unzstd(file: BinaryIO, path: Path) -> Iterator[bytes]:
         raise GristmillError(
             f"{path}: .zst needs zstandard: pip install 'gristmill[chess]'"
         ) from error
-    frame = None
+    frame, frames = None, 0
     try:
         while data := file.read(_ZSTD_READ_BYTES):
             while data:
                 if frame is None:
                     packer = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
                     frame = packer.decompressobj()
+                    frames += 1
+                    if frames > _ZSTD_FRAMES:
+                        raise BadInput(path, f"has more than {_ZSTD_FRAMES} frames; pack it again")
                 yield frame.decompress(data)
                 data = frame.unused_data if frame.eof else b""
                 if frame.eof:
@@ -217,45 +152,57 @@ def _unzstd(file: BinaryIO, path: Path) -> Iterator[bytes]:
 
 
 def unpack_zst(
-    path: Path, target: Path, limits: Limits = Limits(), *, progress: Progress = SILENT
+    path: Path,
+    target: Path,
+    limits: Limits = Limits(),
+    *,
+    links: LinkRule = REFUSE_LINKS,
+    progress: Progress = SILENT,
 ) -> int:
     """Unpack a `.pgn.zst`.
 
     path: one or more zstd frames.
     target: the PGN file to write.
     limits: how large the PGN may be.
+    links: what happens if the file is a link; default: it is refused.
     progress: gets the stage "unpack", in bytes of PGN.
 
     Returns the bytes of the PGN.
-    Raises BadInput where signature, frames or limits are not right, GristmillError
-    where zstandard is not installed.
+    Raises BadInput where it is no regular file, and where signature, frames or limits are not
+    right; GristmillError where zstandard is not installed.
     Source: docs/formats/chess.md#drops
     """
-    with path.open("rb") as file:
+    with _opened(path, limits, links) as (file, packed_bytes):
         head = file.read(4)
         # A frame may also be a skippable one (magic 0x184D2A50 to 5F).
         if head != _ZSTD_MAGIC and not (head[1:] == b"\x2a\x4d\x18" and 0x50 <= head[0] <= 0x5F):
             raise BadInput(path, f"not zstd (bad signature {head!r}); download it again")
         file.seek(0)
-        ratio_bytes = max(_ANY_RATIO_BYTES, limits.ratio * path.stat().st_size)
+        ratio_bytes = max(ANY_RATIO_BYTES, limits.ratio * packed_bytes)
         max_bytes = min(limits.pgn_bytes, ratio_bytes)
         return _write(_unzstd(file, path), path, target, max_bytes, progress)
 
 
 def unpack_pgn(
-    path: Path, target: Path, limits: Limits = Limits(), *, progress: Progress = SILENT
+    path: Path,
+    target: Path,
+    limits: Limits = Limits(),
+    *,
+    links: LinkRule = REFUSE_LINKS,
+    progress: Progress = SILENT,
 ) -> int:
     """Copy a PGN that is not packed.
 
     path: the PGN.
     target: the PGN file to write.
     limits: how large the PGN may be.
+    links: what happens if the PGN is a link; default: it is refused.
     progress: gets the stage "unpack", in bytes of PGN.
 
     Returns the bytes of the PGN.
-    Raises BadInput where it is no text, is empty or is too large.
+    Raises BadInput where it is no regular file, is no text, is empty or is too large.
     Source: docs/formats/chess.md#drops
     """
-    with path.open("rb") as file:
+    with _opened(path, limits, links) as (file, size):
         reads = iter(lambda: file.read(_READ_BYTES), b"")
-        return _write(reads, path, target, limits.pgn_bytes, progress, path.stat().st_size)
+        return _write(reads, path, target, limits.pgn_bytes, progress, size)

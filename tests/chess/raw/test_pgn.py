@@ -12,7 +12,7 @@ from tests.chess.generated_pgn import write_games
 
 
 def test_a_game_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gristmill.chess.raw.pgn.MAX_GAME_BYTES", 100_000)
+    monkeypatch.setattr("gristmill.chess.raw.pgn.GAME_BYTES", 100_000)
     monkeypatch.setattr("gristmill.chess.raw.pgn._WINDOW", 10_000)
     pgn = tmp_path / "open.pgn"
     pgn.write_text('[Event "a"]\n\n1. e4 *\n\n[Event "b"]\n\n1. e4 { ' + "x\n" * 200_000)

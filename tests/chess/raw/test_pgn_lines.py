@@ -129,7 +129,7 @@ def test_a_window_may_end_anywhere_in_such_a_game(
 def test_an_unclosed_variation_far_from_the_end_of_a_file_ends_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gristmill.chess.raw.pgn.MAX_GAME_BYTES", 3_000)
+    monkeypatch.setattr("gristmill.chess.raw.pgn.GAME_BYTES", 3_000)
     monkeypatch.setattr("gristmill.chess.raw.pgn._WINDOW", 1_000)
     monkeypatch.setattr("gristmill.chess.raw.pgn._SLACK", 500)
     pgn = tmp_path / "x.pgn"

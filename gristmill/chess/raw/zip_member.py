@@ -1,0 +1,164 @@
+"""The one PGN of an untrusted ZIP: its signature, its directory, its limits, its damage.
+
+Member names are checked and never used as paths. See also `unpack.py`: writing the PGN.
+Source: docs/formats/chess.md#zip-rules
+"""
+
+from __future__ import annotations
+
+import errno
+import lzma
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from gristmill.chess.raw.archive_config import Limits
+from gristmill.contract import BadInput
+
+_ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
+_MAX_MEMBERS = 1000
+_DIRECTORY_BYTES = 1 << 20
+_SHOWN = 100
+# Up to this size the limit on the ratio does not apply.
+ANY_RATIO_BYTES = 1 << 20
+# What zipfile and its decompressors raise for a damaged archive.
+_DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    OverflowError,
+    ValueError,  # names that do not decode, offsets before the start of the file
+)
+# A damaged archive can raise OSError too (bad bzip2 data, an impossible offset).
+# These numbers are errors of the machine, whatever the archive holds.
+_MACHINE_ERRORS = {
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES),
+    *(errno.EPERM, errno.ENOENT, errno.EMFILE, errno.ENFILE, errno.ENOMEM),
+}
+
+
+def snippet(head: bytes) -> str:
+    """The first 200 bytes of unexpected data as one line of text, for an error.
+
+    head: the data.
+    """
+    return " ".join(head[:200].decode("utf-8", "replace").split())
+
+
+def check_zip_signature(file: BinaryIO, path: Path) -> None:
+    """Check that a file begins with a signature of ZIP.
+
+    file: the file, at its start.
+    path: its path, for the error.
+
+    Raises BadInput where it does not.
+    Source: docs/formats/chess.md#zip-rules
+    """
+    head = file.read(512)
+    if head[:4] not in _ZIP_MAGIC:
+        raise BadInput(
+            path,
+            f"not a ZIP (bad signature {head[:4]!r}), likely HTML/error page: {snippet(head)!r}; "
+            "download it again",
+        )
+
+
+def _unsafe(info: zipfile.ZipInfo) -> str:
+    name = PurePosixPath(info.filename.replace("\\", "/"))
+    if name.is_absolute() or ".." in name.parts or ":" in info.filename:
+        return "names a path outside the archive"
+    if stat.S_ISLNK(info.external_attr >> 16):
+        return "is a symbolic link"
+    return ""
+
+
+class BoundedReads:
+    """An open ZIP; zipfile reads its directory, whose size the archive names, in one piece.
+
+    file: the file.
+    path: its path, for the error.
+    """
+
+    def __init__(self, file: BinaryIO, path: Path) -> None:
+        self._file, self._path = file, path
+        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        """As `file.read`. Raises BadInput where it would return more than 1 MiB."""
+        most = _DIRECTORY_BYTES + 1
+        data = self._file.read(most if size < 0 else min(size, most))
+        if len(data) > _DIRECTORY_BYTES:
+            rule = f"has a directory of more than {_DIRECTORY_BYTES} bytes; pack the PGN alone"
+            raise BadInput(self._path, rule)
+        return data
+
+
+def one_pgn(
+    archive: zipfile.ZipFile, path: Path, packed_bytes: int, limits: Limits
+) -> zipfile.ZipInfo:
+    """The one PGN among the members of a ZIP.
+
+    archive: the ZIP.
+    path: its path, for errors.
+    packed_bytes: its bytes.
+    limits: how large the PGN may be.
+
+    Raises BadInput for a ZIP that is refused.
+    Source: docs/formats/chess.md#zip-rules
+    """
+    members = archive.infolist()
+    if len(members) > _MAX_MEMBERS:
+        raise BadInput(
+            path, f"has {len(members)} members, more than {_MAX_MEMBERS}; pack the PGN alone"
+        )
+    for info in members:
+        if rule := _unsafe(info):
+            name = info.filename[:_SHOWN]
+            raise BadInput(path, f"member {name!r} {rule}; the archive is not trusted")
+    pgns = [
+        info
+        for info in members
+        if info.filename.lower().endswith(".pgn") and not info.filename.startswith("__MACOSX/")
+    ]
+    if len(pgns) != 1:
+        raise BadInput(path, f"has {len(pgns)} PGN files, expected exactly one; pack one PGN")
+    info = pgns[0]
+    if info.flag_bits & 1:
+        name = info.filename[:_SHOWN]
+        raise BadInput(path, f"member {name!r} is encrypted; pack it without a password")
+    if info.compress_size > packed_bytes:
+        raise BadInput(
+            path, f"names {info.compress_size} packed bytes, and has {packed_bytes} in all"
+        )
+    if info.file_size > limits.pgn_bytes:
+        raise BadInput(
+            path, f"names {info.file_size} bytes of PGN, over the limit of {limits.pgn_bytes}"
+        )
+    if info.file_size > max(ANY_RATIO_BYTES, limits.ratio * max(info.compress_size, 1)):
+        raise BadInput(
+            path, f"names over {limits.ratio} times its size of PGN; it looks like a ZIP bomb"
+        )
+    return info
+
+
+@contextmanager
+def damage_as_bad_input(path: Path) -> Iterator[None]:
+    """Raise the errors of a damaged archive as BadInput that names it."""
+    try:
+        yield
+    except MemoryError as error:
+        raise BadInput(path, "needs more memory to unpack than there is; pack it again") from error
+    except _DAMAGED as error:
+        raise BadInput(path, f"is a broken ZIP ({error}); download it again") from error
+    except OSError as error:
+        if error.errno in _MACHINE_ERRORS:
+            raise
+        raise BadInput(path, f"is a broken ZIP ({error}); download it again") from error
