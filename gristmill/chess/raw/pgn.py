@@ -179,7 +179,7 @@ def read_range(
                     "is a comment left open?",
                 )
             start += pos
-            slack = _SLACK if pos else slack * 2
+            slack = _SLACK if pos else max(2 * slack, len(data))
 
 
 def follow(expected: int, byte_range: ByteRange) -> ByteRange | None:

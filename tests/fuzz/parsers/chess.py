@@ -231,7 +231,13 @@ PARSERS = (
     Parser(
         "chess_pgn",
         pgn,
-        (f"{_RAW}.pgn", f"{_RAW}.python_chess"),
+        (
+            f"{_RAW}.pgn",
+            f"{_RAW}.batches",
+            f"{_RAW}.python_chess",
+            f"{_RAW}.pgn_lines",
+            f"{_RAW}.text_limits",
+        ),
         _SCANNED,
         words=_PGN,
         most_bytes=1500,
@@ -240,7 +246,13 @@ PARSERS = (
     Parser(
         "chess_pgn_reading",
         pgn_reading,
-        (f"{_RAW}.pgn", f"{_RAW}.python_chess"),
+        (
+            f"{_RAW}.pgn",
+            f"{_RAW}.batches",
+            f"{_RAW}.python_chess",
+            f"{_RAW}.pgn_lines",
+            f"{_RAW}.text_limits",
+        ),
         _SCANNED,
         words=_PGN,
         most_bytes=1500,
@@ -278,7 +290,7 @@ PARSERS = (
     Parser(
         "chess_zip",
         zip_file,
-        (f"{_RAW}.unpack", "zipfile"),
+        (f"{_RAW}.unpack", f"{_RAW}.zip_member", "zipfile"),
         inputs=TEN_THOUSAND,
         words=(
             b"PK\x03\x04",
