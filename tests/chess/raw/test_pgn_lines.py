@@ -157,3 +157,12 @@ def test_a_comment_in_a_game_that_python_chess_skips(tmp_path: Path) -> None:
     assert read(pgn, tmp_path / "out") == (["c"], [("unclosed_comment", "0", COMMENT[2])])
     pgn.write_text(bad.replace("{ x", "{ x }") + game("c"))
     assert read(pgn, tmp_path / "closed")[1][0][0] == "pgn_errors"
+
+
+def test_a_blank_line_may_hold_spaces_and_tabs(tmp_path: Path) -> None:
+    pgn = tmp_path / "x.pgn"
+    for blank, names in ((" \t ", ["c", "d"]), (" . ", ["d"]), ("\x0c", ["d"])):
+        unclosed = game("b", f"{MOVES} {{ x").rstrip("\n")
+        pgn.write_text(f"{unclosed}\n{blank}\n" + game("c") + game("d"))
+        assert read(pgn, tmp_path / str(len(list(tmp_path.iterdir())))) == (names, [COMMENT])
+        both_ways(pgn, ValidateConfig())
