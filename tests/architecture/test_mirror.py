@@ -22,6 +22,7 @@ ACROSS = {
     "macroxue/build/test_traps.py": "mistakes of earlier implementations",
     "macroxue/read/test_damaged.py": "all readers of 2048 on damaged files",
     "publish/test_kill.py": "publishing, killed at every step",
+    "publish/test_real_builds.py": "the builds of all assets, killed and with failing calls",
     "synth/build/test_progress.py": "what the builders of SYNTH report",
     "synth/render/test_golden.py": "both renderers against golden tokens",
     "test_packaging.py": "the wheel and the editable install",

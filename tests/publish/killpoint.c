@@ -11,7 +11,8 @@
  * KILLPOINT_PLACE   the place to kill at, or unset
  * KILLPOINT_NTH     at which occurrence of it, from 1
  * KILLPOINT_HOW     before: kill before the call; torn: half of the bytes are
- *                   written first; alone: before, and kill this process only
+ *                   written first; alone: before, and kill this process only;
+ *                   a number: the call fails with this errno, and nothing is killed
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -140,11 +141,12 @@ static void normalise(const char *from, char *to)
     *to = '\0';
 }
 
-/* Count a call. Returns 1 where a write is to be torn; does not return from a kill. */
+/* Count a call. Returns 1 where a write is to be torn, 2 where the call fails with the errno
+ * that is set; does not return from a kill. */
 static int met(const char *call, const char *path, const char *second)
 {
     char normal[PATH_MAX + 1], here[PATH_MAX + 64], line[3 * PATH_MAX];
-    int saved = errno, tear = 0;
+    int saved = errno, verdict = 0;
     const char *role = getpid() == shared->main_pid ? "main" : "worker";
     normalise(path, normal);
     snprintf(here, sizeof here, "%s %s %s", role, call, normal);
@@ -156,57 +158,69 @@ static int met(const char *call, const char *path, const char *second)
     }
     if (place != NULL && strcmp(here, place) == 0
         && __sync_add_and_fetch(&shared->met, 1) == nth) {
+        int fault = atoi(how);
+        if (fault > 0) {
+            errno = fault;
+            return 2;
+        }
         if (strcmp(how, "torn") != 0)
             die();
-        tear = 1;
+        verdict = 1;
     }
     errno = saved;
-    return tear;
+    return verdict;
 }
 
 static int met_fd(const char *call, int fd)
 {
     char path[PATH_MAX];
     const char *inside;
-    int saved = errno, tear = 0;
+    int saved = errno, verdict = 0;
     if (root != NULL && path_of_fd(fd, path) && (inside = below(path)) != NULL)
-        tear = met(call, inside, NULL);
-    errno = saved;
-    return tear;
+        verdict = met(call, inside, NULL);
+    if (verdict != 2)
+        errno = saved;
+    return verdict;
 }
 
-static void met_path(const char *call, int dir, const char *name)
+static int met_path(const char *call, int dir, const char *name)
 {
     char path[PATH_MAX];
     const char *inside;
-    int saved = errno;
+    int saved = errno, verdict = 0;
     if (root != NULL && path_at(dir, name, path) && (inside = below(path)) != NULL)
-        met(call, inside, NULL);
-    errno = saved;
+        verdict = met(call, inside, NULL);
+    if (verdict != 2)
+        errno = saved;
+    return verdict == 2;
 }
 
 /* Named by the target: where the new name appears is what matters. */
-static void met_two(const char *call, int from_dir, const char *from, int to_dir, const char *to)
+static int met_two(const char *call, int from_dir, const char *from, int to_dir, const char *to)
 {
     char source[PATH_MAX], target[PATH_MAX];
     const char *inside_source, *inside_target;
-    int saved = errno;
+    int saved = errno, verdict = 0;
     if (root != NULL && path_at(from_dir, from, source) && path_at(to_dir, to, target)) {
         inside_source = below(source);
         inside_target = below(target);
         if (inside_target != NULL)
-            met(call, inside_target, inside_source);
+            verdict = met(call, inside_target, inside_source);
         else if (inside_source != NULL)
-            met(call, inside_source, NULL);
+            verdict = met(call, inside_source, NULL);
     }
-    errno = saved;
+    if (verdict != 2)
+        errno = saved;
+    return verdict == 2;
 }
 
 ssize_t write(int fd, const void *data, size_t size)
 {
     static ssize_t (*next)(int, const void *, size_t);
     if (!next) next = real("write");
-    if (met_fd("write", fd)) { next(fd, data, size / 2); die(); }
+    int verdict = met_fd("write", fd);
+    if (verdict == 2) return -1;
+    if (verdict) { next(fd, data, size / 2); die(); }
     return next(fd, data, size);
 }
 
@@ -215,7 +229,9 @@ ssize_t write(int fd, const void *data, size_t size)
     {                                                                           \
         static ssize_t (*next)(int, const void *, size_t, off_t);               \
         if (!next) next = real(#NAME);                                          \
-        if (met_fd("write", fd)) { next(fd, data, size / 2, offset); die(); }   \
+        int verdict = met_fd("write", fd);                                      \
+        if (verdict == 2) return -1;                                            \
+        if (verdict) { next(fd, data, size / 2, offset); die(); }               \
         return next(fd, data, size, offset);                                    \
     }
 POSITIONED(pwrite)
@@ -231,7 +247,9 @@ ssize_t writev(int fd, const struct iovec *parts, int count)
 {
     static ssize_t (*next)(int, const struct iovec *, int);
     if (!next) next = real("writev");
-    if (met_fd("write", fd)) tear_vector(fd, parts);
+    int verdict = met_fd("write", fd);
+    if (verdict == 2) return -1;
+    if (verdict) tear_vector(fd, parts);
     return next(fd, parts, count);
 }
 
@@ -240,7 +258,9 @@ ssize_t writev(int fd, const struct iovec *parts, int count)
     {                                                                           \
         static ssize_t (*next)(int, const struct iovec *, int, off_t);          \
         if (!next) next = real(#NAME);                                          \
-        if (met_fd("write", fd)) tear_vector(fd, parts);                        \
+        int verdict = met_fd("write", fd);                                      \
+        if (verdict == 2) return -1;                                            \
+        if (verdict) tear_vector(fd, parts);                                    \
         return next(fd, parts, count, offset);                                  \
     }
 VECTOR(pwritev)
@@ -251,7 +271,7 @@ VECTOR(pwritev64)
     {                                                                           \
         static int (*next)(int);                                                \
         if (!next) next = real(#NAME);                                          \
-        met_fd(CALL, fd);                                                       \
+        if (met_fd(CALL, fd) == 2) return -1;                                   \
         return next(fd);                                                        \
     }
 PER_FD(fsync, "fsync")
@@ -262,7 +282,7 @@ PER_FD(fdatasync, "fsync")
     {                                                                           \
         static int (*next)(int, off_t);                                         \
         if (!next) next = real(#NAME);                                          \
-        met_fd("truncate", fd);                                                 \
+        if (met_fd("truncate", fd) == 2) return -1; \
         return next(fd, size);                                                  \
     }
 FD_SIZE(ftruncate)
@@ -273,7 +293,7 @@ FD_SIZE(ftruncate64)
     {                                                                           \
         static int (*next)(const char *, off_t);                                \
         if (!next) next = real(#NAME);                                          \
-        met_path("truncate", AT_FDCWD, path);                                   \
+        if (met_path("truncate", AT_FDCWD, path)) return -1; \
         return next(path, size);                                                \
     }
 PATH_SIZE(truncate)
@@ -284,7 +304,7 @@ PATH_SIZE(truncate64)
     {                                                                           \
         static int (*next)(int, off_t, off_t);                                  \
         if (!next) next = real(#NAME);                                          \
-        met_fd("truncate", fd);                                                 \
+        if (met_fd("truncate", fd) == 2) return errno; \
         return next(fd, offset, size);                                          \
     }
 ALLOCATE(posix_fallocate)
@@ -295,7 +315,7 @@ ALLOCATE(posix_fallocate64)
     {                                                                           \
         static int (*next)(int, int, off_t, off_t);                             \
         if (!next) next = real(#NAME);                                          \
-        met_fd("truncate", fd);                                                 \
+        if (met_fd("truncate", fd) == 2) return -1; \
         return next(fd, mode, offset, size);                                    \
     }
 FALLOCATE(fallocate)
@@ -305,7 +325,7 @@ int rename(const char *from, const char *to)
 {
     static int (*next)(const char *, const char *);
     if (!next) next = real("rename");
-    met_two("rename", AT_FDCWD, from, AT_FDCWD, to);
+    if (met_two("rename", AT_FDCWD, from, AT_FDCWD, to)) return -1;
     return next(from, to);
 }
 
@@ -313,7 +333,7 @@ int renameat(int from_dir, const char *from, int to_dir, const char *to)
 {
     static int (*next)(int, const char *, int, const char *);
     if (!next) next = real("renameat");
-    met_two("rename", from_dir, from, to_dir, to);
+    if (met_two("rename", from_dir, from, to_dir, to)) return -1;
     return next(from_dir, from, to_dir, to);
 }
 
@@ -321,7 +341,7 @@ int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsign
 {
     static int (*next)(int, const char *, int, const char *, unsigned);
     if (!next) next = real("renameat2");
-    met_two(flags & 2 ? "exchange" : "rename", from_dir, from, to_dir, to);
+    if (met_two(flags & 2 ? "exchange" : "rename", from_dir, from, to_dir, to)) return -1;
     return next(from_dir, from, to_dir, to, flags);
 }
 
@@ -329,7 +349,7 @@ int link(const char *from, const char *to)
 {
     static int (*next)(const char *, const char *);
     if (!next) next = real("link");
-    met_two("link", AT_FDCWD, from, AT_FDCWD, to);
+    if (met_two("link", AT_FDCWD, from, AT_FDCWD, to)) return -1;
     return next(from, to);
 }
 
@@ -337,7 +357,7 @@ int linkat(int from_dir, const char *from, int to_dir, const char *to, int flags
 {
     static int (*next)(int, const char *, int, const char *, int);
     if (!next) next = real("linkat");
-    met_two("link", from_dir, from, to_dir, to);
+    if (met_two("link", from_dir, from, to_dir, to)) return -1;
     return next(from_dir, from, to_dir, to, flags);
 }
 
@@ -345,7 +365,7 @@ int symlink(const char *target, const char *path)
 {
     static int (*next)(const char *, const char *);
     if (!next) next = real("symlink");
-    met_path("create", AT_FDCWD, path);
+    if (met_path("create", AT_FDCWD, path)) return -1;
     return next(target, path);
 }
 
@@ -353,7 +373,7 @@ int symlinkat(const char *target, int dir, const char *path)
 {
     static int (*next)(const char *, int, const char *);
     if (!next) next = real("symlinkat");
-    met_path("create", dir, path);
+    if (met_path("create", dir, path)) return -1;
     return next(target, dir, path);
 }
 
@@ -362,7 +382,7 @@ int symlinkat(const char *target, int dir, const char *path)
     {                                                                           \
         static int (*next)(const char *);                                       \
         if (!next) next = real(#NAME);                                          \
-        met_path(CALL, AT_FDCWD, path);                                         \
+        if (met_path(CALL, AT_FDCWD, path)) return -1; \
         return next(path);                                                      \
     }
 PER_PATH(unlink, "unlink")
@@ -372,7 +392,7 @@ int unlinkat(int dir, const char *path, int flags)
 {
     static int (*next)(int, const char *, int);
     if (!next) next = real("unlinkat");
-    met_path(flags & AT_REMOVEDIR ? "rmdir" : "unlink", dir, path);
+    if (met_path(flags & AT_REMOVEDIR ? "rmdir" : "unlink", dir, path)) return -1;
     return next(dir, path, flags);
 }
 
@@ -380,7 +400,7 @@ int mkdir(const char *path, mode_t mode)
 {
     static int (*next)(const char *, mode_t);
     if (!next) next = real("mkdir");
-    met_path("mkdir", AT_FDCWD, path);
+    if (met_path("mkdir", AT_FDCWD, path)) return -1;
     return next(path, mode);
 }
 
@@ -388,7 +408,7 @@ int mkdirat(int dir, const char *path, mode_t mode)
 {
     static int (*next)(int, const char *, mode_t);
     if (!next) next = real("mkdirat");
-    met_path("mkdir", dir, path);
+    if (met_path("mkdir", dir, path)) return -1;
     return next(dir, path, mode);
 }
 
@@ -401,7 +421,7 @@ int mkdirat(int dir, const char *path, mode_t mode)
         mode_t mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(rest, mode_t) : 0; \
         va_end(rest);                                                           \
         if (!next) next = real(#NAME);                                          \
-        if (flags & (O_CREAT | O_TRUNC)) met_path("create", AT_FDCWD, path);    \
+        if (flags & (O_CREAT | O_TRUNC) && met_path("create", AT_FDCWD, path)) return -1; \
         return next(path, flags, mode);                                         \
     }
 OPEN(open)
@@ -416,7 +436,7 @@ OPEN(open64)
         mode_t mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(rest, mode_t) : 0; \
         va_end(rest);                                                           \
         if (!next) next = real(#NAME);                                          \
-        if (flags & (O_CREAT | O_TRUNC)) met_path("create", dir, path);         \
+        if (flags & (O_CREAT | O_TRUNC) && met_path("create", dir, path)) return -1; \
         return next(dir, path, flags, mode);                                    \
     }
 OPENAT(openat)
@@ -427,7 +447,7 @@ OPENAT(openat64)
     {                                                                           \
         static int (*next)(const char *, mode_t);                               \
         if (!next) next = real(#NAME);                                          \
-        met_path("create", AT_FDCWD, path);                                     \
+        if (met_path("create", AT_FDCWD, path)) return -1; \
         return next(path, mode);                                                \
     }
 CREAT(creat)
@@ -438,7 +458,7 @@ CREAT(creat64)
     {                                                                           \
         static FILE *(*next)(const char *, const char *);                       \
         if (!next) next = real(#NAME);                                          \
-        if (mode[0] != 'r') met_path("create", AT_FDCWD, path);                 \
+        if (mode[0] != 'r' && met_path("create", AT_FDCWD, path)) return NULL;  \
         return next(path, mode);                                                \
     }
 FOPEN(fopen)
@@ -449,7 +469,9 @@ FOPEN(fopen64)
     {                                                                           \
         static ssize_t (*next)(int, int, off_t *, size_t);                      \
         if (!next) next = real(#NAME);                                          \
-        if (met_fd("write", to)) { next(to, from, offset, size / 2); die(); }   \
+        int verdict = met_fd("write", to);                                      \
+        if (verdict == 2) return -1;                                            \
+        if (verdict) { next(to, from, offset, size / 2); die(); }               \
         return next(to, from, offset, size);                                    \
     }
 SENDFILE(sendfile)
@@ -460,6 +482,8 @@ ssize_t copy_file_range(int from, off64_t *from_at, int to, off64_t *to_at, size
 {
     static ssize_t (*next)(int, off64_t *, int, off64_t *, size_t, unsigned);
     if (!next) next = real("copy_file_range");
-    if (met_fd("write", to)) { next(from, from_at, to, to_at, size / 2, flags); die(); }
+    int verdict = met_fd("write", to);
+    if (verdict == 2) return -1;
+    if (verdict) { next(from, from_at, to, to_at, size / 2, flags); die(); }
     return next(from, from_at, to, to_at, size, flags);
 }

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from threading import Lock
 
 import pytest
 
 from tests import budget
-from tests.publish.killing import Kill, Killer, kills_at_every_place
+from tests.publish.killing import Kill, Killer, in_two_threads, kills_at_every_place
 from tests.publish.scenarios import SCENARIOS
 
 # Workers take most of the time and do the same whatever is committed, so the
@@ -19,21 +18,7 @@ WITH_WORKERS = {"replace"}
 
 
 def _kill_all(killer: Killer, kills: Iterable[Kill], workers: int) -> list[str]:
-    # Each thread takes its next kill when it is free: a sample ends by time.
-    todo, lock = iter(kills), Lock()
-
-    def kill_on() -> list[str]:
-        found = []
-        while True:
-            with lock:
-                kill = next(todo, None)
-            if kill is None:
-                return found
-            found.append(killer.kill(kill, workers))
-
-    with ThreadPoolExecutor(2) as threads:
-        both = [threads.submit(kill_on) for _ in range(2)]
-        return [name for one in both for name in one.result()]
+    return in_two_threads(lambda kill: killer.kill(kill, workers), kills)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -55,6 +40,16 @@ def test_a_kill_at_every_occurrence(killer: Killer, scenario: str) -> None:
     sampled = budget.sample(f"kill {scenario}", kills, 1 / len(SCENARIOS), least=4)
     found = set(_kill_all(killer, sampled, 2))
     assert found == {"old", "new"} or (found and budget.seconds() is not None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("fault", [errno.EIO, errno.ENOSPC], ids=errno.errorcode.__getitem__)
+def test_a_call_that_fails_at_every_place(killer: Killer, scenario: str, fault: int) -> None:
+    places = sorted({call.place for call in killer.trace(scenario, 1)})
+    kills = [Kill(scenario, place, how=str(fault)) for place in places]
+    sampled = budget.sample(f"fail {scenario} {fault}", kills, 0.5 / len(SCENARIOS), least=4)
+    assert set(_kill_all(killer, sampled, 1)) <= {"old", "new"}
 
 
 def test_a_killed_worker_fails_the_build(killer: Killer) -> None:

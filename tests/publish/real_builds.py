@@ -1,0 +1,318 @@
+"""Real data roots before a build of every asset, and builds of them that are killed or fail.
+
+For each asset of the definitions there are two states: "first", where its inputs are published
+and it is not, and "next", where its inputs were built from other drops than it was. `python -m
+tests.publish.real_builds FOLDER` writes them; that takes about half a minute.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gristmill import provenance
+from gristmill.layout import WORK
+from gristmill.provenance import find_artifacts
+from tests.paths import CHECKOUT
+from tests.publish.killing import Call, wait_for_end
+from tests.publish.tiny import garbage
+
+STATES = ("first", "next")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A partition of an asset in a state; `name` is a folder."""
+
+    state: str
+    asset: str
+    partition: str | None
+
+    @property
+    def name(self) -> str:
+        return f"{self.state} {self.asset} {self.partition or ''}".strip().replace("/", "+")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What happens at the `nth` time that a build comes to `place`.
+
+    how: "before" and "torn" kill; a number is the errno with which the call fails.
+    """
+
+    target: Target
+    place: str
+    nth: int
+    how: str
+
+
+# Drops in two versions. What is not named here is as `gristmill samples` writes it.
+def _two_macroxue(root: Path, version: int) -> None:
+    from gristmill.macroxue.samples import write_drop
+
+    for name, seed in (("one", 1), ("two", 50)):
+        folder = root / "drops/macroxue" / name
+        shutil.rmtree(folder, ignore_errors=True)
+        write_drop(folder, seed=seed + version, games=2, max_moves=25, depth=6)
+    pool = root / "drops/pools/both.toml"
+    pool.parent.mkdir(parents=True, exist_ok=True)
+    pool.write_text('members = ["one", "two"]\n')
+
+
+def _two_synth(root: Path, version: int) -> None:
+    from gristmill.synth.samples import write_drop
+
+    folder = root / "drops/synth/first"
+    shutil.rmtree(folder, ignore_errors=True)
+    write_drop(folder, files=4, rows=6, seed=version)
+
+
+def _two_chess(root: Path, version: int) -> None:
+    from gristmill.chess.samples import write_month
+
+    drop = root / "drops/chess/lichess_elite_2024-01.pgn"
+    drop.parent.mkdir(parents=True, exist_ok=True)
+    write_month(drop, "2024-01", 40, version)
+
+
+DROPS: dict[str, Callable[[Path, int], None]] = {
+    "macroxue": _two_macroxue,
+    "synth": _two_synth,
+    "chess": _two_chess,
+}
+"""By family: writes version 1 or 2 of its drops into a data root."""
+
+
+def write_states(folder: Path, vocabularies: Path) -> None:
+    """Write every state into `folder`, and `targets.json`.
+
+    Raises AssertionError where an asset has no partition that the drops give.
+    """
+    import dagster as dg
+
+    from commands.arrivals import register
+    from commands.graph import INBOXES, Graph
+    from resources.lake import Lake
+
+    root = folder / "root"
+    shutil.copytree(vocabularies / "drops", root / "drops")
+    os.environ["GRISTMILL_DATA"] = str(root)
+    targets: list[Target] = []
+    for version, state in enumerate(STATES, 1):
+        for write in DROPS.values():
+            write(root, version)
+        with dg.DagsterInstance.ephemeral() as instance:
+            lake = Lake()
+            for inbox in INBOXES:
+                refused = list(register(instance, lake, inbox))
+                assert not refused or state == "first", refused
+            graph = Graph(instance, lake)
+            for asset in graph.select([]):
+                for inbox in INBOXES:
+                    list(register(instance, lake, inbox))
+                keys = graph.keys(asset, ())
+                name = asset.to_user_string()
+                assert keys, f"{name} has no partition: write a drop for it in {__name__}.DROPS"
+                _build_all(graph, asset, keys[1:])
+                target = Target(state, name, keys[0])
+                shutil.copytree(root, folder / "states" / target.name, symlinks=True)
+                targets.append(target)
+                _build_all(graph, asset, keys[:1])
+    described = [[one.state, one.asset, one.partition] for one in targets]
+    (folder / "targets.json").write_text(json.dumps(described))
+    shutil.rmtree(root)
+
+
+def _build_all(graph: Any, asset: Any, keys: Sequence[str | None]) -> None:
+    for outcome in graph.materialize(asset, keys):
+        assert outcome.status in ("built", "unchanged"), outcome
+
+
+class RealBuilder:
+    """Builds targets under the fault layer; several threads may ask at once."""
+
+    def __init__(self, shim: Path, folder: Path, servers: int = 2) -> None:
+        self._folder = folder
+        self.targets = [Target(*one) for one in json.loads((folder / "targets.json").read_text())]
+        self._servers = [_Server(shim, folder / f"server-{number}") for number in range(servers)]
+        self._free: queue.Queue[_Server] = queue.Queue()
+        for server in self._servers:
+            self._free.put(server)
+
+    def close(self) -> None:
+        for server in self._servers:
+            server.close()
+
+    @contextmanager
+    def _server(self, target: Target) -> Iterator[_Server]:
+        server = self._free.get()
+        try:
+            server.restore(self._folder / "states" / target.name)
+            yield server
+        finally:
+            self._free.put(server)
+
+    def trace(self, target: Target) -> tuple[list[Call], dict[str, bytes]]:
+        """The calls of an undisturbed build that change the disk, and what it publishes."""
+        with self._server(target) as server:
+            status = server.build(target, {"KILLPOINT_TRACE": str(server.trace)})[1]
+            assert status == 0, server.log.read_text()
+            assert "rebuilt" in server.log.read_text()
+            calls = [Call(*line.split("\t")) for line in server.trace.read_text().splitlines()]
+            assert garbage(server.root) == []
+            return calls, published(server.root)
+
+    def disturb(self, fault: Fault, undisturbed: dict[str, bytes]) -> str:
+        """Disturb a build and check all that must hold then.
+
+        Returns "old", "new" or, where the build did not come to the place, "missed".
+        """
+        target = fault.target
+        with self._server(target) as server:
+            before = published(server.root)
+            process, status = server.build(
+                target,
+                {
+                    "KILLPOINT_PLACE": fault.place,
+                    "KILLPOINT_NTH": str(fault.nth),
+                    "KILLPOINT_HOW": fault.how,
+                },
+            )
+            log = server.log.read_text()
+            assert not wait_for_end(process), f"{fault}: processes outlive the build"
+            if fault.how in ("before", "torn"):
+                if status == 0 and server.met() < fault.nth:
+                    return "missed"
+                assert status == -signal.SIGKILL, f"{fault}: was not killed: {log}"
+            else:
+                assert status in (0, 1), f"{fault}: {log}"
+            found = published(server.root)
+            assert found in (before, undisturbed), f"{fault}: a mix: {_difference(found, before)}"
+            _check_whole(fault, server.root)
+            status = server.build(target, {})[1]
+            assert status == 0, f"{fault}: the next build: {server.log.read_text()}"
+            after = published(server.root)
+            assert after == undisturbed, (
+                f"{fault}: the next build: {_difference(after, undisturbed)}"
+            )
+            _check_whole(fault, server.root)
+            assert garbage(server.root) == [], f"{fault}: left behind"
+            return "old" if found == before != undisturbed else "new"
+
+
+class _Server:
+    """One `real_server` process with a data root of its own, always at the same place."""
+
+    def __init__(self, shim: Path, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir()
+        self.root, self.log, self.trace = folder / "root", folder / "log", folder / "trace"
+        self._shared = folder / "shared"
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", "from tests.publish.real_server import serve; serve()"],
+            cwd=CHECKOUT,
+            env={**os.environ, "LD_PRELOAD": str(shim), "OMP_NUM_THREADS": "1"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def restore(self, state: Path) -> None:
+        """Put the data root into a state."""
+        shutil.rmtree(self.root, ignore_errors=True)
+        shutil.copytree(state, self.root, symlinks=True)
+
+    def build(self, target: Target, environment: dict[str, str]) -> tuple[int, int]:
+        """Build the target: the process id, and the exit status."""
+        self._shared.write_bytes(bytes(16))
+        self.log.write_bytes(b"")
+        self.trace.write_bytes(b"")
+        armed = {"KILLPOINT_ROOT": str(self.root), "KILLPOINT_SHARED": str(self._shared)}
+        request = {
+            "root": str(self.root),
+            "asset": target.asset,
+            "partition": target.partition,
+            # An asset whose inputs cannot change is built once more.
+            "rebuild": target.state == "next" and bool(environment),
+            "log": str(self.log),
+            "environment": {**armed, **environment} if environment else {},
+        }
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        process, status = json.loads(self._process.stdout.readline())
+        return process, status
+
+    def met(self) -> int:
+        """How often the last build came to its place."""
+        return int.from_bytes(self._shared.read_bytes()[8:], "little")
+
+    def close(self) -> None:
+        self._process.communicate(timeout=60)
+
+
+def published(root: Path) -> dict[str, bytes]:
+    """Every published file below a data root, drops apart.
+
+    A record counts by its data version, and a file that is no payload (it may hold the time) by
+    its name alone: `verify` compares both with what was written.
+    """
+    found, unlike = {}, set()
+    for path in sorted(root.rglob("*")):
+        name = path.relative_to(root).as_posix()
+        if not path.is_file() or f"{WORK}/" in name or name.startswith("drops/"):
+            continue
+        shared = path.parent.name == provenance.SHARED_RECORDS
+        if path.suffix == ".json" and (path.name == provenance.RECORD or shared):
+            record = provenance.read_record(path)
+            found[name] = f"{record.asset} {record.data_version}".encode()
+            folder = path.parent.parent if shared else path.parent
+            unlike |= {folder / one.path for one in record.outputs if not one.payload}
+        else:
+            found[name] = path.read_bytes()
+    for path in unlike:
+        found[path.relative_to(root).as_posix()] = b""
+    return found
+
+
+def _difference(one: dict[str, bytes], other: dict[str, bytes]) -> list[str]:
+    return sorted(name for name in {*one, *other} if one.get(name) != other.get(name))[:20]
+
+
+def _check_whole(fault: Fault, root: Path) -> None:
+    """Verify the artifact if it stands; the others have the bytes that they had."""
+    built = find_artifacts.artifacts_of(root, fault.target.asset)
+    for folder in find_artifacts.folders_of(built):
+        # What it was made from may have been built again since. The laws hold for the bytes of
+        # the undisturbed build, which `publish` has asked about them.
+        found = provenance.verify(folder, data_root=root, check_inputs=False, check_laws=False)
+        assert found == [], f"{fault}: verify: {found}"
+
+
+def faults_at_every_place(target: Target, calls: Sequence[Call]) -> Iterator[Fault]:
+    """Kills before the first and the last call of each place, torn writes, and failing calls."""
+    for place, count in Counter(call.place for call in calls).items():
+        call = place.split()[1]
+        for nth in sorted({1, count}):
+            yield Fault(target, place, nth, "before")
+            if call == "write":
+                yield Fault(target, place, nth, "torn")
+        yield Fault(target, place, 1, str(errno.EIO))
+        if call in ("write", "create", "mkdir", "link"):
+            yield Fault(target, place, count, str(errno.ENOSPC))
+
+
+if __name__ == "__main__":
+    write_states(Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve())

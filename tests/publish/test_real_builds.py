@@ -1,0 +1,77 @@
+"""Builds of every asset that are killed, or whose calls fail: the old artifact or the new, whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import definitions
+from gristmill.families import FAMILIES
+from tests import budget
+from tests.paths import CHECKOUT
+from tests.publish.killing import in_two_threads
+from tests.publish.real_builds import DROPS, STATES, RealBuilder, Target, faults_at_every_place
+
+ASSETS = sorted(
+    asset.to_user_string()
+    for asset in definitions.build_defs().resolve_asset_graph().materializable_asset_keys
+)
+_MEMORY = Path("/dev/shm")
+_STATES_BYTES = 2 << 30
+# A sample takes at least so many faults of each asset, whatever time they take.
+_LEAST = 2
+
+
+@pytest.fixture(scope="module")
+def builder(
+    shim: Path, vocabulary_root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RealBuilder]:
+    """The states of all assets; in memory if there is room, since every build flushes its files."""
+    folder = tmp_path_factory.mktemp("real").resolve()
+    if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _STATES_BYTES:
+        shutil.rmtree(folder)
+        folder = _MEMORY / f"gristmill-real-{os.getpid()}"
+        folder.mkdir()
+    try:
+        # In a process of its own: its threads would not survive the forks of the servers.
+        command = [sys.executable, "-m", "tests.publish.real_builds", folder, vocabulary_root]
+        subprocess.run(command, cwd=CHECKOUT, check=True)
+        made = RealBuilder(shim, folder)
+        yield made
+        made.close()
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_every_family_has_drops_in_two_versions() -> None:
+    assert set(DROPS) == set(FAMILIES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("asset", ASSETS)
+def test_a_disturbed_build_leaves_the_old_or_the_new_and_the_next_one_is_as_if_nothing_had_been(
+    builder: RealBuilder, asset: str
+) -> None:
+    states = list(STATES)
+    if budget.seconds() is not None:
+        states = [budget.dice(asset).choice(states)]
+    for state in states:
+        (target,) = [one for one in builder.targets if (one.state, one.asset) == (state, asset)]
+        found = _disturb(builder, target, 1 / len(ASSETS) / len(states))
+        missed = found.count("missed")
+        assert missed <= len(found) // 10 + 1, f"{missed} of {len(found)} places were not met"
+
+
+def _disturb(builder: RealBuilder, target: Target, share: float) -> list[str]:
+    calls, undisturbed = builder.trace(target)
+    assert {call.place.split()[1] for call in calls} >= {"fsync", "mkdir", "write"}
+    faults = list(faults_at_every_place(target, calls))
+    assert len(faults) > 50
+    sampled = budget.sample(f"faults {target.name}", faults, share, least=_LEAST)
+    return in_two_threads(lambda fault: builder.disturb(fault, undisturbed), sampled)
