@@ -26,7 +26,6 @@ from tests.paths import CHECKOUT
 from tests.publish.scenarios import SCENARIOS
 from tests.publish.tiny import garbage
 
-
 Item = TypeVar("Item")
 
 

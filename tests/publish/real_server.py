@@ -87,7 +87,7 @@ def build_of(root: Path, asset: str, partition: str | None) -> Any:
             graph = Graph(instance, lake)
             try:
                 list(graph.materialize(dg.AssetKey.from_user_string(asset), [partition]))
-            except BaseException:  # noqa: BLE001 - the one that `catch` raised, or its consequence
+            except BaseException:
                 if not found:
                     raise
     finally:

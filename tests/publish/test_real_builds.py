@@ -1,4 +1,4 @@
-"""Builds of every asset that are killed, or whose calls fail: the old artifact or the new, whole."""
+"""Builds of every asset, killed or with failing calls: the old artifact or the new one, whole."""
 
 from __future__ import annotations
 
