@@ -248,11 +248,12 @@ def common(root: Path) -> Iterator[tuple[str, bytes]]:
         small |= {"artifact": "x/y", "asset": "macroxue/pack", "partition": "y"}
         yield "verification", json.dumps(small).encode() + _APART + line
     yield "verification", slim + _APART
-    from tests.fuzz.configs import CONFIGS
-
-    for asset in CONFIGS:
-        yield "settings", f"[{asset.replace('/', '.')}]\nworkers = 2\nseed = 7\n".encode()
-    yield "settings", b"[macroxue.PackConfig]\nlayout = 'packed46'\nshard_rows = 10_000\n"
+    yield (
+        "settings",
+        b"[macroxue.pack]\nlayout = 'packed46'\nshard_rows = 10_000\n\n[inbox]\nfollow_links = true\n",
+    )
+    yield "settings", b"[synth.harmony]\ndrop = 'synth/samples'\n[synth.kd_shards]\nworkers = 2\n"
+    yield "settings", b"[chess.month]\nelo_floor = 2400\ntime_controls = ['blitz']\nseed = 7\n"
     for key in (b"d6_v1", b"a.b-c_d", b"../x", b"-x", b"a..b", b"\xc3\xa9"):
         yield "keys", key
     yield "inbox_names", b"d6\nd7_v1\npool.toml\n.hidden\nx y\n\xff\na.toml.partial"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from functools import cache
 from typing import Any
@@ -50,15 +51,17 @@ def verification(data: bytes) -> None:
 
 
 def settings(data: bytes) -> None:
-    """gristmill.toml: the tables of the builders that it names, and the config that it makes."""
+    """gristmill.toml: the tables that it names, and the configs that they make."""
     from assets.configs import resolve
-    from tests.fuzz.configs import CONFIGS
+    from gristmill.families import tables
 
     file("lake/gristmill.toml", data)
     lake = _lake(str(scratch() / "lake"))
-    named = [asset for asset in CONFIGS if asset.partition("/")[2].encode() in data]
-    for asset in named or list(CONFIGS)[:1]:
-        resolve(CONFIGS[asset], lake.settings(asset), _Nothing())
+    for name, table in tables().items():
+        if name.rpartition("/")[2].encode() in data:
+            read = lake.settings(name)
+            if dataclasses.is_dataclass(table.config):
+                resolve(table.config, read, _Nothing())
 
 
 @cache
@@ -156,15 +159,16 @@ def _record_words() -> tuple[bytes, ...]:
 
 
 _TOML = (
-    b"[macroxue.PackConfig]\n",
-    b"[synth.KDConfig]\n",
-    b"[chess.MonthConfig]\n",
+    b"[macroxue.pack]\n",
+    b"[macroxue.pool]\n",
+    b"[synth.harmony]\n",
+    b"[chess.month]\n",
+    b"[inbox]\n",
     b"workers = ",
     b"inf",
     b"'''",
     b"{a=1}",
     b"1979-05-27",
-    b"seed = ",
     b"\\u0000",
     b"0x",
 )
@@ -189,7 +193,16 @@ PARSERS = (
         words=(*_JSON, *_record_words(), b"\xff\xfe", b"macroxue/pack", b"rows.bin"),
     ),
     Parser(
-        "settings", settings, ("resources.lake", "assets.configs", "tomllib._parser"), words=_TOML
+        "settings",
+        settings,
+        (
+            "resources.lake",
+            "assets.configs",
+            "gristmill.settings.tables",
+            "gristmill.settings.fields",
+            "tomllib._parser",
+        ),
+        words=_TOML,
     ),
     Parser("keys", keys, ("gristmill.keys",), words=(b"..", b"/", b"-", b"\xc3\xa9")),
     Parser(
