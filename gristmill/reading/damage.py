@@ -63,7 +63,7 @@ def damage_named(
         raise
     except OSError as error:
         file = _renamed(str(error.filename), names()) if error.filename else str(where())
-        rule = f"cannot be read ({error.strerror or error!r}): {_REMEDY}"
+        rule = f"cannot be read ({error.strerror or repr(error)}): {_REMEDY}"
         raise BadInput(file, rule) from error
     except _DAMAGE as error:
         text = _renamed(repr(error), names())

@@ -250,3 +250,15 @@ def test_random_damage_ends_in_errors_of_gristmill(reader: Reader, root: Path, s
             if level == "hash":
                 assert found == expected, f"{file}: {damaged!r:.100}"
         file.write_bytes(octets)
+
+
+def test_values_of_another_version_of_the_pack_are_refused(
+    reader_of: Callable[[str], Reader], tmp_path: Path
+) -> None:
+    reader = reader_of("StepDataset")
+    reader.publish(tmp_path, 0)
+    publish_part(tmp_path, reader.parts, 0, 1)
+    with pytest.raises(BadInput, match="values/p: was built from another version of .*packs/p"):
+        reader.open(tmp_path, "none")
+    publish_part(tmp_path, reader.parts, 1, 1)
+    assert len(reader.open(tmp_path, "hash"))

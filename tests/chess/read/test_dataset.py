@@ -177,3 +177,45 @@ def test_tensors(cached: Path) -> None:
     assert last["target_mask"].tolist() == [True, False, False, False]
     assert last["target"].tolist()[1:] == [0, 0, 0]
     assert last["context"].dtype == torch.int64
+
+
+def test_torch_views_and_batches_agree_with_tensors(cached: Path) -> None:
+    torch = pytest.importorskip("torch")
+    reader = GameSpliceDataset(cached, "val", horizon=2)
+    words = {"<PAD>": 0, "<UNK>": 1, "e2e4": 2}
+    view = reader.as_torch(words)
+    assert len(view) == len(reader)
+    batch = next(iter(torch.utils.data.DataLoader(view, batch_size=5)))
+    for i in range(5):
+        one = view[i]
+        assert batch["context"][i][batch["context_mask"][i]].tolist() == one["context"].tolist()
+        assert batch["target"][i].tolist() == one["target"].tolist()
+    assert set(batch["context"].unique().tolist()) <= {0, 1, 2}
+    own = reader.collate([reader[0], reader[40]])
+    assert own["context"][0][own["context_mask"][0]].tolist() == (
+        reader.tensors(0, reader.vocabulary())["context"].tolist()
+    )
+    words = reader.vocabulary()
+    words.clear()
+    assert reader.vocabulary()["<UNK>"] == 1
+
+
+def test_the_vocabulary_is_of_the_version_that_was_opened(cached: Path) -> None:
+    reader, late = GameSpliceDataset(cached, "val"), GameSpliceDataset(cached, "val")
+    words = reader.vocabulary()
+    (cached / "train.jsonl").unlink()
+    assert late.vocabulary() == words
+    with pytest.raises(BadInput, match=r"train\.jsonl: is missing"):
+        GameSpliceDataset(cached, "val").vocabulary()
+
+
+def test_a_sample_whose_row_is_not_there_is_named(cached: Path) -> None:
+    offsets = cached / "runtime_splice_cache/val/offsets.u64.bin"
+    octets = bytearray(offsets.read_bytes())
+    octets[:8], octets[8:16] = (1 << 63).to_bytes(8, "little"), (3).to_bytes(8, "little")
+    offsets.write_bytes(octets)
+    reader = GameSpliceDataset(cached, "val")
+    with pytest.raises(BadInput, match=r"val\.jsonl: has no byte 9223372036854775808"):
+        reader[0]
+    with pytest.raises(BadInput, match=r"val\.jsonl: has no row at byte 3"):
+        reader[1]

@@ -6,6 +6,7 @@ import pickle
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from gristmill.macroxue import MergeConfig, StepDataset, ValueConfig, merge, val
 from gristmill.macroxue.format import metadata_db
 from gristmill.macroxue.format.rows import Rows, to_packed
 from gristmill.macroxue.read.lookup import Pack
-from tests.macroxue.games import NAMES, all_rows, cut, play, step_rows, write_pack
+from tests.macroxue.games import NAMES, all_rows, cut, play, run_table, step_rows, write_pack
 
 GAMES = [play(seed, 40 + 5 * seed) for seed in range(12)] + [play(99, 50, [17, 16, *[0] * 13, 1])]
 STEPS = step_rows(GAMES)
@@ -301,3 +302,37 @@ def test_import_stays_cheap() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_queries_are_of_the_version_that_was_opened(pack: Path) -> None:
+    data = StepDataset(pack)
+    with closing(sqlite3.connect(pack / "metadata.db")) as db:
+        db.execute("PRAGMA journal_mode=WAL")
+    logged = StepDataset(pack)
+    (pack / "metadata.db").unlink()
+    for reader in (data, logged):
+        assert reader.runs("SELECT id FROM runs").tolist() == list(range(len(GAMES)))
+
+
+def test_a_database_that_was_cut_or_is_damaged_is_named(pack: Path) -> None:
+    path = pack / "metadata.db"
+    octets = path.read_bytes()
+    path.write_bytes(octets[:-1])
+    with pytest.raises(BadInput, match=r"metadata\.db: has \d+ bytes, fewer than \d+ pages"):
+        StepDataset(pack)
+    path.write_bytes(octets)
+    data = StepDataset(pack)
+    # The same file, damaged after the opening: a query must not end in an error of SQLite.
+    with path.open("r+b") as file:
+        file.seek(0)
+        file.write(b"no database at all")
+    with pytest.raises(BadInput, match=r"metadata\.db: SQLite cannot read it"):
+        data.runs("SELECT id FROM runs")
+
+
+@pytest.mark.parametrize("run_id", [-1, 1 << 32])
+def test_an_id_that_no_row_can_have_is_refused(tmp_path: Path, run_id: int) -> None:
+    runs = [*run_table(GAMES), metadata_db.Run(run_id, 1, 0, 0, 2)]
+    folder = write_pack(tmp_path / "p", GAMES, runs=sorted(runs, key=lambda run: run.id))
+    with pytest.raises(BadInput, match=f"run id {run_id} has no 32 bits"):
+        StepDataset(folder)
