@@ -258,7 +258,7 @@ def test_values_of_another_version_of_the_pack_are_refused(
     reader = reader_of("StepDataset")
     reader.publish(tmp_path, 0)
     publish_part(tmp_path, reader.parts, 0, 1)
-    with pytest.raises(BadInput, match="values/p: was built from another version of .*packs/p"):
+    with pytest.raises(BadInput, match=r"values/p: was built from another version of .*packs/p"):
         reader.open(tmp_path, "none")
     publish_part(tmp_path, reader.parts, 1, 1)
     assert len(reader.open(tmp_path, "hash"))
