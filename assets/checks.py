@@ -12,7 +12,6 @@ import dagster as dg
 
 from gristmill import markdown
 from gristmill.contract import Violation
-from gristmill.printable import plain
 from gristmill.provenance import verification
 from resources import Lake
 
@@ -110,7 +109,8 @@ def _result(
         severity=dg.AssetCheckSeverity.WARN
         if check.name == "noteworthy"
         else dg.AssetCheckSeverity.ERROR,
-        description=plain(str(violations[0])) if violations else f"{counted}, {scope}",
+        # The UI shows descriptions as Markdown.
+        description=markdown.escape(str(violations[0]) if violations else f"{counted}, {scope}"),
         metadata={
             "scope": scope,
             "artifacts": checked,

@@ -18,6 +18,7 @@ import dagster as dg
 from assets import versions, worker
 from assets.event_metadata import PartitionPreview, event_metadata
 from gristmill.contract import GristmillError, NothingToBuild
+from gristmill.markdown import escape
 from gristmill.printable import plain
 from gristmill.publish.build import Build, Published
 from gristmill.publish.publish import publish
@@ -180,6 +181,6 @@ def _not_built(
     return dg.AssetObservation(
         asset_key=context.asset_key,
         partition=key,
-        description=f"not built: {text}",
+        description=f"not built: {escape(text)}",  # the UI shows it as Markdown
         metadata={"status": "not built", "reason": text},
     )

@@ -17,7 +17,7 @@ from commands.arrivals import register
 from commands.checkout import CheckoutCommand, open_instance
 from commands.graph import INBOXES, Graph
 from commands.table import Outcome
-from commands.terminal import say
+from commands.terminal import say, shown
 from resources.lake import Lake
 
 
@@ -63,7 +63,7 @@ def materialize(
     if build.outcomes:
         table.show(build.outcomes, time.monotonic() - started, started_in)
     for line in (line for lines in build.refused.values() for line in lines):
-        say(f"[yellow]refused[/] {escape(line)}")
+        say(f"[yellow]refused[/] {shown(line)}")
     if no_drops:
         inboxes = " or ".join(str(lake.inbox(inbox.folder)) for inbox in build.inboxes)
         say(

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from commands.terminal import console, say
+from commands.terminal import shown as shown_text
 
 _COLOURS = {"built": "green", "failed": "red"}
 
@@ -50,7 +51,7 @@ def show(outcomes: Sequence[Outcome], seconds: float, started_in: Path) -> None:
     for item in outcomes:
         if item.reason:
             colour = "red" if item.status == "failed" else "yellow"
-            line = f"{item.asset} {escape(item.partition)}: {escape(item.reason)}"
+            line = f"{item.asset} {shown_text(item.partition)}: {shown_text(item.reason)}"
             say(f"[{colour}]{item.status}[/] {line}")
     if all(item.status in ("unchanged", "not built") for item in outcomes):
         say(f"nothing needed doing ({len(outcomes)} artifacts, {seconds:.1f} s)")

@@ -5,6 +5,9 @@ from __future__ import annotations
 import sys
 
 from rich.console import Console
+from rich.markup import escape
+
+from gristmill.printable import plain
 
 # A table in a file or a pipe has one line for each row.
 console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
@@ -13,6 +16,16 @@ console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
 def say(line: str) -> None:
     """Print one line without breaking it.
 
-    line: text with rich's markup; escape names and reasons in it, which may contain brackets.
+    line: text with rich's markup; names and reasons in it, which may come from drops, go
+        through `shown`.
     """
     console.print(line, soft_wrap=True)
+
+
+def shown(text: str) -> str:
+    """Returns text of any origin as rich's markup that shows it on one line.
+
+    text: any string. Characters that a terminal would obey are replaced, and a long text is cut
+        with a count.
+    """
+    return escape(plain(" ".join(text.split())))

@@ -59,7 +59,7 @@ def ls(root: Path, asset: str | None, as_json: bool) -> None:
         click.echo(f"{root}: no artifact{f' of {asset}' if asset else ''} with a record")
         return
     for line in list_artifacts.lines(listed):
-        click.echo(line)
+        click.echo(printable(line))
 
 
 @main.command()

@@ -12,8 +12,12 @@ from typing import Any, Final
 import click
 
 from gristmill.contract import GristmillError
+from gristmill.printable import plain
 
 ENTRY_POINTS: Final = "gristmill.commands"
+
+# Characters of an error, which may quote text of a drop.
+_MOST: Final = 5000
 
 LATE_COMMANDS: Final = {
     "fetch": "Download the raw files of a corpus into a drop.",
@@ -36,7 +40,7 @@ class CommandGroup(click.Group):
         try:
             return super().invoke(ctx)
         except GristmillError as error:
-            raise click.ClickException(" ".join(str(error).split())) from error
+            raise click.ClickException(plain(" ".join(str(error).split()), _MOST)) from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of all commands, sorted."""

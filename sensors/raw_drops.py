@@ -9,6 +9,7 @@ from assets.inbox import Inbox
 from assets.versions import DATA_VERSION, latest
 from gristmill.contract import GristmillError
 from gristmill.inbox import Arrival, Look, State, look, named_few
+from gristmill.markdown import escape
 from gristmill.printable import plain
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from resources import Lake
@@ -152,7 +153,7 @@ def _events(inbox: Inbox, arrivals: Iterable[Arrival], seen: Look) -> list[Event
     refused = [
         dg.AssetObservation(
             asset_key=inbox.raw_drop,
-            description=f"refused: {reason}",
+            description=f"refused: {escape(reason)}",  # the UI shows it as Markdown
             metadata={"refused": key, "reason": reason},
         )
         for key, reason in _newly_refused(inbox, seen)

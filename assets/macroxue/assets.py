@@ -11,6 +11,7 @@ from assets.checks import disk_checks, partitions_of_run
 from assets.macroxue.partitions import macroxue_drops, macroxue_pools
 from assets.macroxue.pool_members import stale_members
 from assets.publishing import BATCH, Event, publish_asset
+from gristmill import markdown
 from gristmill.contract import Violation
 from gristmill.macroxue import MergeConfig, PackConfig, ValueConfig
 from resources import Lake
@@ -138,7 +139,7 @@ def pool_members_current(context: dg.AssetCheckExecutionContext, lake: Lake) -> 
     return dg.AssetCheckResult(
         passed=not stale,
         severity=dg.AssetCheckSeverity.WARN,
-        description="; ".join(f"{name} {why}" for name, why in stale.items())
+        description=markdown.escape("; ".join(f"{name} {why}" for name, why in stale.items()))
         or "all members are current",
         metadata={"changed": len(stale)},
     )

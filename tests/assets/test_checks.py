@@ -10,7 +10,7 @@ import pytest
 
 from assets.checks import disk_checks
 from assets.publishing import BATCH, publish_asset
-from gristmill import families
+from gristmill import families, markdown
 from gristmill.contract import FileNote, Summary, Violation
 from gristmill.publish.build import Attempt, Build
 from resources import Lake
@@ -110,7 +110,7 @@ def test_alone_the_checks_look_at_all_and_name_the_bad_file(evaluate, tmp_path):
     assert numbers(found["intact"]) == (False, 5, 1)
     assert found["intact"].metadata["scope"].value == "everything published"
     assert f"{file}: output: sha256" in str(found["intact"].metadata["listed"].value)
-    assert str(file) in str(found["intact"].description)
+    assert markdown.escape(str(file)) in str(found["intact"].description)
     assert numbers(found["lawful"]) == (True, 5, 0)
 
 

@@ -59,7 +59,7 @@ def test_notes_are_a_warning_that_names_them(instance: dg.DagsterInstance, tmp_p
     noted = evaluate(instance, lake, "noted", game_laws="warn")
     assert (noted.passed, noted.severity) == (False, dg.AssetCheckSeverity.WARN)
     assert noted.metadata["artifacts"].value == 1
-    assert "score_differs" in noted.description
+    assert r"score\_differs" in noted.description
     assert "noted: run " in noted.metadata["listed"].value
     everything = evaluate(instance, lake, None)
     assert everything.metadata["artifacts"].value == 2

@@ -1,0 +1,104 @@
+"""Hostile text of drops in a real browser: no page of the UI makes a link, picture or script of it.
+
+Needs Chromium and a Python with Playwright: `GRISTMILL_PLAYWRIGHT` names it, default this one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.servers import plain_environment
+from tests.e2e.live_instance import LiveInstance
+from tests.hostile import HOST
+from tests.paths import CHECKOUT
+from tests.requirements import cannot_run
+
+pytestmark = pytest.mark.slow
+
+PYTHON = os.environ.get("GRISTMILL_PLAYWRIGHT", sys.executable)
+PAGES = {
+    "partition of a pack": "assets/macroxue/pack?view=partitions&partition=hostile",
+    "events of packs": "assets/macroxue/pack?view=events",
+    "check of packs": "assets/macroxue/pack?view=checks&checkDetail=intact",
+    "refused drops": "assets/macroxue/raw_drop?view=events",
+    "a month": "assets/chess/valid_games?view=partitions&partition=2024-01",
+    "a shard": "assets/synth/kd_shards?view=partitions&partition=00",
+}
+# Reports, in the copy of the checkout, what the code of every family makes of hostile text.
+REPORT = """
+import sys
+from pathlib import Path
+import dagster as dg
+from commands.checkout import open_instance
+from tests.e2e.hostile_events import events
+with open_instance() as instance:
+    instance.add_dynamic_partitions("macroxue_drops", ["hostile"])
+    for event in events(Path(sys.argv[1])):
+        instance.report_runless_asset_event(event)
+"""
+
+
+@pytest.fixture(scope="module")
+def chromium() -> str:
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    if found is None:
+        cannot_run("browser", "Chromium is not installed: apt-get install chromium")
+    has = subprocess.run([PYTHON, "-c", "import playwright"], capture_output=True, check=False)
+    if has.returncode:
+        cannot_run("browser", f"{PYTHON} has no Playwright: set GRISTMILL_PLAYWRIGHT")
+    return found
+
+
+@pytest.fixture(scope="module")
+def pages(live_instance: LiveInstance, chromium: str, tmp_path_factory: Any) -> dict[str, Any]:
+    """What the browser found on each page."""
+    live_instance.server.stop_sensors()
+    shutil.copytree(CHECKOUT / "tests", live_instance.checkout / "tests", dirs_exist_ok=True)
+    done = subprocess.run(
+        [sys.executable, "-c", REPORT, str(tmp_path_factory.mktemp("hostile"))],
+        cwd=live_instance.checkout,
+        env={
+            **plain_environment(),
+            "GRISTMILL_DATA": str(live_instance.data),
+            "PYTHONPATH": str(live_instance.checkout),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    addresses = [f"http://{live_instance.server.place}/{page}" for page in PAGES.values()]
+    looked = subprocess.run(
+        [PYTHON, str(Path(__file__).with_name("browser.py"))],
+        input=json.dumps([addresses, chromium]),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert looked.returncode == 0, looked.stderr
+    return dict(zip(PAGES, json.loads(looked.stdout), strict=True))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_page_makes_anything_of_text_but_text(pages: dict[str, Any], name: str) -> None:
+    found = pages[name]
+    states = [found["page"], *found["opened"]]
+    assert any(HOST in state["text"] for state in states), "the hostile text is not on the page"
+    for state in states:
+        for kind in ("links", "sources", "handlers", "headings"):
+            assert not [value for value in state[kind] if HOST in value.lower()], kind
+    assert found["dialogs"] == []
+    assert not [url for url in found["requests"] if "//127.0.0.1:" not in url]
+
+
+def test_the_markdown_of_every_family_was_opened(pages: dict[str, Any]) -> None:
+    for name in ("partition of a pack", "a month", "a shard"):
+        assert pages[name]["opened"], name
