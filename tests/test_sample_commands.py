@@ -81,12 +81,16 @@ def test_what_does_not_lead_further_is_said_and_leads_to_no_wrong_row(
         version = provenance.read_record(path).data_version
         path.write_text(text.replace(version, "0" * 64))
     (data / "drops/synth/samples/synth_008.parquet").write_bytes(b"other")
+    same_size = data / "drops/synth/samples/synth_005.parquet"
+    same_size.write_bytes(same_size.read_bytes()[::-1])
+    (data / "drops/synth/samples/synth_003.parquet").touch()
     next((data / "drops/macroxue/sample_d6").glob("*worker00*game000000.jsonl.gz")).unlink()
     shutil.rmtree(data / "macroxue/packs/sample_d7")
     notes = {
         "chess/validated/elite_2024-01 3": "2024-01 was built again after chess/valid_games",
         "megatron/synth_kd_v1 3": "synth/harmony 00 was built again after synth/kd_shards 00",
         "synth_harmony 80 --shard 03": r"synth_008.parquet has 5 bytes, [\d,]+ when",
+        "synth_harmony 3 --shard 02": r"synth_005.parquet has other bytes than when",
         "macroxue/packs/sample_d6 0": "jsonl.gz cannot be read .No such file",
     }
     for words, note in notes.items():
@@ -94,6 +98,7 @@ def test_what_does_not_lead_further_is_said_and_leads_to_no_wrong_row(
         facts = dict(traced(data / path, *rest))
         assert re.search(note, facts["not_traced"]), facts
         assert not [name for name in facts if name.startswith("raw_")], facts
+    assert "raw_row" in dict(traced(data / "synth_harmony", "3", "--shard", "01"))
     shutil.move(pack, tmp_path / "moved")
     assert "was moved out of its data root" in dict(traced(tmp_path / "moved", "1"))["not_traced"]
     done = CliRunner().invoke(main, ["trace", str(data / "macroxue/values/sample_d7"), "1"])

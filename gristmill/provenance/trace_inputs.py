@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gristmill import contract
 from gristmill.contract import GristmillError
+from gristmill.hashing import sha256_file
 from gristmill.provenance import inventory
 from gristmill.provenance import record as provenance
 from gristmill.provenance.check_artifact import MALFORMED
@@ -79,13 +80,19 @@ class Source:
         return self.root / str(item.path)
 
     def state(self, item: Input) -> str | None:
-        """What is different about a raw file by its size, None where nothing is."""
+        """What is different about a raw file, None where nothing is.
+
+        It is hashed only where its size is the recorded one and its time is not.
+        """
+        path = self.root / str(item.path)
         try:
-            size = (self.root / str(item.path)).stat().st_size
+            found = path.stat()
+            if item.bytes not in (None, found.st_size):
+                return f"has {found.st_size:,} bytes, {item.bytes:,} when {self.title} was built"
+            if item.mtime_ns != found.st_mtime_ns and sha256_file(path) != item.sha256:
+                return f"has other bytes than when {self.title} was built"
         except OSError:
             return "is gone"
-        if item.bytes not in (None, size):
-            return f"has {size:,} bytes, {item.bytes:,} when {self.title} was built"
         return None
 
     def raw_facts(self, item: Input) -> dict[str, object]:
