@@ -17,6 +17,7 @@ from gristmill import families, keys, provenance
 from gristmill.contract import BadInput, GristmillError
 from gristmill.provenance import Input
 from gristmill.provenance import raw_inputs as rawfiles
+from gristmill.run import kernels
 from gristmill.settings.tables import (
     FILE,
     INBOX,
@@ -45,6 +46,13 @@ class Lake(dg.ConfigurableResource[Any]):
         """The absolute path of the data root."""
         chosen = self.data_root or os.environ.get("GRISTMILL_DATA") or CHECKOUT / "data"
         return Path(chosen).absolute()
+
+    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
+        """Let compiled functions use the data root, before a run needs one.
+
+        context: of the resource; not used.
+        """
+        kernels.fall_back_to(self.root)
 
     def inbox(self, family: str) -> Path:
         """Returns the path of an inbox; the folder may not exist yet.

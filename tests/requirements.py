@@ -1,7 +1,7 @@
 """What a test needs of the machine: without it the test is skipped, or fails where it is required.
 
-GRISTMILL_REQUIRE lists what must be there, separated by spaces: `strace real-data`. `.ci/run` sets
-it. CI alone does not: a hosted machine has neither.
+GRISTMILL_REQUIRE lists what must be there, separated by spaces: `strace real-data mounts`.
+`.ci/run` sets it. CI alone does not: a hosted machine has neither.
 """
 
 from __future__ import annotations

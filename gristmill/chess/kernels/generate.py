@@ -17,6 +17,7 @@ from gristmill.chess.kernels.ending import DRAWN, OPEN, verdict
 from gristmill.chess.kernels.moves import legal_moves
 from gristmill.chess.kernels.stamp import KERNEL_STAMP
 from gristmill.chess.kernels.tables import U64, WEIGHT
+from gristmill.run.kernels import kernel
 
 _LETTERS = np.frombuffer(b"?NBRQK", np.uint8).copy()
 _MOST = 256  # no legal position has more than 218
@@ -103,7 +104,7 @@ def _appeal(bb, kinds, st, move, state):
 def _entry(stamp):
     """Close over the stamp of the sources, see `stamp.py`."""
 
-    @njit(cache=True)
+    @kernel()
     def play(opening, plies, seed, text, board):
         """Play a game that begins with `opening`, for at most `plies` plies in all.
 

@@ -7,12 +7,11 @@ Rules: docs/formats/chess.md#phase-codes
 
 from __future__ import annotations
 
-from numba import njit
-
 from gristmill.chess.kernels.attacks import borrowed
 from gristmill.chess.kernels.board import make, phase, reset
 from gristmill.chess.kernels.moves import legal
 from gristmill.chess.kernels.stamp import KERNEL_STAMP
+from gristmill.run.kernels import kernel
 
 NULL_MOVE = 0xFFFF  # the packed form of a text that is no move, such as 0000
 
@@ -20,7 +19,7 @@ NULL_MOVE = 0xFFFF  # the packed form of a text that is no move, such as 0000
 def _entry(stamp):
     """Close over the stamp of the sources, see `stamp.py`."""
 
-    @njit(cache=True)
+    @kernel()
     def replay(moves, first, lengths, phases, board):
         """Fill the phase codes of games.
 

@@ -43,12 +43,13 @@ from gristmill.chess.kernels.rowshape import (
     read_line,
 )
 from gristmill.chess.kernels.stamp import KERNEL_STAMP
+from gristmill.run.kernels import kernel
 
 
 def _entries(stamp):
     """Close over the stamp of the sources, see `stamp.py`."""
 
-    @njit(cache=True)
+    @kernel()
     def find_rows(buf, size, records, moves, uci):
         """Find the rows in buf[:size], whole lines with 64 zeros after them.
 
@@ -82,7 +83,7 @@ def _entries(stamp):
             n += 1
         return n
 
-    @njit(cache=True)
+    @kernel()
     def write_games(buf, records, picked, headers, out, lengths):
         """Write the picked rows (docs/formats/chess.md#game-rows); return the bytes written.
 

@@ -34,6 +34,7 @@ from gristmill.chess.kernels.movetext import (
     skip_blank,
 )
 from gristmill.chess.kernels.stamp import KERNEL_STAMP
+from gristmill.run.kernels import kernel
 
 # Why the scan stopped: all is done, a game is unusual, the text ends in a game, arrays are full.
 DONE, UNUSUAL_GAME, CUT, FULL = range(4)
@@ -163,7 +164,7 @@ def new_board() -> tuple[np.ndarray, ...]:
 def _entry(stamp):
     """Close over the stamp of the sources, see `stamp.py`."""
 
-    @njit(cache=True)
+    @kernel()
     def scan_games(
         buf, size, at_eof, cut_comments, pos, stop, games, known, tags, moves, phases, text, board
     ):

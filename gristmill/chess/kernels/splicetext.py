@@ -13,6 +13,7 @@ from gristmill.chess.kernels.copying import copy
 from gristmill.chess.kernels.rowshape import ID0, ID1, LIST0, LIST1, WINNER, N
 from gristmill.chess.kernels.rowtext import write_number
 from gristmill.chess.kernels.stamp import KERNEL_STAMP
+from gristmill.run.kernels import kernel
 
 # Bytes of a row without its id and its moves, at most.
 FIXED_BYTES = 480
@@ -55,7 +56,7 @@ def _put_of(table, at, i, out, o):
 def _entry(stamp):
     """Close over the stamp of the sources, see `stamp.py`."""
 
-    @njit(cache=True)
+    @kernel()
     def write_splices(buf, records, picked, kept, indices, begins, codes, k, out, places):
         """Write the samples of the picked rows; return the bytes written.
 

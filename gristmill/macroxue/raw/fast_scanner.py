@@ -7,9 +7,6 @@ parser. Importing this module loads numba, so import it inside the function that
 
 All reads are bounded: the text ends with a newline, no token crosses a newline, and words are
 loaded at most PAD bytes behind the text, which the caller provides.
-
-The module is long because numba's cache on disk compares only the file of the called function;
-if a helper in another file changed, numba would use its old machine code.
 """
 
 # numba infers the types here, and mypy cannot follow it.
@@ -25,10 +22,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
 from gristmill.macroxue.rules.board_eval import line_table
+from gristmill.run.kernels import kernel
 
 PAD = 128
 """Number of bytes behind the text that must be readable."""
@@ -37,18 +35,7 @@ END, UNSURE, FULL = 0, 1, 2
 """Why a scan stopped: no line is left, a line is for the strict parser, all rows are filled."""
 
 _intrinsic: Any = intrinsic
-_njit: Any = njit
-
-
-def _compiled(function: Any) -> Any:
-    """Compile a function, and keep its machine code on disk if a cache folder can be written."""
-    options = {"nogil": True, "error_model": "numpy"}
-    try:
-        return _njit(cache=True, **options)(function)
-    except (
-        RuntimeError
-    ):  # neither the folder of the package nor the cache of the user can be written
-        return _njit(**options)(function)
+_compiled: Any = kernel(nogil=True, error_model="numpy")
 
 
 @_intrinsic

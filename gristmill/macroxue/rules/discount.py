@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from gristmill.run.kernels import kernel
 
 
 # Without fastmath no operation is fused or reordered, so every machine gives the same bits.
-@njit("float64[::1](float32[::1], int64[::1], float64)", nogil=True, cache=True, fastmath=False)
+@kernel("float64[::1](float32[::1], int64[::1], float64)", nogil=True, fastmath=False)
 def discounted(rewards: Any, lengths: Any, gamma: float) -> npt.NDArray[np.float64]:
     """Returns G[t] = rewards[t] + gamma * G[t + 1] as float64 [N]; G behind a run is 0.
 

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from gristmill.run.kernels import kernel
 
 UNMASKED, FOLLOWED, SOLVED, TRACED_BACK, UNKNOWN, UNFIT = 0, 1, 2, 3, 4, 5
 """How the ranks of a row became known. UNFIT: unknown, because no ranks give its board_eval."""
 
-_JIT: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy"}
+_JIT: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
 _TOP = 31
 _MOST_CHOICES = 1 << 14
@@ -26,7 +27,7 @@ _LINES = np.stack([_CELLS.T, _CELLS[::-1].T, _CELLS, _CELLS[:, ::-1]])
 _EIGHT = np.concatenate([_CELLS, _CELLS.T])
 
 
-@njit(**_JIT)  # type: ignore[untyped-decorator]
+@kernel(**_JIT)
 def _slide(board: Any, direction: int, after: Any) -> None:
     """Write to `after` the board after a move, before the new tile."""
     for line in range(4):
@@ -47,7 +48,7 @@ def _slide(board: Any, direction: int, after: Any) -> None:
             after[_LINES[direction, line, position]] = 0
 
 
-@njit(**_JIT)  # type: ignore[untyped-decorator]
+@kernel(**_JIT)
 def _follows(board: Any, direction: int, seen: Any, after: Any) -> bool:
     """Whether the board `seen`, capped at 16, can follow `board`; then write its ranks to `after`.
 
@@ -70,7 +71,7 @@ def _follows(board: Any, direction: int, seen: Any, after: Any) -> bool:
     return True
 
 
-@njit(**_JIT)  # type: ignore[untyped-decorator]
+@kernel(**_JIT)
 def _score(board: Any) -> int:
     """board_eval of one board (docs/formats/macroxue.md#board-evaluation)."""
     total = np.int64(0)
@@ -88,7 +89,7 @@ def _score(board: Any) -> int:
     return int(total)
 
 
-@njit(**_JIT)  # type: ignore[untyped-decorator]
+@kernel(**_JIT)
 def _choices(cells: Any, top: int) -> int:
     """The number of choices of ranks 16..top for so many cells; 0 if more than 16,384."""
     ways = 1
@@ -99,7 +100,7 @@ def _choices(cells: Any, top: int) -> int:
     return ways
 
 
-@njit(**_JIT)  # type: ignore[untyped-decorator]
+@kernel(**_JIT)
 def _set(board: Any, cells: Any, count: int, top: int, which: int) -> int:
     """Give the masked cells the ranks of choice number `which`; returns the highest rank."""
     highest = 0
@@ -111,7 +112,7 @@ def _set(board: Any, cells: Any, count: int, top: int, which: int) -> int:
     return highest
 
 
-@njit(**_JIT)  # type: ignore[untyped-decorator]
+@kernel(**_JIT)
 def _solve(board: Any, cells: Any, count: int, top: int, score: int) -> int:
     """Find the only choice of ranks with this board_eval. Returns SOLVED, UNKNOWN or UNFIT."""
     found = best = -1
@@ -136,7 +137,7 @@ def _solve(board: Any, cells: Any, count: int, top: int, score: int) -> int:
     return SOLVED
 
 
-@njit(**_JIT)  # type: ignore[untyped-decorator]
+@kernel(**_JIT)
 def _solve_back(
     board: Any, cells: Any, count: int, top: int, score: int, move: int, then: Any, after: Any
 ) -> bool:
@@ -159,7 +160,7 @@ def _solve_back(
     return True
 
 
-@njit(**_JIT)  # type: ignore[untyped-decorator]
+@kernel(**_JIT)
 def _masked(mask: int, cells: Any) -> int:
     """Write the masked cells to `cells`; returns their number."""
     count = 0
@@ -170,7 +171,7 @@ def _masked(mask: int, cells: Any) -> int:
     return count
 
 
-@njit(**_JIT)  # type: ignore[untyped-decorator]
+@kernel(**_JIT)
 def search(
     ranks: Any, masks: Any, moves: Any, scores: Any, tops: Any, starts: Any
 ) -> npt.NDArray[np.uint8]:

@@ -1,0 +1,261 @@
+"""Machine code of kernels: where it is kept, by what it is keyed, and who may fill it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from bench.servers import copy_checkout, plain_environment
+from gristmill.macroxue.samples import write_drop
+from gristmill.run import kernels
+from tests.paths import CHECKOUT
+from tests.read_only import read_only
+
+MODULE = """
+from gristmill.run.kernels import kernel
+from numba import njit
+
+FACTOR = 3
+
+@njit
+def helper(number):
+    return number * FACTOR
+
+@kernel(nogil=True)
+def inner(number):
+    return helper(number) + 1
+
+@kernel()
+def outer(number):
+    return inner(number) + 1
+
+@kernel("int64(int64)")
+def fixed(number):
+    return number + FACTOR
+"""
+CALL = "import family.kernels.code as c; print(c.outer({value}), c.outer.stats.cache_hits)"
+
+
+@pytest.fixture
+def code(tmp_path: Path) -> Path:
+    """A package of kernels, and a home that can be written."""
+    folder = tmp_path / "code/family/kernels"
+    folder.mkdir(parents=True)
+    (folder / "code.py").write_text(MODULE)
+    (tmp_path / "home").mkdir()
+    return tmp_path
+
+
+def environment(code: Path, **variables: str | Path) -> dict[str, str]:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in (kernels.CACHE_DIR, "XDG_CACHE_HOME", "HOME")
+    }
+    paths = os.pathsep.join([str(code / "code"), str(CHECKOUT)])
+    chosen = {"HOME": code / "home", "PYTHONPATH": paths, **variables}
+    return {**kept, **{name: str(value) for name, value in chosen.items()}}
+
+
+def python(code: Path, text: str, **variables: str | Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(text)],
+        cwd=code,
+        env=environment(code, **variables),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def machine_code(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.nbc"))
+
+
+def home_cache(code: Path) -> Path:
+    return code / "home/.cache/gristmill/kernels"
+
+
+def test_machine_code_is_kept_in_the_users_cache_and_used_again(code: Path) -> None:
+    assert python(code, CALL.format(value=5)) == "17 Counter()"
+    assert len(machine_code(home_cache(code))) == 3
+    assert machine_code(code / "code") == []
+    assert "1" in python(code, CALL.format(value=5)).split("Counter")[1]
+
+
+@pytest.mark.parametrize("variable", [kernels.CACHE_DIR, "XDG_CACHE_HOME"])
+def test_a_folder_that_the_caller_names_comes_first(code: Path, variable: str) -> None:
+    python(code, CALL.format(value=5), **{variable: code / "named"})
+    assert len(machine_code(code / "named")) == 3
+    assert not home_cache(code).exists()
+
+
+def test_the_data_root_follows_where_the_user_has_no_cache(code: Path) -> None:
+    (code / "data").mkdir()
+    text = (
+        "import subprocess, sys, pathlib; from gristmill.run import kernels\n"
+        "kernels.fall_back_to(pathlib.Path('data').absolute())\n"
+        f"subprocess.run([sys.executable, '-c', {CALL.format(value=5)!r}], check=True)"
+    )
+    assert python(code, text, HOME="/nonexistent").startswith("17")
+    folder = code / f"data/cache/kernels-{os.geteuid()}"
+    assert len(machine_code(folder)) == 3
+    assert folder.stat().st_mode & 0o777 == 0o700
+    python(code, text)
+    assert len(machine_code(home_cache(code))) == 3
+
+
+def test_without_any_folder_kernels_are_compiled_in_memory(code: Path) -> None:
+    text = (
+        "import pathlib; from gristmill.run import kernels\n"
+        "kernels.fall_back_to(pathlib.Path('/nonexistent'))\n"
+    )
+    assert python(code, text + CALL.format(value=5), HOME="/nonexistent") == "17 Counter()"
+    assert machine_code(code) == []
+    assert not Path("/nonexistent").exists()
+
+
+def test_a_folder_that_others_can_write_is_not_trusted(
+    code: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = code / "named"
+    folder.mkdir()
+    monkeypatch.setenv(kernels.CACHE_DIR, str(folder))
+    for mode, expected in ((0o700, folder), (0o755, folder), (0o770, None), (0o702, None)):
+        folder.chmod(mode)
+        assert kernels.cache_folder() == expected
+    folder.chmod(0o700)
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    assert kernels.cache_folder() is None
+    monkeypatch.undo()
+    monkeypatch.setenv(kernels.CACHE_DIR, "relative")
+    assert kernels.cache_folder() is None
+
+
+@pytest.mark.parametrize("file", ["kernels/code.py", "kernels/other.py", "format/rows.py"])
+def test_a_changed_source_is_compiled_again(code: Path, file: str) -> None:
+    """The file itself, a neighbour, and the formats of the family."""
+    python(code, CALL.format(value=5))
+    source = code / "code/family" / file
+    source.parent.mkdir(exist_ok=True)
+    old = source.read_text() if source.exists() else ""
+    source.write_text(old.replace("FACTOR = 3", "FACTOR = 4") + "\nSEEN = 1\n")
+    answer, hits = python(code, CALL.format(value=5)).split(" ", 1)
+    assert (answer, hits) == ("22" if "code.py" in file else "17", "Counter()")
+    assert len(list(home_cache(code).iterdir())) == 2
+
+
+@pytest.mark.parametrize("name", ["numba.__version__", "llvmlite.__version__", "sys.version"])
+def test_another_numba_or_python_has_a_folder_of_its_own(
+    code: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    package = code / "code/family/kernels"
+    before = kernels._key.__wrapped__(package)
+    assert before.startswith("kernels-")
+    monkeypatch.setattr(name, "0.0")
+    assert kernels._key.__wrapped__(package) != before
+
+
+@pytest.mark.parametrize("name", ["get_host_cpu_name", "get_host_cpu_features"])
+def test_another_processor_has_a_folder_of_its_own(
+    code: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    from llvmlite import binding
+
+    class Features(str):
+        def flatten(self) -> str:
+            return self
+
+    package = code / "code/family/kernels"
+    before = kernels._key.__wrapped__(package)
+    monkeypatch.setattr(binding, name, lambda: Features("other"))
+    assert kernels._key.__wrapped__(package) != before
+
+
+@pytest.mark.parametrize("kind", ["*.nbc", "*.nbi"])
+def test_machine_code_that_is_cut_short_is_compiled_again(code: Path, kind: str) -> None:
+    python(code, CALL.format(value=5))
+    for file in home_cache(code).rglob(kind):
+        file.write_bytes(file.read_bytes()[:20])
+    assert python(code, CALL.format(value=5)).startswith("17")
+    assert "1" in python(code, CALL.format(value=5)).split("Counter")[1]
+
+
+def test_a_full_disk_leaves_the_kernel_in_memory(code: Path) -> None:
+    text = (
+        "import numba.core.caching as caching\n"
+        "def full(*_): raise OSError(28, 'No space left on device')\n"
+        "caching.IndexDataCacheFile._save_data = full\n"
+    )
+    assert python(code, text + CALL.format(value=5)).startswith("17")
+
+
+def test_processes_that_fill_the_cache_at_once_get_their_own_signatures(code: Path) -> None:
+    """Two signatures of one kernel: numba alone would give both the same file."""
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", f"import family.kernels.code as c; print(c.outer({value}))"],
+            cwd=code,
+            env=environment(code),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for value in ("5", "5.5", "5", "5.5")
+    ]
+    answers = [process.communicate(timeout=120)[0].strip() for process in started]
+    assert answers == ["17", "18.5", "17", "18.5"]
+    assert len(machine_code(home_cache(code))) == 5
+    text = (
+        "import family.kernels.code as c\n"
+        "print(c.outer(5), c.outer(5.5), sum(c.outer.stats.cache_hits.values()))"
+    )
+    assert python(code, text) == "17 18.5 2"
+
+
+def test_a_signature_that_is_given_is_the_only_one(code: Path) -> None:
+    text = (
+        "import family.kernels.code as c\n"
+        "print(c.fixed(2), len(c.fixed.signatures))\n"
+        "try: c.fixed('text')\n"
+        "except TypeError: print('refused')"
+    )
+    assert python(code, text).split() == ["5", "1", "refused"]
+
+
+@pytest.mark.slow
+def test_everything_is_built_where_neither_code_nor_home_can_be_written(tmp_path: Path) -> None:
+    """From a sample drop to values and a verified data root, with kernels in the data root."""
+    checkout, data, home = tmp_path / "checkout", tmp_path / "data", tmp_path / "home"
+    copy_checkout(checkout)
+    home.mkdir()
+    write_drop(data / "drops/macroxue/one", seed=1, games=1, max_moves=40, depth=6)
+    (tmp_path / "instance").mkdir()
+    (tmp_path / "instance/dagster.yaml").write_text("telemetry: {enabled: false}\n")
+    surroundings = {
+        **plain_environment(),
+        "HOME": str(home),
+        "DAGSTER_HOME": str(tmp_path / "instance"),
+        "GRISTMILL_DATA": str(data),
+    }
+    surroundings.pop(kernels.CACHE_DIR, None)
+    surroundings.pop("XDG_CACHE_HOME", None)
+    for words in (["materialize", "macroxue/pack", "macroxue/values"], ["verify", str(data)]):
+        command = read_only([checkout, home], [sys.executable, "-m", "gristmill.cli", *words])
+        done = subprocess.run(
+            command,
+            cwd=checkout,
+            env=surroundings,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert machine_code(data / "cache")
+    assert not machine_code(checkout)
