@@ -9,6 +9,7 @@ from typing import Any
 import click
 import dagster as dg
 
+from gristmill.printable import is_utf8, printable
 from resources.lake import CHECKOUT
 
 DATA = "GRISTMILL_DATA"
@@ -45,6 +46,11 @@ class CheckoutCommand(click.Command):
 def _use_data_root(context: click.Context, _: click.Parameter, data_root: Path | None) -> None:
     """Set the variable that `resources.Lake` reads, for this process and its children."""
     if data_root is not None and not context.resilient_parsing:
+        if not is_utf8(Path.cwd() / data_root):
+            raise click.BadParameter(
+                f"the path {printable(str(data_root))} is not UTF-8: rename the folder, or reach "
+                "it through a link whose path is"
+            )
         os.environ[DATA] = str(Path.cwd() / data_root)
 
 

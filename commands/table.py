@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich import box
-from rich.markup import escape
 from rich.table import Table
 
 from commands.terminal import console, say
@@ -72,9 +71,9 @@ def _table(outcomes: Sequence[Outcome], started_in: Path) -> Table:
         shown = place.relative_to(started_in) if place.is_relative_to(started_in) else place
         table.add_row(
             item.asset,
-            escape(item.partition),
+            shown_text(item.partition),
             f"[{colour}]{item.status}[/]",
-            escape(str(shown)) if item.place else "",
+            shown_text(str(shown)) if item.place else "",
             "" if item.rows is None else f"{item.rows:,}",
             f"{item.bytes:,}" if item.place else "",
             f"{item.seconds:.2f}" if item.place else "",

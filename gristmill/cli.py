@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from gristmill.command_group import CommandGroup
-from gristmill.printable import printable
+from gristmill.printable import is_utf8, printable
 from gristmill.sample_commands import show, trace
 
 data_root_option = click.option(
@@ -82,6 +82,8 @@ def samples(root: Path) -> None:
     """Write sample drops of every family below ROOT/drops; existing ones are left alone."""
     from gristmill.samples import write_samples
 
+    if not is_utf8(root.absolute()):
+        raise click.BadParameter(f"the path {printable(str(root))} is not UTF-8: use another")
     for path in write_samples(root):
         click.echo(path)
 

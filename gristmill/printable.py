@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 def printable(text: str) -> str:
     """`text` with U+FFFD in place of each character that is not printable."""
@@ -26,3 +28,8 @@ def plain(text: str, most: int = 2000) -> str:
     most: characters that are kept; how many more there are is said. Default 2,000.
     """
     return "\n".join(map(printable, cut(text.replace("\r\n", "\n"), most).split("\n")))
+
+
+def is_utf8(path: Path) -> bool:
+    """Whether the bytes of a path are UTF-8; what reads Parquet takes no other."""
+    return not any("\udc80" <= char <= "\udcff" for char in str(path))

@@ -56,6 +56,8 @@ class Artifact:
 def artifacts(path: Path, leave_out: str = DROPS) -> Iterator[Artifact]:
     """Every artifact at or below `path`, without what lies in `.gristmill` folders.
 
+    A link to an artifact is followed, as to one that was moved to another disk.
+
     leave_out: name of a folder in `path` that is not searched (default: the drops of a data root,
         whose files a person or a download named).
     """
@@ -70,6 +72,14 @@ def artifacts(path: Path, leave_out: str = DROPS) -> Iterator[Artifact]:
     for name in folders:
         if name not in (WORK, leave_out):
             yield from artifacts(path / name, leave_out="")
+    for name in names:
+        if name not in (WORK, leave_out) and _is_linked_artifact(path / name):
+            yield from artifacts(path / name, leave_out="")
+
+
+def _is_linked_artifact(path: Path) -> bool:
+    """Whether a link leads to an artifact, as to another disk; other links are not followed."""
+    return path.is_symlink() and bool(artifacts_in(path))
 
 
 def artifacts_of(

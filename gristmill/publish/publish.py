@@ -184,7 +184,15 @@ def _build(
 
 
 def _check_place(build: Build) -> None:
-    """Refuse to replace a folder without a record, and to nest without `outer`."""
+    """Refuse to replace a folder without a record or a link, and to nest without `outer`."""
+    outer = build.folder if build.outer is None else build.root / build.outer
+    for folder in (outer, build.folder):
+        if folder.is_symlink():
+            # An exchange would replace the link, and leave the files behind it without a record.
+            raise GristmillError(
+                f"{folder}: is a link to {folder.readlink()}: it is read, but not built again. "
+                "Remove the link to build here; move the folder back to keep it"
+            )
     if build.outer is not None:
         provenance.read_record(build.root / build.outer / provenance.RECORD)
     for above in build.folder.relative_to(build.root).parents:

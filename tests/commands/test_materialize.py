@@ -304,3 +304,45 @@ def test_runs_of_this_command_are_signed_from_the_start(
     run("materialize", "macroxue/pack")
     (made,) = instance.get_runs()
     assert made.tags[worker.TAG] == worker.identity(os.getpid())
+
+
+def test_a_key_may_begin_with_a_hyphen(run: Command, data: Path) -> None:
+    land(data, "-x")
+    assert run("materialize", "macroxue/pack", "--partition", "-x").exit_code == 0
+    assert (data / PACKS / "-x/steps.npy").exists()
+    (data / DROPS / "-x").rename(data / "archived")
+    assert run("retire", "--", "-x").exit_code == 0
+
+
+def test_a_key_that_no_drop_can_have_fails_alone_and_in_our_words(
+    run: Command, data: Path, instance: dg.DagsterInstance
+) -> None:
+    """The web server takes any text as a partition key."""
+    land(data, "one")
+    instance.add_dynamic_partitions("macroxue_drops", ["../../x", "a\x00b"])
+    result = run("materialize", "macroxue/pack")
+    assert result.exit_code == 1
+    assert (data / PACKS / "one/steps.npy").exists()
+    assert "failed macroxue/pack ../../x: the name '../../x' may hold only" in result.output
+    assert "\x00" not in result.output
+    assert "Traceback" not in result.output
+    assert run("retire", "../../x").exit_code == 0
+    assert not instance.has_dynamic_partition("macroxue_drops", "../../x")
+
+
+def test_a_data_root_whose_path_is_not_utf8_is_refused(run: Command, tmp_path: Path) -> None:
+    result = run(
+        "materialize", "--all", "--data-root", os.fsdecode(os.fsencode(tmp_path) + b"/\xff")
+    )
+    assert result.exit_code == 2
+    assert "is not UTF-8: rename the folder" in " ".join(result.output.split())
+
+
+def test_file_names_that_are_not_utf8_are_refused_and_named(run: Command, data: Path) -> None:
+    land(data, "one")
+    for file in sorted(land(data, "two").iterdir()):
+        file.rename(file.with_name(os.fsdecode(b"\xfe") + file.name))
+    result = run("materialize", "macroxue/pack")
+    assert (data / PACKS / "one/steps.npy").exists()
+    assert "Traceback" not in result.output
+    assert "refused macroxue/two: " in result.output

@@ -14,7 +14,13 @@ import pytest
 
 from gristmill import families, provenance
 from gristmill.contract import GristmillError, Violation
-from gristmill.provenance import Input, check_artifact, list_artifacts, verification
+from gristmill.provenance import (
+    Input,
+    check_artifact,
+    find_artifacts,
+    list_artifacts,
+    verification,
+)
 from gristmill.provenance.inventory import Entry
 from gristmill.publish import inventory, remove
 from gristmill.publish.build import Build
@@ -196,6 +202,23 @@ def test_a_folder_that_was_moved_needs_its_root_named(root: Path, tmp_path: Path
     assert _violations(root, "elsewhere") == [("elsewhere/provenance.json", "inputs")]
     assert provenance.verify(moved, data_root=root) == []
     assert provenance.verify(moved, check_inputs=False) == []
+
+
+def test_an_artifact_behind_a_link_is_found_and_verified(root: Path, tmp_path: Path) -> None:
+    """Its folder was moved to another disk; links to anything else are not followed."""
+    folders = {item.folder for item in find_artifacts.artifacts(root)}
+    folder = sorted(folders, key=lambda path: len(path.parts))[0]
+    count = find_artifacts.count(root)
+    disk = tmp_path.parent / f"{tmp_path.name}-disk"
+    folder.rename(disk)
+    folder.symlink_to(disk)
+    (root / "around").symlink_to(root)
+    (root / "nowhere").symlink_to("gone")
+    assert find_artifacts.count(root) == count
+    assert folder in {item.folder for item in find_artifacts.artifacts(root)}
+    assert _violations(root) == []
+    _flip(sorted(disk.glob("**/*steps.npy"))[0])
+    assert "output" in {law for _, law in _violations(root)}
 
 
 def test_inputs_deleted_on_purpose_are_not_missed(root: Path) -> None:

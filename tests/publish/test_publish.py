@@ -150,6 +150,27 @@ def test_a_folder_without_a_record_is_not_overwritten(tmp_path: Path, shared: bo
     assert garbage(tmp_path) == []
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_published_folder_may_be_a_link_that_is_read_but_not_built_again(
+    tmp_path: Path, shared: bool
+) -> None:
+    """Builds and checks read what is behind it; a rename would replace the link."""
+    root, disk = tmp_path / "root", tmp_path / "disk"
+    build = tiny_build(root, shared=shared)
+    publish(build)
+    _folder(root).rename(disk)
+    _folder(root).symlink_to(disk)
+    before = snapshot(disk)
+    assert not publish(build).rebuilt
+    other = tiny_build(root, config=TinyConfig(seed=2), shared=shared)
+    for again, rebuild in ((build, True), (other, False)):
+        with pytest.raises(GristmillError, match=r"is a link to .*disk: it is read, but not built"):
+            publish(again, rebuild=rebuild)
+    assert _folder(root).readlink() == disk
+    assert snapshot(disk) == before
+    assert garbage(root) == []
+
+
 def _with_link(attempt: Attempt) -> Summary:
     summary = build_tiny(attempt, TinyConfig(), "")
     (attempt.out / "link").symlink_to("train")

@@ -246,8 +246,18 @@ def test_everything_is_built_where_neither_code_nor_home_can_be_written(tmp_path
     }
     surroundings.pop(kernels.CACHE_DIR, None)
     surroundings.pop("XDG_CACHE_HOME", None)
-    for words in (["materialize", "macroxue/pack", "macroxue/values"], ["verify", str(data)]):
-        command = read_only([checkout, home], [sys.executable, "-m", "gristmill.cli", *words])
+    module = [sys.executable, "-m", "gristmill.cli"]
+    pack = data / "macroxue/packs/one"
+    reader = "from gristmill.macroxue import StepDataset"
+    reads = f"{reader}; StepDataset({str(pack)!r}, verify='hash')[0]"
+    for folders, words in (
+        ([checkout, home], [*module, "materialize", "macroxue/pack", "macroxue/values"]),
+        ([checkout, home, data], [*module, "verify", str(data)]),
+        ([checkout, home, data], [*module, "ls", str(data)]),
+        ([checkout, home, data], [*module, "trace", str(pack), "0"]),
+        ([checkout, home, data], [sys.executable, "-c", reads]),
+    ):
+        command = read_only(folders, words)
         done = subprocess.run(
             command,
             cwd=checkout,
