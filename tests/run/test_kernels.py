@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -269,3 +270,15 @@ def test_everything_is_built_where_neither_code_nor_home_can_be_written(tmp_path
         assert done.returncode == 0, done.stdout + done.stderr
     assert machine_code(data / "cache")
     assert not machine_code(checkout)
+
+
+def test_one_process_at_a_time_compiles_a_kernel(tmp_path: Path) -> None:
+    """Nested calls, as of a kernel that calls itself, hold the lock that they have."""
+    lock = tmp_path / "kernel.lock"
+    with kernels._alone(lock):
+        with kernels._alone(lock):
+            pass
+        with lock.open() as other, pytest.raises(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with lock.open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
