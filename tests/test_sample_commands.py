@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from gristmill import families, provenance
 from gristmill.cli import main
 from gristmill.hashing import sha256_file
+from gristmill.provenance import trace_inputs
 from tests.sample_root import SampleRoot
 
 ASSETS = [kind.asset for each in families.catalogs() for kind in each.kinds]
@@ -106,6 +107,27 @@ def test_what_does_not_lead_further_is_said_and_leads_to_no_wrong_row(
     assert "macroxue/pack sample_d7, which macroxue/values sample_d7 was made from, is gone" in (
         done.output
     )
+
+
+def test_raw_files_are_hashed_only_where_their_time_changed(
+    sample_root: SampleRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = sample_root.copy(tmp_path).data
+    hashed: list[Path] = []
+
+    def noted(path: Path) -> str:
+        hashed.append(path)
+        return sha256_file(path)
+
+    monkeypatch.setattr(trace_inputs, "sha256_file", noted)
+    raw = data / "drops/tokenizers/r50k_base.tiktoken"
+    assert "raw_note" not in dict(traced(data / "tokenizer", "gpt2"))
+    assert hashed == []
+    raw.touch()
+    assert "raw_note" not in dict(traced(data / "tokenizer", "gpt2"))
+    assert hashed == [raw]
+    raw.unlink()
+    assert dict(traced(data / "tokenizer", "gpt2"))["raw_note"] == "the file is gone"
 
 
 def test_a_manifest_says_which_of_its_inputs_changed(

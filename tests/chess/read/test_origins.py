@@ -126,6 +126,19 @@ def test_a_line_is_found_in_every_part_of_a_file(
             assert origins._line(tmp_path / "x.jsonl", number) == {"n": number}
 
 
+def test_all_games_with_the_id_and_moves_of_a_splice_are_found(
+    sample_root: SampleRoot, tmp_path: Path
+) -> None:
+    data = sample_root.copy(tmp_path).data
+    games = data / "chess/validated/elite_2024-01"
+    lines = (games / "valid_games.jsonl").read_bytes().splitlines(keepends=True)
+    first = json.loads(lines[0])
+    twin = lines[2].replace(json.loads(lines[2])["game_id"].encode(), first["game_id"].encode())
+    (games / "valid_games.jsonl").write_bytes(b"".join([*lines[:2], twin, *lines[3:]]))
+    assert list(origins._rows_of(games, first["game_id"], [])) == [0, 2]
+    assert list(origins._rows_of(games, first["game_id"], first["moves"])) == [0]
+
+
 def test_a_splice_of_other_moves_is_not_traced(sample_root: SampleRoot, tmp_path: Path) -> None:
     data = sample_root.copy(tmp_path).data
     games = data / "chess/validated/elite_2024-01/valid_games.jsonl"

@@ -145,6 +145,15 @@ def test_a_footer_that_is_wrong_leads_to_no_wrong_row(
         assert raw["synth_id"] == "{} {}".format(*KEPT[number])
 
 
+@pytest.mark.parametrize(("value", "full"), [("x", True), (None, False), ("", False)])
+def test_a_footer_says_whether_all_texts_are_there(
+    tmp_path: Path, value: str | None, full: bool
+) -> None:
+    _write_raw(tmp_path / "a.parquet", [("q", "r", "a"), ("q", value, "a")])
+    with pq.ParquetFile(tmp_path / "a.parquet") as shard:
+        assert origins._has_all_texts(shard, 0) is full
+
+
 def test_rows_and_shards_that_do_not_exist_are_refused(root: Path) -> None:
     with pytest.raises(BadInput, match="has 23 rows, no row 23"):
         list(row_origins(root / "synth_harmony", "00", 23))
