@@ -74,6 +74,7 @@ def test_generated_games_obey_the_law(
         ([BAD, GAME], lambda p: drop_record(p, 0), 1, "follows a blank line of the game at byte 0"),
         ([GAME, BAD, GAME], drop_reject, 1, "lies behind the game at byte 0"),
         ([BAD, GAME, BAD], drop_reject, 0, "no game begins here"),
+        (['[Event "a"]\n\n\n', GAME], lambda p: drop_record(p, 0), 1, "follows a blank line"),
         (["\n% x\n", GAME, GAME], lambda p: drop_record(p, 1), 2, "lies behind"),
     ],
 )
@@ -144,6 +145,15 @@ def test_a_comment_that_swallows_games_breaks_the_law(tmp_path: Path) -> None:
     *listed, rest = event_line_laws(valid, folder)
     assert len(listed) == 20
     assert rest.found == "11 more lines belong to no game"
+
+
+def test_a_window_may_end_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    valid, folder = validated(tmp_path, GAME + "\ufeff" + GAME + GAME)
+    for number in (2, 1):
+        drop_record(valid, number)
+        for window in range(40, len(GAME) * 3 + 4):
+            monkeypatch.setattr("gristmill.chess.laws.event_lines._WINDOW", window)
+            assert len(list(event_line_laws(valid, folder))) == 3 - number
 
 
 def test_a_pgn_of_another_size_is_not_compared(tmp_path: Path) -> None:
