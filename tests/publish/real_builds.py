@@ -266,8 +266,8 @@ class _Server:
 def published(root: Path) -> dict[str, bytes]:
     """Every published file below a data root, drops apart.
 
-    A record counts by its data version, and a file that is no payload (it may hold the time) by
-    its name alone: `verify` compares both with what was written.
+    A record counts by its data version. A file that may hold the time (it is no payload, or counts
+    by a digest of its contents) counts by its name: `verify` compares it with its record.
     """
     found, unlike = {}, set()
     for path in sorted(root.rglob("*")):
@@ -279,7 +279,11 @@ def published(root: Path) -> dict[str, bytes]:
             record = provenance.read_record(path)
             found[name] = f"{record.asset} {record.data_version}".encode()
             folder = path.parent.parent if shared else path.parent
-            unlike |= {folder / one.path for one in record.outputs if not one.payload}
+            unlike |= {
+                folder / one.path
+                for one in record.outputs
+                if not one.payload or one.content_sha256 is not None
+            }
         else:
             found[name] = path.read_bytes()
     for path in unlike:
