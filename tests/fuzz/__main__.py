@@ -8,6 +8,7 @@ smallest set of them to the corpus.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests import budget
-from tests.fuzz.parser import Parser
+from tests.fuzz.parser import SCRATCH, Parser, memory
 from tests.fuzz.parsers import PARSERS
 from tests.paths import CHECKOUT
 
@@ -46,7 +47,10 @@ def fuzz(parser: Parser) -> Result:
     reached.mkdir(parents=True, exist_ok=True)
     parser.corpus.mkdir(parents=True, exist_ok=True)
     limit = budget.seconds()
-    with tempfile.NamedTemporaryFile("w", suffix=".dict") as words:
+    with (
+        tempfile.NamedTemporaryFile("w", suffix=".dict") as words,
+        tempfile.TemporaryDirectory(prefix="gristmill-fuzz-", dir=memory()) as scratch,
+    ):
         words.writelines(f'"{_quoted(word)}"\n' for word in parser.words)
         words.flush()
         options = [
@@ -67,6 +71,7 @@ def fuzz(parser: Parser) -> Result:
         done = subprocess.run(
             [sys.executable, "-m", "tests.fuzz.one", parser.name, *options, reached, parser.corpus],
             cwd=CHECKOUT,
+            env={**os.environ, SCRATCH: scratch},
             capture_output=True,
             text=True,
             errors="replace",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import shutil
@@ -14,6 +15,7 @@ from typing import Any
 
 from gristmill.contract import GristmillError
 
+SCRATCH = "GRISTMILL_FUZZ_SCRATCH"
 CORPUS = Path(__file__).parent / "corpus"
 MILLION = 1_000_000
 HUNDRED_THOUSAND = 100_000
@@ -67,20 +69,21 @@ class Parser:
 
 @cache
 def scratch() -> Path:
-    """A folder of this process in memory, if there is one."""
-    memory = Path("/dev/shm")
-    parent = memory if os.access(memory, os.W_OK) else None
-    folder = Path(tempfile.mkdtemp(prefix="gristmill-fuzz-", dir=parent))
-    owner = os.getpid()
+    """A folder of this process, in memory if there is one; removed when the process ends.
 
-    def remove() -> None:
-        if os.getpid() == owner:
-            shutil.rmtree(folder, ignore_errors=True)
+    libFuzzer ends a process at once, so `__main__` gives it a folder and removes it.
+    """
+    if given := os.environ.get(SCRATCH):
+        return Path(given)
+    made = Path(tempfile.mkdtemp(prefix="gristmill-fuzz-", dir=memory()))
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return made
 
-    import atexit
 
-    atexit.register(remove)
-    return folder
+def memory() -> Path | None:
+    """A folder in memory; None where there is none, for the usual temporary folder."""
+    place = Path("/dev/shm")
+    return place if os.access(place, os.W_OK) else None
 
 
 def file(name: str, data: bytes) -> Path:
