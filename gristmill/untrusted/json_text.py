@@ -14,6 +14,7 @@ from gristmill.untrusted.limits import LIMITS, Limits
 _BLANK: Final = b" \t\r\n"
 # A string, or a mark of the structure. A string that does not end matches as one quote.
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|["\[\]{},:]', re.DOTALL)
+_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*+"|["\[\]{}]', re.DOTALL)
 _MARK = re.compile(rb"[^ \t\r\n]")
 
 
@@ -28,29 +29,33 @@ def check_nesting(
 
     A text that passes cannot exhaust the stack of a parser, nor the time of int().
     """
-    opened = octets.count(b"[") + octets.count(b"{")
-    if opened > limits.depth and depth_of(octets) > limits.depth:
+    if is_deeper(octets, limits.depth):
         raise BadInput(path, f"nested deeper than {limits.depth} levels", row)
     if len(octets) > limits.digits and _has_long_number(octets, limits.digits):
         raise BadInput(path, f"a number of more than {limits.digits} digits", row)
 
 
-def depth_of(octets: bytes) -> int:
-    """How deep a JSON text is nested, in brackets outside of strings; also of what is no JSON.
+def is_deeper(octets: bytes, most: int) -> bool:
+    """Whether a JSON text is nested deeper than allowed, in brackets outside of strings.
 
-    octets: the text. What follows the start of a string that does not end is in the string.
+    octets: the text; it need not be JSON. What follows the start of a string that does not end
+        is in the string.
+    most: levels that are allowed.
     """
-    depth = deepest = 0
-    for match in _TOKEN.finditer(octets):
+    if octets.count(b"[") + octets.count(b"{") <= most:
+        return False
+    depth = 0
+    for match in _BRACKET.finditer(octets):
         mark = match.group()
         if mark in (b"[", b"{"):
             depth += 1
-            deepest = max(deepest, depth)
+            if depth > most:
+                return True
         elif mark in (b"]", b"}"):
             depth -= 1
         elif mark == b'"':
             break
-    return deepest
+    return False
 
 
 def _has_long_number(octets: bytes, digits: int) -> bool:

@@ -97,14 +97,12 @@ def test_hostile_drops_are_named_and_the_good_one_beside_them_arrives(
     assert good
     lines = list(register(instance, Lake(), inbox))
     refused = {line.partition(": ")[0].removeprefix(f"{inbox.folder}/") for line in lines}
-    # Settings in a drop of 2048 are read when it is built.
-    later = {"toml_deep"} if inbox.folder == "macroxue" else set()
     if inbox.folder == "pools":
         assert refused == hostile | good  # the packs of the sample pool are not built
         return
-    assert refused == hostile - later
+    assert refused == hostile
     if inbox.dynamic:
-        assert set(instance.get_dynamic_partitions(inbox.dynamic)) == good | later
+        assert set(instance.get_dynamic_partitions(inbox.dynamic)) == good
 
 
 def test_hostile_drops_in_every_inbox_leave_the_graph_of_all_families_alone(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 from pathlib import Path
@@ -346,3 +347,37 @@ def test_file_names_that_are_not_utf8_are_refused_and_named(run: Command, data: 
     assert (data / PACKS / "one/steps.npy").exists()
     assert "Traceback" not in result.output
     assert "refused macroxue/two: " in result.output
+
+
+def test_hostile_drops_fail_alone_or_are_refused_and_the_good_one_is_built(
+    run: Command, data: Path
+) -> None:
+    land(data, "good")
+    (land(data, "toml", seed=2) / "gristmill.toml").write_text("a = " + "[" * 100_000)
+    (land(data, "linked", seed=3) / "extra.jsonl.gz").symlink_to("/dev/zero")
+    (nested,) = land(data, "nested", seed=4).glob("*.jsonl.gz")
+    nested.write_bytes(gzip.compress(b'{"board":' + b"[" * 100_000 + b"\n"))
+    (bomb,) = land(data, "bomb", seed=5).glob("*.jsonl.gz")
+    bomb.write_bytes(gzip.compress(bytes(32 << 20)))
+    (data / DROPS / "whole").symlink_to("/etc")
+    (data / "drops/pools").mkdir()
+    (data / "drops/pools/deep.toml").write_text("members = " + "[" * 100_000)
+    (data / "drops/synth/deep").mkdir(parents=True)
+    (data / "drops/synth/deep/gristmill.toml").write_text("[" + "a." * 100_000 + "b]")
+    done = run("materialize", "macroxue/pack")
+    assert done.exit_code == 1
+    assert isinstance(done.exception, SystemExit)
+    assert provenance.verify(data / PACKS / "good") == []
+    assert [path.name for path in (data / PACKS).glob("[!.]*")] == ["good"]
+    for text in (
+        f"refused macroxue/toml: {data / DROPS}/toml/gristmill.toml:1: nested deeper",
+        f"failed macroxue/pack nested: {nested}:1: nested deeper than 256 levels",
+        f"failed macroxue/pack bomb: {bomb}: unpacks to more than 200 times its size",
+        f"refused macroxue/linked: {data / DROPS}/linked/extra.jsonl.gz: is a link",
+        "refused macroxue/whole: is a link",
+        f"refused pools/deep: {data}/drops/pools/deep.toml:1: nested deeper",
+        "refused synth/deep: ",
+        "a key of more than 32 parts",
+    ):
+        assert text in done.output, done.output
+    assert "Traceback" not in done.output

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from gristmill.macroxue.format.rows import MOVES
 from gristmill.macroxue.rules.board_eval import INT32_MAX, INT32_MIN, MAX_RANK, board_score
-from gristmill.untrusted.json_text import depth_of
+from gristmill.untrusted.json_text import is_deeper
 
 _U8, _U32, _U64 = (1 << 8) - 1, (1 << 32) - 1, (1 << 64) - 1
 
@@ -54,10 +54,9 @@ def _object(octets: bytes) -> _Pairs:
         text = octets.decode("utf-8")
     except UnicodeDecodeError as error:
         raise RuleBroken(f"not UTF-8 at byte {error.start}") from error
-    opened = octets.count(b"[") + octets.count(b"{")
-    if opened > _MAX_DEPTH and depth_of(octets) > _MAX_DEPTH:
+    if is_deeper(octets, _MAX_DEPTH):
         raise RuleBroken(f"nested deeper than {_MAX_DEPTH} levels")
-    if opened + octets.count(b",") > _MAX_VALUES:
+    if sum(octets.count(mark) for mark in (b"[", b"{", b",")) > _MAX_VALUES:
         raise RuleBroken(f"more than {_MAX_VALUES} values")
     text = text.strip(" \t\r\n")
     try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,7 @@ from gristmill.macroxue.raw.fast_scanner import scan
 from gristmill.macroxue.raw.gzip_files import RawDigest
 from gristmill.macroxue.raw.read_run import Names, batches_of_lines, notes_of
 from tests.macroxue.lines import step, write_run
+from tests.paths import CHECKOUT
 
 
 def run_of_lines(folder: Path, lines: list[bytes], **meta: object) -> RunFiles:
@@ -82,3 +85,26 @@ def test_blank_lines_are_counted_and_give_no_rows(
     with pytest.raises(BadInput) as raised:
         read_run.read_run(run, 0, Names(), lambda rows: None, scanner)
     assert raised.value.row == 2 * blank.count(b"\n") + 3
+
+
+def test_small_files_that_unpack_to_much_are_read_in_bounded_memory(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.macroxue.raw.bombs", str(tmp_path)],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = [line.split("\t") for line in done.stdout.splitlines()]
+    said = {name: rule for name, _, _, rule in lines}
+    bomb = "unpacks to more than 200 times its size: it looks like a decompression bomb"
+    assert said == {
+        "empty_lines": "0 rows",
+        "blank_lines": "0 rows",
+        "many_empty_lines": bomb,
+        "long_line": "more than 262144 values",
+        "deep_line": "nested deeper than 256 levels",
+        "long_number": "board must be an array of exactly 16 ranks",
+        "endless_line": bomb,
+        "long_string": "board must be an array of exactly 16 ranks",
+    }
