@@ -28,7 +28,9 @@ _ENTITIES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 # A zero-width space after these keeps GitHub's rules from making a link of bare text.
 _LINK_STARTS: Final = r"@|:(?=//)|www(?=\.)"
 # What begins a heading, a list, a rule or the line under a heading, at the start of a line.
-_LINE_STARTS: Final = r"^(?:[-+#=]|(?P<digits>\d{1,9})[.)])"
+_LINE_STARTS: Final = (
+    r"^(?:[-+](?= |$)|[-=](?=[-=]*$)|#(?=#{0,5}(?: |$))|(?P<digits>[0-9]{1,9})[.)](?= |$))"
+)
 _SPECIAL: Final = re.compile(
     rf"[\\`*_~|!\[\]&<>$^{{}}]|{_LINK_STARTS}|{_LINE_STARTS}", re.IGNORECASE
 )

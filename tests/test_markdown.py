@@ -44,6 +44,8 @@ HOSTILE = {
     "bidirectional controls": ("a\u202eb\u2066c\u200fd\u061c", "a\ufffdb\ufffdc\ufffdd\ufffd"),
     "zero-width characters": ("a\u200bb\ufeff", "a\ufffdb\ufffd"),
     "lone surrogate": ("a\udc80", "a\ufffd"),
+    "numbers": ("-5", "-5"),
+    "version": ("1.5 #5", "1.5 #5"),
     "ordinary text": ("Nimzo-Indian (E20), Défense 象棋 😀", "Nimzo-Indian (E20), Défense 象棋 😀"),
 }
 
