@@ -70,7 +70,7 @@ def _check(text: str, path: Path, limits: Limits) -> None:
         elif token[0] not in "\"'#" and len(token) > most[token.strip(_DIGITS) == ""]:
             line = text.count("\n", 0, match.start()) + 1
             raise BadInput(path, f"a number or key of {len(token)} characters", line)
-        if depth > limits.depth or parts > _KEY_PARTS:
+        if depth > limits.depth or parts >= _KEY_PARTS:
             rule = (
                 f"nested deeper than {limits.depth} levels"
                 if depth > limits.depth
