@@ -11,6 +11,7 @@ from tests.paths import CHECKOUT
 
 ACROSS = {
     "assets/macroxue/test_checks.py": "checks of 2048 in a run and by themselves",
+    "assets/test_damaged_inputs.py": "all edges of the graph with damaged inputs",
     "chess/build/test_goldens.py": "all builders of chess against golden files",
     "chess/build/test_killed.py": "builders of chess that are killed",
     "chess/build/test_progress.py": "what the builders of chess report",
@@ -18,6 +19,7 @@ ACROSS = {
     "chess/read/test_training_loader.py": "a reader written from the format page alone",
     "chess/test_init.py": "the public names of chess",
     "fuzz/test_corpus.py": "all parsers on the inputs of the fuzzers",
+    "goldens/test_goldens.py": "the output of all builders against that of earlier code",
     "macroxue/build/test_progress.py": "what the builders of 2048 report",
     "macroxue/build/test_traps.py": "mistakes of earlier implementations",
     "macroxue/read/test_damaged.py": "all readers of 2048 on damaged files",

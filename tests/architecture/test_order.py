@@ -15,10 +15,20 @@ LAYERS = ["gristmill", "resources", "assets", "sensors", "definitions", "command
 HEAVY = ["numpy", "torch", "polars", "numba", "pyarrow", "dagster", "megatron", "tiktoken"]
 
 ROOMS = ["format", "OWN", "raw", "read", "build", "laws", "show"]
-OUTSIDE = {"config", "family", "samples", ""}
+OUTSIDE = {"code", "config", "family", "samples", ""}
 """Modules of a family beside its rooms; "" is its `__init__`."""
 
-BASE = {"contract", "hashing", "keys", "layout", "lazy_exports", "markdown", "printable", "svg"}
+BASE = {
+    "code_digest",
+    "contract",
+    "hashing",
+    "keys",
+    "layout",
+    "lazy_exports",
+    "markdown",
+    "printable",
+    "svg",
+}
 BELOW = {
     **dict.fromkeys(BASE, BASE),
     "run": BASE,
@@ -28,7 +38,7 @@ BELOW = {
     "inbox": BASE | {"untrusted"},
     "vocabularies": BASE | {"run", "untrusted"},
     "provenance": BASE | {"run", "families", "untrusted"},
-    "publish": BASE | {"run", "provenance"},
+    "publish": BASE | {"run", "families", "provenance"},
     "reading": BASE | {"provenance"},
 }
 """What each package of the library may import, itself apart."""
