@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gristmill.contract import FileNote, GristmillError
 from gristmill.provenance import record_file
-from gristmill.provenance.canonical import digest
+from gristmill.provenance.canonical import canonical, digest
 
 SCHEMA_VERSION = 2
 READABLE_VERSIONS = (1, SCHEMA_VERSION)
@@ -223,6 +223,7 @@ def read_record(path: Path) -> Record:
                 f"{SCHEMA_VERSION}: another version of Gristmill wrote it: "
                 "move the folder away and build again"
             )
+        canonical(raw)  # NaN and 1e999 are no JSON and have no digest
         return Record.model_validate(raw)
     except OSError as error:
         raise GristmillError(f"{path}: no provenance record can be read: {error}") from error

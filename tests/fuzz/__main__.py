@@ -1,6 +1,6 @@
 """Fuzzes every parser, or those that are named, two at a time: `python -m tests.fuzz [NAME...]`.
 
-Each gets its full count of inputs, or GRISTMILL_SLOW_SECONDS. An input that is a finding is
+With `--some N` it takes N parsers, by the seed. Each gets its full count of inputs, or GRISTMILL_SLOW_SECONDS. An input that is a finding is
 written to the parser's corpus as `found-<digest>`, where `make test` reads it until it is mended.
 New inputs that reach further are kept in `.fuzz/<name>/`, which git ignores; `--merge` adds the
 smallest set of them to the corpus.
@@ -111,6 +111,9 @@ def merge(parser: Parser) -> None:
 
 
 def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["--some"]:
+        chosen = budget.dice("fuzz").sample(list(PARSERS), int(arguments[1]))
+        arguments = [name for name in PARSERS if name in chosen]
     names = [name for name in arguments if not name.startswith("--")] or list(PARSERS)
     if unknown := [name for name in names if name not in PARSERS]:
         print(f"no parser {unknown[0]}; the parsers: {', '.join(PARSERS)}")  # noqa: T201

@@ -166,6 +166,8 @@ def test_inputs_beside_the_record(tmp_path: Path, shared: bool) -> None:
         (b'{"schema_version": 99}', "schema version 99 .* another version of Gristmill"),
         (b'{"schema_version": 1}', "not a provenance record"),
         (b"\xff\xfe", "not a provenance record"),
+        (b'{"schema_version": 1, "seconds": NaN}', "not a provenance record"),
+        (b'{"schema_version": 1, "seconds": 1e999}', "not a provenance record.*float values"),
     ],
 )
 def test_what_is_not_a_record(tmp_path: Path, data: bytes, message: str) -> None:

@@ -46,7 +46,7 @@ def read_manifest(cache: Path) -> dict[str, Any]:
     """
     try:
         manifest = json.loads((cache / CACHE_MANIFEST).read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise stale(cache, f"its manifest cannot be read ({error!r})") from error
     if not isinstance(manifest, dict) or manifest.get("kind") != rows.CACHE_KIND:
         raise stale(cache, f"its manifest is not of kind {rows.CACHE_KIND!r}")
