@@ -1,9 +1,9 @@
 """Fuzzes every parser, or those that are named, two at a time: `python -m tests.fuzz [NAME...]`.
 
-With `--some N` it takes N parsers, by the seed. Each gets its full count of inputs, or GRISTMILL_SLOW_SECONDS. An input that is a finding is
-written to the parser's corpus as `found-<digest>`, where `make test` reads it until it is mended.
-New inputs that reach further are kept in `.fuzz/<name>/`, which git ignores; `--merge` adds the
-smallest set of them to the corpus.
+With `--some N` it takes N parsers, by the seed. Each gets its full count of inputs, or
+GRISTMILL_SLOW_SECONDS. An input that is a finding is written to the parser's corpus as
+`found-<digest>`, where `make test` reads it until it is mended. New inputs that reach further are
+kept in `.fuzz/<name>/`, which git ignores; `--merge` adds the smallest set of them to the corpus.
 """
 
 from __future__ import annotations
