@@ -20,7 +20,18 @@ from gristmill.command_group import ENTRY_POINTS, LATE_COMMANDS
 from tests.paths import CHECKOUT
 
 COMMANDS = [
-    *("fetch", "ls", "materialize", "reap", "retire", "samples", "show", "tokenizers", "trace"),
+    *(
+        "fetch",
+        "ls",
+        "materialize",
+        "reap",
+        "remove",
+        "retire",
+        "samples",
+        "show",
+        "tokenizers",
+        "trace",
+    ),
     *("ui", "verify"),
 ]
 
@@ -134,5 +145,9 @@ def test_the_completion_script_of_a_shell_is_printed(shell: str, line: str) -> N
 
 
 def test_commands_and_their_options_are_completed() -> None:
-    assert completion("bash_complete", "re").split() == ["plain,reap", "plain,retire"]
+    assert completion("bash_complete", "re").split() == [
+        "plain,reap",
+        "plain,remove",
+        "plain,retire",
+    ]
     assert completion("bash_complete", "reap", "--p").split() == ["plain,--parts"]

@@ -294,7 +294,7 @@ def test_mixed_layouts_in_one_pack_are_read(tmp_path: Path) -> None:
     ],
 )
 def test_config_is_checked(wrong: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=r"layout|shard_rows|enum_form|names"):
+    with pytest.raises(ValueError, match=r"layout|shard_rows|workers|enum_form|names"):
         MergeConfig(**wrong)  # type: ignore[arg-type]
 
 
