@@ -1,0 +1,103 @@
+"""Builds and the records that they are current by: recipe, code digest, libraries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gristmill import families
+from gristmill.code_digest import Code
+from gristmill.provenance import Record, environment
+from gristmill.publish.publish import publish
+from tests.publish.tiny import TinyConfig, tiny_build
+
+MODULES = ("gristmill.macroxue.build.pool",)
+
+
+@pytest.fixture
+def code(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Sets the code of the tiny asset."""
+    return monkeypatch
+
+
+def _set(patch: pytest.MonkeyPatch, **fields: object) -> Code:
+    values: dict[str, object] = {"modules": MODULES, "libraries": ("numpy",)} | fields
+    code = Code(**values)  # type: ignore[arg-type]
+    patch.setattr(families, "code_of_asset", lambda _: code)
+    return code
+
+
+def _undigested(record: Record, **changes: object) -> Record:
+    fields: dict[str, object] = {"schema_version": 1, "code_digest": None, "platform": None}
+    return record.model_copy(update=fields | changes).sealed()
+
+
+def test_a_record_of_the_same_code_is_current(tmp_path: Path, code: pytest.MonkeyPatch) -> None:
+    _set(code)
+    record = publish(tiny_build(tmp_path)).record
+    assert record.code_digest == Code(MODULES).digest
+    assert tiny_build(tmp_path).made(record)
+    assert not tiny_build(tmp_path, config=TinyConfig(seed=2)).made(record)
+
+
+def test_a_record_of_other_code_is_current_only_if_it_is_listed(
+    tmp_path: Path, code: pytest.MonkeyPatch
+) -> None:
+    _set(code)
+    record = publish(tiny_build(tmp_path)).record
+    other = ("gristmill.chess.raw.archive",)
+    _set(code, modules=other)
+    assert not tiny_build(tmp_path).made(record)
+    assert publish(tiny_build(tmp_path)).rebuilt
+    _set(code, modules=other, compatible_with=(str(record.code_digest),))
+    assert tiny_build(tmp_path).made(record)
+
+
+def test_another_version_of_a_declared_library_is_another_fingerprint(
+    tmp_path: Path, code: pytest.MonkeyPatch
+) -> None:
+    _set(code)
+    record = publish(tiny_build(tmp_path)).record
+    installed = environment.libraries() | {"numpy": "0.1"}
+    code.setattr(environment, "libraries", lambda: installed)
+    assert not tiny_build(tmp_path).made(record)
+    code.setattr(environment, "libraries", lambda: installed | {"numpy": record.libraries["numpy"]})
+    assert tiny_build(tmp_path).made(record)
+
+
+def test_a_record_without_a_digest_counts_as_built_by_the_code_of_0_2_0(
+    tmp_path: Path, code: pytest.MonkeyPatch
+) -> None:
+    first = _set(code)
+    build = tiny_build(tmp_path)
+    record = _undigested(publish(build).record, fingerprint=build.recipe)
+    assert tiny_build(tmp_path).made(record)
+    _set(code, undigested=first.digest)
+    assert tiny_build(tmp_path).made(record)
+    _set(code, undigested="earlier", compatible_with=("earlier",))
+    assert tiny_build(tmp_path).made(record)
+    _set(code, undigested="earlier")
+    assert not tiny_build(tmp_path).made(record)
+
+
+def test_a_record_without_a_digest_is_of_its_recipe_and_its_libraries(
+    tmp_path: Path, code: pytest.MonkeyPatch
+) -> None:
+    _set(code)
+    build = tiny_build(tmp_path)
+    record = _undigested(publish(build).record, fingerprint=build.recipe)
+    assert not tiny_build(tmp_path, config=TinyConfig(seed=2)).made(record)
+    assert not build.made(_undigested(record, libraries=record.libraries | {"numpy": "0.1"}))
+    without = {name: text for name, text in record.libraries.items() if name != "numpy"}
+    assert build.made(_undigested(record, libraries=without))
+
+
+def test_an_edited_builder_is_built_again(tmp_path: Path, code: pytest.MonkeyPatch) -> None:
+    """The number of the code version is the same: a person forgot it."""
+    _set(code)
+    publish(tiny_build(tmp_path))
+    assert not publish(tiny_build(tmp_path)).rebuilt
+    _set(code, modules=("gristmill.macroxue.build.values",))
+    again = publish(tiny_build(tmp_path))
+    assert again.rebuilt and again.record.replaced is None
