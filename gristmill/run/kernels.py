@@ -46,6 +46,8 @@ def kernel(*signature: str, **options: Any) -> Callable[[Callable[..., Any]], An
         from numba import njit
 
         dispatcher = njit(**options)(function)
+        if dispatcher is function:
+            return function  # NUMBA_DISABLE_JIT: numba compiles nothing
         # numba calls this for each new signature, within its own calls of kernels, too.
         dispatcher.compile = _Compiler(dispatcher)
         for only in signature:

@@ -25,10 +25,12 @@ def main(arguments: list[str]) -> None:
 
     import atheris
 
-    # Only these modules are changed: numba could not compile a changed one.
+    # Only these modules are changed: numba could not compile a changed one. All are forgotten
+    # before the first one comes back, or two of them would know different classes of a third.
+    for name in parser.modules:
+        sys.modules.pop(name, None)
     with atheris.instrument_imports(include=list(parser.modules)):
         for name in parser.modules:
-            sys.modules.pop(name, None)
             import_module(name)
     count = 0
 

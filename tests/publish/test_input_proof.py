@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from gristmill import provenance
-from gristmill.contract import GristmillError, Summary
-from gristmill.provenance import Input
+from gristmill.contract import GristmillError, Summary, Violation
+from gristmill.provenance import Input, check_artifact, find_artifacts
 from gristmill.provenance import record as records
 from gristmill.publish import input_proof
 from gristmill.publish.build import Attempt, Build, InputChanged, InputDamaged, OtherOutput
@@ -314,3 +314,39 @@ def test_an_unreadable_record_of_an_input_is_an_error_that_names_it(tmp_path: Pa
     (tmp_path / SOURCE / "provenance.json").write_bytes(b"{")
     with pytest.raises(GristmillError, match=r"provenance\.json: not a provenance record"):
         publish(_copying(tmp_path, item))
+
+
+def test_a_file_with_another_time_is_hashed_though_its_inode_is_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item = _input(tmp_path)
+    _flip(_rows(tmp_path / SOURCE))
+    monkeypatch.setattr(records, "_CLOCK_TICK_NS", -10_000_000_000)
+    with pytest.raises(InputDamaged, match="sha256"):
+        publish(_copying(tmp_path, item))
+
+
+def test_a_file_of_another_size_is_named_with_both_sizes(tmp_path: Path) -> None:
+    item = _input(tmp_path)
+    size = _rows(tmp_path / SOURCE).stat().st_size
+    os.truncate(_rows(tmp_path / SOURCE), 100)
+    with pytest.raises(InputDamaged, match=f"100 bytes, recorded {size:,}"):
+        publish(_copying(tmp_path, item))
+
+
+def test_a_commit_into_the_folder_of_an_input_during_its_proof_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item = _input(tmp_path, shared=True)
+    unlisted = check_artifact.unlisted
+    commits = iter(["p2"])
+
+    def commit_and_list(folder: Path, items: Sequence[find_artifacts.Artifact]) -> list[Violation]:
+        for partition in commits:
+            publish(
+                tiny_build(tmp_path, SOURCE, partition=partition, shared=True, asset="test/source")
+            )
+        return unlisted(folder, items)
+
+    monkeypatch.setattr(check_artifact, "unlisted", commit_and_list)
+    assert publish(_copying(tmp_path, item)).rebuilt

@@ -22,7 +22,7 @@ def _of_cache(cache: Path) -> CacheConfig:
             max_samples_per_game=int(recorded["max_samples_per_game"]),
             seed=int(recorded["seed"]),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise stale(cache, f"its manifest cannot be read ({error!r})") from error
 
 
@@ -35,7 +35,7 @@ def _of_stats(stats: Path) -> CacheConfig:
             min_target=int(defaults["min_target"]),
             seed=int(recorded["split_seed"]),
         )
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise BadInput(
             stats, f"does not say which samples the dataset is for ({error!r}); pass a config"
         ) from error
