@@ -38,6 +38,7 @@ def table(result: Result) -> set[tuple[str, ...]]:
     return {tuple(words[:3]) for words in lines if words and words[0].startswith("chess/")}
 
 
+@pytest.mark.slow
 def test_all_takes_the_sample_months_and_no_others_and_then_finds_nothing_to_do(
     materialize: Command, data: Path, server: ArchiveServer
 ) -> None:

@@ -192,6 +192,7 @@ def test_ten_thousand_files_make_a_small_cursor(inbox):
     assert len(inbox.cursor or "") < 200
 
 
+@pytest.mark.slow
 def test_ten_thousand_drops_settle_in_bounded_looks(inbox):
     for number in range(10_000):
         folder = inbox.folder / f"d{number:05}"

@@ -15,13 +15,18 @@ from tests.publish.scenarios import SCENARIOS
 # Workers take most of the time and do the same whatever is committed, so the
 # short matrix has them in one scenario.
 WITH_WORKERS = {"replace"}
+# `make test` kills the simplest and the richest commit, the slow tests all others.
+QUICK = {"fresh", "shared replace"}
 
 
 def _kill_all(killer: Killer, kills: Iterable[Kill], workers: int) -> list[str]:
     return in_two_threads(lambda kill: killer.kill(kill, workers), kills)
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize(
+    "scenario",
+    [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in SCENARIOS],
+)
 def test_a_kill_at_every_place(killer: Killer, scenario: str) -> None:
     workers = 2 if scenario in WITH_WORKERS else 1
     calls = killer.trace(scenario, workers)
