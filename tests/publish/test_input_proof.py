@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -350,3 +351,10 @@ def test_a_commit_into_the_folder_of_an_input_during_its_proof_is_no_damage(
 
     monkeypatch.setattr(check_artifact, "unlisted", commit_and_list)
     assert publish(_copying(tmp_path, item)).rebuilt
+
+
+def test_a_raw_file_that_is_named_by_its_hash_alone_is_not_compared(tmp_path: Path) -> None:
+    named = Input(asset="test/drop", path="elsewhere/raw", sha256="ab" * 32)
+    source = _input(tmp_path)
+    build = dataclasses.replace(_copying(tmp_path, source), inputs=[source, named])
+    assert publish(build).record.inputs[1] == named
