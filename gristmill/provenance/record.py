@@ -233,13 +233,16 @@ def read_record(path: Path) -> Record:
         ) from error
 
 
+def published_record_path(folder: Path, partition: str | None) -> Path | None:
+    """Path of the record of the artifact partition in `folder`, None without one."""
+    paths = (record_path(folder, partition, shared) for shared in (False, True))
+    return next((path for path in paths if path.exists()), None)
+
+
 def published_version(folder: Path, partition: str | None) -> str | None:
     """Data version of the artifact partition that is published in `folder`, None without one."""
-    for shared in (False, True):
-        path = record_path(folder, partition, shared)
-        if path.exists():
-            return read_record(path).data_version
-    return None
+    path = published_record_path(folder, partition)
+    return None if path is None else read_record(path).data_version
 
 
 def read_inputs(record: Record, path: Path) -> list[Input]:

@@ -104,14 +104,7 @@ class InputProof:
         raise InputChanged(f"{item.path}: builders replace it all the time: build again later")
 
     def _prove_generation(self, number: int, item: Input, folder: Path) -> None:
-        record_path = next(
-            (
-                path
-                for shared in (False, True)
-                if (path := provenance.record_path(folder, item.partition, shared)).exists()
-            ),
-            None,
-        )
+        record_path = provenance.published_record_path(folder, item.partition)
         if record_path is None:
             return
         record = provenance.read_record(record_path)
