@@ -23,8 +23,7 @@ from assets.synth.records import (
 )
 from gristmill import provenance
 from gristmill.contract import GristmillError, Summary
-from gristmill.hashing import sha256_file
-from gristmill.provenance import Record, Tokenizer, environment, raw_inputs
+from gristmill.provenance import Output, Record, Tokenizer, environment, raw_inputs
 from gristmill.publish.build import Attempt, Build
 from gristmill.synth import KDConfig
 from gristmill.synth.build.source import NUMBERS
@@ -73,7 +72,7 @@ def kd_build(lake: Lake, dataset: Dataset, run: dg.Config, key: str | None) -> B
     key: number of the shard, as `0`.
 
     Raises GristmillError if the Harmony shard or the vocabulary is not published, or if the
-    shard's file is not the one in its record.
+    shard has no rows.
     """
     from gristmill.synth.build import harmony_shard, kd_shard
     from gristmill.synth.laws.kd_shard import kd_laws
@@ -81,7 +80,7 @@ def kd_build(lake: Lake, dataset: Dataset, run: dg.Config, key: str | None) -> B
     source = lake.published(FOLDER, HARMONY, key)
     record = provenance.read_record(record_path(lake, FOLDER, str(key)))
     shard = lake.root / FOLDER / harmony_shard.shard_name(str(key))
-    _check_as_recorded(shard, record)
+    output = _output_of(shard, record)
     place = Path("tokenizer") / O200K.relative
     vocabulary = lake.published("tokenizer", f"tokenizers/{O200K.name}", O200K.name)
     # The record has the path below the data root, the builder needs the absolute path.
@@ -107,7 +106,7 @@ def kd_build(lake: Lake, dataset: Dataset, run: dg.Config, key: str | None) -> B
         laws=lambda folder: kd_laws(folder, key, config.valid_fraction),
         shared=True,
         tokenizer=Tokenizer(name=O200K.name, path=place.as_posix(), sha256=O200K.sha256),
-        space=0 if config.capped else _GROWTH * shard.stat().st_size,
+        space=0 if config.capped else _GROWTH * output.bytes,
     )
 
 
@@ -170,25 +169,15 @@ def _drop_of(lake: Lake, record: Record) -> Path | None:
     return folder if folder and folder.is_dir() else None
 
 
-def _check_as_recorded(path: Path, record: Record) -> None:
-    """Raise GristmillError if a published file is not the one in its record."""
+def _output_of(path: Path, record: Record) -> Output:
+    """The recorded file of a shard. Raises GristmillError if the shard has no rows."""
     output = next((item for item in record.outputs if item.path == path.name), None)
     if output is None:
         raise GristmillError(
             f"{path}: the shard has no rows, so that nothing can be built from it: see the counts "
             f"of {record.asset} {record.partition}"
         )
-    try:
-        stat = path.stat()
-    except OSError as error:
-        raise GristmillError(f"{path}: {error}: materialize {record.asset} again") from error
-    if (stat.st_size, stat.st_mtime_ns) == (output.bytes, output.mtime_ns):
-        return
-    if stat.st_size != output.bytes or sha256_file(path) != output.sha256:
-        raise GristmillError(
-            f"{path}: differs from its record ({stat.st_size:,} bytes, recorded "
-            f"{output.bytes:,}): materialize {record.asset} {record.partition} again"
-        )
+    return output
 
 
 def _check_current(lake: Lake, record: Record) -> None:

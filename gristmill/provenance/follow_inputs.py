@@ -56,12 +56,10 @@ def _inputs(item: Artifact, data_root: Path | None) -> Iterator[Artifact]:
         if root is None or given.path is None or given.data_version is None:
             continue
         folder = root / given.path
-        for shared in (False, True):
-            path = provenance.record_path(folder, given.partition, shared)
-            try:
-                if path.exists():
-                    if provenance.read_record(path).data_version == given.data_version:
-                        yield Artifact(folder, path)
-                    break
-            except MALFORMED:
-                break
+        try:
+            path = provenance.published_record_path(folder, given.partition)
+            if path is None or provenance.read_record(path).data_version != given.data_version:
+                continue
+        except MALFORMED:
+            continue
+        yield Artifact(folder, path)

@@ -353,7 +353,7 @@ def test_a_damaged_harmony_shard_is_not_built_from(build, lake):
     data = bytearray(shard.read_bytes())
     data[100] ^= 1
     shard.write_bytes(data)
-    assert "differs from its record" in failure(build(kd_shards, "00"))
+    assert "is damaged" in failure(build(kd_shards, "00"))
 
 
 @pytest.mark.usefixtures("built")
