@@ -246,11 +246,28 @@ def published_version(folder: Path, partition: str | None) -> str | None:
 
 
 def read_inputs(record: Record, path: Path) -> list[Input]:
-    """All inputs of `record`, which was read from `path`."""
+    """All inputs of `record`, which was read from `path`.
+
+    Raises GristmillError with file and line where the list of inputs cannot be read.
+    """
     if record.inputs_file is None:
         return list(record.inputs)
-    lines = record_file.read_bytes(inputs_path(path)).splitlines()
-    return [Input.model_validate_json(line) for line in lines]
+    listed = inputs_path(path)
+    try:
+        lines = record_file.read_bytes(listed).splitlines()
+    except OSError as error:
+        raise GristmillError(f"{listed}: no list of inputs can be read: {error}") from error
+    return [_listed_input(listed, number, line) for number, line in enumerate(lines, start=1)]
+
+
+def _listed_input(path: Path, number: int, line: bytes) -> Input:
+    try:
+        return Input.model_validate_json(line)
+    except ValidationError as error:
+        raise GristmillError(
+            f"{path}: line {number} describes no input: move the folder of the artifact away "
+            f"and build again: {error}"
+        ) from error
 
 
 def outputs_of(

@@ -82,9 +82,15 @@ def fuzz(parser: Parser) -> Result:
     inputs = int(counts[-1]) if counts else 0
     # Without the start of Python and the compiling of kernels.
     ran = re.findall(r"Done \d+ runs in (\d+) second", said)
-    finding = "" if done.returncode == 0 and inputs else said[-6000:]
+    finding = "" if done.returncode == 0 and inputs else _what_happened(said)
     seconds = float(ran[-1]) if ran else time.monotonic() - begin
     return Result(parser.name, inputs, seconds, finding)
+
+
+def _what_happened(said: str) -> str:
+    """The exception and the end of the output, without libFuzzer's lines of progress."""
+    lines = [line for line in said.splitlines() if not re.match(r"#\d+\s", line)]
+    return "\n".join(lines)[-6000:]
 
 
 def _quoted(word: bytes) -> str:

@@ -134,6 +134,23 @@ def test_many_inputs_go_to_a_file_of_their_own() -> None:
     assert provenance.split_inputs([Input(path="x" * 99_989)]) is not None
 
 
+def test_a_list_of_inputs_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "drops").mkdir()
+    for number in range(101):
+        (tmp_path / f"drops/{number}").write_bytes(b"raw")
+    inputs = [raw_input(tmp_path, f"drops/{number}") for number in range(101)]
+    build = tiny_build(tmp_path, inputs=inputs)
+    record = publish(build).record
+    listed = build.folder / "inputs.jsonl"
+    first, _, rest = listed.read_bytes().partition(b"\n")
+    listed.write_bytes(first + b"\n" + b"[" * 999 + rest)
+    with pytest.raises(GristmillError, match=r"inputs\.jsonl: line 2 describes no input"):
+        provenance.read_inputs(record, build.record_path)
+    listed.unlink()
+    with pytest.raises(GristmillError, match=r"inputs\.jsonl: no list of inputs can be read"):
+        provenance.read_inputs(record, build.record_path)
+
+
 @pytest.mark.parametrize("shared", [False, True])
 def test_inputs_beside_the_record(tmp_path: Path, shared: bool) -> None:
     (tmp_path / "drops").mkdir()
