@@ -49,11 +49,16 @@ class FileNote:
         stamps; they are hashed, but do not count for the data version.
     content_sha256: digest of the contents where bytes are not reproducible
         (a SQLite file); the data version uses it instead of the file's hash.
+    sha256: of the bytes, where the builder hashed them as it wrote them
+        (`hashing.HashedFile`). None: the publisher reads the file and hashes it.
+    bytes: how many bytes were hashed; the file must have as many. Needed with sha256.
     """
 
     rows: int | None = None
     payload: bool = True
     content_sha256: str | None = None
+    sha256: str | None = None
+    bytes: int | None = None
 
 
 @dataclass(frozen=True)

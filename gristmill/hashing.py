@@ -1,4 +1,4 @@
-"""sha256 of files."""
+"""sha256 of files: of those that are read, and of those that are being written."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import stat
 from collections.abc import Callable
 from io import RawIOBase
 from pathlib import Path
-from typing import BinaryIO
+from types import TracebackType
+from typing import BinaryIO, Self
 
 _READ_BYTES = 1 << 20
 
@@ -41,3 +42,64 @@ def sha256_of(file: BinaryIO | RawIOBase, advance: Callable[[int], None] | None 
         if advance is not None:
             advance(len(data))
     return digest.hexdigest()
+
+
+class HashedFile:
+    """A new file that is written from its beginning to its end, and hashed meanwhile.
+
+    path: where no file is yet.
+
+    Give `sha256` and `bytes` to the file's note: the publisher need not read the
+    file again. Use it as a context manager, or as the sink of a library that only
+    appends. Raises FileExistsError where there is a file, OSError as writing does.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("xb", buffering=0)
+        self._digest = hashlib.sha256()
+        self.bytes = 0
+
+    def write(self, data: bytes | bytearray | memoryview) -> int:
+        """Append all of `data`; return its size in bytes."""
+        view = memoryview(data)
+        size = view.nbytes
+        if not size:
+            return 0  # a view of no items cannot be cast
+        view = view.cast("B")
+        self._digest.update(view)
+        while view:
+            view = view[self._file.write(view) :]
+        self.bytes += size
+        return size
+
+    @property
+    def sha256(self) -> str:
+        """Hex sha256 of what was written so far."""
+        return self._digest.hexdigest()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the file was closed."""
+        return self._file.closed
+
+    def tell(self) -> int:
+        """How many bytes were written."""
+        return self.bytes
+
+    def flush(self) -> None:
+        """Nothing waits: every write reaches the system at once."""
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

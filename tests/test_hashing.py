@@ -6,9 +6,10 @@ import hashlib
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from gristmill.hashing import sha256_file, sha256_of
+from gristmill.hashing import HashedFile, sha256_file, sha256_of
 
 
 def test_a_file_is_hashed_in_reads_that_are_counted(tmp_path: Path) -> None:
@@ -29,3 +30,41 @@ def test_what_may_never_end_is_not_read(tmp_path: Path) -> None:
         with pytest.raises(OSError, match="no regular file") as raised:
             sha256_file(path)
         assert raised.value.filename == str(path)
+
+
+def test_a_file_is_hashed_while_it_is_written(tmp_path: Path) -> None:
+    numbers = np.arange(5, dtype="<i4")
+    with HashedFile(tmp_path / "file") as file:
+        assert file.write(b"begin") == 5
+        assert file.write(numbers.data) == 20
+        assert file.write(np.zeros(0, dtype=np.uint8).data) == 0
+        assert file.write(b"") == 0
+        assert (file.tell(), file.bytes, file.closed) == (25, 25, False)
+        file.flush()
+        assert (tmp_path / "file").stat().st_size == 25
+    octets = b"begin" + numbers.tobytes()
+    assert (tmp_path / "file").read_bytes() == octets
+    assert file.sha256 == hashlib.sha256(octets).hexdigest()
+    assert file.closed
+    with pytest.raises(FileExistsError):
+        HashedFile(tmp_path / "file")
+
+
+def test_a_write_that_takes_a_part_of_the_bytes_goes_on(tmp_path: Path) -> None:
+    file = HashedFile(tmp_path / "file")
+    whole = file._file
+
+    class Slow:
+        closed = False
+
+        def write(self, data: memoryview) -> int:
+            return whole.write(data[:3])
+
+        def close(self) -> None:
+            whole.close()
+
+    file._file = Slow()  # type: ignore[assignment]
+    with file:
+        assert file.write(b"0123456789") == 10
+    assert (tmp_path / "file").read_bytes() == b"0123456789"
+    assert file.sha256 == hashlib.sha256(b"0123456789").hexdigest()

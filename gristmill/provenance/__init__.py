@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gristmill.provenance.canonical import canonical, config_fields, digest
-from gristmill.provenance.fingerprint import fingerprint, recipe
+from gristmill.provenance.fingerprint import fingerprint, recipe, recorded_values
 from gristmill.provenance.record import (
     INPUTS,
     INPUTS_LIMIT,
@@ -67,6 +67,7 @@ __all__ = [
     "read_record",
     "recipe",
     "record_path",
+    "recorded_values",
     "split_inputs",
     "verify",
 ]

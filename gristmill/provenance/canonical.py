@@ -32,6 +32,8 @@ def config_fields(config: object, affecting_output: bool = False) -> dict[str, A
     config: an instance of a dataclass.
     affecting_output: leave out fields whose metadata say that they cannot change
         the output (`affects_output: False`: workers and the like); default False.
+        Where such a field counted in an earlier version, its metadata have
+        `counted_before: True`: records of that version stay current.
 
     Raises TypeError for another object or a value that has no JSON form.
     """

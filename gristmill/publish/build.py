@@ -5,7 +5,7 @@ The steps themselves belong to `gristmill.publish.publish` and `gristmill.publis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -144,19 +144,31 @@ class Build:
     @cached_property
     def fingerprint(self) -> str:
         """Digest of everything that decides the payload."""
-        return self._fingerprint(self.code.digest)
+        return self._fingerprint(self.recipe, self.code.digest)
 
     def made(self, record: Record) -> bool:
         """Whether `record` is of the same recipe, by code and libraries of the same output.
 
         A record without a code digest counts as having the digest of 0.2.0.
         """
+        return any(self._made(record, recipe) for recipe in self._recipes(record))
+
+    def _recipes(self, record: Record) -> Iterator[str]:
+        """The recipe, and as it was when the record was written if the config is equal."""
+        yield self.recipe
+        if recorded := provenance.recorded_values(self.config, record.config):
+            yield provenance.recipe(
+                self.code_version, self.config, self.inputs, self.tokenizer, recorded
+            )
+
+    def _made(self, record: Record, recipe: str) -> bool:
         code = self.code
         if record.code_digest is not None:
-            return record.fingerprint in map(self._fingerprint, code.equal_digests)
+            digests = code.equal_digests
+            return any(record.fingerprint == self._fingerprint(recipe, each) for each in digests)
         installed = environment.libraries()
         return (
-            record.fingerprint == self.recipe
+            record.fingerprint == recipe
             and (code.undigested is None or code.undigested in code.equal_digests)
             and all(
                 record.libraries.get(name, installed.get(name)) == installed.get(name)
@@ -164,10 +176,10 @@ class Build:
             )
         )
 
-    def _fingerprint(self, code_digest: str) -> str:
+    def _fingerprint(self, recipe: str, code_digest: str) -> str:
         installed = environment.libraries()
         versions = {name: installed.get(name, "") for name in self.code.libraries}
-        return provenance.fingerprint(self.recipe, code_digest, versions)
+        return provenance.fingerprint(recipe, code_digest, versions)
 
     @property
     def parts_key(self) -> str:

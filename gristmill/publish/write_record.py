@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gristmill import provenance
-from gristmill.contract import GristmillError, Summary, counts_of
+from gristmill.contract import FileNote, GristmillError, Summary, counts_of
 from gristmill.hashing import sha256_file
 from gristmill.provenance import InputsFile, Record, Replaced, environment
 from gristmill.publish import atomic_fs
@@ -39,7 +39,8 @@ def write_record(
         replaces though it should be equal; default none.
 
     Raises what `replaced` raises, and GristmillError where `out` holds a link, a pipe or a
-    file with the record's own name, or the summary names a file that does not exist.
+    file with the record's own name, the summary names a file that does not exist, or a file
+    has another size than what the builder hashed.
     """
     target = provenance.record_path(out, build.partition, build.shared)
     for reserved in (target, provenance.inputs_path(target)):
@@ -48,7 +49,7 @@ def write_record(
                 f"{reserved}: this name is reserved for the provenance record; "
                 "the builder must not write it"
             )
-    outputs = provenance.outputs_of(out, _hashes(out), summary.files)
+    outputs = provenance.outputs_of(out, _hashes(out, summary.files), summary.files)
     data_version = provenance.data_version(outputs)
     other = replaced(data_version)
     target.parent.mkdir(exist_ok=True)
@@ -81,13 +82,29 @@ def write_record(
     return record
 
 
-def _hashes(out: Path) -> Mapping[str, str]:
-    paths = list(atomic_fs.files_below(out))
-    if sum((out / path).stat().st_size for path in paths) < _THREADS_PAY:
-        return {path: sha256_file(out / path) for path in paths}
-    with ThreadPoolExecutor() as threads:
-        hashes = threads.map(lambda path: sha256_file(out / path), paths)
-        return dict(zip(paths, hashes, strict=True))
+def _hashes(out: Path, notes: Mapping[str, FileNote]) -> Mapping[str, str]:
+    """The sha256 of every file: as the builder noted it, else by reading the file."""
+    sizes = {path: (out / path).stat().st_size for path in atomic_fs.files_below(out)}
+    hashes: dict[str, str | None] = dict.fromkeys(sizes)
+    for path in sizes.keys() & notes.keys():
+        hashes[path] = _noted(out / path, sizes[path], notes[path])
+    unread = [path for path, sha256 in hashes.items() if sha256 is None]
+    if sum(sizes[path] for path in unread) < _THREADS_PAY:
+        read = {path: sha256_file(out / path) for path in unread}
+    else:
+        with ThreadPoolExecutor() as threads:
+            digests = threads.map(lambda path: sha256_file(out / path), unread)
+            read = dict(zip(unread, digests, strict=True))
+    return {path: sha256 or read[path] for path, sha256 in hashes.items()}
+
+
+def _noted(path: Path, size: int, note: FileNote) -> str | None:
+    if note.sha256 is not None and note.bytes != size:
+        raise GristmillError(
+            f"{path}: has {size:,} bytes, and the builder hashed {note.bytes}: it was written to "
+            "by something else"
+        )
+    return note.sha256
 
 
 def _write_inputs(build: Build, out: Path, path: Path) -> InputsFile | None:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Generic, TypeVar
 
 from gristmill.contract import GristmillError
-from gristmill.run.parts import PartStore, run_parts
+from gristmill.hashing import HashedFile
+from gristmill.run.parts import SHA256, PartStore, run_parts
 
 Task = TypeVar("Task")
 Bytes = bytes | bytearray | memoryview
@@ -30,11 +31,11 @@ class _WriteStreams(Generic[Task]):
 
     def __call__(self, task: Task, path: Path) -> dict[str, Any]:
         streams, summary = self.make(task)
-        with path.open("wb", buffering=0) as file:
+        with HashedFile(path) as file:
             for data in streams.values():
-                _write(file, data)
+                file.write(data)
         sizes = [[name, len(data)] for name, data in streams.items()]
-        return {"summary": summary, "streams": sizes}
+        return {"summary": summary, "streams": sizes, SHA256: file.sha256}
 
 
 def _write(file: BinaryIO, data: Bytes) -> None:

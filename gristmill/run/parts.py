@@ -18,12 +18,15 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from gristmill.hashing import sha256_file
 from gristmill.run.workers import Engine, ordered_map
 
 Task = TypeVar("Task")
+
+SHA256: Final = "sha256"
+"""Key of a part's summary: the hash of the part, where it was hashed as it was written."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +65,13 @@ class PartStore:
 
         There is no file at the path yet. On leaving without an error the part
         becomes visible to `finished`: first its data, then the ledger entry that
-        vouches for it.
+        vouches for it. A summary that has SHA256 loses it to the ledger entry.
         """
         scratch = self.folder / f"{name}.writing"
         summary: dict[str, Any] = {}
         yield scratch, summary
-        entry = {"sha256": sha256_file(scratch), "summary": summary}
+        sha256 = summary.pop(SHA256, None) or sha256_file(scratch)
+        entry = {"sha256": sha256, "summary": summary}
         scratch.replace(self.data(name))
         ledger = self.folder / f"{name}.json.writing"
         ledger.write_text(json.dumps(entry))
@@ -89,7 +93,9 @@ def _finish(job: _Job[Any]) -> tuple[str, dict[str, Any]]:
     """Make a part unless the store has it; return its name and summary."""
     if not job.kept:
         # Read once by this build, then removed: nobody asks for its hash.
-        return job.name, job.make(job.task, job.store.data(job.name))
+        made = job.make(job.task, job.store.data(job.name))
+        made.pop(SHA256, None)
+        return job.name, made
     if (finished := job.store.finished(job.name)) is not None:
         return job.name, finished
     with job.store.writing(job.name) as (path, summary):
@@ -109,7 +115,8 @@ def run_parts(
     """Yield (name, path of the finished part, summary) of each task, in the order of the tasks.
 
     make: writes the part of a task to a path where no file is yet, and returns a
-        summary that JSON can hold.
+        summary that JSON can hold. With the key SHA256 it says what the part hashes
+        to; otherwise a part that is kept is read once more.
     tasks: (name, task). In one store a name stands for one content: where the
         same name could mean other input, put that input into the name. Tasks are
         taken as workers become free, so a task may depend on the results so far

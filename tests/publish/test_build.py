@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from gristmill import families
 from gristmill.code_digest import Code
-from gristmill.provenance import Record, environment
+from gristmill.provenance import Record, environment, recorded_values
 from gristmill.publish.publish import publish
 from tests.publish.tiny import TinyConfig, tiny_build
 
@@ -101,3 +102,40 @@ def test_an_edited_builder_is_built_again(tmp_path: Path, code: pytest.MonkeyPat
     _set(code, modules=("gristmill.macroxue.build.values",))
     again = publish(tiny_build(tmp_path))
     assert again.rebuilt and again.record.replaced is None
+
+
+@dataclass(frozen=True)
+class _Counted(TinyConfig):
+    """A config with a field that counted, and a number that was an int."""
+
+    bound: int = field(default=3, metadata={"affects_output": True})
+    fraction: float = 1
+
+
+@dataclass(frozen=True)
+class _NotCounted(TinyConfig):
+    """The same config since the field does not count and the number is a float."""
+
+    bound: int = field(default=0, metadata={"affects_output": False, "counted_before": True})
+    fraction: float = 1.0
+
+
+def test_a_record_stays_current_when_a_field_no_longer_counts(
+    tmp_path: Path, code: pytest.MonkeyPatch
+) -> None:
+    _set(code)
+    record = publish(tiny_build(tmp_path, config=_Counted())).record
+    assert record.config["fraction"] == 1
+    assert tiny_build(tmp_path, config=_NotCounted()).made(record)
+    assert tiny_build(tmp_path, config=_NotCounted(bound=7)).made(record)
+    assert not tiny_build(tmp_path, config=_NotCounted(fraction=1.5)).made(record)
+    assert not tiny_build(tmp_path, config=_NotCounted(seed=2)).made(record)
+    undigested = _undigested(record, fingerprint=tiny_build(tmp_path, config=_Counted()).recipe)
+    assert tiny_build(tmp_path, config=_NotCounted()).made(undigested)
+    assert not publish(tiny_build(tmp_path, config=_NotCounted())).rebuilt
+
+
+def test_a_field_that_never_counted_takes_no_value_of_a_record(tmp_path: Path) -> None:
+    config = _NotCounted(workers=2)
+    recorded = {"bound": 9, "fraction": 1, "workers": 5, "gone": 1, "seed": 0, "rows": True}
+    assert recorded_values(config, recorded) == {"bound": 9, "fraction": 1}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,9 @@ from hypothesis import strategies as st
 
 from gristmill import provenance
 from gristmill.contract import FileNote, GristmillError, Summary, Violation
+from gristmill.hashing import HashedFile, sha256_file
 from gristmill.provenance import Input
-from gristmill.publish import atomic_fs, locks
+from gristmill.publish import atomic_fs, locks, write_record
 from gristmill.publish.build import Attempt, Build, InputChanged, LawsBroken
 from gristmill.publish.publish import publish
 from gristmill.publish.slot import Slot
@@ -194,9 +197,17 @@ def _with_stray_note(attempt: Attempt) -> Summary:
     return Summary(files={"manifest.json": FileNote(payload=False)})
 
 
+def _with_other_bytes(attempt: Attempt) -> Summary:
+    summary = build_tiny(attempt, TinyConfig(), "")
+    path = attempt.out / "train/steps.npy"
+    note = FileNote(sha256="0" * 64, bytes=path.stat().st_size - 1)
+    return replace(summary, files={**summary.files, "train/steps.npy": note})
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (_with_other_bytes, r"train/steps.npy: has \d+ bytes, and the builder hashed \d+"),
         (_with_link, r"staging/link: an artifact holds regular files and folders only"),
         (_with_pipe, r"staging/pipe: an artifact holds regular files and folders only"),
         (_with_record, r"staging/provenance.json: this name is reserved for the provenance record"),
@@ -213,6 +224,31 @@ def test_a_link_a_pipe_a_record_or_a_stray_note_of_the_builder_stops_the_commit(
     assert State.of(tmp_path) == before
     publish(tiny_build(tmp_path, config=TinyConfig(seed=2)))
     assert garbage(tmp_path) == []
+
+
+def test_a_file_that_the_builder_hashed_is_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make(attempt: Attempt) -> Summary:
+        summary = build_tiny(attempt, TinyConfig(), "")
+        with HashedFile(attempt.out / "rows.bin") as file:
+            file.write(b"rows")
+        note = FileNote(rows=4, sha256=file.sha256, bytes=file.bytes)
+        return replace(summary, files={**summary.files, "rows.bin": note})
+
+    read: list[str] = []
+
+    def counted(path: Path) -> str:
+        read.append(path.name)
+        return sha256_file(path)
+
+    monkeypatch.setattr(write_record, "sha256_file", counted)
+    record = publish(tiny_build(tmp_path, make=make)).record
+    assert "rows.bin" not in read
+    assert "steps.npy" in read
+    output = next(output for output in record.outputs if output.path == "rows.bin")
+    assert (output.sha256, output.rows) == (hashlib.sha256(b"rows").hexdigest(), 4)
+    assert provenance.verify(tmp_path) == []
 
 
 def test_broken_laws_publish_nothing(tmp_path: Path) -> None:

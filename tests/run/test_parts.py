@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -11,10 +12,12 @@ from typing import Any
 import pytest
 
 from gristmill.contract import BadInput, Summary
+from gristmill.hashing import HashedFile
 from gristmill.publish.build import Attempt
 from gristmill.publish.publish import publish
 from gristmill.publish.slot import Slot
-from gristmill.run.parts import PartStore, run_parts
+from gristmill.run import parts
+from gristmill.run.parts import SHA256, PartStore, run_parts
 from gristmill.run.workers import WorkerDied, ordered_map
 from tests.publish.tiny import TinyConfig, build_tiny, garbage, payload, raw_input, tiny_build
 from tests.run import tiny_work
@@ -266,3 +269,38 @@ def test_the_engine_runs_the_tasks(tmp_path: Path) -> None:
     finished = run_parts(tiny_work.make, _tasks(2), None, 7, scratch=tmp_path, engine=engine)
     assert [name for name, _, _ in finished] == ["rows-0", "rows-1"]
     assert asked == [7]
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_the_hash_that_a_part_was_written_with_is_not_in_its_summary(
+    tmp_path: Path, kept: bool
+) -> None:
+    def make(task: int, path: Path) -> dict[str, Any]:
+        with HashedFile(path) as file:
+            file.write(bytes(task))
+        return {"number": task, SHA256: file.sha256}
+
+    store = _store(tmp_path / "parts") if kept else None
+    done = run_parts(make, [("one", 1), ("two", 2)], store, 1, scratch=tmp_path)
+    assert [summary for _, _, summary in done] == [{"number": 1}, {"number": 2}]
+    if store is not None:
+        assert store.finished("two") == {"number": 2}
+        store.data("two").write_bytes(b"x")
+        assert store.finished("two") is None
+
+
+def test_a_part_is_hashed_once_if_its_writer_hashed_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Path] = []
+    monkeypatch.setattr(parts, "sha256_file", lambda path: read.append(path) or "read")
+    store = _store(tmp_path / "parts")
+    tasks = [("one", {SHA256: "noted"}), ("two", {})]
+
+    def make(task: dict[str, Any], path: Path) -> dict[str, Any]:
+        path.touch()
+        return dict(task)
+
+    list(run_parts(make, tasks, store, 1, scratch=tmp_path))
+    hashes = [json.loads((store.folder / f"{name}.json").read_text()) for name in ("one", "two")]
+    assert [entry["sha256"] for entry in hashes] == ["noted", "read"]
