@@ -13,8 +13,9 @@ from gristmill import provenance
 from gristmill.contract import GristmillError, Violation
 from gristmill.synth.format import aligned, indexed
 from gristmill.synth.format.indexed import Indexed
-from gristmill.synth.laws import trace, values
+from gristmill.synth.laws import trace
 from gristmill.synth.laws.shards import SPLITS, shard_numbers
+from gristmill.synth.laws.values import Values
 
 
 def kd_shard_laws(root: Path, partition: str | None) -> Iterator[Violation]:
@@ -48,14 +49,19 @@ def kd_laws(
     if not numbers:
         yield Violation("shards", ".", "there is no shard in train or valid, and no trace")
     for number in numbers:
-        tokens: dict[str, Indexed | None] = dict.fromkeys(SPLITS)
+        splits: dict[str, Values | None] = {}
         for split in SPLITS:
-            tokens[split] = yield from _split_laws(root, split, number)
-        yield from trace.check(root, number, tokens, valid_fraction)
+            splits[split] = yield from _split(root, split, number)
+        # The trace reads all documents, so their values are checked meanwhile.
+        broken = list(trace.check(root, number, splits, valid_fraction))
+        for values in splits.values():
+            if values is not None:
+                yield from values.violations()
+        yield from broken
 
 
-def _split_laws(root: Path, split: str, number: str) -> Generator[Violation, None, Indexed | None]:
-    """Yield the violations of one split; return its tokens, None if they cannot be read."""
+def _split(root: Path, split: str, number: str) -> Generator[Violation, None, Values | None]:
+    """Yield what is wrong with the files of a split; return it, None if it cannot be read."""
     prefix = root / split / f"shard_{number}_tokens"
     where = f"{split}/{prefix.name}"
     if not prefix.with_name(prefix.name + ".idx").exists():
@@ -68,8 +74,8 @@ def _split_laws(root: Path, split: str, number: str) -> Generator[Violation, Non
         yield Violation("readable", where, str(error))
         return None
     broken = list(_aligned(where, three))
-    yield from broken or values.check(where, three)
-    return three["tokens"]
+    yield from broken
+    return Values(where, three, checked=not broken)
 
 
 def _aligned(where: str, three: dict[str, Indexed]) -> Iterator[Violation]:

@@ -14,8 +14,8 @@ import numpy as np
 
 from gristmill.contract import BadInput, Violation
 from gristmill.synth.format import harmony_tokens, parquet, trace
-from gristmill.synth.format.indexed import Indexed
 from gristmill.synth.laws.hash_bounds import HashBounds
+from gristmill.synth.laws.values import Values
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,13 +26,14 @@ _STANDARD_DEVIATIONS: Final = 6.0
 
 
 def check(
-    root: Path, number: str, tokens: Mapping[str, Indexed | None], valid_fraction: float | None
+    root: Path, number: str, tokens: Mapping[str, Values | None], valid_fraction: float | None
 ) -> Iterator[Violation]:
     """Yield the violations between a trace and the tokens of its shard.
 
     root: the dataset.
     number: of the shard ("00").
-    tokens: of each split, None where it has no documents.
+    tokens: of each split, None where it has no documents; their values are checked as
+        they are read.
     valid_fraction: which the split must obey; None if that is not tested.
 
     Source: `docs/formats/synth.md#trace-laws`.
@@ -65,7 +66,7 @@ def check(
 def _rows(
     file: Path,
     where: str,
-    tokens: Mapping[str, Indexed | None],
+    tokens: Mapping[str, Values | None],
     counts: dict[str, int],
     bounds: HashBounds,
 ) -> Iterator[Violation]:
@@ -91,7 +92,7 @@ def _rows(
                 bounds.add(split, rows.column("synth_id").to_pylist())
 
 
-def _documents(rows: pa.RecordBatch, first: int, tokens: Indexed | None) -> str | None:
+def _documents(rows: pa.RecordBatch, first: int, tokens: Values | None) -> str | None:
     """Return what is wrong with documents `first`, first + 1, ..; None if nothing is."""
     if not len(rows):
         return None
@@ -105,9 +106,9 @@ def _documents(rows: pa.RecordBatch, first: int, tokens: Indexed | None) -> str 
     if column.values.null_count or not np.all(np.diff(column.offsets.to_numpy())):
         return f"documents {first} to {last - 1} lack offsets"
     bounds, offsets = column.offsets.to_numpy(), column.values.to_numpy()
-    edges = tokens.bounds(first, last)
-    starts, begin, stop = edges[:-1], int(edges[0]), int(edges[-1])
-    messages = np.flatnonzero(tokens.load(begin, stop) == harmony_tokens.START)
+    edges = tokens.tokens.bounds(first, last)
+    starts, begin = edges[:-1], int(edges[0])
+    messages = np.flatnonzero(tokens.ids(first, edges) == harmony_tokens.START)
     absolute = offsets[bounds[0] : bounds[-1]] + np.repeat(starts - begin, np.diff(bounds))
     is_end = np.zeros(len(absolute), dtype=np.bool_)
     is_end[bounds[1:] - bounds[0] - 1] = True

@@ -55,38 +55,70 @@ def _tables() -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     return follows, closing
 
 
-def check(where: str, three: Mapping[str, Indexed]) -> Iterator[Violation]:
-    """Yield each broken law once, with the first token that breaks it.
+class Values:
+    """The documents of a split, whose values are checked as they are read.
 
     where: name of the tokens dataset, for the violations.
-    three: "tokens", "lossmask" and "span", with equal boundaries and the right
-        dtypes.
+    three: "tokens", "lossmask" and "span".
+    checked: False where they are not aligned: then the tokens are read alone.
 
-    Source: `docs/formats/synth.md#value-laws`.
+    Another law that needs the tokens takes them from here, so that a shard is read
+    once. Source: `docs/formats/synth.md#value-laws`.
     """
-    follows, closing = _tables()
-    reported: set[str] = set()
-    for first, edges in _batches(three["tokens"]):
+
+    def __init__(self, where: str, three: Mapping[str, Indexed], checked: bool = True) -> None:
+        self.tokens = three["tokens"]
+        self._where, self._three = where, three
+        self._next = 0 if checked else len(self.tokens)
+        self._tables = _tables()
+        self._violations: dict[str, Violation] = {}
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def ids(self, first: int, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+        """Return the tokens of whole documents; check them if all before them were checked.
+
+        first: number of the first document.
+        edges: int64 [D + 1], as `Indexed.bounds` returns them.
+        """
+        ids: npt.NDArray[np.int32] = self.tokens.load(int(edges[0]), int(edges[-1]))
+        if first == self._next:
+            self._check(first, edges, ids)
+            self._next = first + len(edges) - 1
+        return ids
+
+    def violations(self) -> Iterator[Violation]:
+        """Check the documents that nobody read, and yield each broken law once.
+
+        A violation names the first token that breaks the law.
+        """
+        for first, edges in _batches(self.tokens, self._next):
+            self.ids(first, edges)
+        yield from self._violations.values()
+
+    def _check(self, first: int, edges: npt.NDArray[np.int64], ids: npt.NDArray[np.int32]) -> None:
         begin, stop = int(edges[0]), int(edges[-1])
-        ids, mask, span = (three[name].load(begin, stop) for name in ("tokens", "lossmask", "span"))
-        broken = _broken(ids, mask, span, edges[1:] - 1 - begin, follows, closing)
+        mask, span = (self._three[name].load(begin, stop) for name in ("lossmask", "span"))
+        broken = _broken(ids, mask, span, edges[1:] - 1 - begin, *self._tables)
         for law, places in broken.items():
-            if law in reported or not len(places):
+            if law in self._violations or not len(places):
                 continue
-            reported.add(law)
             place = int(places[0])
             document = int(np.searchsorted(edges - begin, place, side="right")) - 1
-            yield Violation(
+            self._violations[law] = Violation(
                 law,
-                f"{where}: document {first + document}, "
+                f"{self._where}: document {first + document}, "
                 f"token {begin + place - int(edges[document])}",
                 f"id {ids[place]}, mask {mask[place]}, span {span[place]}",
             )
 
 
-def _batches(tokens: Indexed) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
-    """Yield whole documents, about a million tokens together: the first one, and all edges."""
-    first = 0
+def _batches(tokens: Indexed, first: int = 0) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+    """Yield whole documents, about a million tokens together: the first one, and all edges.
+
+    first: number of the document to begin with.
+    """
     while first < len(tokens):
         edges = tokens.bounds(first, min(first + _BATCH_DOCUMENTS, len(tokens)))
         inside = int(np.searchsorted(edges, edges[0] + _BATCH_TOKENS, side="right")) - 1

@@ -1,12 +1,17 @@
 """Laws of tokens, mask and span."""
 
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow.parquet as pq
 import pytest
 
-from gristmill.synth.format import harmony_tokens
-from gristmill.synth.laws import values
+from gristmill.synth.format import harmony_tokens, indexed
+from gristmill.synth.format.indexed import Indexed
+from gristmill.synth.laws import trace, values
 from gristmill.synth.laws.kd_shard import kd_laws
 from tests.synth.damage import broken_laws, set_value, train_tokens
 
@@ -58,16 +63,21 @@ def test_only_the_documented_control_tokens_follow_each_other() -> None:
         (0, 5, "no control ids in bodies"),
     ],
 )
-@pytest.mark.parametrize("batch_tokens", [400, 1 << 20])
+@pytest.mark.parametrize("rows", [1, 1024])
+@pytest.mark.parametrize("has_trace", [True, False])
 def test_a_wrong_token_breaks_its_law_once(
     kd_copy: Path,
     place: int,
     token: int,
     law: str,
-    batch_tokens: int,
+    rows: int,
+    has_trace: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(values, "_BATCH_TOKENS", batch_tokens)
+    monkeypatch.setattr(trace, "_BATCH_ROWS", rows)
+    monkeypatch.setattr(values, "_BATCH_TOKENS", 400 if rows == 1 else 1 << 20)
+    if not has_trace:
+        (kd_copy / "trace/trace_00.parquet").unlink()
     begin, end = train_tokens(kd_copy).bounds(7, 8).tolist()
     where = (end if place < 0 else begin) + place
     set_value(kd_copy / "train/shard_00_tokens.bin", "<i4", where, token)
@@ -102,3 +112,36 @@ def test_a_wrong_mask_or_span_breaks_its_law(
     where = place if place >= 0 else int(train_tokens(kd_copy).bounds(4, 4)[0]) + place
     set_value(kd_copy / f"train/shard_00_{name}.bin", "u1", where, value)
     assert law in broken_laws(kd_copy)
+
+
+def test_every_value_is_read_once(kd_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: Counter[tuple[Path, int]] = Counter()
+    load = Indexed.load
+
+    def counted(self: Indexed, begin: int, stop: int) -> npt.NDArray[Any]:
+        read.update((self.path, place) for place in range(begin, stop))
+        return load(self, begin, stop)
+
+    monkeypatch.setattr(Indexed, "load", counted)
+    assert list(kd_laws(kd_root, "00")) == []
+    assert set(read.values()) == {1}
+    sizes = [path.stat().st_size for path in kd_root.glob("*/shard_00_lossmask.bin")]
+    assert len(read) == 3 * sum(sizes)
+
+
+def test_documents_behind_a_trace_that_ends_early_are_checked(kd_copy: Path) -> None:
+    """The trace loses its last rows; the last document of train has a wrong value."""
+    file = kd_copy / "trace/trace_00.parquet"
+    rows = pq.read_table(file)
+    pq.write_table(rows.slice(0, len(rows) - 40), file)
+    tokens = train_tokens(kd_copy)
+    set_value(kd_copy / "train/shard_00_tokens.bin", "<i4", tokens.size - 1, 5)
+    assert {"EOD at the end", "trace"} <= broken_laws(kd_copy)
+
+
+def test_values_of_unequal_boundaries_are_not_checked(kd_root: Path) -> None:
+    prefix = kd_root / "train/shard_00_tokens"
+    tokens = indexed.read(prefix)
+    split = values.Values("train", {"tokens": tokens}, checked=False)
+    assert list(split.violations()) == []
+    assert len(split.ids(0, tokens.bounds(0, 1))) == tokens.lengths[0]
