@@ -8,10 +8,13 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from assets import publishing
 from assets.checks import disk_checks
 from assets.publishing import BATCH, publish_asset
 from gristmill import families, markdown
 from gristmill.contract import FileNote, Summary, Violation
+from gristmill.hashing import sha256_file
+from gristmill.provenance import check_artifact
 from gristmill.publish.build import Attempt, Build
 from resources import Lake
 
@@ -101,6 +104,42 @@ def test_a_run_of_a_range_is_checked_for_the_range(evaluate, tmp_path):
     found = evaluate(*KEYS[:4])["intact"]
     assert numbers(found) == (True, 4, 0)
     assert found.metadata["scope"].value == "partitions of the run: k0, k1, k2 and 1 more"
+
+
+def test_a_run_does_not_read_again_what_it_built(evaluate, tmp_path, monkeypatch):
+    read: list[Path] = []
+    lawful: list[Path] = []
+
+    def hashed(path: Path, advance: Any = None) -> str:
+        read.append(path)
+        return sha256_file(path, advance)
+
+    def check(asset: str, subject: families.Subject) -> Iterator[Violation]:
+        lawful.append(subject.folder)
+        yield from ()
+
+    monkeypatch.setattr(check_artifact, "sha256_file", hashed)
+    monkeypatch.setattr(families, "check", check)
+    assert numbers(evaluate("k1")["lawful"]) == (True, 1, 0)
+    assert (read, lawful) == ([], [])
+    assert numbers(evaluate("k1")["intact"]) == (True, 1, 0)  # unchanged: built by another run
+    assert [path.name for path in read] == ["words.txt"]
+    assert lawful == [tmp_path / "toy/text/k1"]
+    evaluate()
+    assert len(read) == len(lawful) == 2
+
+
+def test_a_run_reads_a_file_that_changed_since_its_commit(evaluate, tmp_path, monkeypatch):
+    publish_it = publishing.publish
+
+    def spoiled_afterwards(build: Build, **options: Any) -> Any:
+        published = publish_it(build, **options)
+        spoil(tmp_path, "k1")
+        return published
+
+    monkeypatch.setattr(publishing, "publish", spoiled_afterwards)
+    found = evaluate("k1")
+    assert numbers(found["intact"]) == (False, 1, 1)
 
 
 def test_alone_the_checks_look_at_all_and_name_the_bad_file(evaluate, tmp_path):
