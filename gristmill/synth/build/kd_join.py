@@ -179,12 +179,12 @@ class Joiner:
         )
 
     def _files(self, rows: int) -> dict[str, FileNote]:
-        files = {
-            f"{split}/shard_{self._number}_{suffix}.{kind}": FileNote(rows=self._rows[split])
-            for split in self._writers
-            for suffix in aligned.DTYPES
-            for kind in ("bin", "idx")
-        }
+        files = {}
+        for split, writers in self._writers.items():
+            for suffix, writer in writers.items():
+                name = f"{split}/shard_{self._number}_{suffix}"
+                files[f"{name}.bin"] = writer.note()
+                files[f"{name}.idx"] = FileNote(rows=self._rows[split])
         digest = self._trace.content_sha256()
         files[trace.path(self._number)] = FileNote(rows=rows, content_sha256=digest)
         if self._bad:

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.contract import BadInput
+from gristmill.hashing import HashedFile
+from gristmill.run.parts import SHA256
 from gristmill.synth.build import kd_part_file
 from gristmill.synth.build.harmony_shard import OPTIONAL, REQUIRED, no_text_form, open_shard
 from gristmill.synth.build.kd_part_file import SPLITS
@@ -61,16 +63,17 @@ def make_part(task: Task, path: Path) -> dict[str, Any]:
     task: the rows, and how to render them.
     path: file to write.
 
-    Returns its summary: documents, tokens, control_texts, languages, exercises,
+    Returns its summary: documents, tokens, control_texts, languages, exercises, its hash
     and `bad`, a list of [row, synth_id, rule] of the rows set aside.
     Raises BadInput for one bad row more than `task.bad_rows`.
     Source: `docs/formats/synth.md#part-files`.
     """
     part = _Part(task)
-    with path.open("wb") as file:
+    with HashedFile(path) as file:
         for batch in part.batches():
             kd_part_file.write(file, batch)
-    return part.summary | {f"{name}s": dict(counter) for name, counter in part.names.items()}
+    names = {f"{name}s": dict(counter) for name, counter in part.names.items()}
+    return part.summary | names | {SHA256: file.sha256}
 
 
 def too_many_bad_rows(

@@ -10,14 +10,17 @@ import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from gristmill.hashing import HashedFile
 from gristmill.synth.render.documents import Documents
 
-_SIZES: Final = struct.Struct("<7Q")
+_ARRAYS: Final = 5
+"""Arrays of a split: low and high halves of tokens, span values, their ends, lengths."""
+_SIZES: Final = struct.Struct("<11Q")
 SPLITS: Final = ("train", "valid")
 """The splits, at the index that `holdout.is_valid` gives as a number."""
 
@@ -26,7 +29,8 @@ SPLITS: Final = ("train", "valid")
 class Batch:
     """The documents of some consecutive rows.
 
-    documents: of each split, in row order. A file keeps tokens, span and lengths.
+    documents: of each split, in row order. A file keeps tokens, span and lengths: the
+        tokens as their low 16 and high 8 bits, the span as values and ends of runs.
     trace: rows as a serialized Arrow record batch; documents count from 0 in this
         batch.
     """
@@ -35,20 +39,27 @@ class Batch:
     trace: bytes
 
 
-def write(file: BinaryIO, batch: Batch) -> None:
+def write(file: HashedFile, batch: Batch) -> None:
     """Append a batch to the file of a part.
 
     file: open for writing.
-    batch: to append.
+    batch: to append; token ids are below 2^24.
 
+    A document takes half of the bytes that it takes in the datasets, since a killed
+    build keeps its parts beside them.
     Source: `docs/formats/synth.md#part-files`.
     """
     arrays: list[memoryview] = []
     for split in SPLITS:
         documents = batch.documents[split]
+        tokens, span = documents.tokens, documents.span
+        ends = np.append(np.flatnonzero(span[1:] != span[:-1]) + 1, len(span))
+        ends = ends[ends > 0]
         arrays += [
-            _bytes(documents.tokens),
-            _bytes(documents.span),
+            _bytes(tokens.astype("<u2")),
+            _bytes((tokens >> 16).astype(np.uint8)),
+            _bytes(span[ends - 1]),
+            _bytes(ends.astype("<i8")),
             _bytes(documents.lengths),
         ]
     arrays.append(memoryview(batch.trace))
@@ -69,14 +80,21 @@ def read(path: Path) -> Iterator[Batch]:
 
     The runs of the documents are empty. Source: `docs/formats/synth.md#part-files`.
     """
-    none = np.zeros(0, dtype=np.int32)
     with path.open("rb") as file:
         while head := file.read(_SIZES.size):
-            arrays = iter([file.read(size) for size in _SIZES.unpack(head)])
-            documents = {}
-            for split in SPLITS:
-                tokens = np.frombuffer(next(arrays), dtype="<i4")
-                span = np.frombuffer(next(arrays), dtype=np.uint8)
-                lengths = np.frombuffer(next(arrays), dtype="<i4")
-                documents[split] = Documents(tokens, span, lengths, none, none)
-            yield Batch(documents, next(arrays))
+            arrays = [file.read(size) for size in _SIZES.unpack(head)]
+            documents = {
+                split: _documents(*arrays[number * _ARRAYS :][:_ARRAYS])
+                for number, split in enumerate(SPLITS)
+            }
+            yield Batch(documents, arrays[-1])
+
+
+def _documents(low: bytes, high: bytes, values: bytes, ends: bytes, lengths: bytes) -> Documents:
+    none = np.zeros(0, dtype=np.int32)
+    tokens = np.frombuffer(high, dtype=np.uint8).astype("<i4")
+    tokens <<= 16
+    tokens |= np.frombuffer(low, dtype="<u2")
+    runs = np.diff(np.frombuffer(ends, dtype="<i8"), prepend=0)
+    span = np.repeat(np.frombuffer(values, dtype=np.uint8), runs)
+    return Documents(tokens, span, np.frombuffer(lengths, dtype="<i4"), none, none)

@@ -17,7 +17,8 @@ from typing import Any, BinaryIO, Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, FileNote
+from gristmill.hashing import HashedFile
 
 _MAGIC: Final = b"MMIDIDX\x00\x00"
 _HEADER: Final = struct.Struct("<9sQBQQ")
@@ -43,7 +44,7 @@ class IndexedWriter:
         self._code = _CODES[self._dtype]
         self.count = 0
         prefix.parent.mkdir(parents=True, exist_ok=True)
-        self._bin = prefix.with_name(prefix.name + ".bin").open("xb")
+        self._bin = HashedFile(prefix.with_name(prefix.name + ".bin"))
         # The index begins with the lengths, so each length can be written at once.
         self._idx = prefix.with_name(prefix.name + ".idx").open("xb+")
         self._idx.write(bytes(_HEADER.size))
@@ -63,6 +64,10 @@ class IndexedWriter:
         self._bin.write(np.ascontiguousarray(values).data)
         self._idx.write(np.ascontiguousarray(lengths, dtype="<i4").data)
         self.count += len(lengths)
+
+    def note(self) -> FileNote:
+        """Return the note of the `.bin` file, with its sha256; call it after the last document."""
+        return FileNote(rows=self.count, sha256=self._bin.sha256, bytes=self._bin.bytes)
 
     def _finish_index(self) -> None:
         file, end = self._idx, 0
