@@ -3,6 +3,10 @@
 The rules of a frozen config dataclass come from its type hints and the metadata of its fields:
 `choices` (of the value, or of each item of a tuple), `least`, `most` and `above` (of a number).
 A config checks itself with `check_fields`; `tables` checks files with the same rules.
+
+Two more keys of the metadata are for records: `affects_output: False` marks a field that cannot
+change the output of a build, and `counted_before: True` one of these that fingerprints of earlier
+versions count.
 """
 
 from __future__ import annotations
@@ -157,6 +161,17 @@ def check_fields(config: object) -> None:
         value = getattr(config, name)
         if reason := rule.refusal(value):
             raise ValueError(f"{name} = {shown(value)}: {reason}")
+
+
+def without_effect(config: type[Any]) -> tuple[str, ...]:
+    """Returns the names of a config's fields that cannot change the output of a build.
+
+    config: a dataclass; these fields have `affects_output: False` in their metadata.
+
+    Artifacts that differ in them alone are equal. Source: `docs/publishing.md#provenance`.
+    """
+    specs = dataclasses.fields(config)
+    return tuple(spec.name for spec in specs if not spec.metadata.get("affects_output", True))
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:

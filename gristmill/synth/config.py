@@ -5,7 +5,8 @@ the same input and config. The configs are not in the builders' modules, so that
 importing them loads neither NumPy nor Arrow.
 
 The metadata of a field has `help`, a sentence for the user, and `choices` where
-the values are a fixed list, and the bounds of a number: `least`, `most`.
+the values are a fixed list, and the bounds of a number: `least`, `most`. Fields that cannot change
+a byte have `affects_output: False`.
 """
 
 from __future__ import annotations
@@ -152,6 +153,9 @@ class KDConfig:
     bad_rows: int = field(
         default=0,
         metadata={
+            # It decides whether there is an output, not which one.
+            "affects_output": False,
+            "counted_before": True,
             "least": 0,
             "help": "Refused rows of one shard to set aside in quarantine/, at most; one more "
             "fails the build.",

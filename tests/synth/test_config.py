@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from gristmill.provenance import config_fields, recipe
+from gristmill.settings.fields import without_effect
 from gristmill.synth.config import HarmonyConfig, KDConfig
 
 
@@ -54,3 +56,24 @@ def test_every_field_has_a_help_text_and_a_default_among_its_choices(config: Any
         if "choices" in field.metadata and field.default is not MISSING:
             default = field.default if isinstance(field.default, tuple) else (field.default,)
             assert set(default) <= set(field.metadata["choices"])
+
+
+@pytest.mark.parametrize(
+    ("config", "names"),
+    [(HarmonyConfig, {"dataset"}), (KDConfig, {"vocabulary", "bad_rows"})],
+)
+def test_the_fields_that_change_no_byte(config: Any, names: set[str]) -> None:
+    assert set(without_effect(config)) - {"workers"} == names
+
+
+def test_bad_rows_count_in_no_fingerprint_but_are_recorded() -> None:
+    some, none = KDConfig(Path("v"), bad_rows=7), KDConfig(Path("v"))
+    assert recipe("1", some, []) == recipe("1", none, [])
+    assert recipe("1", KDConfig(Path("v"), workers=7), []) == recipe("1", none, [])
+    assert config_fields(some)["bad_rows"] == 7
+    assert recipe("1", KDConfig(Path("v"), max_rows=7), []) != recipe("1", none, [])
+
+
+def test_fingerprints_of_earlier_records_count_bad_rows() -> None:
+    counted = [spec.name for spec in fields(KDConfig) if spec.metadata.get("counted_before")]
+    assert counted == ["bad_rows"]

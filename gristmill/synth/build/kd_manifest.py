@@ -15,6 +15,7 @@ from typing import Any, Final
 from gristmill.contract import FileNote, GristmillError, Summary
 from gristmill.hashing import sha256_file
 from gristmill.run.progress import SILENT, Progress
+from gristmill.settings.fields import without_effect
 from gristmill.synth.build.manifest_files import (
     GLOB,
     MANIFEST,
@@ -22,12 +23,13 @@ from gristmill.synth.build.manifest_files import (
     content_note,
     write_json,
 )
+from gristmill.synth.config import KDConfig
 from gristmill.synth.format import aligned, harmony_tokens
 
 SCHEMA_VERSION: Final = "synth_kd_v1"
 _KINDS: Final = ("bin", "idx")
 _SPLITS: Final = ("train", "valid")
-IGNORED: Final = ("vocabulary", "workers")
+IGNORED: Final = without_effect(KDConfig)
 """Keys of the config that change no byte: shards may differ in them."""
 
 

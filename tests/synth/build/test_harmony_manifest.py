@@ -111,6 +111,11 @@ def test_harmony_manifests_have_the_references_keys(
     assert sum(s["rows"] for s in shards) == written.rows == manifest["storage"]["total_rows"]
     assert written.rows + written.skipped == 360
     assert manifest["storage"]["total_bytes"] == written.bytes
+    # The name of the dataset changes no row.
+    records[1]["config"]["dataset"] = "elsewhere"
+    write_harmony_manifest(
+        records, tmp_path / "other", config, dataset_dir="x", created_unix_s=7, git_sha=None
+    )
     with pytest.raises(GristmillError, match="built with another reasoning_effort"):
         write_harmony_manifest(
             records,

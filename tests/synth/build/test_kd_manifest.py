@@ -90,7 +90,7 @@ Change = Callable[[dict[str, Any]], None]
     [
         (lambda r: r["config"].update(valid_fraction=0.1), "valid_fraction 0.0 and 0.1"),
         (lambda r: r["config"].update(max_rows=10), "max_rows -1 and 10"),
-        (lambda r: r["config"].update(bad_rows=1), "bad_rows 0 and 1"),
+        (lambda r: r["config"].update(max_tokens=10), "max_tokens -1 and 10"),
         (lambda r: r.update(code_version="2"), "code_version '1' and '2'"),
         (lambda r: r["libraries"].update(tiktoken="0.15.0"), "several versions of tiktoken"),
         (
@@ -111,10 +111,10 @@ def test_shards_of_unequal_config_are_refused(
     assert not (tmp_path / "out").exists()
 
 
-def test_workers_and_places_do_not_make_configs_unequal(
+def test_settings_that_change_no_byte_do_not_make_configs_unequal(
     records: list[dict[str, Any]], harmony: Path, tmp_path: Path
 ) -> None:
-    records[1]["config"] |= {"workers": 7, "vocabulary": "elsewhere"}
+    records[1]["config"] |= {"workers": 7, "bad_rows": 3, "vocabulary": "elsewhere"}
     write_kd_manifest(records, tmp_path / "out", **kd_arguments(harmony))
     text = (tmp_path / "out/manifest.json").read_text(encoding="ascii")
     assert text.endswith("}\n")
