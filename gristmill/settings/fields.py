@@ -1,4 +1,4 @@
-"""What the fields of a config may hold: types, ranges and choices, checked without conversion.
+"""What the fields of a config may hold: types, ranges and choices, checked before they are stored.
 
 The rules of a frozen config dataclass come from its type hints and the metadata of its fields:
 `choices` (of the value, or of each item of a tuple), `least`, `most` and `above` (of a number).
@@ -131,7 +131,13 @@ class FieldRule:
         return least <= value <= most  # never so for NaN and the infinities
 
     def normal(self, value: Any) -> Any:
-        """Returns a value as the config holds it: a list becomes a tuple, all else is unchanged."""
+        """Returns a value that is allowed as the config holds it.
+
+        A list becomes a tuple, and a whole number in a field for any number becomes a float, so
+        that 1 and 1.0 have one fingerprint. All else is unchanged.
+        """
+        if self.kind is float and value is not None:
+            return tuple(map(float, value)) if self.many else float(value)
         return tuple(value) if self.many and isinstance(value, list) else value
 
 
@@ -152,7 +158,8 @@ def rules_of(config: type[Any]) -> Mapping[str, FieldRule]:
 def check_fields(config: object) -> None:
     """Check each field of a config against its type hint and metadata.
 
-    config: an instance of a config dataclass; its `__post_init__` calls this first.
+    config: an instance of a config dataclass; its `__post_init__` calls this first. A whole number
+        in a field for any number is replaced by the equal float.
 
     Raises ValueError, naming the field, for a value of another type, out of its range or none of
     its choices. `True` is no number, 7.0 is no whole number, and NaN is no number.
@@ -161,6 +168,8 @@ def check_fields(config: object) -> None:
         value = getattr(config, name)
         if reason := rule.refusal(value):
             raise ValueError(f"{name} = {shown(value)}: {reason}")
+        if rule.kind is float:
+            object.__setattr__(config, name, rule.normal(value))  # the dataclass is frozen
 
 
 def without_effect(config: type[Any]) -> tuple[str, ...]:

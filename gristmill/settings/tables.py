@@ -64,7 +64,7 @@ class Table:
         }
 
     def checked(self, file: Path, values: object, in_root: bool = True) -> dict[str, Any]:
-        """Returns the values of the table, lists as tuples.
+        """Returns the values of the table as the config holds them.
 
         file: the file that the values are from.
         values: the table as it was read.

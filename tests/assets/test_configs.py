@@ -71,3 +71,11 @@ def test_values_that_do_not_fit_together_name_their_file() -> None:
         resolve(MonthConfig, settings, launchpad(MonthConfig)(seed=5))
     with pytest.raises(BadInput, match=r"^configuration: seed = -1: must be"):
         resolve(MonthConfig, Settings({}, Path("x.toml")), launchpad(MonthConfig)(seed=-1))
+
+
+def test_a_whole_number_in_a_file_or_in_the_launchpad_is_the_equal_float() -> None:
+    run = launchpad(KDConfig, leave_out=["vocabulary"])
+    place = {"vocabulary": Path("v")}
+    of_file = resolve(KDConfig, Settings({"valid_fraction": 1}, Path("x")), run(), filled_in=place)
+    chosen = resolve(KDConfig, Settings({}, Path("x")), run(valid_fraction=1), filled_in=place)
+    assert repr(of_file.valid_fraction) == repr(chosen.valid_fraction) == "1.0"

@@ -10,7 +10,15 @@ from typing import Any, Literal
 import pytest
 
 from gristmill import families
-from gristmill.settings.fields import LONGEST_TEXT, check_fields, nearest, rules_of, shown
+from gristmill.provenance.canonical import canonical, config_fields
+from gristmill.settings.fields import (
+    LONGEST_TEXT,
+    check_fields,
+    nearest,
+    rules_of,
+    shown,
+    without_effect,
+)
 
 
 @dataclass(frozen=True)
@@ -69,7 +77,8 @@ def test_values_of_the_type_and_range_of_a_field_are_allowed(
     name: str, allowed: list[Any], refused: list[Any]
 ) -> None:
     for value in allowed:
-        assert getattr(Everything(**{name: value}), name) is value
+        held = getattr(Everything(**{name: value}), name)
+        assert held == value if isinstance(value, int) else held is value
     for value in refused:
         with pytest.raises(ValueError, match=rf"^{name} = .*must be"):
             Everything(**{name: value})
@@ -103,7 +112,40 @@ def test_a_refusal_says_what_is_allowed(values: dict[str, Any], text: str) -> No
 def test_a_list_becomes_a_tuple_and_nothing_else_is_converted() -> None:
     rules = rules_of(Everything)
     assert rules["names"].normal(["a"]) == ("a",)
-    assert rules["share"].normal(1) == 1 and isinstance(rules["share"].normal(1), int)
+    assert rules["maybe"].normal(None) is None
+    assert rules["flag"].normal(True) is True
+    assert type(rules["count"].normal(1)) is int
+
+
+@dataclass(frozen=True)
+class Numbers:
+    one: float = 0.5
+    maybe: float | None = None
+    many: tuple[float, ...] = ()
+    count: int = 0
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+def test_a_whole_number_is_held_as_a_float_where_any_number_is_allowed() -> None:
+    whole = Numbers(one=1, maybe=2, many=(1, 2), count=3)
+    exact = Numbers(one=1.0, maybe=2.0, many=(1.0, 2.0), count=3)
+    assert repr(whole) == repr(exact)
+    assert config_fields(whole) == config_fields(exact)
+    assert canonical(config_fields(whole)) == b'{"count":3,"many":[1.0,2.0],"maybe":2.0,"one":1.0}'
+    assert Numbers().maybe is None
+    assert repr(dataclasses.replace(exact, one=0)) == repr(dataclasses.replace(exact, one=0.0))
+    for wrong in ({"one": True}, {"many": (1, "2")}, {"one": HUGE}, {"count": 1.0}):
+        with pytest.raises(ValueError, match="must be"):
+            Numbers(**wrong)  # type: ignore[arg-type]
+
+
+def test_fields_without_effect_are_those_that_their_metadata_name() -> None:
+    off = field(default=0, metadata={"affects_output": False})
+    on = field(default=0, metadata={"affects_output": True})
+    config = dataclasses.make_dataclass("Some", [("a", int, off), ("b", int, on), ("c", int, 0)])
+    assert without_effect(config) == ("a",)
 
 
 @pytest.mark.parametrize("hint", ["dict[str, int]", "tuple[int, int]", "int | str", "set[str]"])

@@ -77,3 +77,10 @@ def test_bad_rows_count_in_no_fingerprint_but_are_recorded() -> None:
 def test_fingerprints_of_earlier_records_count_bad_rows() -> None:
     counted = [spec.name for spec in fields(KDConfig) if spec.metadata.get("counted_before")]
     assert counted == ["bad_rows"]
+
+
+@pytest.mark.parametrize("fraction", [0, 1])
+def test_the_fraction_1_and_the_fraction_1_0_are_one_config(fraction: int) -> None:
+    whole, exact = KDConfig(Path("v"), fraction), KDConfig(Path("v"), float(fraction))
+    assert recipe("1", whole, []) == recipe("1", exact, [])
+    assert repr(config_fields(whole)) == repr(config_fields(exact))
