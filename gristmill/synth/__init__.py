@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from gristmill.synth.config import HarmonyConfig, KDConfig
     from gristmill.synth.read.dataset import StaleDataset, SynthKDDataset
     from gristmill.synth.read.loss import span_normalized_loss
+    from gristmill.synth.read.training import KDTraining, add_kd_arguments
 
 __all__ = [
     "HarmonyConfig",
     "KDConfig",
+    "KDTraining",
     "StaleDataset",
     "SynthKDDataset",
+    "add_kd_arguments",
     "build_kd_shard",
     "span_normalized_loss",
     "to_harmony",
@@ -41,5 +44,9 @@ __getattr__ = lazy_exports(
             "SynthKDDataset",
         ),
         "read.loss": ("span_normalized_loss",),
+        "read.training": (
+            "KDTraining",
+            "add_kd_arguments",
+        ),
     },
 )

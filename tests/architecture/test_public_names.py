@@ -17,8 +17,8 @@ PUBLIC = {
         *("StepDataset", "ValueConfig", "ValueSummary", "merge", "pack", "value_sidecar"),
     ],
     "gristmill.synth": [
-        *("HarmonyConfig", "KDConfig", "StaleDataset", "SynthKDDataset", "build_kd_shard"),
-        *("span_normalized_loss", "to_harmony"),
+        *("HarmonyConfig", "KDConfig", "KDTraining", "StaleDataset", "SynthKDDataset"),
+        *("add_kd_arguments", "build_kd_shard", "span_normalized_loss", "to_harmony"),
     ],
     "gristmill.chess": [
         *("ArchiveConfig", "ArchiveSummary", "CacheConfig", "CacheSummary", "DownloadError"),

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import torch
+    from torch import distributed
 
 
 @dataclass(frozen=True)
 class SpanLoss:
-    """The loss of one micro-batch, and what is logged. All values are 0-dim tensors.
+    """The loss of one micro-batch, and what is logged. All values but `ranks` are 0-dim tensors.
 
     The losses are float32 and differentiable.
 
@@ -28,6 +29,10 @@ class SpanLoss:
     reasoning_tokens, final_tokens: int64, number of labels of each span.
     reasoning_weight, final_weight: float32, weight of one label of the span in
         `combined`: w / max(labels, 1).
+    ranks: number of context parallel ranks that the micro-batch is divided over, 1 by default.
+        With several, tokens, sums and counts are those of this rank; the means are over the
+        labels of all ranks, and the values of `loss`, `combined`, `reasoning` and `final` are
+        this rank's summands of them.
 
     Source: `docs/formats/synth.md#span-normalised-loss`.
     """
@@ -43,18 +48,20 @@ class SpanLoss:
     final_tokens: torch.Tensor
     reasoning_weight: torch.Tensor
     final_weight: torch.Tensor
+    ranks: int = 1
 
-    def report(self) -> dict[str, tuple[torch.Tensor, torch.Tensor | int]]:
+    def report(self) -> dict[str, tuple[torch.Tensor, torch.Tensor | float]]:
         """Return pairs of numerator and denominator for a logger that sums both and divides.
 
+        It sums over micro-batches, and over data and context parallel ranks.
         Source: `docs/formats/synth.md#loss-report`.
         """
         return {
             "lm loss": (self.loss.detach(), self.tokens),
             "reasoning loss": (self.reasoning_sum.detach(), self.reasoning_tokens),
             "final loss": (self.final_sum.detach(), self.final_tokens),
-            "reasoning tokens": (self.reasoning_tokens, 1),
-            "final tokens": (self.final_tokens, 1),
+            "reasoning tokens": (self.reasoning_tokens, 1 / self.ranks),
+            "final tokens": (self.final_tokens, 1 / self.ranks),
             "reasoning weight": (self.reasoning_weight, 1),
             "final weight": (self.final_weight, 1),
         }
@@ -66,6 +73,7 @@ def span_normalized_loss(
     span_id: torch.Tensor | None,
     w_r: float = 1.0,
     w_f: float = 1.0,
+    cp_group: distributed.ProcessGroup | None = None,
 ) -> SpanLoss:
     """Return w_r * mean(losses of span 1) + w_f * mean(losses of span 2) over one micro-batch.
 
@@ -74,6 +82,8 @@ def span_normalized_loss(
     span_id: of the same shape, span code 0, 1 or 2.
     w_r: weight of the reasoning span, default 1.0.
     w_f: weight of the final span, default 1.0.
+    cp_group: context parallel ranks that have the other labels of the micro-batch, default
+        none. All of them call this; their losses add up to that of the micro-batch.
 
     A span without labels contributes 0.
 
@@ -95,11 +105,13 @@ def span_normalized_loss(
         # `flat * chosen` would be NaN if a masked label has an infinite loss.
         sums.append(torch.where(chosen, flat, zero).sum())
         counts.append(chosen.sum())
-    means = [total / count.clamp(min=1) for total, count in zip(sums, counts, strict=True)]
+    wholes, ranks = _over_ranks(torch.stack(counts), cp_group)
+    divisors = wholes.clamp(min=1)
+    means = [total / divisor for total, divisor in zip(sums, divisors, strict=True)]
     combined = w_r * means[0] + w_f * means[1]
     tokens = counts[0] + counts[1]
     return SpanLoss(
-        loss=combined * tokens,
+        loss=combined * wholes.sum(),
         tokens=tokens,
         combined=combined,
         reasoning=means[0],
@@ -108,9 +120,23 @@ def span_normalized_loss(
         final_sum=sums[1],
         reasoning_tokens=counts[0],
         final_tokens=counts[1],
-        reasoning_weight=w_r / counts[0].clamp(min=1),
-        final_weight=w_f / counts[1].clamp(min=1),
+        reasoning_weight=w_r / divisors[0],
+        final_weight=w_f / divisors[1],
+        ranks=ranks,
     )
+
+
+def _over_ranks(
+    counts: torch.Tensor, group: distributed.ProcessGroup | None
+) -> tuple[torch.Tensor, int]:
+    """The sum of the counts over the ranks of a group, and the number of ranks."""
+    if group is None or group.size() == 1:
+        return counts, 1
+    from torch import distributed
+
+    counts = counts.clone()
+    distributed.all_reduce(counts, group=group)
+    return counts, group.size()
 
 
 def _check_arguments(
@@ -121,7 +147,16 @@ def _check_arguments(
             f"shapes differ: losses {tuple(losses.shape)}, loss_mask {tuple(loss_mask.shape)}, "
             f"span_id {tuple(span_id.shape)}"
         )
-    if not (0 <= w_r < math.inf and 0 <= w_f < math.inf):
-        raise ValueError(f"weights must be finite and not negative: {w_r}, {w_f}")
+    check_weights(w_r, w_f)
     if not losses.is_floating_point():
         raise ValueError(f"losses are {losses.dtype}, not floating point")
+
+
+def check_weights(w_r: float, w_f: float) -> None:
+    """Raise ValueError if a weight of a span is negative or not finite.
+
+    w_r: weight of the reasoning span.
+    w_f: weight of the final span.
+    """
+    if not (0 <= w_r < math.inf and 0 <= w_f < math.inf):
+        raise ValueError(f"weights must be finite and not negative: {w_r}, {w_f}")
