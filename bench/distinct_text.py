@@ -32,7 +32,7 @@ class Text:
             Path(folder, name)
             for folder, _, names in os.walk(sysconfig.get_paths()["purelib"])
             for name in names
-            if os.path.splitext(name)[1] in _SUFFIXES
+            if Path(name).suffix in _SUFFIXES
         ]
         self._paths = sorted(paths)
         self._dice.shuffle(self._paths)

@@ -5,3 +5,5 @@ from __future__ import annotations
 WORK = ".gristmill"
 
 PARTS = "parts"
+
+STAMPS = "stamps"

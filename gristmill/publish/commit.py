@@ -13,7 +13,7 @@ from pathlib import Path
 from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.provenance import Record
-from gristmill.publish import atomic_fs, inventory, locks
+from gristmill.publish import atomic_fs, inventory, locks, stamps
 from gristmill.publish.build import Build
 from gristmill.publish.slot import Slot
 
@@ -35,8 +35,12 @@ def commit(
     if build.shared:
         with locks.locked(slot.folder_lock, build.artifact, wait=True):
             whole = slot.work / "whole"
+            before = stamps.unchanged(build.folder, besides=build.partition)
             _join(build, staged, whole, replaced)
             _swap_in(whole, build)
+            atomic_fs.remove_tree(staged)
+            # Links and their removal change the files' inode times, but not what is in them.
+            stamps.keep(build.folder, before, [output.path for output in record.outputs])
         return []
     notes = _carry_nested(build, staged, record, replaced)
     _swap_in(staged, build)

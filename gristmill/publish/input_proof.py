@@ -8,8 +8,7 @@ listing. A file is hashed where its size and times cannot exclude a change. Sour
 
 from __future__ import annotations
 
-import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,12 +16,12 @@ from pathlib import Path
 from gristmill import provenance
 from gristmill.hashing import sha256_file
 from gristmill.provenance import Input, Record, check_artifact, find_artifacts, stable_listing
+from gristmill.publish import stamps
 from gristmill.publish.build import Build, InputChanged, InputDamaged
+from gristmill.publish.stamps import Stamp, stamp_of
 from gristmill.run.progress import Progress
 
 _TRIES = 10
-_Stamp = tuple[int, int, int, int, int]
-"""Device, inode, size, and times of the last change of contents and of the inode."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +30,7 @@ class _File:
 
     trusted_ns: a file whose inode did not change after this time is not hashed, if
         its size and `mtime_ns` are as recorded.
+    noted: the same for a file with this stamp; None where no commit noted one.
     """
 
     path: Path
@@ -38,6 +38,7 @@ class _File:
     sha256: str
     mtime_ns: int | None
     trusted_ns: int
+    noted: Stamp | None = None
 
 
 @dataclass
@@ -51,7 +52,7 @@ class InputProof:
     build: Build
     progress: Progress
     _records: dict[int, Record] = field(default_factory=dict)
-    _stamps: dict[Path, _Stamp] = field(default_factory=dict)
+    _stamps: dict[Path, Stamp] = field(default_factory=dict)
 
     def before(self) -> None:
         """Compare each file of each input with its record.
@@ -67,7 +68,7 @@ class InputProof:
                 continue
             if item.data_version is not None:
                 self._prove_artifact(number, item)
-            elif (stamp := _stamp_of(self.build.root / item.path, follow=True)) is not None:
+            elif (stamp := stamp_of(self.build.root / item.path, follow=True)) is not None:
                 self._stamps[self.build.root / item.path] = stamp
 
     def after(self) -> None:
@@ -116,7 +117,8 @@ class InputProof:
             raise self._damaged(item, Path(violation.where), violation.found)
         is_same = self._records.get(number) == record
         self._records[number] = record
-        self._compare(item, list(_files_of(folder, record)), is_same)
+        noted = stamps.read(folder)
+        self._compare(item, list(_files_of(folder, record, noted)), is_same)
 
     def _compare(self, item: Input, files: Sequence[_File], is_same: bool) -> None:
         """Compare files with what is recorded; those that may have changed are hashed.
@@ -126,7 +128,7 @@ class InputProof:
         """
         suspects: list[_File] = []
         for file in files:
-            stamp = _stamp_of(file.path)
+            stamp = stamp_of(file.path)
             if stamp is None:
                 raise self._damaged(item, file.path, "is missing or no regular file")
             known = self._stamps.get(file.path) if is_same else None
@@ -138,7 +140,8 @@ class InputProof:
                 raise InputChanged(f"{file.path}: written to while it was read: build again")
             if size != file.bytes:
                 raise self._damaged(item, file.path, f"{size:,} bytes, recorded {file.bytes:,}")
-            if mtime_ns != file.mtime_ns or ctime_ns > file.trusted_ns:
+            is_old = ctime_ns <= file.trusted_ns or stamp == file.noted
+            if mtime_ns != file.mtime_ns or not is_old:
                 suspects.append(file)
         self._hash(item, suspects)
 
@@ -160,7 +163,7 @@ class InputProof:
         if item.mtime_ns is None:
             return  # named by its hash alone: it need not lie in the data root
         path = self.build.root / str(item.path)
-        stamp = _stamp_of(path, follow=True)
+        stamp = stamp_of(path, follow=True)
         if stamp is None:
             raise InputChanged(
                 f"{item.path}: gone while it was being read: put it back and build again"
@@ -182,24 +185,12 @@ class InputProof:
         )
 
 
-def _files_of(folder: Path, record: Record) -> Iterator[_File]:
+def _files_of(folder: Path, record: Record, noted: Mapping[str, Stamp]) -> Iterator[_File]:
+    trusted_ns = record.trusted_ns
     for output in record.outputs:
+        stamp = noted.get(output.path)
         path = folder / output.path
-        yield _File(path, output.bytes, output.sha256, output.mtime_ns, record.trusted_ns)
+        yield _File(path, output.bytes, output.sha256, output.mtime_ns, trusted_ns, stamp)
     if (listed := record.inputs_file) is not None:
         # Its time is not recorded, so it is always hashed; it is small.
         yield _File(folder / listed.path, listed.bytes, listed.sha256, None, record.trusted_ns)
-
-
-def _stamp_of(path: Path, follow: bool = False) -> _Stamp | None:
-    """The stamp of a regular file, None where there is none.
-
-    follow: whether a link to one counts; default False.
-    """
-    try:
-        found = path.stat(follow_symlinks=follow)
-    except OSError:
-        return None
-    if not stat.S_ISREG(found.st_mode):
-        return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

@@ -155,11 +155,11 @@ def payload(folder: Path) -> dict[str, bytes]:
 
 
 def garbage(root: Path) -> list[str]:
-    """What lies below `.gristmill` folders besides locks and the inventory."""
+    """What lies below `.gristmill` folders besides locks, stamps and the inventory."""
     return [
         str(path.relative_to(root))
         for work in root.rglob(".gristmill")
         for path in work.rglob("*")
-        if path.relative_to(work).parts[0] not in ("locks", "inventory", "inventory.lock")
+        if path.relative_to(work).parts[0] not in ("locks", "stamps", "inventory", "inventory.lock")
         and path.name != "slots"
     ]

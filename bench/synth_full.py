@@ -1,0 +1,234 @@
+"""SYNTH at full size: what every stage reads and writes, the disk at its peak, and the seconds.
+
+Builds raw files of distinct rows through the asset graph to the last manifest, by command, in
+a data root of its own, and reckons the same for the full corpus (76 million rows of 856 tokens).
+Bytes are those that processes ask the system for, so a page in memory counts as read.
+Ends with status 1 where a limit is missed.
+
+    python -m bench.synth_full [--rows 2000000] [--workers 2] [--folder FOLDER]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from bench.distinct_text import Text, raw_table
+from gristmill.provenance import find_artifacts, read_record
+from gristmill.vocabularies.find import find
+from gristmill.vocabularies.pinned import O200K, drop_folder
+
+HERE = Path(__file__).resolve().parent.parent
+DATA = Path(os.environ.get("GRISTMILL_DATA", HERE / "data"))
+_FILES = 8
+_BATCH_ROWS = 10_000
+_FULL_ROWS, _FULL_TOKENS = 76e6, 65e9
+
+# Reads of a result beyond the build itself, and the disk at the peak beyond the inputs.
+_MOST_READS, _MOST_DISK = 1.0, 1.3
+STAGES = (
+    ("harmony", ["synth/harmony"]),
+    ("harmony manifest", ["synth/harmony_manifest"]),
+    ("datasets", ["synth/kd_shards"]),
+    ("datasets manifest", ["synth/kd_manifest"]),
+    ("again", ["synth/harmony", "synth/harmony_manifest", "synth/kd_shards", "synth/kd_manifest"]),
+)
+
+
+@dataclass
+class Cost:
+    """What one stage took; bytes, and CPU seconds of all its processes."""
+
+    read: int = 0
+    written: int = 0
+    cpu: float = 0.0
+    wall: float = 0.0
+    peak: int = 0
+
+
+def write_drop(folder: Path, rows: int) -> None:
+    """Write raw files with distinct rows."""
+    folder.mkdir(parents=True)
+    text, first = Text(), 0
+    for number in range(_FILES):
+        left = rows // _FILES + (number < rows % _FILES)
+        writer: pq.ParquetWriter | None = None
+        while left:
+            table = raw_table(text, min(left, _BATCH_ROWS), first)
+            writer = writer or pq.ParquetWriter(
+                folder / f"synth_{number + 1:03d}.parquet", table.schema, compression="zstd"
+            )
+            writer.write_table(table)
+            left, first = left - len(table), first + len(table)
+        if writer is not None:
+            writer.close()
+    (folder / ".done").touch()
+
+
+def size_of(folder: Path) -> int:
+    """Bytes that the files below a folder take on disk, each file once."""
+    sizes = {}
+    for here, _, names in os.walk(folder):
+        for name in names:
+            try:
+                stat = os.lstat(os.path.join(here, name))  # noqa: PTH118  called very often
+            except FileNotFoundError:
+                continue
+            sizes[stat.st_ino] = stat.st_blocks * 512
+    return sum(sizes.values())
+
+
+@dataclass
+class Meter:
+    """Measures the processes that run inside of `measure`."""
+
+    root: Path
+    cost: Cost = field(default_factory=Cost)
+
+    @contextmanager
+    def measure(self) -> Iterator[Cost]:
+        """Give the cost, which is complete on leaving."""
+        self.cost, ended = Cost(), threading.Event()
+        watcher = threading.Thread(target=self._watch, args=(ended,))
+        before, begin, cpu = _transferred(), time.monotonic(), _cpu()
+        watcher.start()
+        try:
+            yield self.cost
+        finally:
+            ended.set()
+            watcher.join()
+            after = _transferred()
+            self.cost.read = after["rchar"] - before["rchar"]
+            self.cost.written = after["wchar"] - before["wchar"]
+            self.cost.wall, self.cost.cpu = time.monotonic() - begin, _cpu() - cpu
+
+    def _watch(self, ended: threading.Event) -> None:
+        while not ended.wait(0.5):
+            self.cost.peak = max(self.cost.peak, size_of(self.root))
+
+
+def _transferred() -> dict[str, int]:
+    """Bytes that this process and the children that it waited for have read and written."""
+    lines = Path("/proc/self/io").read_text().splitlines()
+    return {name: int(value) for name, _, value in (line.partition(": ") for line in lines)}
+
+
+def _cpu() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def materialize(root: Path, home: Path, assets: list[str]) -> None:
+    """Build assets by command."""
+    subprocess.run(
+        [sys.executable, "operate.py", "materialize", *assets, "--data-root", str(root)],
+        cwd=HERE,
+        env=os.environ | {"DAGSTER_HOME": str(home), "GRISTMILL_DATA": str(root)},
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+
+
+def outputs(root: Path, asset: str) -> tuple[int, int, int]:
+    """Bytes, rows and tokens of what is published of an asset."""
+    size = rows = tokens = 0
+    for item in find_artifacts.artifacts_of(root, asset):
+        record = read_record(item.record_path)
+        size += sum(output.bytes for output in record.outputs)
+        rows += int(record.counts["rows"])
+        tokens += sum(int(record.counts.get(f"{s}_tokens", 0)) for s in ("train", "valid"))
+    return size, rows, tokens
+
+
+def report(root: Path, raw: int, costs: dict[str, Cost]) -> list[str]:
+    """Print the table; return what is missed."""
+    harmony, rows, _ = outputs(root, "synth/harmony")
+    datasets, documents, tokens = outputs(root, "synth/kd_shards")
+    if not datasets:
+        return ["nothing was built"]
+    idle = costs["again"].read
+    print(f"{rows:,} rows, {tokens:,} tokens; raw {raw:,}, harmony {harmony:,}, {datasets:,} bytes")
+    print(f"{'stage':18} {'read':>15} {'written':>15} {'CPU s':>8} {'wall s':>8} {'peak disk':>15}")
+    for name, cost in costs.items():
+        print(
+            f"{name:18} {cost.read:>15,} {cost.written:>15,} {cost.cpu:8.1f} {cost.wall:8.1f} "
+            f"{cost.peak:>15,}"
+        )
+    # The build itself reads its input once, and what it wrote as parts.
+    first = costs["harmony"]
+    second = costs["datasets"]
+    parts = [max(0, first.written - harmony), max(0, second.written - datasets)]
+    beyond = [
+        (first.read - idle - raw - parts[0]) / (raw + harmony),
+        (second.read - idle - harmony - parts[1]) / datasets,
+    ]
+    peak = (max(cost.peak for cost in costs.values()) - raw) / (harmony + datasets)
+    print(f"reads beyond the build: {beyond[0]:.2f} of raw and harmony together")
+    print(f"reads beyond the build: {beyond[1]:.2f} of the datasets")
+    print(f"peak disk beyond the raw files: {peak:.2f} of the result")
+    scale = _FULL_TOKENS / tokens / 1e9
+    read = sum(cost.read - idle for cost in costs.values()) * scale
+    cpu = sum(cost.cpu for name, cost in costs.items() if name != "again") * scale * 1e9
+    result = (harmony + datasets) * scale
+    print(
+        f"{_FULL_ROWS / 1e6:.0f} M rows: {read:,.0f} GB read, result {result:,.0f} GB, peak "
+        f"{peak * result:,.0f} GB beside {raw * scale:,.0f} GB raw, {cpu / 3600:.1f} core hours"
+    )
+    misses = [
+        f"reads beyond the build of {name}: {ratio:.2f}, at most {_MOST_READS}"
+        for name, ratio in zip(("harmony", "datasets"), beyond, strict=True)
+        if ratio > _MOST_READS + 0.05
+    ]
+    if peak > _MOST_DISK:
+        misses.append(f"peak disk: {peak:.2f} of the result, at most {_MOST_DISK}")
+    return misses if documents == rows else [*misses, f"{documents} documents of {rows} rows"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--folder", type=Path, default=None, help="where the data root is made")
+    arguments = parser.parse_args()
+    scratch = Path(tempfile.mkdtemp(prefix="gristmill-full-", dir=arguments.folder))
+    try:
+        root, home = scratch / "data", scratch / "home"
+        home.mkdir()
+        (home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
+        drop_folder(root).mkdir(parents=True)
+        shutil.copy(find(O200K, DATA), drop_folder(root) / O200K.file)
+        tables = ("synth.harmony", "synth.kd_shards")
+        (root / "gristmill.toml").write_text(
+            "".join(f"[{table}]\nworkers = {arguments.workers}\n" for table in tables)
+        )
+        drop = root / "drops/synth/bench"
+        write_drop(drop, arguments.rows)
+        materialize(root, home, ["tokenizers/o200k_harmony"])
+        raw, meter, costs = size_of(drop), Meter(root), {}
+        for name, assets in STAGES:
+            with meter.measure() as costs[name]:
+                materialize(root, home, assets)
+        misses = report(root, raw, costs)
+    finally:
+        shutil.rmtree(scratch)
+    for miss in misses:
+        print(f"MISSED {miss}")
+    if misses:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Stamps: the inode times of the files of a shared folder, as its last commit left them.
+
+Each commit into a folder that several partitions share links the files of all others, and a
+link changes the time of the inode. Without these notes every such file would look as if it
+might have been written to, and every build that reads it would hash it. The notes are in
+`<parent>/.gristmill/stamps/`; a file without one is hashed. Source:
+`docs/publishing.md#proof-of-inputs`.
+"""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from gristmill import provenance
+from gristmill.contract import GristmillError
+from gristmill.layout import STAMPS, WORK
+from gristmill.provenance import find_artifacts
+
+Stamp = tuple[int, int, int, int, int]
+"""Device, inode, size, and times of the last change of contents and of the inode."""
+
+
+def stamp_of(path: Path, follow: bool = False) -> Stamp | None:
+    """The stamp of a regular file, None where there is none.
+
+    follow: whether a link to one counts; default False.
+    """
+    try:
+        found = path.stat(follow_symlinks=follow)
+    except OSError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def read(folder: Path) -> Mapping[str, Stamp]:
+    """The stamps of a shared folder's files by POSIX path; none where there are no notes."""
+    try:
+        entries = json.loads(_file(folder).read_bytes())
+        return {path: _stamp(*values) for path, values in entries.items()}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def _stamp(device: int, inode: int, size: int, mtime_ns: int, ctime_ns: int) -> Stamp:
+    return device, inode, size, mtime_ns, ctime_ns
+
+
+def unchanged(folder: Path, besides: str | None = None) -> dict[str, Stamp]:
+    """Stamps of the files that nobody wrote to since they were published or last noted.
+
+    folder: a shared folder, whose lock the caller holds.
+    besides: a partition whose files are left out; default none.
+    """
+    known = read(folder)
+    stamps = {}
+    for item in find_artifacts.artifacts_in(folder):
+        if item.partition == besides:
+            continue
+        try:
+            record = provenance.read_record(item.record_path)
+        except GristmillError:
+            continue
+        for output in record.outputs:
+            stamp = stamp_of(folder / output.path)
+            if stamp is None or (stamp[2], stamp[3]) != (output.bytes, output.mtime_ns):
+                continue
+            if stamp == known.get(output.path) or stamp[4] <= record.trusted_ns:
+                stamps[output.path] = stamp
+    return stamps
+
+
+def keep(folder: Path, before: Mapping[str, Stamp], own: Iterable[str]) -> None:
+    """Note the stamps of files as they are now, at the end of a commit into `folder`.
+
+    before: stamps of the files of other partitions, from before they were linked.
+    own: paths of the files that this commit brought, which it hashed or wrote.
+    """
+    stamps = {}
+    for path in {*before, *own}:
+        stamp = stamp_of(folder / path)
+        if stamp is not None and (path not in before or stamp[:4] == before[path][:4]):
+            stamps[path] = stamp
+    file = _file(folder)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    new = file.with_name(f"{file.name}.new")
+    new.write_text(json.dumps(stamps))
+    new.replace(file)
+
+
+def _file(folder: Path) -> Path:
+    return folder.parent / WORK / STAMPS / f"{folder.name}.json"

@@ -1,0 +1,138 @@
+"""A file of a shared folder is not hashed only because a commit of another partition linked it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from gristmill.contract import Summary
+from gristmill.hashing import sha256_file
+from gristmill.provenance import Input
+from gristmill.publish import input_proof, stamps
+from gristmill.publish.build import Attempt, Build, InputDamaged
+from gristmill.publish.publish import publish
+from tests.publish.tiny import TinyConfig, tiny_build
+
+SOURCE = "family/source"
+NOTES = "family/.gristmill/stamps/source.json"
+
+
+def source(root: Path, partition: str, seed: int = 1) -> Build:
+    config = TinyConfig(seed=seed)
+    return tiny_build(
+        root, SOURCE, partition=partition, shared=True, config=config, asset="test/source"
+    )
+
+
+def user(root: Path, partition: str = "p1") -> Build:
+    """A build with one partition of the shared folder as its input."""
+
+    def make(attempt: Attempt) -> Summary:
+        attempt.out.mkdir()
+        (attempt.out / "made").write_bytes(b"made")
+        return Summary(files={})
+
+    version = publish(source(root, partition)).record.data_version
+    item = Input(asset="test/source", partition=partition, data_version=version, path=SOURCE)
+    return tiny_build(root, "family/user", inputs=[item], make=make, asset="test/user")
+
+
+@pytest.fixture
+def hashed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the files that the proof of inputs hashes."""
+    names: list[str] = []
+
+    def counted(path: Path, advance: object = None) -> str:
+        names.append(path.name)
+        return sha256_file(path)
+
+    monkeypatch.setattr(input_proof, "sha256_file", counted)
+    return names
+
+
+def flip_and_keep_the_time(path: Path) -> None:
+    stat = path.stat()
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def test_files_of_a_shared_folder_are_not_hashed(tmp_path: Path, hashed: list[str]) -> None:
+    build = user(tmp_path)
+    for partition in ("p2", "p3"):
+        publish(source(tmp_path, partition))
+    publish(source(tmp_path, "p2", seed=2))
+    assert publish(build).rebuilt
+    assert hashed == []
+
+
+def test_a_file_without_a_note_is_hashed(tmp_path: Path, hashed: list[str]) -> None:
+    build = user(tmp_path)
+    publish(source(tmp_path, "p2"))
+    (tmp_path / NOTES).unlink()
+    assert publish(build).rebuilt
+    assert "p1_steps.npy" in hashed
+    hashed.clear()
+    publish(source(tmp_path, "p3"))
+    publish(build, rebuild=True)
+    assert "p1_steps.npy" in hashed  # nobody can say that it was unchanged before p3
+
+
+@pytest.mark.parametrize("notes", [b"", b"[]", b"{", b'{"a": 1}', b'{"a": [1]}', b"[" * 9999])
+def test_notes_that_cannot_be_read_are_no_notes(
+    tmp_path: Path, hashed: list[str], notes: bytes
+) -> None:
+    build = user(tmp_path)
+    publish(source(tmp_path, "p2"))
+    (tmp_path / NOTES).write_bytes(notes)
+    assert stamps.read(tmp_path / SOURCE) == {}
+    assert publish(build).rebuilt
+    assert hashed
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_flipped_bit_is_found_though_a_commit_linked_the_file(
+    tmp_path: Path, later: bool
+) -> None:
+    build = user(tmp_path)
+    publish(source(tmp_path, "p2"))
+    flip_and_keep_the_time(tmp_path / SOURCE / "train/p1_steps.npy")
+    if later:
+        publish(source(tmp_path, "p3"))
+    with pytest.raises(InputDamaged, match=r"p1_steps\.npy: sha256"):
+        publish(build)
+
+
+def test_a_file_that_is_replaced_during_a_commit_gets_no_note(tmp_path: Path) -> None:
+    publish(source(tmp_path, "p1"))
+    folder = tmp_path / SOURCE
+    before = stamps.unchanged(folder)
+    assert before == stamps.read(folder)
+    path = folder / "train/p1_steps.npy"
+    data, stat = path.read_bytes(), path.stat()
+    path.unlink()
+    path.write_bytes(data)
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    stamps.keep(folder, before, [])
+    assert set(before) - set(stamps.read(folder)) == {"train/p1_steps.npy"}
+
+
+def test_a_file_that_is_gone_has_no_note(tmp_path: Path) -> None:
+    publish(source(tmp_path, "p1"))
+    publish(source(tmp_path, "p2"))
+    paths = set(stamps.read(tmp_path / SOURCE))
+    assert {"train/p1_steps.npy", "train/p2_steps.npy"} <= paths
+    assert all((tmp_path / SOURCE / path).is_file() for path in paths)
+    stamps.keep(tmp_path / SOURCE, {}, ["train/p1_steps.npy", "gone"])
+    assert list(json.loads((tmp_path / NOTES).read_text())) == ["train/p1_steps.npy"]
+
+
+def test_a_record_that_cannot_be_read_leaves_its_files_without_a_note(tmp_path: Path) -> None:
+    publish(source(tmp_path, "p1"))
+    publish(source(tmp_path, "p2"))
+    (tmp_path / SOURCE / "provenance/p1.json").write_text("{")
+    assert all("p2" in path for path in stamps.unchanged(tmp_path / SOURCE))
