@@ -10,7 +10,7 @@ import pytest
 from tests.paths import CHECKOUT
 
 CITED = re.compile(r"\b(docs/[\w/.-]+\.md)(?:#([\w-]+))?")
-LINKED = re.compile(r"\]\(([^)#\s]+\.(?:md|png))?(?:#([\w-]+))?\)")
+LINKED = re.compile(r"\]\(([^)#\s]+\.(?:md|png|svg))?(?:#([\w-]+))?\)")
 OUTSIDE = re.compile(
     r"\b(seed \d{3}\b|[Ss]pec \d|the spec\b|specs/|DESIGN\b|the design's|the SYNTH contract\b)"
 )
@@ -18,7 +18,16 @@ OUTSIDE = re.compile(
 
 CODE = [
     file.relative_to(CHECKOUT)
-    for top in ("gristmill", "assets", "resources", "sensors", "commands", "tests", "bench")
+    for top in (
+        "gristmill",
+        "assets",
+        "resources",
+        "sensors",
+        "commands",
+        "tests",
+        "bench",
+        "examples",
+    )
     for file in sorted((CHECKOUT / top).rglob("*.py"))
 ]
 PAGES = [

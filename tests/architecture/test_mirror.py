@@ -18,6 +18,7 @@ ACROSS = {
     "chess/kernels/test_rules.py": "all kernels against python-chess",
     "chess/read/test_training_loader.py": "a reader written from the format page alone",
     "chess/test_init.py": "the public names of chess",
+    "examples/test_train_tiny_gpt.py": "the example that trains on the sample shards",
     "fuzz/test_corpus.py": "all parsers on the inputs of the fuzzers",
     "goldens/test_goldens.py": "the output of all builders against that of earlier code",
     "macroxue/build/test_progress.py": "what the builders of 2048 report",

@@ -16,7 +16,9 @@ COMPILED = ("gristmill/chess/kernels/", "gristmill/macroxue/raw/fast_scanner.py"
 
 
 def _measured() -> list[Path]:
-    sources = [*modules(CHECKOUT).values(), *sorted((CHECKOUT / "bench").rglob("*.py"))]
+    sources = [*modules(CHECKOUT).values()]
+    for folder in ("bench", "examples"):
+        sources += sorted((CHECKOUT / folder).rglob("*.py"))
     files = [file.relative_to(CHECKOUT) for file in sources]
     return [file for file in files if not file.as_posix().startswith(COMPILED)]
 

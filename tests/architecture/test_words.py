@@ -22,6 +22,7 @@ TEXTS = [
     *(file.relative_to(CHECKOUT) for file in modules(CHECKOUT).values()),
     *(file.relative_to(CHECKOUT) for file in sorted((CHECKOUT / "tests").rglob("*.py"))),
     *(file.relative_to(CHECKOUT) for file in sorted((CHECKOUT / "bench").rglob("*.py"))),
+    *(file.relative_to(CHECKOUT) for file in sorted((CHECKOUT / "examples").rglob("*.py"))),
     *(file.relative_to(CHECKOUT) for file in sorted(CHECKOUT.glob("*.md"))),
     *(file.relative_to(CHECKOUT) for file in sorted((CHECKOUT / "docs").rglob("*.md"))),
     *map(Path, ("pyproject.toml", "Makefile", ".ci/run")),

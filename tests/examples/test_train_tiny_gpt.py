@@ -1,0 +1,61 @@
+"""The example that trains a tiny GPT on the sample shards: the loss of each span falls."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.paths import CHECKOUT
+from tests.sample_root import SampleRoot
+
+pytest.importorskip("torch")
+pytest.importorskip("megatron.core")
+
+EXAMPLE = CHECKOUT / "examples/train_tiny_gpt.py"
+
+
+def run(*options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", str(EXAMPLE), *options],
+        cwd=CHECKOUT,
+        env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+def test_the_loss_of_each_span_falls(sample_root: SampleRoot, tmp_path: Path) -> None:
+    data = sample_root.data / "megatron/synth_kd_v1_smoke"
+    picture = tmp_path / "losses.svg"
+    done = run("--data", str(data), "--steps", "10", "--plot", str(picture))
+    assert done.returncode == 0, done.stdout + done.stderr
+    for span in ("reasoning", "final"):
+        losses = [
+            float(loss) for loss in re.findall(rf"{span} ([\d.]+) \(\d+ labels\)", done.stdout)
+        ]
+        assert len(losses) == 10
+        # Before the first step every token of the vocabulary has about the same probability.
+        assert 12.1 < losses[0] < 12.4
+        assert max(losses[-2:]) < losses[0] - 1
+    svg = ElementTree.parse(picture)
+    sizes = [
+        float(text.attrib["font-size"]) for text in svg.iter("{http://www.w3.org/2000/svg}text")
+    ]
+    assert len(sizes) > 10
+    assert min(sizes) >= 11
+    assert picture.stat().st_size < 100_000
+
+
+@pytest.mark.slow
+def test_a_folder_without_shards_is_named(tmp_path: Path) -> None:
+    done = run("--data", str(tmp_path))
+    assert done.returncode == 1
+    assert (
+        f"{tmp_path}: has no train/shard_XX_tokens.idx: `make run`, or give --data" in done.stderr
+    )
