@@ -57,5 +57,6 @@ def test_a_folder_without_shards_is_named(tmp_path: Path) -> None:
     done = run("--data", str(tmp_path))
     assert done.returncode == 1
     assert (
-        f"{tmp_path}: has no train/shard_XX_tokens.idx: `make run`, or give --data" in done.stderr
+        f"{tmp_path}: has no train/shard_XX_tokens.idx: run `make run`, or give --data"
+        in done.stderr
     )
