@@ -1,14 +1,13 @@
 """From a document or a Harmony row to the raw SYNTH row: file, row, and bytes of its columns.
 
-A Harmony shard has the rows of its raw files in order, without those that lack a text; the place
-of a row follows from the raw files. See also `trace.py`: a document to its Harmony row.
+See also `trace.py`: a document to its Harmony row; `raw_row.py`: a Harmony row among raw files.
 Source: `docs/formats/synth.md#row-filter`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +17,7 @@ from gristmill.provenance.record import Input
 from gristmill.provenance.trace_inputs import NotTraced, Origin, Source, notes, source
 from gristmill.synth.format import parquet
 from gristmill.synth.raw import files as raw
+from gristmill.synth.read.raw_row import Wanted, by_counting, by_ids, by_reading, ids_of, one_row
 from gristmill.synth.read.trace import trace
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 HARMONY: Final = "synth/harmony"
 _SHARD: Final = "synth_harmony_shard_{}.parquet"
 _IMPORTED: Final = "synth_harmony_shard_"
-_BATCH_ROWS: Final = 1000
+_NEIGHBOURS: Final = 8
 _TRACED: Final = ("messages_json", "synth_id")
 
 
@@ -82,8 +82,19 @@ def _harmony_row(file: Path, row: int) -> dict[str, Any]:
     """The messages and the id of a row, counted from 0."""
     with parquet.opened(file, _TRACED) as shard:
         columns = [name for name in _TRACED if name in shard.schema_arrow.names]
+        return one_row(file, shard, *_group_of(file, shard, row), columns)
+
+
+def _wanted(file: Path, row: int) -> Wanted:
+    """A row of a Harmony shard, counted from 0, among its neighbours."""
+    with parquet.opened(file, _TRACED) as shard:
         group, inside = _group_of(file, shard, row)
-        return _one_row(file, shard, group, inside, columns)
+        ids = ids_of(file, shard, group)
+    if ids is None:
+        return Wanted(row, [], None, [])
+    before = ids.slice(max(0, inside - _NEIGHBOURS), min(inside, _NEIGHBOURS)).to_pylist()[::-1]
+    own, *after = ids.slice(inside, _NEIGHBOURS + 1).to_pylist()
+    return Wanted(row, before, own, after)
 
 
 def _group_of(file: Path, shard: pq.ParquetFile, row: int) -> tuple[int, int]:
@@ -97,97 +108,43 @@ def _group_of(file: Path, shard: pq.ParquetFile, row: int) -> tuple[int, int]:
     raise BadInput(file, f"has {shard.metadata.num_rows} rows, no row {row}; rows count from 0")
 
 
-def _one_row(
-    file: Path, shard: pq.ParquetFile, group: int, inside: int, columns: list[str]
-) -> dict[str, Any]:
-    passed = 0
-    for batch in parquet.batches(file, shard, _BATCH_ROWS, columns, [group]):
-        if inside < passed + len(batch):
-            (row,) = batch.slice(inside - passed, 1).to_pylist()
-            return dict(row)
-        passed += len(batch)
-    raise BadInput(file, f"row group {group} ends before its row {inside}")
-
-
 def _raw(harmony: Source, row: int, row_of: dict[str, Any]) -> Iterator[Origin]:
-    """The raw row of a Harmony row, by counting the rows that the filter keeps."""
+    """The raw row of a Harmony row: by footers and ids, else by counting the rows that are kept."""
     items = harmony.raw_inputs()
     if any(Path(str(item.path)).name.startswith(_IMPORTED) for item in items):
         yield _place(harmony, items[0], row, list(_TRACED))
         return
-    for by_statistics in (True, False):
-        # A footer can be wrong about its column: then every text is read.
-        found = _count(harmony, items, row, by_statistics)
-        if found is not None and _is_same(harmony, *found, row_of):
-            yield _place(harmony, *found, list(raw.TEXTS))
+    files = _Files(harmony, items)
+    wanted = _wanted(harmony.folder / _SHARD.format(harmony.record.partition), row)
+    # A footer can be wrong about its column: the last search reads every text.
+    for search in (by_ids, by_counting, by_reading):
+        found = search(files, wanted)
+        if found is not None and _is_same(files[found[0]], found[1], row_of):
+            yield _place(harmony, items[found[0]], found[1], list(raw.TEXTS))
             return
     raise NotTraced(f"no raw row of {harmony.title} has the texts of row {row + 1}: build it again")
 
 
-def _count(
-    harmony: Source, items: list[Input], row: int, by_statistics: bool
-) -> tuple[Input, int] | None:
-    """The raw file and row, from 0, of a Harmony row; None where the files have fewer rows."""
-    left = row
-    for item in items:
-        file = harmony.raw_file(item)
-        first = 0
-        with parquet.opened(file, raw.TEXTS) as shard:
-            for group in range(shard.num_row_groups):
-                rows = shard.metadata.row_group(group).num_rows
-                if by_statistics and _has_all_texts(shard, group):
-                    if left < rows:
-                        return item, first + left
-                    left -= rows
-                else:
-                    for inside in _kept(file, shard, group):
-                        if left == 0:
-                            return item, first + inside
-                        left -= 1
-                first += rows
-    return None
+class _Files(Sequence[Path]):
+    """The raw files of a Harmony shard; each is compared with its record when it is first used."""
+
+    def __init__(self, harmony: Source, items: Sequence[Input]) -> None:
+        self._harmony, self._items = harmony, items
+        self._files: dict[int, Path] = {}
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __getitem__(self, number: Any) -> Any:
+        if number not in self._files:
+            self._files[number] = self._harmony.raw_file(self._items[number])
+        return self._files[number]
 
 
-def _has_all_texts(shard: pq.ParquetFile, group: int) -> bool:
-    """Whether the footer says that no text of a row group is null or empty."""
-    metadata = shard.metadata.row_group(group)
-    leaves = {shard.schema.column(leaf).path: leaf for leaf in range(len(shard.schema.names))}
-    for name in raw.TEXTS:
-        statistics = metadata.column(leaves[name]).statistics if name in leaves else None
-        if statistics is None or not statistics.has_min_max or statistics.null_count != 0:
-            return False
-        try:
-            if not statistics.min:
-                return False
-        except UnicodeDecodeError:
-            return False
-    return True
-
-
-def _kept(file: Path, shard: pq.ParquetFile, group: int) -> Iterator[int]:
-    """The rows of a row group, from 0, that have all texts."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    passed = 0
-    for batch in parquet.batches(file, shard, _BATCH_ROWS, list(raw.TEXTS), [group]):
-        kept: Any = None
-        for name in raw.TEXTS:
-            column = batch.column(name).cast(pa.large_binary(), safe=False)
-            full = pc.fill_null(pc.greater(pc.binary_length(column), 0), False)
-            kept = full if kept is None else pc.and_(kept, full)
-        yield from (
-            passed + int(index) for index in kept.to_numpy(zero_copy_only=False).nonzero()[0]
-        )
-        passed += len(batch)
-
-
-def _is_same(harmony: Source, item: Input, row: int, row_of: dict[str, Any]) -> bool:
+def _is_same(file: Path, row: int, row_of: dict[str, Any]) -> bool:
     """Whether a raw row has the texts of a Harmony row."""
-    file = harmony.raw_file(item)
     with parquet.opened(file, raw.TEXTS) as shard:
-        group, inside = _group_of(file, shard, row)
-        texts = _one_row(file, shard, group, inside, list(raw.TEXTS))
+        texts = one_row(file, shard, *_group_of(file, shard, row), raw.TEXTS)
     messages = str(row_of["messages_json"])
     return all(json.dumps({"text": texts[name]})[1:-1] in messages for name in raw.TEXTS)
 

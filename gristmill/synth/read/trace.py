@@ -7,13 +7,16 @@ Source: `docs/formats/synth.md#trace`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gristmill import contract
 from gristmill.contract import BadInput
 from gristmill.synth.format.trace import opened, path
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,8 @@ def trace(folder: Path, shard: str, split: str, document: int) -> Trace:
         raise BadInput(file, f"shard {shard} has no trace file: build the shard again")
     with opened(file) as parquet:
         try:
-            for group in range(parquet.num_row_groups):
+            group = _group_of(parquet, split, document) if document >= 0 else 0
+            if parquet.num_row_groups:
                 keys = parquet.read_row_group(group, columns=["split", "document"])
                 matches = pc.and_(
                     pc.equal(keys["split"], split), pc.equal(keys["document"], document)
@@ -73,3 +77,28 @@ def trace(folder: Path, shard: str, split: str, document: int) -> Trace:
         except (pa.ArrowException, OSError) as error:
             raise BadInput(file, f"is damaged ({error}): build the shard again") from error
     raise BadInput(file, f"no document {document} in {split} of shard {shard}")
+
+
+def _group_of(parquet: pq.ParquetFile, split: str, document: int) -> int:
+    """The row group that has a document if there is one: the last that begins at or before it.
+
+    Rows are in the order of the input, so each split counts upwards.
+    """
+    sizes = [parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)]
+    firsts = [*accumulate(sizes, initial=0)]
+    low, high = 0, len(sizes)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _before(parquet, middle, firsts[middle], split) <= document:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _before(parquet: pq.ParquetFile, group: int, first: int, split: str) -> int:
+    """How many documents of a split are before a row group, whose first row is `first`."""
+    batches = parquet.iter_batches(1, row_groups=[group], columns=["split", "document"])
+    (row,) = next(batches).to_pylist()
+    # The rows before are documents of one of both splits.
+    return int(row["document"] if row["split"] == split else first - row["document"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from gristmill.synth.build.import_harmony import import_shard
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format import parquet as format_parquet
 from gristmill.synth.raw.files import TEXTS
-from gristmill.synth.read import origins
 from gristmill.synth.read.origins import document_origins, row_origins
 from tests.paths import REAL_DATA
 from tests.sample_root import SampleRoot
@@ -118,40 +116,6 @@ def test_rows_without_a_text_are_counted_and_bytes_hold_the_texts(root: Path, nu
     for column in TEXTS:
         begin, end = map(int, str(facts[f"raw_bytes_of_{column}"]).split("-"))
         assert raw[column].encode() in data[begin:end]
-
-
-def test_a_row_is_found_by_footers_alone_where_all_texts_are_there(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    counted: list[int] = []
-    kept = origins._kept
-
-    def noted(file: Path, shard: pq.ParquetFile, group: int) -> Iterator[int]:
-        counted.append(group)
-        return kept(file, shard, group)
-
-    monkeypatch.setattr(origins, "_kept", noted)
-    raw, _ = _raw_row(root, list(row_origins(root / "synth_harmony", "00", 22)))
-    assert raw["synth_id"] == "c 8"
-    assert counted == [0, 1, 2]  # 0 and 1 of a, 2 of c; the other row groups have all texts
-
-
-def test_a_footer_that_is_wrong_leads_to_no_wrong_row(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(origins, "_has_all_texts", lambda *_: True)
-    for number in (0, 3, 13, 22):
-        raw, _ = _raw_row(root, list(row_origins(root / "synth_harmony", "00", number)))
-        assert raw["synth_id"] == "{} {}".format(*KEPT[number])
-
-
-@pytest.mark.parametrize(("value", "full"), [("x", True), (None, False), ("", False)])
-def test_a_footer_says_whether_all_texts_are_there(
-    tmp_path: Path, value: str | None, full: bool
-) -> None:
-    _write_raw(tmp_path / "a.parquet", [("q", "r", "a"), ("q", value, "a")])
-    with pq.ParquetFile(tmp_path / "a.parquet") as shard:
-        assert origins._has_all_texts(shard, 0) is full
 
 
 def test_rows_and_shards_that_do_not_exist_are_refused(root: Path) -> None:
