@@ -6,7 +6,6 @@ Source: `docs/formats/synth.md#dataset-files`.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -19,7 +18,7 @@ import numpy as np
 from gristmill.contract import FileNote, Summary
 from gristmill.synth.build import kd_part, kd_part_file
 from gristmill.synth.config import KDConfig
-from gristmill.synth.format import aligned, harmony_tokens, trace
+from gristmill.synth.format import aligned, harmony_tokens, quarantine, trace
 from gristmill.synth.format.indexed import IndexedWriter
 from gristmill.synth.render.documents import Documents
 
@@ -77,7 +76,10 @@ class Joiner:
         self._control_texts = 0
         self._languages: Counter[str] = Counter()
         self._exercises: Counter[str] = Counter()
-        self._bad: list[list[Any]] = []
+        # Of all parts, those that only count included.
+        self._made = {"documents": 0, "tokens": 0}
+        self.bad = quarantine.BadRows(config.bad_rows)
+        self._quarantine = self.open.enter_context(quarantine.QuarantineWriter(out, number))
 
     def capped(self, tasks: Iterator[kd_part.Task]) -> Iterator[kd_part.Task]:
         """Yield the tasks with the rest of both caps, until a cap is reached.
@@ -88,8 +90,8 @@ class Joiner:
         Source: `docs/formats/synth.md#caps`.
         """
         for task in tasks:
-            rows = self._config.max_rows - sum(self._rows.values())
-            tokens = self._config.max_tokens - sum(self._tokens.values())
+            rows = self._config.max_rows - self._made["documents"]
+            tokens = self._config.max_tokens - self._made["tokens"]
             if (self._config.max_rows >= 0 and rows <= 0) or (
                 self._config.max_tokens >= 0 and tokens <= 0
             ):
@@ -100,26 +102,26 @@ class Joiner:
                 tokens=tokens if self._config.max_tokens >= 0 else None,
             )
 
-    def add(self, part: Path, summary: Mapping[str, Any], shard: Path) -> None:
-        """Append one part.
+    def add(self, part: Path, summary: Mapping[str, Any]) -> None:
+        """Append one part. Where all parts so far have too many bad rows, it only counts.
 
         part: its file.
         summary: as `kd_part.make_part` returns it.
-        shard: the Harmony shard, for the error message.
 
-        Raises BadInput if all parts so far have more bad rows than may be set aside.
         Source: `docs/formats/synth.md#quarantine`.
         """
         import pyarrow as pa
 
-        self._bad += summary["bad"]
-        if len(self._bad) > self._config.bad_rows:
-            row, synth_id, rule = self._bad[self._config.bad_rows]
-            raise kd_part.too_many_bad_rows(shard, row, synth_id, rule, self._config.bad_rows)
+        for name in self._made:
+            self._made[name] += summary[name]
+        self.bad.add(summary["bad_rows"], summary["first_bad_rows"])
+        if self.bad.too_many:
+            return
         self._control_texts += summary["control_texts"]
         self._languages.update(summary["languages"])
         self._exercises.update(summary["exercises"])
         for batch in kd_part_file.read(part):
+            self._quarantine.add(batch.refused)
             table = pa.ipc.read_record_batch(pa.py_buffer(batch.trace), trace.schema())
             self._trace.add(self._numbered(table))
             for split, documents in batch.documents.items():
@@ -159,10 +161,7 @@ class Joiner:
         self._spans += [len(documents.span) - supervised, supervised - final, final]
 
     def summary(self) -> KDSummary:
-        """Return the counts of the shard, and write its quarantine.
-
-        Call it once, after the exit of `open`.
-        """
+        """Return the counts of the shard. Call it after the exit of `open`."""
         rows = sum(self._rows.values())
         return KDSummary(
             files=self._files(rows),
@@ -172,7 +171,7 @@ class Joiner:
             valid_rows=self._rows["valid"],
             valid_tokens=self._tokens["valid"],
             control_texts=self._control_texts,
-            bad_rows=len(self._bad),
+            bad_rows=self.bad.count,
             spans=dict(zip(harmony_tokens.SPANS, self._spans.tolist(), strict=True)),
             languages=_most_frequent(self._languages),
             exercises=_most_frequent(self._exercises),
@@ -187,18 +186,9 @@ class Joiner:
                 files[f"{name}.idx"] = FileNote(rows=self._rows[split])
         digest = self._trace.content_sha256()
         files[trace.path(self._number)] = FileNote(rows=rows, content_sha256=digest)
-        if self._bad:
-            name = f"quarantine/quarantine_{self._number}.jsonl"
-            files[name] = FileNote(rows=len(self._bad))
-            self._write_quarantine(self._out / name)
+        if self._quarantine.rows:
+            files[quarantine.path(self._number)] = FileNote(rows=self._quarantine.rows)
         return files
-
-    def _write_quarantine(self, path: Path) -> None:
-        path.parent.mkdir()
-        with path.open("w", encoding="utf-8") as file:
-            for row, synth_id, rule in self._bad:
-                entry = {"shard": self._number, "row": row, "synth_id": synth_id, "rule": rule}
-                file.write(json.dumps(entry) + "\n")
 
 
 def _most_frequent(counter: Counter[str]) -> dict[str, int]:

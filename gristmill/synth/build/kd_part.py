@@ -7,23 +7,26 @@ Source: `docs/formats/synth.md#part-files`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from gristmill.contract import BadInput
+import numpy as np
+
 from gristmill.hashing import HashedFile
 from gristmill.run.parts import SHA256
 from gristmill.synth.build import kd_part_file
 from gristmill.synth.build.harmony_shard import OPTIONAL, REQUIRED, no_text_form, open_shard
 from gristmill.synth.build.kd_part_file import SPLITS
 from gristmill.synth.build.kd_part_trace import trace_rows
-from gristmill.synth.format import holdout, parquet
-from gristmill.synth.render import documents
+from gristmill.synth.format import holdout, parquet, quarantine
+from gristmill.synth.format.batch_bytes import rows_within
+from gristmill.synth.format.quarantine import BadRow
+from gristmill.synth.render import documents, templates
+from gristmill.synth.render.documents import Documents
 from gristmill.synth.render.shapes import Conversation
-from gristmill.synth.render.templates import BadRow, Renderer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,7 +44,6 @@ class Task:
     input_rows: number of rows in all of them.
     valid_fraction: from 0 to 1.
     vocabulary: the vocabulary file.
-    bad_rows: how many rows may be set aside before the build fails.
     rows, tokens: the rest of each cap, None for no cap. A cap is tested before
         each row, so the last document may exceed the cap on tokens.
     """
@@ -52,7 +54,6 @@ class Task:
     input_rows: int
     valid_fraction: float
     vocabulary: Path
-    bad_rows: int
     rows: int | None
     tokens: int | None
 
@@ -63,9 +64,8 @@ def make_part(task: Task, path: Path) -> dict[str, Any]:
     task: the rows, and how to render them.
     path: file to write.
 
-    Returns its summary: documents, tokens, control_texts, languages, exercises, its hash
-    and `bad`, a list of [row, synth_id, rule] of the rows set aside.
-    Raises BadInput for one bad row more than `task.bad_rows`.
+    Returns its summary: documents, tokens, control_texts, languages, exercises, its hash,
+    bad_rows, and first_bad_rows, a list of the first `quarantine.BadRow`s in short form.
     Source: `docs/formats/synth.md#part-files`.
     """
     part = _Part(task)
@@ -76,28 +76,9 @@ def make_part(task: Task, path: Path) -> dict[str, Any]:
     return part.summary | names | {SHA256: file.sha256}
 
 
-def too_many_bad_rows(
-    shard: Path, row: int, synth_id: str | None, rule: str, bad_rows: int
-) -> BadInput:
-    """Return the error for a bad row that may not be set aside.
-
-    shard: the Harmony shard.
-    row: of the shard, from 1.
-    synth_id: of the row, or None.
-    rule: that the row breaks.
-    bad_rows: how many rows may be set aside.
-    """
-    return BadInput(
-        shard,
-        f"synth_id {synth_id!r}: {rule} (correct the row, or set such rows aside with the "
-        f"setting `bad_rows`, which is {bad_rows})",
-        row,
-    )
-
-
 @lru_cache(maxsize=4)
-def _renderer(vocabulary: Path) -> Renderer:
-    return Renderer(vocabulary)
+def _renderer(vocabulary: Path) -> templates.Renderer:
+    return templates.Renderer(vocabulary)
 
 
 @dataclass
@@ -116,7 +97,8 @@ class _Part:
     """Renders the rows of a task batch by batch, and counts them."""
 
     def __init__(self, task: Task) -> None:
-        self.summary: dict[str, Any] = {"documents": 0, "tokens": 0, "control_texts": 0, "bad": []}
+        self.summary: dict[str, Any] = {"documents": 0, "tokens": 0, "control_texts": 0}
+        self.summary |= {"bad_rows": 0, "first_bad_rows": []}
         self.names: dict[str, Counter[str]] = {name: Counter() for name in OPTIONAL}
         self._task = task
         self._threshold = holdout.threshold(task.valid_fraction)
@@ -131,20 +113,25 @@ class _Part:
                 batch = _with_texts(rows_read, task.shard, row)
                 at = 0
                 while at < len(batch) and not self._full():
-                    rows = min(self._rows_before_cap(), len(batch) - at)
+                    rows = self._rows_before_cap(batch.slice(at))
                     yield self._batch(batch.slice(at, rows), row)
                     at, row = at + rows, row + rows
                 if at < len(batch):
                     return
 
-    def _rows_before_cap(self) -> int:
-        """Return how many rows may be rendered before a cap must be tested again."""
-        if self._task.tokens is not None:
-            return 1
-        if self._task.rows is None:
-            return BATCH_ROWS
-        # A row that is set aside is not a document, so fewer documents may come of these.
-        return int(self._task.rows - self.summary["documents"])
+    def _rows_before_cap(self, batch: pa.RecordBatch) -> int:
+        """Return how many rows may be rendered before a cap must be tested again, 1 or more."""
+        task, rows = self._task, len(batch)
+        if task.rows is not None:
+            # A row that is set aside is not a document, so fewer documents may come of these.
+            rows = min(rows, task.rows - self.summary["documents"])
+        if task.tokens is not None:
+            # A row has at most as many tokens as bytes. So all that is rendered, the rows after
+            # the cap included, has at most twice the tokens of the cap.
+            made = self.summary["tokens"]
+            most = made + 2 * (task.tokens - made)
+            rows = min(rows, rows_within(batch.column("messages_json"), most))
+        return max(1, rows)
 
     def _full(self) -> bool:
         task, summary = self._task, self.summary
@@ -156,8 +143,9 @@ class _Part:
         """Return the documents of a batch; `first_row` rows are before it."""
         rows = self._sorted(batch)
         made = {split: _assembled(rows, split, self._task.vocabulary) for split in SPLITS}
-        for index in sorted(rows.refused):
-            self._set_aside(first_row + index + 1, rows.ids[index], rows.refused[index])
+        if self._task.tokens is not None:
+            made = _up_to_cap(rows, made, self._task.tokens - self.summary["tokens"])
+        refused = self._refused(rows, first_row)
         self.summary["control_texts"] += sum(
             conversation.control_texts
             for conversations in rows.conversations.values()
@@ -168,7 +156,7 @@ class _Part:
         table = trace_rows(batch, self._task.shard.name, first_row, made, rows.places)
         for name, counter in self.names.items():
             counter.update("unknown" if v is None else v for v in table.column(name).to_pylist())
-        return kd_part_file.Batch(made, table.serialize().to_pybytes())
+        return kd_part_file.Batch(made, table.serialize().to_pybytes(), refused)
 
     def _sorted(self, batch: pa.RecordBatch) -> _Sorted:
         """Return the rows of a batch by split, and those that are refused."""
@@ -183,7 +171,7 @@ class _Part:
                 continue
             try:
                 conversation = self._renderer.read(text)
-            except BadRow as bad:
+            except templates.BadRow as bad:
                 refused[index] = str(bad)
                 continue
             split = SPLITS[holdout.is_valid(str(synth_id), self._threshold)]
@@ -191,11 +179,41 @@ class _Part:
             rows.places[split].append(index)
         return rows
 
-    def _set_aside(self, row: int, synth_id: object, rule: str) -> None:
-        name = None if synth_id is None else str(synth_id)
-        if len(self.summary["bad"]) >= self._task.bad_rows:
-            raise too_many_bad_rows(self._task.shard, row, name, rule, self._task.bad_rows)
-        self.summary["bad"].append([row, name, rule])
+    def _refused(self, rows: _Sorted, first_row: int) -> bytes:
+        """Return the refused rows of a batch as a part keeps them, and count them."""
+        refused = [
+            BadRow(first_row + index + 1, _name(rows.ids[index]), rows.refused[index])
+            for index in sorted(rows.refused)
+        ]
+        first = self.summary["first_bad_rows"]
+        first += [row.short() for row in refused[: quarantine.MOST_NAMED - len(first)]]
+        self.summary["bad_rows"] += len(refused)
+        return quarantine.packed(refused)
+
+
+def _up_to_cap(rows: _Sorted, made: Mapping[str, Documents], tokens: int) -> dict[str, Documents]:
+    """Return the documents up to the one that reaches a cap; the rows after it leave `rows`.
+
+    tokens: the rest of the cap.
+    """
+    places = np.array([place for split in SPLITS for place in rows.places[split]], dtype=np.int64)
+    lengths = np.concatenate([made[split].lengths for split in SPLITS])
+    order = np.argsort(places)
+    last = np.searchsorted(np.cumsum(lengths[order], dtype=np.int64), tokens)
+    if last == len(order):
+        return dict(made)
+    place = int(places[order[last]])
+    rows.refused = {index: rule for index, rule in rows.refused.items() if index < place}
+    kept = {}
+    for split in SPLITS:
+        count = sum(each <= place for each in rows.places[split])
+        del rows.places[split][count:], rows.conversations[split][count:]
+        kept[split] = made[split].first(count)
+    return kept
+
+
+def _name(synth_id: object) -> str | None:
+    return None if synth_id is None else str(synth_id)
 
 
 def _with_texts(batch: pa.RecordBatch, shard: Path, before: int) -> pa.RecordBatch:
@@ -228,7 +246,7 @@ def _columns(batch: pa.RecordBatch) -> tuple[dict[str, list[Any]], dict[int, str
     return columns, refused
 
 
-def _assembled(rows: _Sorted, split: str, vocabulary: Path) -> documents.Documents:
+def _assembled(rows: _Sorted, split: str, vocabulary: Path) -> Documents:
     """Return the documents of a split. Rows that cannot be encoded become refused."""
     conversations, places = rows.conversations[split], rows.places[split]
     try:

@@ -20,7 +20,7 @@ from gristmill.synth.render.documents import Documents
 
 _ARRAYS: Final = 5
 """Arrays of a split: low and high halves of tokens, span values, their ends, lengths."""
-_SIZES: Final = struct.Struct("<11Q")
+_SIZES: Final = struct.Struct("<12Q")
 SPLITS: Final = ("train", "valid")
 """The splits, at the index that `holdout.is_valid` gives as a number."""
 
@@ -33,10 +33,12 @@ class Batch:
         tokens as their low 16 and high 8 bits, the span as values and ends of runs.
     trace: rows as a serialized Arrow record batch; documents count from 0 in this
         batch.
+    refused: rows that cannot be rendered, as `quarantine.packed` returns them.
     """
 
     documents: Mapping[str, Documents]
     trace: bytes
+    refused: bytes
 
 
 def write(file: HashedFile, batch: Batch) -> None:
@@ -62,7 +64,7 @@ def write(file: HashedFile, batch: Batch) -> None:
             _bytes(ends.astype("<i8")),
             _bytes(documents.lengths),
         ]
-    arrays.append(memoryview(batch.trace))
+    arrays += [memoryview(batch.trace), memoryview(batch.refused)]
     file.write(_SIZES.pack(*map(len, arrays)))
     for array in arrays:
         file.write(array)
@@ -87,7 +89,7 @@ def read(path: Path) -> Iterator[Batch]:
                 split: _documents(*arrays[number * _ARRAYS :][:_ARRAYS])
                 for number, split in enumerate(SPLITS)
             }
-            yield Batch(documents, arrays[-1])
+            yield Batch(documents, *arrays[-2:])
 
 
 def _documents(low: bytes, high: bytes, values: bytes, ends: bytes, lengths: bytes) -> Documents:

@@ -56,10 +56,11 @@ def build_kd_shard(
     progress: gets the stage "render", in rows; the total is unknown under a cap.
 
     A split without documents has no files. Memory does not grow with the number of
-    rows. Raises BadInput for another vocabulary or none, and with row, synth_id and
-    rule for the first row that cannot be rendered, or the first one beyond
-    `config.bad_rows`.
-    Source: `docs/formats/synth.md#dataset-files`.
+    rows. Raises BadInput for another vocabulary or none, and where more rows than
+    `config.bad_rows` cannot be rendered. All parts are made before: the error has the
+    number of these rows, and row, synth_id and rule of the first of them, and another
+    build with the same parts and a greater bound makes no part again.
+    Source: `docs/formats/synth.md#dataset-files` and `docs/formats/synth.md#quarantine`.
     """
     number = shard_number(harmony_shard)
     _check_vocabulary(config.vocabulary)
@@ -77,8 +78,9 @@ def build_kd_shard(
         finished = run_parts(kd_part.make_part, named, parts, workers, scratch=out)
         with closing(finished):
             for (_, path, summary), task in zip(finished, tasks, strict=False):
-                joiner.add(path, summary, harmony_shard)
+                joiner.add(path, summary)
                 stage.advance(summary["documents"] if config.capped else task.input_rows)
+        joiner.bad.check(harmony_shard)
     return joiner.summary()
 
 
@@ -110,7 +112,6 @@ def _tasks(shard: Path, config: KDConfig) -> Iterator[kd_part.Task]:
                 input_rows=rows,
                 valid_fraction=config.valid_fraction,
                 vocabulary=config.vocabulary,
-                bad_rows=config.bad_rows,
                 rows=None,
                 tokens=None,
             )

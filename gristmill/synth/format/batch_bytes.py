@@ -47,6 +47,21 @@ def bytes_apart(array: pa.Array, cell: int = 0) -> int:
     return size + int(array.nbytes)
 
 
+def rows_within(texts: pa.Array, most: int) -> int:
+    """Return how many of the first texts have at most `most` bytes together.
+
+    texts: strings, or only nulls; a null has no bytes.
+    most: bytes.
+    """
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    octets = pc.fill_null(pc.binary_length(texts.cast(pa.large_binary())), 0)
+    ends = np.cumsum(octets.to_numpy(zero_copy_only=False))
+    return int(np.searchsorted(ends, most, side="right"))
+
+
 def _lengths(array: pa.Array) -> pa.Array:
     """Bytes of each string, as int64."""
     import numpy as np

@@ -7,7 +7,7 @@ Source: `docs/formats/synth.md#label-alignment`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +37,22 @@ class Documents:
     lengths: encode.Tokens
     runs: encode.Tokens
     run_counts: encode.Tokens
+
+    def first(self, count: int) -> Documents:
+        """Return the first documents.
+
+        count: how many, at most D.
+        """
+        tokens = int(self.lengths[:count].sum(dtype=np.int64))
+        runs = int(self.run_counts[:count].sum(dtype=np.int64))
+        return replace(
+            self,
+            tokens=self.tokens[:tokens],
+            span=self.span[:tokens],
+            lengths=self.lengths[:count],
+            runs=self.runs[:runs],
+            run_counts=self.run_counts[:count],
+        )
 
 
 def assemble(conversations: Sequence[Conversation], vocabulary: Path) -> Documents:

@@ -20,9 +20,10 @@ from gristmill.run.parts import PartStore
 from gristmill.synth.build import kd_part, kd_shard
 from gristmill.synth.build.kd_shard import build_kd_shard, shard_number
 from gristmill.synth.config import KDConfig
-from gristmill.synth.format import holdout, indexed, trace
+from gristmill.synth.format import holdout, indexed, quarantine, trace
 from gristmill.synth.laws.kd_shard import kd_laws
 from gristmill.synth.read.trace import trace as trace_document
+from gristmill.synth.render import documents
 from gristmill.synth.show import terminal
 from tests.paths import CHECKOUT
 from tests.synth.conversations import as_json, conversation, hashes, message
@@ -116,16 +117,88 @@ def test_a_cap_on_rows_takes_the_first_rows(
     assert list(kd_laws(tmp_path / "out", "00")) == []
 
 
+@pytest.fixture
+def rendered(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The tokens of each call that renders documents of a split."""
+    calls: list[int] = []
+    real = documents.assemble
+
+    def counted(*args: Any) -> documents.Documents:
+        made = real(*args)
+        calls.append(len(made.tokens))
+        return made
+
+    monkeypatch.setattr(documents, "assemble", counted)
+    return calls
+
+
+def _documents_of_one_split(
+    shard: Path, vocabulary: Path, out: Path
+) -> tuple[list[int], list[int]]:
+    """Lengths of all documents, and their input rows."""
+    build_kd_shard(shard, out, KDConfig(vocabulary, 0.0))
+    lengths = indexed.read(next(out.glob("train/*_tokens.idx")).with_suffix("")).lengths
+    return lengths.tolist(), pq.read_table(next(out.glob("trace/*")))["row"].to_pylist()
+
+
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("cap", [0, 1, 5000])
+@pytest.mark.parametrize("cap", [0, 1, 109, 5000, 9_999, 10**9])
 def test_a_cap_on_tokens_stops_before_the_row_after_it(
-    harmony: Path, vocabulary: Path, tmp_path: Path, cap: int
+    harmony: Path, vocabulary: Path, tmp_path: Path, cap: int, rendered: list[int]
 ) -> None:
-    build_kd_shard(harmony, tmp_path / "all", KDConfig(vocabulary, 0.0))
-    lengths = indexed.read(tmp_path / "all/train/shard_00_tokens").lengths
+    lengths, _ = _documents_of_one_split(harmony, vocabulary, tmp_path / "all")
     before = np.concatenate([[0], np.cumsum(lengths)])[:-1]
-    summary = build_kd_shard(harmony, tmp_path / "out", KDConfig(vocabulary, 0.0, max_tokens=cap))
-    assert summary.train_rows == int((before < cap).sum())
+    rendered.clear()
+    for fraction in (0.0, 0.5):
+        out = tmp_path / f"out_{fraction}"
+        summary = build_kd_shard(harmony, out, KDConfig(vocabulary, fraction, max_tokens=cap))
+        assert summary.rows == int((before < cap).sum())
+        assert pq.read_table(out / trace.path("00"))["row"].to_pylist() == list(
+            range(1, summary.rows + 1)
+        )
+        kept = summary.train_tokens + summary.valid_tokens
+        assert kept == sum(lengths[: summary.rows])
+        assert sum(rendered) <= 2 * kept
+        rendered.clear()
+        assert list(kd_laws(out, "00")) == []
+
+
+def test_a_capped_build_renders_few_batches_and_twice_its_tokens_at_most(
+    write_rows: Write, vocabulary: Path, tmp_path: Path, rendered: list[int]
+) -> None:
+    """Also where rows after the first ones are longer, or have a token for each byte."""
+    texts = ["a b" * 20] * 200 + ["a b" * 400] * 100 + ["%$" * 200] * 100 + ["x"] * 400
+    rows = [(f"id{n}", as_json(conversation(text, "b", "c"))) for n, text in enumerate(texts)]
+    shard = write_rows(rows)
+    lengths, _ = _documents_of_one_split(shard, vocabulary, tmp_path / "all")
+    for cap in (500, 20_000, 60_000, sum(lengths) - 1):
+        rendered.clear()
+        config = KDConfig(vocabulary, 0.0, max_tokens=cap)
+        summary = build_kd_shard(shard, tmp_path / f"{cap}", config)
+        assert summary.train_tokens - lengths[summary.rows - 1] < cap <= summary.train_tokens
+        assert sum(rendered) <= 2 * summary.train_tokens
+        assert len(rendered) / 2 <= 12 + summary.rows / 100
+
+
+def test_refused_rows_after_a_cap_on_tokens_are_not_read(
+    write_rows: Write, vocabulary: Path, tmp_path: Path
+) -> None:
+    rows = [(name, "{" if name in "bdg" else GOOD) for name in "abcdefg"]
+    shard = write_rows(rows)
+    lengths, places = _documents_of_one_split(
+        write_rows([row for row in rows if row[1] == GOOD]), vocabulary, tmp_path / "good"
+    )
+    assert places == [1, 2, 3, 4]
+    shard = write_rows(rows)
+    # Documents, and the refused rows before the last of them.
+    for kept, refused in ((1, 0), (2, 1), (3, 2), (4, 2)):
+        cap = sum(lengths[:kept])
+        config = KDConfig(vocabulary, 0.5, max_tokens=cap, bad_rows=refused)
+        summary = build_kd_shard(shard, tmp_path / f"{kept}", config)
+        assert (summary.rows, summary.bad_rows) == (kept, refused)
+    config = KDConfig(vocabulary, 0.5, max_tokens=cap + 1, bad_rows=2)
+    with pytest.raises(BadInput, match="must be 3"):
+        build_kd_shard(shard, tmp_path / "more", config)
 
 
 def test_a_bad_row_beyond_the_cap_is_not_read(
@@ -207,9 +280,81 @@ def test_bad_rows_are_set_aside_within_their_bound(
         (26, "id25"),
     ]
     assert list(kd_laws(tmp_path / "out", "07")) == []
-    with pytest.raises(BadInput, match="synth_id 'id25'"):
+    with pytest.raises(BadInput, match="row 26, synth_id 'id25'"):
         config = KDConfig(vocabulary, 0.5, bad_rows=1, workers=workers)
         build_kd_shard(shard, tmp_path / "bounded", config)
+
+
+def _with_bad_rows(write_rows: Write, count: int, good: int = 60) -> Path:
+    rows = [(f"id{n}", "{" if n < count else GOOD) for n in range(count + good)]
+    return write_rows(rows[::-1], row_group_size=10)
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_failed_build_names_all_bad_rows_and_keeps_its_parts(
+    write_rows: Write, vocabulary: Path, tmp_path: Path, workers: int
+) -> None:
+    shard, folder = _with_bad_rows(write_rows, 23), tmp_path / "parts"
+    folder.mkdir()
+    with pytest.raises(BadInput) as caught:
+        config = KDConfig(vocabulary, 0.5, workers=workers)
+        build_kd_shard(shard, tmp_path / "failed", config, PartStore(folder))
+    assert (caught.value.file, caught.value.row) == (str(shard), 61)
+    first, *lines = caught.value.rule.splitlines()
+    assert first.startswith("23 rows cannot be rendered: correct them, or set")
+    assert "`bad_rows`, which is 0 and must be 23" in first
+    assert lines[-1] == "  and 3 more of the 23 rows"
+    assert [line.split(":")[0] for line in lines[:-1]] == [
+        f"  row {61 + n}, synth_id 'id{22 - n}'" for n in range(20)
+    ]
+    kept = {path.name: path.stat().st_ino for path in folder.iterdir()}
+    assert len(kept) == 2 * 5
+    config = KDConfig(vocabulary, 0.5, bad_rows=23, workers=workers)
+    summary = build_kd_shard(shard, tmp_path / "out", config, PartStore(folder))
+    assert {path.name: path.stat().st_ino for path in folder.iterdir()} == kept
+    assert (summary.rows, summary.bad_rows) == (60, 23)
+    fresh = build_kd_shard(shard, tmp_path / "fresh", config)
+    assert (hashes(tmp_path / "out"), summary) == (hashes(tmp_path / "fresh"), fresh)
+    quarantined = (tmp_path / "out/quarantine/quarantine_07.jsonl").read_text().splitlines()
+    assert [json.loads(line)["row"] for line in quarantined] == list(range(61, 84))
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_the_error_counts_the_bad_rows_before_a_cap_exactly(
+    write_rows: Write, vocabulary: Path, tmp_path: Path
+) -> None:
+    lengths, _ = _documents_of_one_split(write_rows([("a", GOOD)]), vocabulary, tmp_path / "one")
+    rows = [(f"id{n}", GOOD if n % 3 == 0 else "{") for n in range(90)]
+    shard = write_rows(rows, row_group_size=10)
+    caps: dict[str, int]
+    for caps in ({"max_rows": 10}, {"max_tokens": 10 * lengths[0]}):
+        with pytest.raises(BadInput, match=r"^[^ ]*:2: 18 rows .* must be 18:"):
+            build_kd_shard(shard, tmp_path / f"{caps}", KDConfig(vocabulary, **caps))
+        config = KDConfig(vocabulary, bad_rows=18, **caps)
+        assert build_kd_shard(shard, tmp_path / f"all_{caps}", config).rows == 10
+
+
+def test_the_summary_of_a_part_stays_small_with_many_bad_rows(
+    write_rows: Write, vocabulary: Path, tmp_path: Path
+) -> None:
+    role = as_json([message("x" * 5000, "y")])
+    shard = write_rows([("n" * 5000, role)] * 600 + [("good", GOOD)])
+    task = next(kd_shard._tasks(shard, KDConfig(vocabulary)))
+    summary = kd_part.make_part(task, tmp_path / "part")
+    assert summary["bad_rows"] == 600
+    assert len(summary["first_bad_rows"]) == quarantine.MOST_NAMED
+    assert len(json.dumps(summary)) < 40_000
+    with pytest.raises(BadInput) as caught:
+        build_kd_shard(shard, tmp_path / "failed", KDConfig(vocabulary))
+    assert len(str(caught.value)) < 8_000
+    summary = build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary, bad_rows=600))
+    lines = (tmp_path / "out/quarantine/quarantine_07.jsonl").read_text().splitlines()
+    assert len(lines) == summary.files["quarantine/quarantine_07.jsonl"].rows == 600
+    entry = json.loads(lines[-1])
+    assert list(entry) == ["shard", "row", "synth_id", "rule"]
+    assert entry["synth_id"] == "n" * 5000
+    assert entry["rule"].endswith(f"Unsupported role: {'x' * 5000}")
 
 
 _CHILD = """
@@ -300,7 +445,7 @@ def test_a_text_that_cannot_be_encoded_is_a_bad_row(
     rows[3] = ("d", as_json(by_harmony))
     rows[4] = ("e", "{")
     shard = write_rows(rows)
-    with pytest.raises(BadInput, match=r"shard_07\.parquet:2: synth_id 'b': ValueError: Regex"):
+    with pytest.raises(BadInput, match=r"shard_07\.parquet:2: 3 rows .*\n  row 2, synth_id 'b'"):
         build_kd_shard(shard, tmp_path / "strict", KDConfig(vocabulary))
     summary = build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary, bad_rows=3))
     assert (summary.rows, summary.bad_rows, summary.control_texts) == (3, 3, 0)

@@ -1,0 +1,153 @@
+"""Rows that cannot be rendered: the file that lists them, and the error that names them.
+
+See also `build/kd_part.py`, which finds them. Source: `docs/formats/synth.md#quarantine`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self, TextIO
+
+from gristmill.contract import BadInput
+from gristmill.printable import cut, printable
+
+MOST_NAMED: Final = 20
+"""Bad rows that an error names, at most."""
+_MOST_ID: Final = 60
+_MOST_RULE: Final = 160
+_MOST_KEPT: Final = 1000
+
+
+class BadRow(NamedTuple):
+    """A row that cannot be rendered.
+
+    row: of the Harmony shard, from 1.
+    synth_id: of the row, or None.
+    rule: that the row breaks, as `<error type>: <text>`.
+    """
+
+    row: int
+    synth_id: str | None
+    rule: str
+
+    def short(self) -> BadRow:
+        """Return the same row with texts of a bounded length, for errors."""
+        name = None if self.synth_id is None else cut(self.synth_id, _MOST_ID)
+        return BadRow(self.row, name, cut(self.rule, _MOST_KEPT))
+
+    def line(self) -> str:
+        """Return the row as one line of an error."""
+        rule = cut(printable(" ".join(self.rule.split())), _MOST_RULE)
+        return f"row {self.row}, synth_id {self.synth_id!r}: {rule}"
+
+
+def path(number: str) -> str:
+    """Return the path of a quarantine file, relative to the root of the dataset.
+
+    number: of the shard in two digits, as "00".
+    """
+    return f"quarantine/quarantine_{number}.jsonl"
+
+
+def packed(rows: Iterable[BadRow]) -> bytes:
+    """Return bad rows as a part keeps them: a JSON array a line.
+
+    rows: in row order.
+
+    Source: `docs/formats/synth.md#part-files`.
+    """
+    return "".join(json.dumps(row) + "\n" for row in rows).encode("ascii")
+
+
+class QuarantineWriter:
+    """Writes a quarantine file. The file begins with its first row.
+
+    root: of the dataset.
+    number: of the shard in two digits, as "00".
+
+    Use it as a context manager. Memory does not grow with the number of rows.
+    Source: `docs/formats/synth.md#quarantine`.
+    """
+
+    def __init__(self, root: Path, number: str) -> None:
+        self.rows = 0
+        self._path, self._number = root / path(number), number
+        self._file: TextIO | None = None
+
+    def add(self, rows: bytes) -> None:
+        """Append rows.
+
+        rows: as `packed` returns them.
+        """
+        for line in rows.splitlines():
+            if self._file is None:
+                self._path.parent.mkdir()
+                self._file = self._path.open("w", encoding="utf-8")
+            row, synth_id, rule = json.loads(line)
+            entry = {"shard": self._number, "row": row, "synth_id": synth_id, "rule": rule}
+            self._file.write(json.dumps(entry) + "\n")
+            self.rows += 1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+class BadRows:
+    """Counts the bad rows of a shard over its parts, and keeps the first of them for an error.
+
+    allowed: how many rows may be set aside.
+    """
+
+    def __init__(self, allowed: int) -> None:
+        self.count = 0
+        self._allowed = allowed
+        self._first: list[BadRow] = []
+
+    def add(self, count: int, first: Sequence[Sequence[Any]]) -> None:
+        """Count the bad rows of the next part.
+
+        count: of all of them.
+        first: the first `MOST_NAMED` of them, or all if there are fewer.
+        """
+        self.count += count
+        self._first += [BadRow(*row) for row in first[: MOST_NAMED - len(self._first)]]
+
+    @property
+    def too_many(self) -> bool:
+        """Whether there are more than may be set aside."""
+        return self.count > self._allowed
+
+    def check(self, shard: Path) -> None:
+        """Raise BadInput with the first rows and their number where they are too many.
+
+        shard: the Harmony shard.
+        """
+        if not self.too_many:
+            return
+        first = self._first[0]
+        if self.count == 1:
+            rule = (
+                f"synth_id {first.synth_id!r}: {first.rule} (correct the row, or set such rows "
+                f"aside with the setting `bad_rows`, which is {self._allowed})"
+            )
+            raise BadInput(shard, rule, first.row)
+        lines = [
+            f"{self.count:,} rows cannot be rendered: correct them, or set such rows aside with "
+            f"the setting `bad_rows`, which is {self._allowed} and must be {self.count}:",
+            *(f"  {row.line()}" for row in self._first),
+        ]
+        if more := self.count - len(self._first):
+            lines.append(f"  and {more:,} more of the {self.count:,} rows")
+        raise BadInput(shard, "\n".join(lines), first.row)
