@@ -37,14 +37,14 @@ EDGES = documents([0, 1, 65_535, 65_536, 199_999, 201_087, (1 << 24) - 1], [0] *
 def test_batches_come_back(tmp_path: Path, train: Documents) -> None:
     path = tmp_path / "part"
     batches = [
-        kd_part_file.Batch({"train": train, "valid": EDGES}, b"trace"),
-        kd_part_file.Batch({"train": EMPTY, "valid": train}, b""),
+        kd_part_file.Batch({"train": train, "valid": EDGES}, b"trace", b"refused"),
+        kd_part_file.Batch({"train": EMPTY, "valid": train}, b"", b""),
     ]
     with HashedFile(path) as file:
         for batch in batches:
             kd_part_file.write(file, batch)
     for written, read in zip(batches, kd_part_file.read(path), strict=True):
-        assert read.trace == written.trace
+        assert (read.trace, read.refused) == (written.trace, written.refused)
         for split, made in written.documents.items():
             for name in ("tokens", "span", "lengths"):
                 expected, found = getattr(made, name), getattr(read.documents[split], name)
@@ -56,7 +56,7 @@ def test_a_part_takes_half_of_the_bytes_of_the_datasets(tmp_path: Path) -> None:
     count = 100_000
     span = np.repeat([0, 1, 2, 0], count // 4).tolist()
     batch = kd_part_file.Batch(
-        {"train": documents([200_000] * count, span, [count]), "valid": EMPTY}, b""
+        {"train": documents([200_000] * count, span, [count]), "valid": EMPTY}, b"", b""
     )
     with HashedFile(tmp_path / "part") as file:
         kd_part_file.write(file, batch)
