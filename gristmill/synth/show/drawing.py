@@ -82,7 +82,7 @@ class _Drawing:
             outline = f"M{x:.0f} {self._y}h{width:.0f}v{_HEIGHT}h-{width:.0f}z"
             self._paths.setdefault(name, []).append(outline)
         style = "l" if token.span is None else "c" if token.control else "m" if token.masked else ""
-        self._text(x + 3, token.text, style)
+        self._text(x + 3, token.marked, style)
         return x + width
 
     def _text(self, x: float, text: str, style: str) -> None:
@@ -103,6 +103,6 @@ def _token_width(token: ShownToken) -> float:
     """Return the width in pixels: wide characters take two columns, combining ones none."""
     columns = sum(
         0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
-        for char in token.text
+        for char in token.marked
     )
     return round(columns * _CHARACTER * (1.04 if token.control else 1)) + 6

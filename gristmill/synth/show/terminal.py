@@ -121,7 +121,7 @@ def _text(title: str, lines: Sequence[Line]) -> Text:
         for place, token in enumerate(line.tokens):
             ground = _GROUNDS[token.span or 0][place % 2]
             style = f"{'bold' if token.control else 'not bold'} black on {ground}"
-            text.append(token.text, style=f"{style} italic" if token.masked else style)
+            text.append(token.marked, style=f"{style} italic" if token.masked else style)
             if token.text.endswith("⏎"):
                 text.append("\n")
         text.append("\n")

@@ -5,7 +5,8 @@ See also `drawing.py`: conversations in SVG; `terminal.py`: coloured text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import codecs
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _HEAD, _TAIL = 30, 6
 _PROMPT_HEAD, _PROMPT_TAIL = 12, 4
+_SUBSCRIPTS: Final = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _BELOW: Final = {
     "tokens": harmony_tokens.PADDED_VOCABULARY,
     "lossmask": 2,
@@ -30,18 +32,28 @@ _BELOW: Final = {
 
 @dataclass(frozen=True)
 class ShownToken:
-    """One token on a coloured ground, or a note in place of several tokens.
+    """One token on a coloured ground, tokens that share a character, or a note in their place.
 
     text: of the token on one line.
     span: code of its span as a label; None for a note.
     masked: whether the loss leaves it out.
     control: whether it is a control token; default False.
+    count: number of tokens, default 1. Several together have the bytes of whole characters, and
+        none of them has.
     """
 
     text: str
     span: int | None
     masked: bool
     control: bool = False
+    count: int = 1
+
+    @property
+    def marked(self) -> str:
+        """The text; that of several tokens in brackets, with their number as a subscript."""
+        if self.count == 1:
+            return self.text
+        return f"‹{self.text}›{str(self.count).translate(_SUBSCRIPTS)}"
 
 
 @dataclass(frozen=True)
@@ -118,39 +130,76 @@ def lines(
     """
     mask, span = [0, *mask[:-1]], [0, *span[:-1]]
     encoding = encode.encoding(vocabulary)
+    kinds = list(zip(mask, span, strict=True))
     messages = []
     for begin, end in bounds:
         shown = [
             ShownToken(
-                written(token, encoding),
-                span[place],
-                not mask[place],
-                token >= harmony_tokens.BODY_LIMIT,
+                written(tokens[first:stop], encoding),
+                span[first],
+                not mask[first],
+                tokens[first] >= harmony_tokens.BODY_LIMIT,
+                stop - first,
             )
-            for place, token in enumerate(tokens[begin:end], begin)
+            for first, stop in _groups(tokens, kinds, (begin, end), encoding)
         ]
         label = _label(tokens[begin:end])
         messages.append(Line(label, shown if whole else _shortened(shown, span[begin])))
     return messages
 
 
-def written(token: int, encoding: tiktoken.Encoding) -> str:
-    """Return the text of a token on one line.
+def _groups(
+    tokens: Sequence[int],
+    kinds: Sequence[object],
+    bounds: tuple[int, int],
+    encoding: tiktoken.Encoding,
+) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of each shown token: several tokens where they share a character.
 
-    token: its id.
+    kinds: of each token; tokens of one group have one kind.
+    """
+    place, end = bounds
+    while place < end:
+        stop = _character_end(tokens[place:end], encoding) + place
+        if any(kind != kinds[place] for kind in kinds[place:stop]):
+            stop = place + 1
+        yield place, stop
+        place = stop
+
+
+def _character_end(tokens: Sequence[int], encoding: tiktoken.Encoding) -> int:
+    """How many of the first tokens are whole characters together; 1 where none are."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    for count, token in enumerate(tokens, 1):
+        if token >= harmony_tokens.BODY_LIMIT:
+            return 1
+        try:
+            decoder.decode(encoding.decode_single_token_bytes(token))
+        except UnicodeDecodeError:
+            return 1
+        if not decoder.getstate()[0]:
+            return count
+    return 1
+
+
+def written(tokens: Sequence[int], encoding: tiktoken.Encoding) -> str:
+    """Return the text of tokens on one line.
+
+    tokens: one id, or several that have whole characters together.
     encoding: of the vocabulary.
 
-    Spaces and line ends are visible. Bytes that are not UTF-8 are in hexadecimal.
+    Spaces and line ends are visible. Bytes that are not UTF-8 are in hexadecimal, and characters
+    that are not printable are named, as `‹U+200D›`.
     """
-    if token >= harmony_tokens.BODY_LIMIT:
-        return harmony_tokens.name(token)
-    data = encoding.decode_single_token_bytes(token)
+    if tokens[0] >= harmony_tokens.BODY_LIMIT:
+        return harmony_tokens.name(tokens[0])
+    data = b"".join(map(encoding.decode_single_token_bytes, tokens))
     try:
         text = data.decode()
     except UnicodeDecodeError:
         return f"‹{data.hex()}›"
     text = text.replace(" ", "·").replace("\n", "⏎").replace("\r", "␍").replace("\t", "⇥")
-    return printable(text)
+    return "".join(char if char.isprintable() else f"‹U+{ord(char):04X}›" for char in text)
 
 
 def _label(tokens: Sequence[int]) -> str:
@@ -170,5 +219,5 @@ def _shortened(tokens: list[ShownToken], span: int) -> list[ShownToken]:
     head, tail = (_HEAD, _TAIL) if span else (_PROMPT_HEAD, _PROMPT_TAIL)
     if len(tokens) <= head + tail + 1:
         return tokens
-    hidden = len(tokens) - head - tail
+    hidden = sum(token.count for token in tokens[head:-tail])
     return [*tokens[:head], ShownToken(f"… {hidden:,} more …", None, False), *tokens[-tail:]]

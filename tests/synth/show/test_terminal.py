@@ -128,3 +128,14 @@ def test_the_first_number_beyond_the_documents_is_refused(
         terminal.document_text(tmp_path / "kd", "07", "train", 2, vocabulary)
     with pytest.raises(BadInput, match="not -1"):
         terminal.document_text(tmp_path / "kd", "07", "train", -1, vocabulary)
+
+
+def test_a_character_of_several_tokens_is_printed_whole_and_marked(
+    write_rows: Callable[..., Path], vocabulary: Path
+) -> None:
+    shard = write_rows([("a", as_json(conversation("q \U0001d11e\n", "👨\u200d👩", "f 🫠")))])
+    text = terminal.row_text(shard.parent, "07", 0, vocabulary).plain
+    assert "\ufffd" not in text
+    for char in ("\U0001d11e", "👨", "👩", "🫠"):
+        assert char in text
+    assert "\U0001d11e›₃" in text

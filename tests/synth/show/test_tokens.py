@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from gristmill.synth.build.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.show import tokens
@@ -26,7 +28,7 @@ def test_tokens_have_the_text_span_and_mask_of_the_datasets(
         assert {token.span for token in line.tokens} == {span}
         assert {token.masked for token in line.tokens} == {span == 0}
     body = lines[1].tokens[5:-1]
-    assert "".join(token.text for token in body) == "<|end|>·\N{REPLACEMENT CHARACTER}"
+    assert "".join(token.text for token in body) == "<|end|>·‹U+0000›"
     assert not any(token.control for token in body)
     assert lines[1].tokens[-1] == tokens.ShownToken("<|end|>", 1, False, True)
 
@@ -44,11 +46,68 @@ def test_long_messages_are_shortened(
     assert hidden.text == f"… {5 + 200 + 1 + 1 - tokens._HEAD - tokens._TAIL} more …"
 
 
-def test_bytes_that_are_not_utf_8_are_written_in_hexadecimal(vocabulary: Path) -> None:
+SPLIT = ["\U0001d11e", "👨\u200d👩\u200d👧", "🇩🇪🫠", "龘靐齉", "a𒐫 b", "é", "naïve\n"]
+
+
+def _shown(ids: list[int], vocabulary: Path, **changes: list[int]) -> list[tokens.ShownToken]:
+    """The shown tokens after a first one, which begins the document and is no label."""
+    count = len(ids) + 1
+    ones = {"mask": [1] * count, "span": [1] * count} | changes
+    (line,) = tokens.lines(
+        [200_006, *ids], bounds=[(0, count)], vocabulary=vocabulary, whole=True, **ones
+    )
+    return line.tokens[1:]
+
+
+@pytest.mark.parametrize("text", SPLIT)
+def test_a_character_of_several_tokens_is_shown_as_one_marked_group(
+    text: str, vocabulary: Path
+) -> None:
+    ids = encode.encoding(vocabulary).encode_ordinary(text)
+    shown = _shown([*ids, 200_007], vocabulary)
+    assert sum(token.count for token in shown) == len(ids) + 1
+    visible = text.replace(" ", "·").replace("\n", "⏎").replace("\u200d", "‹U+200D›")
+    assert "".join(token.text for token in shown[:-1]) == visible
+    assert shown[-1] == tokens.ShownToken("<|end|>", 1, False, True)
+    for token in shown:
+        assert (token.marked == token.text) == (token.count == 1)
+    assert "\ufffd" not in "".join(token.marked for token in shown)
+
+
+def test_the_mark_of_a_group_has_the_number_of_its_tokens(vocabulary: Path) -> None:
+    ids = encode.encoding(vocabulary).encode_ordinary("\U0001d11e")
+    assert len(ids) > 1
+    (group,) = _shown(ids, vocabulary)
+    assert group.marked == f"‹\U0001d11e›{'₀₁₂₃₄'[len(ids)]}"
+    assert tokens.ShownToken("x", 1, False, count=12).marked == "‹x›₁₂"
+
+
+def test_bytes_that_are_no_character_are_written_in_hexadecimal(vocabulary: Path) -> None:
+    """A cut character, one that a control token divides, and bytes that no text has."""
     encoding = encode.encoding(vocabulary)
     ids = encoding.encode_ordinary("\U0001d11e")
-    texts = [tokens.written(token, encoding) for token in ids]
-    assert any(text.startswith("‹") for text in texts)
+    cut = [encoding.decode_single_token_bytes(one).hex() for one in ids[:-1]]
+    assert [token.text for token in _shown(ids[:-1], vocabulary)] == [f"‹{one}›" for one in cut]
+    (last,) = [f"‹{encoding.decode_single_token_bytes(ids[-1]).hex()}›"]
+    divided = _shown([*ids[:-1], 200_007, ids[-1]], vocabulary)
+    assert [token.text for token in divided] == [*(f"‹{one}›" for one in cut), "<|end|>", last]
+    assert [token.text for token in _shown([ids[-1], *ids], vocabulary)] == [last, "\U0001d11e"]
+
+
+def test_tokens_of_another_span_or_mask_are_in_no_group(vocabulary: Path) -> None:
+    """The two differ in a damaged dataset, which is shown as it is."""
+    ids = encode.encoding(vocabulary).encode_ordinary("\U0001d11e")
+    for name in ("mask", "span"):
+        values = [1] * (len(ids) - 1) + [0, 0]
+        shown = _shown(ids, vocabulary, **{name: values})
+        assert [token.count for token in shown] == [1] * len(ids)
+
+
+def test_hidden_tokens_are_counted_one_by_one() -> None:
+    group = tokens.ShownToken("x", 1, False, count=3)
+    shown = tokens._shortened([group] * 100, 1)
+    (hidden,) = [token.text for token in shown if token.span is None]
+    assert hidden == f"… {3 * (100 - tokens._HEAD - tokens._TAIL)} more …"
 
 
 def test_a_message_is_shortened_only_where_that_hides_more_than_one_token() -> None:
