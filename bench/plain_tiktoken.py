@@ -7,7 +7,7 @@ from pathlib import Path
 
 import tiktoken
 
-from gristmill.vocabularies import encode as bpe
+from gristmill.vocabularies.engine import O200K_PATTERN
 from gristmill.vocabularies.pinned import O200K, read_verified
 
 
@@ -18,7 +18,7 @@ def plain_tiktoken(vocabulary: Path) -> tiktoken.Encoding:
         token, rank = line.split()
         ranks[base64.b64decode(token)] = int(rank)
     # The seven alternatives side by side, without our grouping.
-    pattern = bpe._PATTERN.replace("(?:[^", "[^", 1).replace(r"[\r\n]+)|", r"[\r\n]+|", 1)
+    pattern = O200K_PATTERN.replace("(?:[^", "[^", 1).replace(r"[\r\n]+)|", r"[\r\n]+|", 1)
     return tiktoken.Encoding(
         name="o200k", pat_str=pattern, mergeable_ranks=ranks, special_tokens={}
     )

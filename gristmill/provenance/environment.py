@@ -22,6 +22,7 @@ _NAMED = (
     "orjson",
     "zstandard",
     "tiktoken",
+    "gigatoken",
     "openai-harmony",
     "megatron-core",
     "torch",

@@ -17,6 +17,7 @@ from typing import ClassVar, Final
 
 from gristmill.settings.fields import MOST_WORKERS, check_fields
 from gristmill.synth.raw import files
+from gristmill.vocabularies.engine import AUTO, ENGINES
 
 METADATA_FIELDS: Final = (
     "synth_id",
@@ -168,6 +169,15 @@ class KDConfig:
             "least": 0,
             "most": MOST_WORKERS,
             "help": "Processes that build one shard; 0 or 1 for no further process.",
+        },
+    )
+    engine: str = field(
+        default=AUTO,
+        metadata={
+            "affects_output": False,
+            "choices": ENGINES,
+            "help": "What encodes texts: auto for gigatoken where it is proven equal to "
+            "tiktoken, or tiktoken for all texts. The tokens are the same.",
         },
     )
 

@@ -1,86 +1,186 @@
-"""Ordinary byte-pair encoding of many texts with o200k, by tiktoken.
+"""Exact and fast encoding of many texts, with either vocabulary: what makes all tokens.
 
-Control tokens do not belong here: their text in a text is encoded as text.
+Control tokens do not belong here: their text in a text is encoded as text. See also
+`engine`: the engines; `compare`: the sample of a build that both engines encode.
+Source: `docs/formats/vocabularies.md#encoding`.
 """
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.vocabularies.pinned import O200K, read_verified
+from gristmill.vocabularies import engine as engines
+from gristmill.vocabularies import proven
+from gristmill.vocabularies.engine import AUTO, ENGINES, Gigatoken, is_panic
+from gristmill.vocabularies.find import find
+from gristmill.vocabularies.pinned import O200K, Vocabulary
 
 if TYPE_CHECKING:
     import tiktoken
 
 Tokens = npt.NDArray[np.int32]
 
-_WORD_END: Final = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-_UPPER: Final = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
-_LOWER: Final = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
-# o200k's seven alternatives in o200k's order. The five without a look-ahead are in
-# a group of their own: the meaning is the same, and the regex engine then runs them
-# as one automaton.
-_PATTERN: Final = (
-    "(?:"
-    + "|".join(
-        (
-            r"[^\r\n\p{L}\p{N}]?" + _UPPER + "*" + _LOWER + "+" + _WORD_END,
-            r"[^\r\n\p{L}\p{N}]?" + _UPPER + "+" + _LOWER + "*" + _WORD_END,
-            r"\p{N}{1,3}",
-            r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
-            r"\s*[\r\n]+",
-        )
-    )
-    + r")|\s+(?!\S)|\s+"
+WHITE_SPACE: Final = (
+    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
 )
+r"""All that `\s` matches in the patterns of the vocabularies: Unicode's White_Space."""
 
-_ENDOFTEXT: Final = 199_999
+LONGEST_RUN: Final = 100_000
+"""Most white space characters in a row; tiktoken gives up at about a million."""
 
-_NONE: Final[frozenset[str]] = frozenset()
+
+class Encoded(NamedTuple):
+    """The tokens of some texts.
+
+    ids: of each text its token ids, as the bytes of 32-bit integers: use `nbytes`,
+        four a token.
+    by_tiktoken: places of the texts that tiktoken encoded.
+    """
+
+    ids: list[memoryview]
+    by_tiktoken: frozenset[int]
+
+
+class Encoder:
+    """Encodes texts as tiktoken's `encode_ordinary` does, with one vocabulary.
+
+    Make it with `encoder`. It does not pickle: each process makes its own.
+
+    vocabulary: `pinned.O200K` or `pinned.GPT2`.
+    path: its file.
+    engine: one of `engine.ENGINES`.
+
+    Source: `docs/formats/vocabularies.md#encoding`.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, path: Path, engine: str = AUTO) -> None:
+        if engine not in ENGINES:
+            raise ValueError(f"engine: {engine!r} is none of {', '.join(ENGINES)}")
+        self.why_tiktoken_alone: Final = (
+            engines.why_tiktoken_alone() if engine == AUTO else "the setting says so"
+        )
+        self._vocabulary, self._path = vocabulary, path
+        self._unproven = proven.table(vocabulary)
+        self._first_unproven = int(np.flatnonzero(self._unproven)[0])
+        self._fast = None if self.why_tiktoken_alone else Gigatoken(vocabulary, path)
+
+    @cached_property
+    def reference(self) -> tiktoken.Encoding:
+        """tiktoken's encoding, loaded when it is first used."""
+        return engines.tiktoken_encoding(self._vocabulary, self._path)
+
+    def encode(self, texts: Sequence[str]) -> Encoded:
+        """Encode each text on its own.
+
+        texts: any strings.
+
+        Raises ValueError for a text that is refused, whatever the engine: UnicodeEncodeError
+        for a lone surrogate, which has no UTF-8, and ValueError for more than `LONGEST_RUN`
+        white space characters in a row, or where an engine gives up.
+        Source: `docs/formats/vocabularies.md#refused-texts`.
+        """
+        for text in texts:
+            if len(text) > LONGEST_RUN:
+                _refuse_long_run(text)
+        if self._fast is None:
+            ids = [self._by_tiktoken(text) for text in texts]
+            return Encoded(ids, frozenset(range(len(ids))))
+        unproven = self._unproven_places(texts)
+        encode = self._fast.encoder(sum(map(len, texts)))
+        ids = []
+        for place, text in enumerate(texts):
+            if place in unproven:
+                ids.append(self._by_tiktoken(text))
+                continue
+            try:
+                ids.append(encode(text).data)
+            except BaseException as error:
+                if isinstance(error, MemoryError) or not (
+                    isinstance(error, Exception) or is_panic(error)
+                ):
+                    raise
+                # What tiktoken makes of it is the answer, be it tokens or a refusal.
+                ids.append(self._by_tiktoken(text))
+                unproven |= {place}
+                self._fast.forget()
+                encode = self._fast.encoder(0)
+        return Encoded(ids, unproven)
+
+    def _unproven_places(self, texts: Sequence[str]) -> frozenset[int]:
+        """Places of the texts that hold a character for which the engines are not proven equal."""
+        places = [place for place, text in enumerate(texts) if not text.isascii()]
+        if not self._holds_unproven("".join([texts[place] for place in places])):
+            return frozenset()
+        return frozenset(place for place in places if self._holds_unproven(texts[place]))
+
+    def _holds_unproven(self, text: str) -> bool:
+        codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+        # Most characters are below the first unproven one.
+        return bool(self._unproven.take(codes[codes >= self._first_unproven]).any())
+
+    def _by_tiktoken(self, text: str) -> memoryview:
+        if not text.isascii():
+            text.encode()  # raises UnicodeEncodeError for a lone surrogate
+        try:
+            return self.reference.encode_to_numpy(text, disallowed_special=()).data
+        except BaseException as error:
+            if not is_panic(error):
+                raise
+            raise ValueError(f"tiktoken gave up: {error}") from error
 
 
 @lru_cache(maxsize=4)
+def encoder(vocabulary: Vocabulary, path: Path, engine: str = AUTO) -> Encoder:
+    """Return this process's encoder, loaded once.
+
+    vocabulary: `pinned.O200K` or `pinned.GPT2`.
+    path: its file.
+    engine: one of `engine.ENGINES`; default gigatoken where it is proven equal.
+
+    Raises MissingVocabulary, which names `gristmill tokenizers`, where there is no file,
+    BadInput where it is not the pinned one, and ValueError for an unknown engine.
+    """
+    return Encoder(vocabulary, path, engine)
+
+
+def find_encoder(vocabulary: Vocabulary, data_root: Path, engine: str = AUTO) -> Encoder:
+    """Return the encoder of a vocabulary on this machine.
+
+    vocabulary: `pinned.O200K` or `pinned.GPT2`.
+    data_root: where `find` looks for its file.
+    engine: one of `engine.ENGINES`; default gigatoken where it is proven equal.
+
+    Raises as `find`.
+    """
+    return encoder(vocabulary, find(vocabulary, data_root), engine)
+
+
 def encoding(vocabulary: Path) -> tiktoken.Encoding:
     """tiktoken's encoding for ordinary text, from the o200k file at `vocabulary`.
 
-    Raises BadInput where the file is not the pinned one.
+    Raises as `encoder`.
     """
-    import tiktoken
-
-    ranks = {}
-    for line in read_verified(O200K, vocabulary).splitlines():
-        token, rank = line.split()
-        ranks[base64.b64decode(token)] = int(rank)
-    return tiktoken.Encoding(
-        name="o200k_ordinary",
-        pat_str=_PATTERN,
-        mergeable_ranks=ranks,
-        # No call allows this token. Without any, tiktoken searches for the empty
-        # string and finds it at every character.
-        special_tokens={"<|endoftext|>": _ENDOFTEXT},
-    )
+    return engines.tiktoken_encoding(O200K, vocabulary)
 
 
-def encode(texts: Sequence[str], encoding: tiktoken.Encoding) -> list[memoryview]:
-    """Token ids of each text as the bytes of int32; the same as encode_ordinary of each.
+def _refuse_long_run(text: str) -> None:
+    """Raise ValueError for too long a run of white space, in a time linear in the text.
 
-    texts: any strings.
-    encoding: from `encoding`.
-
-    Use the views' `nbytes`, four a token; their shape may be wrong.
-
-    Raises ValueError for a text that cannot be encoded: UnicodeEncodeError for a
-    lone surrogate, which has no UTF-8, and tiktoken's own for a run of about a
-    million spaces, at which its regex engine gives up.
+    Such a run covers a place that is a multiple of the limit.
     """
-    # encode_to_numpy(text, disallowed_special=()) does the same and makes an array:
-    # lists or arrays of each text take several per cent of the time.
-    core = encoding._core_bpe.encode_to_tiktoken_buffer
-    return [memoryview(core(text, _NONE)) for text in texts]
+    for place in range(0, len(text), LONGEST_RUN):
+        if text[place] not in WHITE_SPACE:
+            continue
+        before = text[max(0, place - LONGEST_RUN) : place]
+        after = text[place : place + LONGEST_RUN + 1]
+        run = len(before) - len(before.rstrip(WHITE_SPACE))
+        run += len(after) - len(after.lstrip(WHITE_SPACE))
+        if run > LONGEST_RUN:
+            raise ValueError(f"more than {LONGEST_RUN} white space characters in a row")

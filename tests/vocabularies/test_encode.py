@@ -1,60 +1,203 @@
-"""Fast encoding gives the ids of tiktoken's own o200k pattern."""
+"""Each engine, and both behind one encoder, give the ids of tiktoken's own patterns."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tiktoken
-from hypothesis import given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tiktoken_ext import openai_public
 
-from gristmill.vocabularies import encode
-from gristmill.vocabularies.pinned import O200K
+from gristmill.contract import BadInput
+from gristmill.vocabularies import encode, engine, proven
+from gristmill.vocabularies.encode import LONGEST_RUN, WHITE_SPACE, Encoder
+from gristmill.vocabularies.engine import AUTO, ENGINES, TIKTOKEN, Gigatoken
+from gristmill.vocabularies.pinned import GPT2, O200K, VOCABULARIES, MissingVocabulary, Vocabulary
 from tests.vocabularies.places import drop
 
+UNPROVEN = "\u088f\U00010940\U000323b0"
 TEXTS = st.text(
-    st.sampled_from("aB\u00c9\u4e2d\u0301 7\t\r\n'sLL/.<|>\U0001f600\u02b0"), max_size=40
+    st.sampled_from(
+        "aB\u00c9\u4e2d\u0301 7\t\r\n'sLL/.<|>\U0001f600\u02b0\u0130\u017f\x1c\x85\u3000" + UNPROVEN
+    ),
+    max_size=40,
 )
+CONTROL = "<|endoftext|><|start|><|return|><|endofprompt|><|fim_prefix|><|reserved_200000|>"
+
+Refusal = Callable[[str], str]
+
+
+@pytest.fixture(scope="module", params=VOCABULARIES, ids=lambda each: each.name)
+def vocabulary(request: pytest.FixtureRequest) -> Vocabulary:
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def pair(vocabulary_root: Path) -> tuple[tiktoken.Encoding, tiktoken.Encoding]:
-    """Our encoding, and one with the same ranks and o200k's own pattern."""
+def path(vocabulary: Vocabulary, vocabulary_root: Path) -> Path:
+    return drop(vocabulary_root, vocabulary)
+
+
+@pytest.fixture(scope="module")
+def own(vocabulary: Vocabulary, path: Path) -> tiktoken.Encoding:
+    """The same ranks with the pattern that tiktoken ships."""
+    ranks = engine.tiktoken_encoding(vocabulary, path)._mergeable_ranks
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(openai_public, "load_tiktoken_bpe", lambda *_, **__: {})
-        pattern = openai_public.o200k_base()["pat_str"]
-    ours = encode.encoding(drop(vocabulary_root, O200K))
-    own = tiktoken.Encoding(
-        "own", pat_str=pattern, mergeable_ranks=ours._mergeable_ranks, special_tokens={}
-    )
-    return ours, own
+        shipped = openai_public.o200k_base if vocabulary == O200K else openai_public.r50k_base
+        patched.setattr(openai_public, "r50k_pat_str", openai_public.r50k_pat_str)
+        pattern = shipped()["pat_str"]
+    return tiktoken.Encoding("own", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
 
 
-def _ids(texts: list[str], encoding: tiktoken.Encoding) -> list[list[int]]:
-    return [
-        np.frombuffer(view.cast("B"), "<i4").tolist() for view in encode.encode(texts, encoding)
-    ]
+def ids(encoder: Encoder, texts: Sequence[str]) -> list[list[int]]:
+    return [np.frombuffer(view, "<i4").tolist() for view in encoder.encode(texts).ids]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(texts=st.lists(TEXTS | st.text(max_size=20), max_size=3))
-def test_ids_are_those_of_the_published_pattern(
-    texts: list[str], pair: tuple[tiktoken.Encoding, tiktoken.Encoding]
+@example(texts=[CONTROL, "\u0130'\u017f'LLe", "", UNPROVEN])
+def test_both_engines_give_the_ids_of_the_published_pattern(
+    vocabulary: Vocabulary, path: Path, own: tiktoken.Encoding, texts: list[str]
 ) -> None:
-    ours, own = pair
-    assert _ids(texts, ours) == [own.encode_ordinary(text) for text in texts]
+    expected = [own.encode_ordinary(text) for text in texts]
+    for name in ENGINES:
+        assert ids(encode.encoder(vocabulary, path, name), texts) == expected
 
 
-def test_the_text_of_a_control_token_is_encoded_as_text(
-    pair: tuple[tiktoken.Encoding, tiktoken.Encoding],
+def test_the_text_of_a_control_token_is_encoded_as_text(vocabulary: Vocabulary, path: Path) -> None:
+    for name in ENGINES:
+        (control,) = ids(encode.encoder(vocabulary, path, name), ["<|endoftext|>"])
+        assert len(control) > 1 and max(control) < 50_256
+
+
+def test_a_text_with_an_unproven_character_goes_to_tiktoken(
+    vocabulary: Vocabulary, path: Path
 ) -> None:
-    (ids,) = _ids(["<|endoftext|>"], pair[0])
-    assert len(ids) > 1 and max(ids) < 199_998
+    auto = encode.encoder(vocabulary, path)
+    assert auto.why_tiktoken_alone is None
+    first, last = proven.ranges(vocabulary)[-1]
+    for code in (first, last):
+        assert auto.encode(["ab", f"\u00e9{chr(code)}", "\u4e2d", ""]).by_tiktoken == {1}
+    for code in (first - 1, last + 1):
+        assert auto.encode([f"\u00e9{chr(code)}"]).by_tiktoken == frozenset()
+    alone = encode.encoder(vocabulary, path, TIKTOKEN)
+    assert alone.encode(["ab", "\u4e2d"]).by_tiktoken == {0, 1}
+    assert alone.why_tiktoken_alone == "the setting says so"
 
 
-def test_a_lone_surrogate_is_an_error(pair: tuple[tiktoken.Encoding, tiktoken.Encoding]) -> None:
-    with pytest.raises(UnicodeEncodeError):
-        encode.encode(["a\ud800"], pair[0])
+@pytest.mark.parametrize("text", ["a\ud800", "\ud800\udc00", "\u4e2d\udfff\ud800" + "x" * 10])
+def test_a_lone_surrogate_is_refused_with_the_text_of_python(
+    vocabulary: Vocabulary, path: Path, text: str
+) -> None:
+    with pytest.raises(UnicodeEncodeError) as expected:
+        text.encode()
+    for name in ENGINES:
+        with pytest.raises(UnicodeEncodeError) as caught:
+            encode.encoder(vocabulary, path, name).encode(["fine", text])
+        assert str(caught.value) == str(expected.value)
+
+
+@pytest.mark.parametrize("before", [0, 1, 99_999, 100_000, 150_000])
+@pytest.mark.parametrize("white", [" ", "\n", "\u3000", " \n", "\x85\t"])
+def test_a_run_of_white_space_is_refused_beyond_the_limit_alone(
+    vocabulary: Vocabulary, path: Path, white: str, before: int
+) -> None:
+    run = (white * LONGEST_RUN)[:LONGEST_RUN]
+    for name in ENGINES:
+        encoder = encode.encoder(vocabulary, path, name)
+        for after in ("", "x" * 50):
+            with pytest.raises(ValueError, match="more than 100000 white space characters"):
+                encoder.encode(["x" * before + run + white[0] + after])
+    text = "x" * before + run + "x" + run
+    reference, auto = (encode.encoder(vocabulary, path, name) for name in (TIKTOKEN, AUTO))
+    assert ids(auto, [text]) == ids(reference, [text])
+
+
+def test_white_space_is_what_the_patterns_take_for_it() -> None:
+    assert set(WHITE_SPACE) == {c for c in map(chr, range(0x110000)) if c.isspace()} - set(
+        "\x1c\x1d\x1e\x1f"
+    )
+
+
+class PanicException(BaseException):
+    """As pyo3's, which cannot be imported."""
+
+
+def test_a_panic_of_the_fast_engine_leaves_the_answer_to_tiktoken(
+    vocabulary: Vocabulary, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = Encoder(vocabulary, path)
+    expected = ids(encoder, ["one", "two", "three"])
+    fast = Gigatoken.encoder
+    for error in (PanicException("boom"), TypeError("boom")):
+
+        def failing(self: Gigatoken, characters: int, error: BaseException = error) -> object:
+            encode = fast(self, characters)
+
+            def on_two(text: str) -> object:
+                if text == "two":
+                    raise error
+                return encode(text)
+
+            return on_two
+
+        monkeypatch.setattr(Gigatoken, "encoder", failing)
+        assert ids(encoder, ["one", "two", "three"]) == expected
+        assert encoder.encode(["one", "two"]).by_tiktoken == {1}
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError])
+def test_an_interrupt_leaves_the_encoder_as_it_is(
+    path: Path, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    def interrupted(text: str) -> object:
+        raise error
+
+    monkeypatch.setattr(Gigatoken, "encoder", lambda self, characters: interrupted)
+    with pytest.raises(error):
+        encode.encoder(vocabulary, path).encode(["a"])
+
+
+def test_a_panic_of_tiktoken_is_an_ordinary_error(
+    vocabulary: Vocabulary, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def panics(*_: object, **__: object) -> object:
+        raise PanicException("deep inside")
+
+    monkeypatch.setattr(tiktoken.Encoding, "encode_to_numpy", panics)
+    with pytest.raises(ValueError, match="tiktoken gave up: deep inside"):
+        encode.encoder(vocabulary, path, TIKTOKEN).encode(["a"])
+
+
+def test_an_encoder_is_loaded_once_a_process(vocabulary: Vocabulary, path: Path) -> None:
+    assert encode.encoder(vocabulary, path) is encode.encoder(vocabulary, path)
+    assert encode.encoder(vocabulary, path) is not encode.encoder(vocabulary, path, TIKTOKEN)
+
+
+def test_a_missing_or_another_vocabulary_is_refused(tmp_path: Path, vocabulary: Vocabulary) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(b"IQ== 0\n")
+    for name in ENGINES:
+        with pytest.raises(MissingVocabulary, match="run `gristmill tokenizers`"):
+            encode.encoder(vocabulary, tmp_path / "absent", name).encode(["a"])
+        with pytest.raises(BadInput, match="sha256"):
+            encode.encoder(vocabulary, other, name).encode(["a"])
+    with pytest.raises(MissingVocabulary, match="run `gristmill tokenizers`"):
+        encode.find_encoder(vocabulary, tmp_path)
+
+
+def test_an_unknown_engine_is_refused(path: Path, vocabulary: Vocabulary) -> None:
+    with pytest.raises(ValueError, match="'fast' is none of auto, tiktoken"):
+        encode.encoder(vocabulary, path, "fast")
+
+
+def test_the_vocabularies_have_their_own_ids(vocabulary_root: Path) -> None:
+    texts = ["Hello world"]
+    assert ids(encode.find_encoder(GPT2, vocabulary_root), texts) == [[15496, 995]]
+    assert ids(encode.find_encoder(O200K, vocabulary_root), texts) == [[13225, 2375]]

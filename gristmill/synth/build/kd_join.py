@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _NAMES_SHOWN: Final = 40
+_TEXTS: Final = ("control_texts", "fast_texts", "tiktoken_texts", "compared_rows")
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class KDSummary(Summary):
     train_rows, valid_rows: documents of a split.
     train_tokens, valid_tokens: tokens of a split.
     control_texts: texts of control tokens in contents, which stayed plain text.
+    fast_texts, tiktoken_texts: texts that gigatoken and tiktoken encoded.
+    compared_rows: rows of the seeded sample, which both encoded.
     bad_rows: rows that were set aside.
     spans: labels of each span, over both splits.
     languages, exercises: documents of the most frequent names; "other" has the rest.
@@ -47,6 +50,9 @@ class KDSummary(Summary):
     valid_rows: int
     valid_tokens: int
     control_texts: int
+    fast_texts: int
+    tiktoken_texts: int
+    compared_rows: int
     bad_rows: int
     spans: Mapping[str, int]
     languages: Mapping[str, int]
@@ -73,7 +79,7 @@ class Joiner:
         self._rows = dict.fromkeys(kd_part_file.SPLITS, 0)
         self._tokens = dict.fromkeys(kd_part_file.SPLITS, 0)
         self._spans = np.zeros(3, dtype=np.int64)
-        self._control_texts = 0
+        self._texts: Counter[str] = Counter()
         self._languages: Counter[str] = Counter()
         self._exercises: Counter[str] = Counter()
         # Of all parts, those that only count included.
@@ -117,7 +123,7 @@ class Joiner:
         self.bad.add(summary["bad_rows"], summary["first_bad_rows"])
         if self.bad.too_many:
             return
-        self._control_texts += summary["control_texts"]
+        self._texts.update({name: summary[name] for name in _TEXTS})
         self._languages.update(summary["languages"])
         self._exercises.update(summary["exercises"])
         for batch in kd_part_file.read(part):
@@ -170,7 +176,7 @@ class Joiner:
             train_tokens=self._tokens["train"],
             valid_rows=self._rows["valid"],
             valid_tokens=self._tokens["valid"],
-            control_texts=self._control_texts,
+            **{name: self._texts[name] for name in _TEXTS},
             bad_rows=self.bad.count,
             spans=dict(zip(harmony_tokens.SPANS, self._spans.tolist(), strict=True)),
             languages=_most_frequent(self._languages),

@@ -19,6 +19,7 @@ from gristmill.hashing import HashedFile
 from gristmill.run.parts import SHA256
 from gristmill.synth.build import kd_part_file
 from gristmill.synth.build.harmony_shard import OPTIONAL, REQUIRED, no_text_form, open_shard
+from gristmill.synth.build.kd_part_compare import Sample
 from gristmill.synth.build.kd_part_file import SPLITS
 from gristmill.synth.build.kd_part_trace import trace_rows
 from gristmill.synth.format import holdout, parquet, quarantine
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BATCH_ROWS: Final = 512
+_COUNTS: Final = (
+    *("documents", "tokens", "control_texts", "bad_rows"),
+    *("fast_texts", "tiktoken_texts", "compared_rows"),
+)
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,7 @@ class Task:
     input_rows: number of rows in all of them.
     valid_fraction: from 0 to 1.
     vocabulary: the vocabulary file.
+    engine: one of `engine.ENGINES`.
     rows, tokens: the rest of each cap, None for no cap. A cap is tested before
         each row, so the last document may exceed the cap on tokens.
     """
@@ -54,6 +60,7 @@ class Task:
     input_rows: int
     valid_fraction: float
     vocabulary: Path
+    engine: str
     rows: int | None
     tokens: int | None
 
@@ -64,8 +71,9 @@ def make_part(task: Task, path: Path) -> dict[str, Any]:
     task: the rows, and how to render them.
     path: file to write.
 
-    Returns its summary: documents, tokens, control_texts, languages, exercises, its hash,
-    bad_rows, and first_bad_rows, a list of the first `quarantine.BadRow`s in short form.
+    Returns its summary: documents, tokens, control_texts, fast_texts, tiktoken_texts,
+    compared_rows, languages, exercises, its hash, bad_rows, and first_bad_rows, a list of the
+    first `quarantine.BadRow`s in short form.
     Source: `docs/formats/synth.md#part-files`.
     """
     part = _Part(task)
@@ -97,12 +105,12 @@ class _Part:
     """Renders the rows of a task batch by batch, and counts them."""
 
     def __init__(self, task: Task) -> None:
-        self.summary: dict[str, Any] = {"documents": 0, "tokens": 0, "control_texts": 0}
-        self.summary |= {"bad_rows": 0, "first_bad_rows": []}
+        self.summary: dict[str, Any] = {**dict.fromkeys(_COUNTS, 0), "first_bad_rows": []}
         self.names: dict[str, Counter[str]] = {name: Counter() for name in OPTIONAL}
         self._task = task
         self._threshold = holdout.threshold(task.valid_fraction)
         self._renderer = _renderer(task.vocabulary)
+        self._sample = Sample(task.shard, task.vocabulary, task.engine)
 
     def batches(self) -> Iterator[kd_part_file.Batch]:
         """Yield the documents of the rows up to the caps, at most `BATCH_ROWS` rows together."""
@@ -142,9 +150,10 @@ class _Part:
     def _batch(self, batch: pa.RecordBatch, first_row: int) -> kd_part_file.Batch:
         """Return the documents of a batch; `first_row` rows are before it."""
         rows = self._sorted(batch)
-        made = {split: _assembled(rows, split, self._task.vocabulary) for split in SPLITS}
+        made = {split: _assembled(rows, split, self._task) for split in SPLITS}
         if self._task.tokens is not None:
             made = _up_to_cap(rows, made, self._task.tokens - self.summary["tokens"])
+        self._sample.check(made, rows.conversations, rows.places, rows.ids, first_row)
         refused = self._refused(rows, first_row)
         self.summary["control_texts"] += sum(
             conversation.control_texts
@@ -152,7 +161,11 @@ class _Part:
             for conversation in conversations
         )
         self.summary["documents"] += sum(map(len, rows.places.values()))
-        self.summary["tokens"] += sum(len(each.tokens) for each in made.values())
+        for each in made.values():
+            self.summary["tokens"] += len(each.tokens)
+            self.summary["fast_texts"] += int((each.texts - each.by_tiktoken).sum())
+            self.summary["tiktoken_texts"] += int(each.by_tiktoken.sum())
+        self.summary["compared_rows"] = self._sample.rows
         table = trace_rows(batch, self._task.shard.name, first_row, made, rows.places)
         for name, counter in self.names.items():
             counter.update("unknown" if v is None else v for v in table.column(name).to_pylist())
@@ -246,17 +259,18 @@ def _columns(batch: pa.RecordBatch) -> tuple[dict[str, list[Any]], dict[int, str
     return columns, refused
 
 
-def _assembled(rows: _Sorted, split: str, vocabulary: Path) -> Documents:
+def _assembled(rows: _Sorted, split: str, task: Task) -> Documents:
     """Return the documents of a split. Rows that cannot be encoded become refused."""
     conversations, places = rows.conversations[split], rows.places[split]
+    vocabulary, engine = task.vocabulary, task.engine
     try:
-        return documents.assemble(conversations, vocabulary)
+        return documents.assemble(conversations, vocabulary, engine)
     except ValueError:
         # The error does not name the conversation, so each is tried.
         for at in reversed(range(len(places))):
             try:
-                documents.assemble(conversations[at : at + 1], vocabulary)
+                documents.assemble(conversations[at : at + 1], vocabulary, engine)
             except ValueError as error:
                 rows.refused[places[at]] = f"{type(error).__name__}: {error}"
                 del conversations[at], places[at]
-        return documents.assemble(conversations, vocabulary)
+        return documents.assemble(conversations, vocabulary, engine)

@@ -20,6 +20,7 @@ from gristmill.synth.build import kd_part
 from gristmill.synth.build.harmony_shard import open_shard, wrong_types
 from gristmill.synth.build.kd_join import Joiner, KDSummary
 from gristmill.synth.config import KDConfig
+from gristmill.vocabularies.engine import AUTO
 from gristmill.vocabularies.pinned import O200K, read_verified
 
 _PART_ROWS: Final = 4096
@@ -70,8 +71,10 @@ def build_kd_shard(
         tasks = list(_tasks(harmony_shard, config))
         total = None if config.capped else sum(task.input_rows for task in tasks)
         stage = joiner.open.enter_context(progress.stage("render", unit="rows", total=total))
+        # Parts of the engine that a user has turned off are not used again.
+        prefix = "rows" if config.engine == AUTO else f"{config.engine}_rows"
         named = (
-            (f"rows_{index:06d}", task) for index, task in enumerate(joiner.capped(iter(tasks)))
+            (f"{prefix}_{index:06d}", task) for index, task in enumerate(joiner.capped(iter(tasks)))
         )
         # The rest of a cap is known only after all parts before.
         workers = 1 if config.capped else config.workers
@@ -112,6 +115,7 @@ def _tasks(shard: Path, config: KDConfig) -> Iterator[kd_part.Task]:
                 input_rows=rows,
                 valid_fraction=config.valid_fraction,
                 vocabulary=config.vocabulary,
+                engine=config.engine,
                 rows=None,
                 tokens=None,
             )

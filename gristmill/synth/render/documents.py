@@ -6,15 +6,21 @@ Source: `docs/formats/synth.md#label-alignment`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from gristmill.synth.render.shapes import Conversation, Shape
 from gristmill.vocabularies import encode
+from gristmill.vocabularies.engine import AUTO
+from gristmill.vocabularies.pinned import O200K
+
+
+_NONE: Final = np.zeros(0, dtype=np.int32)
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,8 @@ class Documents:
     lengths: int32 [D], number of tokens of each document.
     runs: int32 [R], number of tokens of each run.
     run_counts: int32 [D], number of runs of each document.
+    texts: int32 [D], number of encoded texts of each document; default none.
+    by_tiktoken: int32 [D], number of those that tiktoken encoded; default none.
 
     Source: `docs/formats/synth.md#label-alignment`.
     """
@@ -37,6 +45,8 @@ class Documents:
     lengths: encode.Tokens
     runs: encode.Tokens
     run_counts: encode.Tokens
+    texts: encode.Tokens = _NONE
+    by_tiktoken: encode.Tokens = _NONE
 
     def first(self, count: int) -> Documents:
         """Return the first documents.
@@ -52,30 +62,43 @@ class Documents:
             lengths=self.lengths[:count],
             runs=self.runs[:runs],
             run_counts=self.run_counts[:count],
+            texts=self.texts[:count],
+            by_tiktoken=self.by_tiktoken[:count],
         )
 
 
-def assemble(conversations: Sequence[Conversation], vocabulary: Path) -> Documents:
+def assemble(
+    conversations: Sequence[Conversation], vocabulary: Path, engine: str = AUTO
+) -> Documents:
     """Encode the bodies of conversations and place them between their templates.
 
     conversations: D conversations in order; none gives empty arrays.
     vocabulary: file of the o200k_base ranks.
+    engine: one of `engine.ENGINES`; default gigatoken where it is proven equal.
 
     Raises ValueError if a body cannot be encoded, without naming the conversation.
     Source: `docs/formats/synth.md#templates` and `docs/formats/synth.md#ordinary-bpe`.
     """
     if not conversations:
-        empty = np.zeros(0, dtype=np.int32)
-        return Documents(empty, np.zeros(0, dtype=np.uint8), empty, empty, empty)
-    texts = [body for conversation in conversations for body in conversation.bodies]
-    bodies = encode.encode(texts, encode.encoding(vocabulary))
+        return Documents(_NONE, np.zeros(0, dtype=np.uint8), _NONE, _NONE, _NONE)
+    own_texts = [conversation.bodies for conversation in conversations]
+    texts = [body for bodies in own_texts for body in bodies]
+    bodies, by_tiktoken = encode.encoder(O200K, vocabulary, engine).encode(texts)
     shapes = [conversation.shape for conversation in conversations]
     runs, run_counts = _runs(shapes, bodies)
     firsts = np.cumsum(run_counts, dtype=np.int64) - run_counts
     lengths = np.add.reduceat(runs, firsts, dtype=np.int32)
     span = np.repeat(np.concatenate([shape.spans for shape in shapes]), runs)
-    tokens = _tokens(conversations, bodies)
-    return Documents(tokens, _label_span(span, lengths), lengths, runs, run_counts)
+    counts = np.fromiter(map(len, own_texts), dtype=np.int32, count=len(own_texts))
+    return Documents(
+        tokens=_tokens(conversations, bodies),
+        span=_label_span(span, lengths),
+        lengths=lengths,
+        runs=runs,
+        run_counts=run_counts,
+        texts=counts,
+        by_tiktoken=_each_of(counts, by_tiktoken),
+    )
 
 
 def _runs(
@@ -87,6 +110,16 @@ def _runs(
     runs[has_body] += np.fromiter((body.nbytes >> 2 for body in bodies), np.int32, len(bodies))
     run_counts = np.fromiter((len(s.fixed) for s in shapes), dtype=np.int32, count=len(shapes))
     return runs, run_counts
+
+
+def _each_of(counts: encode.Tokens, places: Collection[int]) -> encode.Tokens:
+    """How many of some places of texts belong to each document.
+
+    counts: int32 [D], number of texts of each document.
+    places: of texts, counted over all documents.
+    """
+    owners = np.searchsorted(np.cumsum(counts), sorted(places), side="right")
+    return np.bincount(owners, minlength=len(counts)).astype(np.int32)
 
 
 def _tokens(conversations: Sequence[Conversation], bodies: Sequence[memoryview]) -> encode.Tokens:

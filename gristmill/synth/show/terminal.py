@@ -20,6 +20,7 @@ from gristmill.synth.render import documents
 from gristmill.synth.render.templates import BadRow, Renderer
 from gristmill.synth.show import tokens
 from gristmill.synth.show.tokens import Line
+from gristmill.vocabularies.engine import TIKTOKEN
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,7 +72,7 @@ def row_text(folder: Path, number: str, row: int, vocabulary: Path) -> Text:
     values = _row(shard, row)
     try:
         rendered = Renderer(vocabulary).read(values["messages_json"])
-        made = documents.assemble([rendered], vocabulary)
+        made = documents.assemble([rendered], vocabulary, TIKTOKEN)
     except (BadRow, ValueError) as error:
         raise BadInput(shard, f"synth_id {values['synth_id']!r}: {error}", row + 1) from error
     bounds = list(pairwise([0, *np.cumsum(made.runs).tolist()]))

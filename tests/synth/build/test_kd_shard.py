@@ -437,7 +437,7 @@ def test_the_error_names_a_file_that_is_not_a_shard(vocabulary: Path, tmp_path: 
 def test_a_text_that_cannot_be_encoded_is_a_bad_row(
     write_rows: Write, vocabulary: Path, tmp_path: Path
 ) -> None:
-    """A million spaces: tiktoken refuses them, openai-harmony panics, neither names the row."""
+    """A million spaces: no engine takes them, openai-harmony panics, neither names the row."""
     spaces = " " * 1_000_000 + "x"
     by_harmony = [message("user", spaces, name="bob"), *conversation("q", "a", "f")]
     rows = [(name, GOOD) for name in "abcdef"]

@@ -11,6 +11,7 @@ from gristmill.synth.config import KDConfig
 from gristmill.synth.laws.kd_shard import kd_laws
 from gristmill.synth.render import documents, harmony
 from gristmill.synth.render.templates import BadRow, Renderer
+from gristmill.vocabularies.engine import AUTO, ENGINES, TIKTOKEN
 from tests.synth.conversations import hashes
 
 pytestmark = pytest.mark.real
@@ -23,12 +24,22 @@ TOTALS = {  # `docs/formats/synth.md#reference-totals`: train rows, tokens, vali
 }
 
 
+@pytest.fixture(scope="module", params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def built(real: Path, vocabulary: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(
+    real: Path, vocabulary: Path, engine: str, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     root = tmp_path_factory.mktemp("kd")
     for number, totals in TOTALS.items():
         shard = real / f"synth_harmony/synth_harmony_shard_{number}.parquet"
-        summary = build_kd_shard(shard, root / number, KDConfig(vocabulary, 0.1))
+        summary = build_kd_shard(shard, root / number, KDConfig(vocabulary, 0.1, engine=engine))
+        texts = 3 * summary.rows
+        expected = (0, texts) if engine == TIKTOKEN else (texts, 0)
+        assert (summary.fast_texts, summary.tiktoken_texts) == expected
         assert (
             summary.train_rows,
             summary.train_tokens,
@@ -55,6 +66,16 @@ def test_every_file_has_the_size_in_the_reference_manifest(real: Path, built: Pa
             for key, size in shard["bytes"].items():
                 suffix, kind = key.split("_")
                 assert (root / f"{shard['name']}_{suffix}.{kind}").stat().st_size == size
+
+
+@pytest.mark.parametrize("number", TOTALS)
+def test_both_engines_give_the_same_bytes_at_the_fraction_of_the_full_run(
+    real: Path, vocabulary: Path, tmp_path: Path, number: str
+) -> None:
+    shard = real / f"synth_harmony/synth_harmony_shard_{number}.parquet"
+    for engine in ENGINES:
+        build_kd_shard(shard, tmp_path / engine, KDConfig(vocabulary, 0.001, engine=engine))
+    assert hashes(tmp_path / AUTO) == hashes(tmp_path / TIKTOKEN)
 
 
 @pytest.mark.parametrize("number", TOTALS)

@@ -1,0 +1,89 @@
+"""When gigatoken is used, and that its memory is bounded."""
+
+from __future__ import annotations
+
+import pickle
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from gristmill.vocabularies import engine
+from gristmill.vocabularies.encode import Encoder
+from gristmill.vocabularies.engine import PROVEN_VERSIONS, Gigatoken
+from gristmill.vocabularies.pinned import GPT2, VOCABULARIES, Vocabulary
+from tests.vocabularies.places import drop
+
+
+@pytest.mark.parametrize("changed", PROVEN_VERSIONS)
+def test_another_version_leaves_all_texts_to_tiktoken(
+    monkeypatch: pytest.MonkeyPatch, vocabulary_root: Path, changed: str
+) -> None:
+    path = drop(vocabulary_root, GPT2)
+    expected = bytes(Encoder(GPT2, path).encode(["Hello world"]).ids[0])
+    versions = {**PROVEN_VERSIONS, changed: "0.99"}
+    monkeypatch.setattr(metadata, "version", versions.__getitem__)
+    encoder = Encoder(GPT2, path)
+    proven = PROVEN_VERSIONS[changed]
+    assert encoder.why_tiktoken_alone == f"{changed} 0.99 is installed, {proven} is proven"
+    ids, by_tiktoken = encoder.encode(["Hello world"])
+    assert (bytes(ids[0]), by_tiktoken) == (expected, {0})
+
+
+def test_without_its_wheel_tiktoken_does_everything(
+    monkeypatch: pytest.MonkeyPatch, vocabulary_root: Path
+) -> None:
+    def missing(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", missing)
+    encoder = Encoder(GPT2, drop(vocabulary_root, GPT2))
+    assert encoder.why_tiktoken_alone == "gigatoken is not installed"
+    assert encoder.encode(["a", "b"]).by_tiktoken == {0, 1}
+
+
+@pytest.mark.parametrize("vocabulary", VOCABULARIES, ids=lambda each: each.name)
+def test_the_object_is_renewed_when_memory_and_text_pass_their_bounds(
+    vocabulary: Vocabulary, vocabulary_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fast = Gigatoken(vocabulary, drop(vocabulary_root, vocabulary))
+    resident = 1 << 30
+    monkeypatch.setattr(engine, "_resident_bytes", lambda: resident)
+    fast.forget()
+    first = fast.encoder(engine._LEAST_CHARACTERS)
+    expected = first("some words").tolist()
+    resident += engine._GROWTH_BYTES
+    assert fast.encoder(0) == first, "the bound itself is allowed"
+    resident += 1
+    second = fast.encoder(engine._LEAST_CHARACTERS - 1)
+    assert second != first
+    assert second("some words").tolist() == expected
+    resident += engine._GROWTH_BYTES + 1
+    assert fast.encoder(1) == second, "so little text cannot have filled the bound"
+    assert fast.encoder(0) != second
+
+
+def test_resident_memory_is_measured_in_bytes() -> None:
+    before = engine._resident_bytes()
+    filled = bytearray(64 << 20)
+    grown = engine._resident_bytes() - before
+    assert 60 << 20 < grown < 80 << 20
+    del filled
+
+
+def test_the_fast_engine_does_not_travel_to_another_process(vocabulary_root: Path) -> None:
+    with pytest.raises(TypeError):
+        pickle.dumps(Gigatoken(GPT2, drop(vocabulary_root, GPT2)))
+
+
+@pytest.mark.parametrize("vocabulary", VOCABULARIES, ids=lambda each: each.name)
+def test_the_public_function_of_tiktoken_refuses_what_we_rely_on(
+    vocabulary: Vocabulary, vocabulary_root: Path
+) -> None:
+    """`encode_to_numpy` raises for a lone surrogate; with no text disallowed it takes all."""
+    reference = engine.tiktoken_encoding(vocabulary, drop(vocabulary_root, vocabulary))
+    with pytest.raises(UnicodeEncodeError):
+        reference.encode_to_numpy("a\ud800", disallowed_special=())
+    control = reference.encode_to_numpy("<|endoftext|>", disallowed_special=())
+    assert control.tolist() == reference.encode_ordinary("<|endoftext|>")
+    assert control.dtype == "uint32" and control.flags.c_contiguous

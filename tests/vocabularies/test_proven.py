@@ -1,0 +1,58 @@
+"""The tables of unproven characters are those that the comparison gave."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gristmill.vocabularies import engine, proven
+from gristmill.vocabularies.pinned import VOCABULARIES, Vocabulary
+from tests import budget
+from tests.vocabularies import prove
+from tests.vocabularies.places import drop
+
+vocabularies = pytest.mark.parametrize("vocabulary", VOCABULARIES, ids=lambda each: each.name)
+COUNTS = {"o200k_harmony": 4699, "gpt2": 4657}
+
+
+def test_the_tables_have_their_digest() -> None:
+    assert proven.digest(engine.PROVEN_VERSIONS, proven.UNPROVEN) == proven.DIGEST
+    assert proven.digest({**engine.PROVEN_VERSIONS, "gigatoken": "0.10.1"}, {}) != proven.DIGEST
+
+
+@vocabularies
+def test_a_table_has_its_ranges_and_the_surrogates(vocabulary: Vocabulary) -> None:
+    unproven = np.flatnonzero(proven.table(vocabulary))
+    surrogates = np.arange(0xD800, 0xE000)
+    rest = np.setdiff1d(unproven, surrogates)
+    assert len(unproven) == len(rest) + len(surrogates)
+    assert len(rest) == COUNTS[vocabulary.name]
+    assert prove.table_of(rest.tolist()) == proven.UNPROVEN[vocabulary.name]
+    assert len(proven.table(vocabulary)) == 0x110000
+
+
+@vocabularies
+def test_a_sample_of_all_code_points_is_as_the_table_says(
+    vocabulary: Vocabulary, vocabulary_root: Path
+) -> None:
+    codes = prove.sampled_codes(vocabulary, budget.seed(), 5_000)
+    unproven = proven.table(vocabulary)
+    expected = [code for code in codes if unproven[code] and prove.is_text(code)]
+    assert prove.differing(vocabulary, drop(vocabulary_root, vocabulary), codes) == expected
+
+
+@pytest.mark.slow
+@vocabularies
+def test_all_code_points_are_as_the_table_says(
+    vocabulary: Vocabulary, vocabulary_root: Path
+) -> None:
+    path = drop(vocabulary_root, vocabulary)
+    if budget.seconds() is None:
+        assert prove.measured(vocabulary, path) == proven.UNPROVEN[vocabulary.name]
+        return
+    codes = prove.sampled_codes(vocabulary, budget.seed(), budget.count(0x110000, 5_000))
+    unproven = proven.table(vocabulary)
+    expected = [code for code in codes if unproven[code] and prove.is_text(code)]
+    assert prove.differing(vocabulary, path, codes) == expected
