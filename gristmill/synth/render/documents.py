@@ -7,9 +7,8 @@ Source: `docs/formats/synth.md#label-alignment`.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +19,8 @@ from gristmill.vocabularies.engine import AUTO
 from gristmill.vocabularies.pinned import O200K
 
 
-_NONE: Final = np.zeros(0, dtype=np.int32)
+def _none() -> encode.Tokens:
+    return np.zeros(0, dtype=np.int32)
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class Documents:
     lengths: encode.Tokens
     runs: encode.Tokens
     run_counts: encode.Tokens
-    texts: encode.Tokens = _NONE
-    by_tiktoken: encode.Tokens = _NONE
+    texts: encode.Tokens = field(default_factory=_none)
+    by_tiktoken: encode.Tokens = field(default_factory=_none)
 
     def first(self, count: int) -> Documents:
         """Return the first documents.
@@ -80,7 +80,7 @@ def assemble(
     Source: `docs/formats/synth.md#templates` and `docs/formats/synth.md#ordinary-bpe`.
     """
     if not conversations:
-        return Documents(_NONE, np.zeros(0, dtype=np.uint8), _NONE, _NONE, _NONE)
+        return Documents(_none(), np.zeros(0, dtype=np.uint8), _none(), _none(), _none())
     own_texts = [conversation.bodies for conversation in conversations]
     texts = [body for bodies in own_texts for body in bodies]
     bodies, by_tiktoken = encode.encoder(O200K, vocabulary, engine).encode(texts)
