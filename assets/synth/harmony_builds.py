@@ -71,7 +71,13 @@ def harmony_build(lake: Lake, run: dg.Config, key: str | None) -> Build:
         config=config,
         inputs=inputs,
         make=lambda attempt: harmony.to_harmony(
-            files, attempt.out, int(number), config, progress=attempt.progress, links=links
+            files,
+            attempt.out,
+            int(number),
+            config,
+            attempt.parts,
+            progress=attempt.progress,
+            links=links,
         ),
         space=sum(item.bytes or 0 for item in inputs) if config.max_rows < 0 else 0,
     )

@@ -96,6 +96,16 @@ class HarmonyConfig:
         default=2000,
         metadata={"help": "Rows in one row group of the Parquet file, at least 1.", "least": 1},
     )
+    workers: int = field(
+        default=1,
+        metadata={
+            "affects_output": False,
+            "least": 0,
+            "most": MOST_WORKERS,
+            "help": "Processes that convert the raw files of one shard; 0 or 1 for no further "
+            "process.",
+        },
+    )
     dataset: str = field(
         default=files.DATASET,
         metadata={

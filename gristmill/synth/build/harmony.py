@@ -6,29 +6,20 @@ manifest over all shards. Source: `docs/formats/synth.md#harmony-shards`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
 
-from gristmill.contract import BadInput, FileNote, GristmillError, Summary
-from gristmill.run.progress import SILENT, Progress, Stage
-from gristmill.synth.build.harmony_rows import Envelope, RawRows
+from gristmill.contract import FileNote, GristmillError, Summary
+from gristmill.run.parts import PartStore, run_parts
+from gristmill.run.progress import SILENT, Progress
+from gristmill.synth.build import harmony_part
+from gristmill.synth.build.harmony_join import Joiner
 from gristmill.synth.build.harmony_shard import shard_name
 from gristmill.synth.config import HarmonyConfig
-from gristmill.synth.format import parquet
-from gristmill.synth.format.row_digest import RowsDigest
-from gristmill.synth.format.untrusted_parquet import RAW_ROW_BYTES, UntrustedParquet
 from gristmill.synth.raw import files as raw
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-_BATCH_ROWS: Final = 1000
-_GROUP_BYTES: Final = 128 << 20
 
 
 @dataclass(frozen=True)
@@ -52,6 +43,7 @@ def to_harmony(
     out: Path,
     shard_index: int,
     config: HarmonyConfig,
+    parts: PartStore | None = None,
     *,
     progress: Progress = SILENT,
     links: LinkRule = REFUSE_LINKS,
@@ -63,6 +55,8 @@ def to_harmony(
     out: folder to write, which must not exist.
     shard_index: number of the shard, from 0.
     config: of the conversion.
+    parts: store of finished parts, where a killed build continues; default a folder
+        in `out` that is removed.
     progress: gets the stage "convert", in raw rows.
     links: what happens to raw files that are links; default: they are refused.
 
@@ -73,8 +67,6 @@ def to_harmony(
     Raises ValueError for another shard_index, GristmillError if it gets no raw file.
     Source: `docs/formats/synth.md#harmony-shards`.
     """
-    import pyarrow as pa
-
     run = raw.contiguous_run(raw_files, shard_index, config.num_shards)
     if not run:
         raise GristmillError(
@@ -83,130 +75,58 @@ def to_harmony(
         )
     out.mkdir(parents=True)
     name = shard_name(f"{shard_index:02d}")
-    columns = ["messages_json", "metadata_json", *config.metadata_fields]
-    schema = pa.schema([(column, pa.string()) for column in columns])
-    counts = _Counts()
-    with (
-        progress.stage("convert", unit="rows", total=_total(run, config, links)) as stage,
-        closing(_ShardWriter(out / name, schema)) as writer,
-    ):
-        converted = _converted(run, config, schema, counts, stage, links)
-        for table in _grouped(converted, config.rows_per_group):
-            writer.add(table)
-    files = {name: writer.note()} if writer.groups else {}
-    skipped = counts.read - writer.rows
-    return HarmonySummary(files, writer.rows, skipped, writer.groups, len(run))
+    tasks, rows = _tasks(run, config, links)
+    with closing(Joiner(out / name, config)) as joiner:
+        with progress.stage("convert", unit="rows", total=rows) as stage:
+            named = _named(tasks, joiner, parts, out)
+            finished = run_parts(harmony_part.make_part, named, parts, config.workers, scratch=out)
+            with closing(named), closing(finished):
+                for task in tasks:
+                    if (made := next(finished, None)) is None:
+                        raise GristmillError(f"{task.path}: could not be counted: start again")
+                    _, path, summary = made
+                    joiner.add(path, summary, task.path)
+                    stage.advance(summary["read"])
+        note = joiner.finish()
+    files: dict[str, FileNote] = {} if note is None else {name: note}
+    skipped = joiner.read - joiner.rows
+    return HarmonySummary(files, joiner.rows, skipped, joiner.groups, len(run))
 
 
-class _ShardWriter:
-    """Writes the row groups of a shard; the file begins with the first one."""
-
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
-        self.rows = self.groups = 0
-        self._path, self._schema = path, schema
-        self._parquet: pq.ParquetWriter | None = None
-        self._digest = RowsDigest()
-
-    def add(self, table: pa.Table) -> None:
-        import pyarrow.parquet as pq
-
-        if self._parquet is None:
-            self._parquet = pq.ParquetWriter(self._path, self._schema, compression="zstd")
-        for batch in table.to_batches():
-            self._digest.update(batch)
-        self._parquet.write_table(table, row_group_size=len(table))
-        self.groups, self.rows = self.groups + 1, self.rows + len(table)
-
-    def note(self) -> FileNote:
-        return FileNote(rows=self.rows, content_sha256=self._digest.hexdigest())
-
-    def close(self) -> None:
-        if self._parquet is not None:
-            self._parquet.close()
-
-
-@dataclass
-class _Counts:
-    read: int = 0
-
-
-@dataclass(frozen=True)
-class _Converted:
-    """The Harmony rows of some raw rows, and where the last of them is."""
-
-    batch: pa.RecordBatch
-    path: Path
-    row: int
-
-
-def _converted(
-    run: Sequence[Path],
-    config: HarmonyConfig,
-    schema: pa.Schema,
-    counts: _Counts,
-    stage: Stage,
-    links: LinkRule,
-) -> Iterator[_Converted]:
-    """Yield the Harmony rows of the raw files, in file and row order."""
-    envelope = Envelope(config)
-    once = [*raw.TEXTS, *config.metadata_fields]
+def _tasks(
+    run: Sequence[Path], config: HarmonyConfig, links: LinkRule
+) -> tuple[list[harmony_part.Task], int]:
+    """Return a task for each raw file up to the cap, and how many raw rows they read."""
+    sizes = []
     for path in run:
-        with UntrustedParquet(path, once, links=links) as file:
-            names = file.names
-            raw.check_columns(path, names, [*raw.TEXTS, "synth_id"])
-            _check_texts(path, file.schema)
-            fields = [name for name in config.metadata_fields if name in names]
-            wanted = [*dict.fromkeys([*raw.TEXTS, *fields])]
-            row = 0
-            for whole in file.batches(_BATCH_ROWS, wanted, row_bytes=RAW_ROW_BYTES):
-                left = config.max_rows - counts.read
-                batch = whole.slice(0, max(0, left)) if config.max_rows >= 0 else whole
-                counts.read += len(batch)
-                stage.advance(len(batch))
-                rows = RawRows(path, row, batch)
-                row += len(batch)
-                yield _Converted(envelope.convert(rows, fields, schema), path, row)
-                if counts.read == config.max_rows:
-                    return
+        with harmony_part.opened(path, config, links) as file:
+            sizes.append(file.rows)
+    tasks: list[harmony_part.Task] = []
+    left = config.max_rows
+    for path, rows in zip(run, sizes, strict=True):
+        last = config.max_rows >= 0 and left <= rows and rows > 0
+        tasks.append(harmony_part.Task(path, left if last else None, 0, config, links))
+        if last:
+            return tasks, config.max_rows
+        left -= rows
+    return tasks, sum(sizes)
 
 
-def _total(run: Sequence[Path], config: HarmonyConfig, links: LinkRule) -> int:
-    """Return the number of raw rows that the shard takes."""
-    rows = 0
-    once = [*raw.TEXTS, *config.metadata_fields]
-    for path in run:
-        with UntrustedParquet(path, once, links=links) as file:
-            rows += file.rows
-    return min(rows, config.max_rows) if config.max_rows >= 0 else rows
-
-
-def _check_texts(path: Path, schema: pa.Schema) -> None:
-    for name in raw.TEXTS:
-        if not parquet.is_text(kind := schema.field(name).type):
-            raise BadInput(path, f"{name} is {kind}, not a string: is it a raw SYNTH file?")
-
-
-def _grouped(converted: Iterator[_Converted], rows: int) -> Iterator[pa.Table]:
-    """Yield the same rows in tables of `rows`; the last one has the rest."""
-    import pyarrow as pa
-
-    waiting: list[pa.RecordBatch] = []
-    waiting_rows = 0
-    for each in converted:
-        waiting.append(each.batch)
-        waiting_rows += len(each.batch)
-        # Few batches wait, so this costs nothing beside the conversion of one.
-        if sum(batch.nbytes for batch in waiting) > _GROUP_BYTES:
-            rule = f"{waiting_rows:,} Harmony rows up to this raw row take more than"
-            raise BadInput(
-                each.path,
-                f"{rule} {_GROUP_BYTES:,} bytes, and a row group of {rows:,} rows must not: lower "
-                "rows_per_group in gristmill.toml, or correct the rows",
-                each.row,
-            )
-        while waiting_rows >= rows:
-            table = pa.Table.from_batches(waiting)
-            yield table.slice(0, rows).combine_chunks()
-            waiting, waiting_rows = table.slice(rows).to_batches(), waiting_rows - rows
-    if waiting_rows:
-        yield pa.Table.from_batches(waiting).combine_chunks()
+def _named(
+    tasks: Sequence[harmony_part.Task], joiner: Joiner, parts: PartStore | None, out: Path
+) -> Generator[tuple[str, harmony_part.Task]]:
+    """Yield the tasks with the rows that the row group under way has, and the parts' names."""
+    size, workers = tasks[0].config.rows_per_group, tasks[0].config.workers
+    if workers <= 1:
+        # Each part is added before the next task is asked for.
+        for index, task in enumerate(tasks):
+            yield f"file_{index:06d}", replace(task, before=joiner.under_way)
+        return
+    before = 0
+    counting = ((f"count_{index:06d}", task) for index, task in enumerate(tasks))
+    with closing(run_parts(harmony_part.count, counting, parts, workers, scratch=out)) as counted:
+        for index, ((_, _, summary), task) in enumerate(zip(counted, tasks, strict=True)):
+            yield f"file_{index:06d}", replace(task, before=before)
+            if summary["kept"] is None:
+                break  # making the part of this file says why
+            before = (before + summary["kept"]) % size

@@ -133,6 +133,45 @@ def read(descriptor: int, path: Path, wanted: Wanted) -> Iterator[memoryview]:
         raise BadInput(path, rule, row + 1) from error
 
 
+def filled(descriptor: int, path: Path, wanted: Wanted, rows: int | None) -> int:
+    """Return how many rows have in each column a text that is neither null nor empty.
+
+    descriptor: of the open file.
+    path: of the file, for error messages.
+    wanted: which rows; columns of strings.
+    rows: how many rows are looked at; None for all.
+
+    Raises BadInput for a damaged file. Source: `docs/formats/synth.md#row-filter`.
+    """
+    count = row = 0
+    try:
+        batches = _opened(descriptor, path).iter_batches(
+            wanted.size, row_groups=wanted.groups, columns=wanted.columns, use_threads=False
+        )
+        for whole in batches:
+            batch = whole if rows is None else whole.slice(0, rows - row)
+            count += _filled(with_strings(batch))
+            row += len(batch)
+            if row == rows:
+                break
+    except _errors() as error:
+        rule = f"is damaged in this row or one after it ({_cut(error)}): get it again"
+        raise BadInput(path, rule, row + 1) from error
+    return count
+
+
+def _filled(batch: pa.RecordBatch) -> int:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    every = pa.scalar(True)
+    for column in batch.columns:
+        if pa.types.is_null(column.type):
+            return 0
+        every = pc.and_(every, pc.greater(pc.fill_null(pc.binary_length(column), 0), 0))
+    return int(pc.sum(every).as_py() or 0)
+
+
 class _Last:
     """The file that was opened last: a footer of a large file takes long to parse."""
 

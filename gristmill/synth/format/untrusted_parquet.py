@@ -128,7 +128,7 @@ class UntrustedParquet:
             wanted,
             file=self._path,
             descriptors=[self._file.fileno()],
-            seconds=_SECONDS + os.fstat(self._file.fileno()).st_size / _BYTES_PER_SECOND,
+            seconds=self._seconds(),
         )
         for octets in batches:
             with pa.ipc.open_stream(pa.py_buffer(octets)) as reader:
@@ -138,6 +138,33 @@ class UntrustedParquet:
         if rows != expected:
             rule = f"holds {rows:,} rows, but its footer says {expected:,}: get it again"
             raise BadInput(self._path, rule)
+
+    def filled(self, size: int, columns: Sequence[str], rows: int | None = None) -> int:
+        """Return how many rows have a text in each of some columns that is neither null nor empty.
+
+        size: number of rows in a batch, at most.
+        columns: names of columns of strings.
+        rows: how many rows are looked at; None (default) for all.
+
+        Raises BadInput if the file is damaged, or takes too much memory or time.
+        Source: `docs/formats/synth.md#parquet-limits`.
+        """
+        groups = list(range(len(self.groups)))
+        wanted = parquet_child.Wanted(size, list(columns), groups, 0, HARMONY_ROW_BYTES)
+        count: int = child.run(
+            parquet_child.filled,
+            self._path,
+            wanted,
+            rows,
+            file=self._path,
+            descriptors=[self._file.fileno()],
+            seconds=self._seconds(),
+        )
+        return count
+
+    def _seconds(self) -> float:
+        """Return the time in which all rows must be read."""
+        return _SECONDS + os.fstat(self._file.fileno()).st_size / _BYTES_PER_SECOND
 
     def copy(self, path: Path) -> None:
         """Write the same bytes to another file.

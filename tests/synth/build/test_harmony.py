@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.synth.build import harmony
+from gristmill.synth.build import harmony_part
 from gristmill.synth.build.harmony import to_harmony
 from gristmill.synth.build.harmony_rows import developer_message, system_message
 from gristmill.synth.config import HarmonyConfig
@@ -155,8 +155,8 @@ def test_a_row_group_may_take_so_many_bytes(
     path = tmp_path / "synth_001.parquet"
     names = ("query", "synthetic_reasoning", "synthetic_answer", "synth_id")
     pq.write_table(pa.table(dict.fromkeys(names, texts)), path)
-    monkeypatch.setattr(harmony, "_BATCH_ROWS", 2)
-    monkeypatch.setattr(harmony, "_GROUP_BYTES", 15_000)
+    monkeypatch.setattr(harmony_part, "_BATCH_ROWS", 2)
+    monkeypatch.setattr(harmony_part, "_GROUP_BYTES", 15_000)
     built = to_harmony([path], tmp_path / "a", 0, HarmonyConfig(num_shards=1, rows_per_group=2))
     assert built.rows == 10
     with pytest.raises(BadInput) as error:
