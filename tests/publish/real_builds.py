@@ -76,7 +76,7 @@ def _two_synth(root: Path, version: int) -> None:
 
     folder = root / "drops/synth/first"
     shutil.rmtree(folder, ignore_errors=True)
-    write_drop(folder, files=4, rows=6, seed=version)
+    write_drop(folder, files=8, rows=6, seed=version)
 
 
 def _two_chess(root: Path, version: int) -> None:

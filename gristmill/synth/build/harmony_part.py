@@ -104,6 +104,7 @@ def make_part(task: Task, path: Path) -> dict[str, Any]:
     Raises BadInput as `harmony.to_harmony`. Source: `docs/formats/synth.md#harmony-part-files`.
     """
     part = _Part(task)
+    path.unlink(missing_ok=True)  # what a killed writer left
     with HashedFile(path) as file, ExitStack() as parquet_file:
         sizes = []
         writer: pq.ParquetWriter | None = None
