@@ -94,6 +94,20 @@ class Graph:
             if self._graph.get(key).partitions_def == definition
         }
 
+    def parents(self, asset: dg.AssetKey) -> set[dg.AssetKey]:
+        """Returns the assets that an asset is built from.
+
+        asset: key of the asset.
+        """
+        return self._graph.get(asset).parent_keys
+
+    def partitions(self, asset: dg.AssetKey) -> dg.PartitionsDefinition[str] | None:
+        """Returns the partitions of an asset; None if it has none.
+
+        asset: key of the asset.
+        """
+        return self._graph.get(asset).partitions_def
+
     def keys(self, asset: dg.AssetKey, wanted: Sequence[str]) -> list[str | None]:
         """Returns the partitions to build; [None] for an asset without partitions.
 
@@ -178,7 +192,7 @@ def _outcome(asset: str, partition: str, result: dg.ExecuteInProcessResult) -> O
         reason = observed[-1].asset_observation_data.asset_observation.metadata["reason"].value
         return Outcome(asset, partition, "not built", reason=str(reason))
     if reason := _failure(asset, partition, result):
-        return Outcome(asset, partition, "failed", reason=reason)
+        return Outcome(asset, partition, "failed", reason=reason, error=_error(result))
     materialization = events[-1].step_materialization_data.materialization
     metadata: Mapping[str, Any] = {
         name: value.value for name, value in materialization.metadata.items()
@@ -192,6 +206,15 @@ def _outcome(asset: str, partition: str, result: dg.ExecuteInProcessResult) -> O
         seconds=metadata["seconds"],
         place=str(metadata["path"]),
     )
+
+
+def _error(result: dg.ExecuteInProcessResult) -> str:
+    """The class of the library's error that a run failed with; empty for any other failure."""
+    for event in result.get_step_failure_events():
+        error = event.step_failure_data.error
+        if event.step_failure_data.user_failure_data and error and error.cause:
+            return str(error.cause.cls_name)
+    return ""
 
 
 def _failure(asset: str, partition: str, result: dg.ExecuteInProcessResult) -> str | None:

@@ -18,6 +18,7 @@ from commands.checkout import CheckoutCommand, open_instance
 from commands.graph import INBOXES, Graph
 from commands.table import Outcome
 from commands.terminal import say, shown
+from commands.waiting import Failures
 from resources.lake import Lake
 
 
@@ -102,13 +103,15 @@ class _Build:
 
     def run(self, rebuild: bool, replace_differing: bool) -> None:
         """Build the chosen assets, each after those that it is built from."""
+        failures = Failures(self._graph)
         for number, asset in enumerate(self._assets, 1):
             keys = self._graph.keys(asset, self._partitions)
             if not keys:
                 self.idle.add(asset)
-            self.outcomes += self._graph.materialize(
+            outcomes = self._graph.materialize(
                 asset, keys, rebuild=rebuild, replace_differing=replace_differing
             )
+            self.outcomes += (failures.judged(asset, outcome) for outcome in outcomes)
             # A drop may depend on artifacts that were just built, as a pool on its packs.
             self._register(_not_started(self._assets[:number]))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich import box
 from rich.table import Table
 
-from commands.terminal import console, say
+from commands.terminal import console, say, shown_lines
 from commands.terminal import shown as shown_text
 
 _COLOURS = {"built": "green", "failed": "red"}
@@ -27,6 +27,7 @@ class Outcome:
     seconds: duration of the recorded build.
     place: the published folder; empty if nothing was published.
     reason: why the partition was not built, or how it failed.
+    error: class of the library's error that it failed with; empty for any other failure.
     """
 
     asset: str
@@ -37,6 +38,12 @@ class Outcome:
     seconds: float = 0.0
     place: str = ""
     reason: str = ""
+    error: str = ""
+
+    @property
+    def target(self) -> str:
+        """The asset, and the partition if there is one."""
+        return " ".join(filter(None, (self.asset, self.partition)))
 
 
 def show(outcomes: Sequence[Outcome], seconds: float, started_in: Path) -> None:
@@ -50,7 +57,7 @@ def show(outcomes: Sequence[Outcome], seconds: float, started_in: Path) -> None:
     for item in outcomes:
         if item.reason:
             colour = "red" if item.status == "failed" else "yellow"
-            line = f"{item.asset} {shown_text(item.partition)}: {shown_text(item.reason)}"
+            line = f"{shown_text(item.target)}: {shown_lines(item.reason)}"
             say(f"[{colour}]{item.status}[/] {line}")
     if all(item.status in ("unchanged", "not built") for item in outcomes):
         say(f"nothing needed doing ({len(outcomes)} artifacts, {seconds:.1f} s)")

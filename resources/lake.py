@@ -31,6 +31,10 @@ from gristmill.untrusted.files import LinkRule, open_folder
 CHECKOUT = Path(__file__).resolve().parent.parent
 
 
+class NotBuilt(GristmillError):
+    """An artifact that a build needs is not published."""
+
+
 class Lake(dg.ConfigurableResource[Any]):
     """The data root: `data_root`, else the variable GRISTMILL_DATA, else `data/` in the checkout.
 
@@ -125,7 +129,8 @@ class Lake(dg.ConfigurableResource[Any]):
         asset: key of the asset that must have published it.
         partition: key of the partition; default None: an asset without partitions.
 
-        Raises GristmillError if the artifact is not published, or belongs to another asset.
+        Raises NotBuilt if the artifact is not published, GristmillError if it belongs to another
+        asset.
         """
         folder = self.root / artifact
         path = provenance.record_path(folder, None, shared=False)
@@ -133,7 +138,7 @@ class Lake(dg.ConfigurableResource[Any]):
             path = provenance.record_path(folder, partition, shared=True)
         if not path.exists():
             what = f"{asset} {partition}" if partition is not None else asset
-            raise GristmillError(f"{folder}: {what} is not built: materialize {asset} first")
+            raise NotBuilt(f"{folder}: {what} is not built: materialize {asset} first")
         record = provenance.read_record(path)
         if record.asset != asset:
             raise GristmillError(
