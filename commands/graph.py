@@ -99,7 +99,7 @@ class Graph:
 
         asset: key of the asset.
         """
-        return self._graph.get(asset).parent_keys
+        return set(self._graph.get(asset).parent_keys)
 
     def partitions(self, asset: dg.AssetKey) -> dg.PartitionsDefinition[str] | None:
         """Returns the partitions of an asset; None if it has none.

@@ -16,7 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gristmill.vocabularies.pinned import GPT2, O200K, MissingVocabulary, Vocabulary, read_verified
+from gristmill.vocabularies.pinned import GPT2, O200K, Vocabulary, read_verified
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,7 +85,7 @@ def tiktoken_encoding(vocabulary: Vocabulary, path: Path) -> tiktoken.Encoding:
     from tiktoken_ext.openai_public import r50k_pat_str
 
     ranks = {}
-    for line in _verified(vocabulary, path).splitlines():
+    for line in read_verified(vocabulary, path).splitlines():
         token, rank = line.split()
         ranks[base64.b64decode(token)] = int(rank)
     return tiktoken.Encoding(
@@ -109,7 +109,7 @@ class Gigatoken:
     """
 
     def __init__(self, vocabulary: Vocabulary, path: Path) -> None:
-        _verified(vocabulary, path)
+        read_verified(vocabulary, path)
         self._vocabulary, self._path = vocabulary, path
         self._lock = threading.Lock()
         self._renew()
@@ -151,15 +151,6 @@ class Gigatoken:
 def is_panic(error: BaseException) -> bool:
     """Whether code in Rust panicked. The class cannot be imported, and it is no Exception."""
     return type(error).__name__ == "PanicException"
-
-
-def _verified(vocabulary: Vocabulary, path: Path) -> bytes:
-    try:
-        return read_verified(vocabulary, path)
-    except FileNotFoundError as error:
-        raise MissingVocabulary(
-            f"{path}: there is no vocabulary: run `gristmill tokenizers`"
-        ) from error
 
 
 def _resident_bytes() -> int:

@@ -61,6 +61,13 @@ class MissingVocabulary(GristmillError):
     """A vocabulary that is in none of the places where `find` searches."""
 
 
+class NoVocabularyFile(BadInput, MissingVocabulary):
+    """A file that was named as a vocabulary, and is not there."""
+
+    def __reduce__(self) -> tuple[type[NoVocabularyFile], tuple[str, str, int | None]]:
+        return NoVocabularyFile, (self.file, self.rule, self.row)
+
+
 @dataclass(frozen=True)
 class PlacedVocabulary(Summary):
     """What `place` wrote: tokens is the number of lines, bytes the size of the file."""
@@ -73,12 +80,18 @@ class PlacedVocabulary(Summary):
 def read_verified(vocabulary: Vocabulary, path: Path) -> bytes:
     """The bytes of the vocabulary at `path`.
 
-    Raises BadInput with both hashes where the file is not the pinned one. Source:
+    Raises BadInput with both hashes where the file is not the pinned one or cannot be read, and
+    NoVocabularyFile where it is not there; both errors name `gristmill tokenizers`. Source:
     `docs/formats/vocabularies.md#verification`.
     """
-    with path.open("rb") as file:
-        # One byte more than the pinned size is enough to recognise another file.
-        data = file.read(vocabulary.bytes + 1)
+    try:
+        with path.open("rb") as file:
+            # One byte more than the pinned size is enough to recognise another file.
+            data = file.read(vocabulary.bytes + 1)
+    except OSError as error:
+        rule = f"the vocabulary cannot be read ({error.strerror}): run `gristmill tokenizers`"
+        kind = NoVocabularyFile if isinstance(error, FileNotFoundError) else BadInput
+        raise kind(path, rule) from error
     digest = hashlib.sha256(data)
     if digest.hexdigest() != vocabulary.sha256:
         with path.open("rb") as file:

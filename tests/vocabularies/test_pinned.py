@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tiktoken_ext import openai_public
 
-from gristmill.vocabularies.pinned import GPT2, O200K, VOCABULARIES, place
+from gristmill.contract import BadInput
+from gristmill.synth.build.kd_shard import build_kd_shard
+from gristmill.synth.config import KDConfig
+from gristmill.synth.render.templates import Renderer
+from gristmill.synth.show import terminal
+from gristmill.synth.show import tokens as shown_tokens
+from gristmill.vocabularies import encode, load
+from gristmill.vocabularies.pinned import (
+    GPT2,
+    O200K,
+    VOCABULARIES,
+    MissingVocabulary,
+    place,
+    read_verified,
+)
 from tests.vocabularies.places import drop
 
 
@@ -36,3 +54,46 @@ def test_place_builds_the_artifact(tmp_path: Path, vocabulary_root: Path) -> Non
         ]
         with pytest.raises(FileExistsError):
             place(vocabulary, drop(vocabulary_root, vocabulary), out)
+
+
+SHARD = Path("synth_harmony_shard_00.parquet")
+CALLS: dict[str, Callable[[Path], object]] = {
+    "read_verified": lambda path: read_verified(GPT2, path),
+    "build_kd_shard": lambda path: build_kd_shard(SHARD, path.parent / "out", KDConfig(path)),
+    "load_harmony": lambda path: load.load_harmony(path.parent),
+    "load_harmony_file": load.load_harmony_file,
+    "load_gpt2": lambda path: load.load_gpt2(path.parent),
+    "encoder": lambda path: encode.encoder(O200K, path).encode(["a"]),
+    "find_encoder": lambda path: encode.find_encoder(O200K, path.parent),
+    "Renderer": lambda path: Renderer(path).read("{}"),
+    "show": lambda path: shown_tokens.lines([1], [0], [0], [(0, 1)], path, whole=True),
+    "place": lambda path: place(O200K, path, path.parent / "out"),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_missing_vocabulary_names_the_command_that_gets_it(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("O200K_HARMONY_VOCAB_PATH", "TIKTOKEN_ENCODINGS_BASE"):
+        monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(MissingVocabulary, match="run `gristmill tokenizers`"):
+        CALLS[name](tmp_path / "absent")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_row_is_not_shown_without_a_vocabulary(tmp_path: Path) -> None:
+    row = {"synth_id": ["a"], "messages_json": ['{"messages": []}']}
+    pq.write_table(pa.table(row), tmp_path / SHARD)
+    with pytest.raises(MissingVocabulary, match="run `gristmill tokenizers`"):
+        terminal.row_text(tmp_path, "00", 0, tmp_path / "absent")
+
+
+def test_a_vocabulary_that_cannot_be_read_is_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"\(Is a directory\): run `gristmill tokenizers`") as caught:
+        read_verified(O200K, tmp_path)
+    assert not isinstance(caught.value, MissingVocabulary)
+    with pytest.raises(MissingVocabulary) as absent:
+        read_verified(O200K, tmp_path / "absent")
+    copy = pickle.loads(pickle.dumps(absent.value))
+    assert (type(copy), str(copy)) == (type(absent.value), str(absent.value))

@@ -64,7 +64,7 @@ def build_kd_shard(
     Source: `docs/formats/synth.md#dataset-files` and `docs/formats/synth.md#quarantine`.
     """
     number = shard_number(harmony_shard)
-    _check_vocabulary(config.vocabulary)
+    read_verified(O200K, config.vocabulary)  # before anything is written
     out.mkdir(parents=True)
     joiner = Joiner(out, number, config)
     with joiner.open:
@@ -85,15 +85,6 @@ def build_kd_shard(
                 stage.advance(summary["documents"] if config.capped else task.input_rows)
         joiner.bad.check(harmony_shard)
     return joiner.summary()
-
-
-def _check_vocabulary(vocabulary: Path) -> None:
-    """Refuse a vocabulary before anything is written."""
-    try:
-        read_verified(O200K, vocabulary)
-    except OSError as error:
-        rule = f"the vocabulary cannot be read ({error.strerror}): run `gristmill tokenizers`"
-        raise BadInput(vocabulary, rule) from error
 
 
 def _tasks(shard: Path, config: KDConfig) -> Iterator[kd_part.Task]:
