@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.contract import BadInput
 from gristmill.synth.config import HarmonyConfig
@@ -19,6 +19,11 @@ from gristmill.synth.raw import files as raw
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_COMPILED_ROWS: Final = 500
+"""Rows of a batch from which on compiled code converts it; loading that code takes a while."""
+_COMPILED_BYTES: Final = 1 << 30
+"""Bytes around the texts of a batch, up to which it does; Arrow counts bytes in 32 bits."""
 
 
 def system_message(config: HarmonyConfig) -> dict[str, Any]:
@@ -153,6 +158,40 @@ class Envelope:
         Raises BadInput for a text that is not UTF-8, and for a metadata value that
         JSON cannot hold. Source: `docs/formats/synth.md#row-filter`.
         """
+        count = len(rows.batch)
+        fits = count * sum(map(len, self._between)) <= _COMPILED_BYTES
+        if fits and count >= _COMPILED_ROWS and _has_valid_strings(rows.batch):
+            return self._compiled(rows.batch, fields, schema)
+        return self._interpreted(rows, fields, schema)
+
+    def _compiled(
+        self, batch: pa.RecordBatch, fields: Sequence[str], schema: pa.Schema
+    ) -> pa.RecordBatch:
+        """Convert rows whose columns are all valid strings."""
+        import pyarrow as pa
+
+        from gristmill.synth.format.json_strings import joined
+
+        kept = _kept(batch)
+        names = [f"{json.dumps(name)}: " for name in fields]
+        between = [
+            f"{mark}{name}" for mark, name in zip(["{", *[", "] * len(names)], names, strict=False)
+        ]
+        absent = pa.nulls(len(kept), pa.string())
+        columns = [
+            joined([batch.column(name) for name in raw.TEXTS], self._between, kept),
+            joined([batch.column(name) for name in fields], [*between, "}"], kept),
+            *(
+                batch.column(name).take(kept) if name in fields else absent
+                for name in schema.names[2:]
+            ),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def _interpreted(
+        self, rows: RawRows, fields: Sequence[str], schema: pa.Schema
+    ) -> pa.RecordBatch:
+        """Convert rows of any columns; errors name the row."""
         import pyarrow as pa
 
         messages, kept = self._messages(rows)
@@ -189,3 +228,28 @@ class Envelope:
                     f"{p0}{encode(query)}{p1}{encode(reasoning)}{p2}{encode(answer)}{p3}"
                 )
         return messages, kept
+
+
+def _has_valid_strings(batch: pa.RecordBatch) -> bool:
+    """Whether all columns are strings, and valid UTF-8."""
+    import pyarrow as pa
+
+    if any(kind != pa.string() for kind in batch.schema.types):
+        return False
+    try:
+        batch.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _kept(batch: pa.RecordBatch) -> pa.Array:
+    """Return the numbers of the rows whose three texts are not empty."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    every = pa.scalar(True)
+    for name in raw.TEXTS:
+        lengths = pc.fill_null(pc.binary_length(batch.column(name)), 0)
+        every = pc.and_(every, pc.greater(lengths, 0))
+    return pc.indices_nonzero(every).cast(pa.int64())

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.synth.build import harmony_part
+from gristmill.synth.build import harmony_part, harmony_rows
 from gristmill.synth.build.harmony import to_harmony
 from gristmill.synth.build.harmony_rows import developer_message, system_message
 from gristmill.synth.config import HarmonyConfig
@@ -194,3 +194,48 @@ def test_a_raw_row_may_take_four_mebibytes(tmp_path: Path) -> None:
             continue
         with pytest.raises(BadInput, match=r"synth_001\.parquet:2: takes 4,194,.* a row may take"):
             to_harmony([path], tmp_path / "b", 0, HarmonyConfig(num_shards=1))
+
+
+@pytest.mark.parametrize("absent", [(), ("model",), ("model", "constraints")])
+def test_compiled_code_makes_the_same_rows(
+    raw_files: list[Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    absent: tuple[str, ...],
+) -> None:
+    table = pq.read_table(raw_files[0]).drop_columns(list(absent))
+    path = tmp_path / "synth_001.parquet"
+    pq.write_table(table, path)
+    built = {}
+    calls: list[int] = []
+    compiled = harmony_rows.Envelope._compiled
+
+    def counted(self: harmony_rows.Envelope, batch: pa.RecordBatch, *rest: object) -> object:
+        calls.append(len(batch))
+        return compiled(self, batch, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(harmony_rows.Envelope, "_compiled", counted)
+    config = HarmonyConfig(num_shards=1, developer='\x000\x00 "ü" \U0001f600')
+    for rows in (len(table) + 1, len(table)):
+        monkeypatch.setattr(harmony_rows, "_COMPILED_ROWS", rows)
+        summary = to_harmony([path], tmp_path / str(rows), 0, config)
+        built[rows] = (summary, next((tmp_path / str(rows)).iterdir()).read_bytes())
+    assert calls == [len(table)]
+    assert built[len(table)] == built[len(table) + 1]
+    monkeypatch.setattr(harmony_rows, "_COMPILED_BYTES", 1000)
+    to_harmony([path], tmp_path / "large", 0, config)
+    assert calls == [len(table)]
+
+
+@pytest.mark.parametrize("name", ["query", "model"])
+def test_compiled_code_leaves_wrong_texts_to_the_errors(
+    raw_files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(harmony_rows, "_COMPILED_ROWS", 1)
+    table = pq.read_table(raw_files[0])
+    values = pa.array([b"a"] * 7 + [b"\xed\xa0\x80"] + [b"a"] * (len(table) - 8))
+    at = table.schema.get_field_index(name)
+    path = tmp_path / "synth_001.parquet"
+    pq.write_table(table.set_column(at, name, values.cast(pa.string(), safe=False)), path)
+    with pytest.raises(BadInput, match=rf"synth_001\.parquet:8: {name} is not UTF-8"):
+        to_harmony([path], tmp_path / "out", 0, HarmonyConfig(num_shards=1))

@@ -1,0 +1,221 @@
+"""Columns of strings become one column of JSON, without a Python object for each string.
+
+The bytes are those of `json.dumps`: ASCII with escapes. numba compiles the loops, and is
+imported with this module. Source: `docs/formats/synth.md#harmony-columns`.
+"""
+
+# mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from gristmill.run.kernels import kernel
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_WORD: Final = 8
+_NULL: Final = np.frombuffer(b"null", dtype=np.uint8)
+_QUOTES: Final = 2
+_ESCAPE: Final = 6
+"""Bytes of an escape as `\\u00e9`, which is the most that a byte becomes."""
+_SHORT: Final = {8: b"b", 9: b"t", 10: b"n", 12: b"f", 13: b"r", 34: b'"', 92: b"\\"}
+"""Characters that have an escape of two bytes, and its second byte."""
+_LETTERS: Final = np.zeros(256, dtype=np.uint8)
+_LETTERS[list(_SHORT)] = list(b"".join(_SHORT.values()))
+_HEX: Final = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
+# The same byte in all eight of a word.
+_LOW, _HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
+_SPACE, _QUOTE = np.uint64(0x2020202020202020), np.uint64(0x2222222222222222)
+_BACKSLASH, _DELETE = np.uint64(0x5C5C5C5C5C5C5C5C), np.uint64(0x7F7F7F7F7F7F7F7F)
+
+
+def joined(columns: Sequence[pa.Array], between: Sequence[str], rows: pa.Array) -> pa.Array:
+    """Return a column of texts: the JSON of each value of a row, between fixed texts.
+
+    columns: of type string and valid UTF-8. A null is `null`.
+    between: ASCII texts, one before each value and one after the last.
+    rows: int64, numbers of the rows that are wanted, from 0.
+
+    Source: `docs/formats/synth.md#harmony-columns`.
+    """
+    import pyarrow as pa
+
+    wanted = rows.to_numpy()
+    begins = np.empty((len(wanted), len(columns)), dtype=np.int64)
+    ends = np.empty_like(begins)
+    values, before = [], 0
+    for place, column in enumerate(columns):
+        _, starts, data = column.buffers()
+        starts = np.frombuffer(starts, np.int32)[column.offset :][: len(column) + 1]
+        first, last = (int(starts[0]), int(starts[-1])) if len(starts) else (0, 0)
+        if data is not None:
+            values.append(np.frombuffer(data, np.uint8)[first:last])
+        begins[:, place] = starts[wanted] + (before - first)
+        ends[:, place] = starts[wanted + 1] + (before - first)
+        before += last - first
+    most = _ESCAPE * int((ends - begins).sum())
+    for place, column in enumerate(columns):
+        if column.null_count:
+            nulls = column.is_null().to_numpy(zero_copy_only=False)
+            begins[nulls[wanted], place] = -1
+    # The compiled code reads and writes whole words.
+    octets = np.concatenate([*values, np.zeros(_WORD, np.uint8)])
+    texts = [text.encode("ascii") for text in between]
+    cuts = np.cumsum([0, *map(len, texts)])
+    most += len(wanted) * (int(cuts[-1]) + len(columns) * (_QUOTES + len(_NULL)))
+    out = np.empty(most + _WORD, dtype=np.uint8)
+    offsets = np.zeros(len(wanted) + 1, dtype=np.int32)
+    text = np.frombuffer(b"".join(texts), np.uint8).copy()
+    size = _write(octets, begins, ends, text, cuts, _LETTERS, _HEX, out, offsets)
+    # The system gives no memory for the bytes of `out` that nothing was written to.
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(out[:size])]
+    return pa.Array.from_buffers(pa.string(), len(wanted), buffers)
+
+
+def _load(typingctx, array, place):
+    """Eight bytes of an array as a number."""
+
+    def codegen(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, value=args[0]).data
+        word = ir.IntType(64).as_pointer()
+        return builder.load(builder.bitcast(builder.gep(data, [args[1]]), word), align=1)
+
+    return types.uint64(array, types.int64), codegen
+
+
+def _store(typingctx, array, place, number):
+    """Write a number as eight bytes of an array."""
+
+    def codegen(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, value=args[0]).data
+        word = ir.IntType(64).as_pointer()
+        place = builder.bitcast(builder.gep(data, [args[1]]), word)
+        builder.store(args[2], place, align=1)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.uint64), codegen
+
+
+def _copy(typingctx, text, start, size, out, o):
+    """Copy bytes to another array."""
+
+    def codegen(context, builder, signature, args):
+        source = context.make_array(signature.args[0])(context, builder, value=args[0])
+        target = context.make_array(signature.args[3])(context, builder, value=args[3])
+        begin = builder.gep(source.data, [args[1]])
+        place = builder.gep(target.data, [args[4]])
+        cgutils.raw_memcpy(builder, place, begin, args[2], 1)
+        return context.get_dummy_value()
+
+    return types.void(text, types.int64, types.int64, out, types.int64), codegen
+
+
+# Any: mypy sees an intrinsic as a function with one more argument.
+load: Any = intrinsic(_load)
+store: Any = intrinsic(_store)
+copy: Any = intrinsic(_copy)
+
+
+@njit(forceinline=True)
+def _plain(word):
+    """How many bytes of a word, from the lowest on, are in JSON what they are in the text."""
+    quote, backslash, delete = word ^ _QUOTE, word ^ _BACKSLASH, word ^ _DELETE
+    # The highest bit of each byte that is not; bits above the lowest such byte may be wrong.
+    found = (word - _SPACE) & ~word
+    found |= (quote - _LOW) & ~quote
+    found |= (backslash - _LOW) & ~backslash
+    found |= (delete - _LOW) & ~delete
+    found = (found | word) & _HIGH
+    count = _WORD
+    if found:
+        count = 0
+        while not found & np.uint64(0x80):
+            found >>= np.uint64(8)
+            count += 1
+    return count
+
+
+@njit(forceinline=True)
+def _character(data, place):
+    """The code point of the character at a place, and the place after it."""
+    first = np.int64(data[place])
+    if first < 0x80:
+        return first, place + 1
+    code = first & 31
+    more = 1
+    if first >= 0xF0:
+        code, more = first & 7, 3
+    elif first >= 0xE0:
+        code, more = first & 15, 2
+    for at in range(place + 1, place + 1 + more):
+        code = code << 6 | np.int64(data[at] & 63)
+    return code, place + 1 + more
+
+
+@njit(forceinline=True)
+def _escape(unit, digits, out, o):
+    """Write the escape of a UTF-16 unit; return its end."""
+    out[o] = 92
+    out[o + 1] = 117
+    for digit in range(4):
+        out[o + 2 + digit] = digits[(unit >> (12 - 4 * digit)) & 15]
+    return o + _ESCAPE
+
+
+@njit(forceinline=True)
+def _write_value(data, place, end, letters, digits, out, o):
+    """Write a text between quotes; return its end."""
+    out[o] = 34
+    o += 1
+    while place < end:
+        word = load(data, place)
+        store(out, o, word)
+        plain = min(_plain(word), end - place)
+        place, o = place + plain, o + plain
+        if plain == _WORD or place == end:
+            continue
+        code, place = _character(data, place)
+        if code < 0x80 and letters[code]:
+            out[o] = 92
+            out[o + 1] = letters[code]
+            o += 2
+            continue
+        if code >= 0x10000:
+            o = _escape(0xD800 + ((code - 0x10000) >> 10), digits, out, o)
+            code = 0xDC00 + ((code - 0x10000) & 0x3FF)
+        o = _escape(code, digits, out, o)
+    out[o] = 34
+    return o + 1
+
+
+@kernel()
+def _write(data, begins, ends, text, cuts, letters, digits, out, offsets):
+    """Write the rows, and where each ends; return the size of all."""
+    o = 0
+    rows, columns = begins.shape
+    for row in range(rows):
+        for column in range(columns):
+            size = cuts[column + 1] - cuts[column]
+            copy(text, cuts[column], size, out, o)
+            o += size
+            if begins[row, column] < 0:
+                for octet in _NULL:
+                    out[o] = octet
+                    o += 1
+                continue
+            begin, end = begins[row, column], ends[row, column]
+            o = _write_value(data, begin, end, letters, digits, out, o)
+        size = cuts[columns + 1] - cuts[columns]
+        copy(text, cuts[columns], size, out, o)
+        o += size
+        offsets[row + 1] = o
+    return o

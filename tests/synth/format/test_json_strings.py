@@ -1,0 +1,76 @@
+"""Compiled JSON of columns: the bytes of json.dumps for every character, null and slice."""
+
+import json
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gristmill.synth.format.json_strings import joined
+
+TEXTS = st.text(max_size=40) | st.text('ab"\\\n\x7f\x1fé€\U0001f600', max_size=40)
+
+
+def _joined(columns: Sequence[pa.Array], between: Sequence[str], rows: Sequence[int]) -> list[str]:
+    made = joined(columns, between, pa.array(rows, pa.int64()))
+    made.validate(full=True)
+    texts: list[str] = made.to_pylist()
+    return texts
+
+
+def _expected(
+    columns: Sequence[Sequence[str | None]], between: Sequence[str], rows: Sequence[int]
+) -> list[str]:
+    return [
+        "".join(
+            text + json.dumps(column[row]) for text, column in zip(between, columns, strict=False)
+        )
+        + between[-1]
+        for row in rows
+    ]
+
+
+def test_every_character_has_the_escape_of_json() -> None:
+    characters = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    rows = range(len(characters))
+    assert _joined([pa.array(characters)], ["", ""], rows) == list(map(json.dumps, characters))
+
+
+@pytest.mark.parametrize("character", ['"', "\\", "\n", "\x7f", "\x1f", "é", "€", "\U0001f600"])
+def test_an_escape_at_every_place_of_a_word(character: str) -> None:
+    texts = ["a" * before + character + "b" * (20 - before) for before in range(20)]
+    texts += ["~ !" * before + character for before in range(20)]
+    texts += [character * count for count in range(20)]
+    assert _joined([pa.array(texts)], ["", ""], range(60)) == list(map(json.dumps, texts))
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.none() | TEXTS, TEXTS, st.none() | TEXTS), max_size=12),
+    st.lists(st.text(st.characters(max_codepoint=127), max_size=9), min_size=4, max_size=4),
+    st.data(),
+)
+def test_rows_are_the_json_of_their_values_between_texts(
+    rows: list[tuple[str | None, str, str | None]], between: list[str], data: st.DataObject
+) -> None:
+    columns = [[row[at] for row in rows] for at in range(3)]
+    arrays = [pa.array(column, pa.string()) for column in columns]
+    wanted = data.draw(st.lists(st.sampled_from(range(len(rows))))) if rows else []
+    assert _joined(arrays, between, wanted) == _expected(columns, between, wanted)
+    first = data.draw(st.integers(0, len(rows)))
+    sliced = [array.slice(first) for array in arrays]
+    rest = range(len(rows) - first)
+    assert _joined(sliced, between, rest) == _expected([c[first:] for c in columns], between, rest)
+
+
+def test_columns_of_nulls_and_of_no_text() -> None:
+    nulls, empty = pa.nulls(3, pa.string()), pa.array([""] * 3)
+    assert _joined([nulls, empty], ["a", "b", "c"], [0, 2]) == ['anullb""c'] * 2
+    assert _joined([nulls], ["a", "c"], []) == []
+
+
+def test_a_text_beside_the_end_of_memory_stays_whole() -> None:
+    texts = ["\x00" * size + "x" * (size % 9) for size in range(200)]
+    assert _joined([pa.array(texts)], ["", ""], range(200)) == list(map(json.dumps, texts))
