@@ -14,7 +14,10 @@ HARMONY = Code(
         "gristmill.synth.build.import_harmony",
     ),
     libraries=("pyarrow",),
-    compatible_with=("90753833b2ceaec2bc496791ebf64c40df6ef92070b5cf51a2dda5cf594af235",),
+    compatible_with=(
+        "90753833b2ceaec2bc496791ebf64c40df6ef92070b5cf51a2dda5cf594af235",
+        "1aaea29a64d8bdeffa02d3f77bdc4ec1cbcdf88954eca1479ea823412869e8ae",
+    ),
     undigested="90753833b2ceaec2bc496791ebf64c40df6ef92070b5cf51a2dda5cf594af235",
 )
 HARMONY_MANIFEST = Code(
@@ -22,13 +25,18 @@ HARMONY_MANIFEST = Code(
         "gristmill.synth.build.harmony_manifest",
         "gristmill.synth.build.import_harmony",
     ),
+    compatible_with=("586eae8a847578dccbe0a3fdc2ae9888757ed5633f447670bdb8d4cceab17d93",),
 )
 KD_SHARDS = Code(
     modules=("gristmill.synth.build.kd_shard",),
     libraries=("openai-harmony", "pyarrow", "tiktoken"),
-    compatible_with=("cb0843949bc0421194e65ece6e2989ebbcfe0044c28e73259d5f940e46fb4775",),
+    compatible_with=(
+        "cb0843949bc0421194e65ece6e2989ebbcfe0044c28e73259d5f940e46fb4775",
+        "93dff0d603542600e5234c1f99845f2cb6ffc6a87535c0587f38b543951800aa",
+    ),
     undigested="cb0843949bc0421194e65ece6e2989ebbcfe0044c28e73259d5f940e46fb4775",
 )
 KD_MANIFEST = Code(
     modules=("gristmill.synth.build.kd_manifest",),
+    compatible_with=("5851aede93d00f5a6b5f1a64ecd2f2aa579192be607803e323e685a20add7fcc",),
 )
