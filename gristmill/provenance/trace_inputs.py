@@ -6,8 +6,10 @@ A family's `read/origins.py` says where a sample is in each of the folders found
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from gristmill import contract
@@ -89,7 +91,7 @@ class Source:
             found = path.stat()
             if item.bytes not in (None, found.st_size):
                 return f"has {found.st_size:,} bytes, {item.bytes:,} when {self.title} was built"
-            if item.mtime_ns != found.st_mtime_ns and sha256_file(path) != item.sha256:
+            if item.mtime_ns != found.st_mtime_ns and _sha256(path, found) != item.sha256:
                 return f"has other bytes than when {self.title} was built"
         except OSError:
             return "is gone"
@@ -163,6 +165,16 @@ def _read(item: Artifact) -> Source:
             "trace it there"
         )
     return Source(item.folder, root, record, inputs)
+
+
+def _sha256(path: Path, found: os.stat_result) -> str:
+    """The sha256 of a file, computed once a process while its inode does not change."""
+    return _sha256_once(path, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+@lru_cache(maxsize=1024)
+def _sha256_once(path: Path, *_identity: int) -> str:
+    return sha256_file(path)
 
 
 def _of(partition: str | None) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import BadInput, Trace
-from gristmill.provenance import Input
+from gristmill.provenance import Input, trace_inputs
 from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
@@ -59,10 +61,16 @@ def test_every_row_and_document_of_the_samples_leads_to_its_raw_row(
             assert raw["synth_id"] == steps[0].facts()["synth_id"]
 
 
-def _write_raw(path: Path, rows: list[tuple[str | None, str | None, str | None]]) -> None:
+def _write_raw(
+    path: Path,
+    rows: list[tuple[str | None, str | None, str | None]],
+    ids: Callable[[str, int], str] | None = None,
+) -> None:
     names = ("query", "synthetic_reasoning", "synthetic_answer")
-    ids: list[str | None] = [f"{path.stem} {number}" for number in range(len(rows))]
-    columns = {"synth_id": ids}
+    id_of = ids or (lambda name, number: f"{name} {number}")
+    columns: dict[str, list[str | None]] = {
+        "synth_id": [id_of(path.stem, number) for number in range(len(rows))]
+    }
     columns |= {name: [row[at] for row in rows] for at, name in enumerate(names)}
     path.parent.mkdir(parents=True, exist_ok=True)
     table = pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
@@ -80,9 +88,16 @@ def _rows(name: str, gaps: set[int]) -> list[tuple[str | None, str | None, str |
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A Harmony shard of three files; the second one has texts everywhere."""
-    files = [tmp_path / f"drops/synth/d/{name}.parquet" for name in "abc"]
-    for file, gaps in zip(files, ({0, 3, 4, 5, 6, 7}, set[int](), {9}), strict=True):
-        _write_raw(file, _rows(file.stem, gaps))
+    return _published(tmp_path, {"a": {0, 3, 4, 5, 6, 7}, "b": set(), "c": {9}})
+
+
+def _published(
+    tmp_path: Path, gaps: dict[str, set[int]], ids: Callable[[str, int], str] | None = None
+) -> Path:
+    """A data root with a Harmony shard of raw files of ten rows; those in `gaps` lack a text."""
+    files = [tmp_path / f"drops/synth/d/{name}.parquet" for name in gaps]
+    for file, missing in zip(files, gaps.values(), strict=True):
+        _write_raw(file, _rows(file.stem, missing), ids)
     config = HarmonyConfig(num_shards=1, metadata_fields=("synth_id",), rows_per_group=6)
     publish(
         Build(
@@ -116,6 +131,39 @@ def test_rows_without_a_text_are_counted_and_bytes_hold_the_texts(root: Path, nu
     for column in TEXTS:
         begin, end = map(int, str(facts[f"raw_bytes_of_{column}"]).split("-"))
         assert raw[column].encode() in data[begin:end]
+
+
+def test_a_raw_file_with_another_time_is_hashed_once_for_all_traces(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copied data root has other times, and every trace compares each raw file several times."""
+    hashed: list[Path] = []
+    real = trace_inputs.sha256_file
+
+    def counted(path: Path) -> str:
+        hashed.append(path)
+        return real(path)
+
+    monkeypatch.setattr(trace_inputs, "sha256_file", counted)
+    files = sorted((root / "drops/synth/d").iterdir())
+    for file in files:
+        os.utime(file, (7, 7))
+    for number in (22, 13, 22):
+        facts = list(row_origins(root / "synth_harmony", "00", number))[-1].facts()
+        assert "raw_row" in facts and "raw_note" not in facts
+    assert sorted(hashed) == files
+    data = files[2].read_bytes()
+    files[2].write_bytes(data[:-1] + b"X")
+    (_, step) = row_origins(root / "synth_harmony", "00", 22)
+    assert "has other bytes" in str(step.facts()["not_traced"])
+
+
+def test_a_row_among_equal_ids_leads_to_its_own_raw_row(tmp_path: Path) -> None:
+    """Ids that a row group repeats are counted."""
+    root = _published(tmp_path, {"a": {2}}, ids=lambda name, n: "same")
+    for number, raw in ((0, 0), (1, 1), (2, 3), (8, 9)):
+        facts = list(row_origins(root / "synth_harmony", "00", number))[-1].facts()
+        assert facts["raw_row"] == raw + 1
 
 
 def test_rows_and_shards_that_do_not_exist_are_refused(root: Path) -> None:
