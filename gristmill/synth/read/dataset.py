@@ -14,11 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from megatron.core.datasets.gpt_dataset import (
-    GPTDataset,
-    GPTDatasetConfig,
-    _get_ltor_masks_and_position_ids,
-)
+from megatron.core.datasets.gpt_dataset import GPTDataset, GPTDatasetConfig
 from megatron.core.datasets.indexed_dataset import IndexedDataset
 from megatron.core.datasets.object_storage_utils import ObjectStorageConfig, is_object_storage_path
 from megatron.core.datasets.utils import Split
@@ -29,10 +25,6 @@ from gristmill.synth.format import aligned
 from gristmill.synth.read.shard import HeldIndexedDataset, Misaligned, ShardFiles
 
 __all__ = ["StaleDataset", "SynthKDDataset"]
-
-_UINT8_CODE = 1
-"""Megatron's dtype code of uint8."""
-_PAD = 0
 
 
 class SynthKDDataset(GPTDataset):  # type: ignore[misc]
@@ -85,13 +77,18 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
         else:
             sidecars = {name: _open_remote(path, name, config) for name in ("lossmask", "span")}
             _compare_remote(path, indexed_dataset, sidecars)
-            lengths = np.ascontiguousarray(indexed_dataset.index.sequence_lengths)
+            lengths = np.ascontiguousarray(indexed_dataset.sequence_lengths)
             self._data_digest = hashlib.sha256(lengths.view(np.uint8).data).hexdigest()
+        if config.eod_mask_loss:
+            # A label without loss is padding then, and nothing else.
+            config = copy.copy(config)
+            config.eod_mask_loss = False
         super().__init__(
             indexed_dataset, dataset_path, indexed_indices, num_samples or None, index_split, config
         )
-        self._mask = self._view(sidecars["lossmask"])
-        self._span = self._view(sidecars["span"])
+        # Megatron's cached loss mask keeps the padding of the first sample for all others.
+        self.masks_and_position_ids_are_cacheable = False
+        self._mask, self._span = sidecars["lossmask"], sidecars["span"]
 
     @classmethod
     def build_low_level_dataset(cls, dataset_path: str, config: GPTDatasetConfig) -> IndexedDataset:
@@ -111,7 +108,6 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
             "tokens",
             config.mmap_bin_files,
             counts[path] if counts else None,
-            config.token_dtype_code,
         )
 
     @classmethod
@@ -142,13 +138,6 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
             )
         return held
 
-    def _view(self, sidecar: IndexedDataset) -> GPTDataset:
-        """A copy of this dataset that reads the same slices of a sidecar, padded with 0."""
-        view = copy.copy(self)
-        view.dataset = sidecar
-        view._pad_token_id = _PAD
-        return view
-
     def _build_document_sample_shuffle_indices(self) -> Any:
         """Build or load the indices, under a key that has the digest of the data."""
         self.unique_identifiers["data_digest"] = self._data_digest
@@ -176,54 +165,34 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
         Raises Misaligned if mask and span of the sample differ.
         Source: `docs/formats/synth.md#sample-fields`.
         """
-        tokens, labels, mask, span = self._aligned_slices(0 if idx is None else idx)
-        attention_mask, _, position_ids = _get_ltor_masks_and_position_ids(
-            tokens,
-            self.config.tokenizer.eod,
-            self.config.reset_position_ids,
-            self.config.reset_attention_mask,
-            False,
-            self.config.create_attention_mask,
-        )
-        masked = labels == self._pad_token_id
-        if idx is None:
-            masked = torch.ones_like(masked)
-        mask[masked] = span[masked] = 0
-        tokens[tokens == self._pad_token_id] = 0
-        labels[labels == self._pad_token_id] = 0
-        sample = {"tokens": tokens, "labels": labels}
-        if self.config.create_attention_mask:
-            sample["attention_mask"] = attention_mask
-        return sample | {
-            "loss_mask": mask.float(),
-            "position_ids": position_ids,
-            "span_id": span,
-        }
+        sample: dict[str, torch.Tensor] = super().__getitem__(idx)
+        padding = sample["loss_mask"] == 0
+        mask, span = self._sidecar_slices(0 if idx is None else idx)
+        mask[padding] = span[padding] = 0
+        return sample | {"loss_mask": mask.float(), "span_id": span}
 
-    def _aligned_slices(
-        self, idx: int
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Tokens, labels, mask and span of one sample: int64 [S] each."""
-        text = self._slice(self, idx)
-        mask, span = self._slice(self._mask, idx), self._slice(self._span, idx)
-        if not torch.equal(mask != 0, span != 0):
+    def _sidecar_slices(self, idx: int) -> list[torch.Tensor]:
+        """Mask and span of one sample, int64 [S] each: the slices that Megatron reads of tokens."""
+        number, extra = int(self.shuffle_index[idx]), int(self.config.add_extra_token_to_sequence)
+        (first, begin), (last, end) = self.sample_index[number : number + 2].tolist()
+        documents = self.document_index[first : last + 1].tolist()
+        slices = []
+        for sidecar in (self._mask, self._span):
+            values = np.zeros(self.config.sequence_length + extra, np.int64)
+            filled = 0
+            for place, document in enumerate(documents, first):
+                offset = begin if place == first else 0
+                length = end + extra - offset if place == last else None
+                part = sidecar.get(document, offset, length)
+                values[filled : filled + len(part)] = part
+                filled += len(part)
+            slices.append(values)
+        if not np.array_equal(slices[0] != 0, slices[1] != 0):
             raise Misaligned(
                 str(self.dataset_path),
                 f"sample {idx}: loss mask and span differ: build the shard again",
             )
-        if self.config.add_extra_token_to_sequence:
-            return tuple(
-                values.contiguous() for values in (text[:-1], text[1:], mask[:-1], span[:-1])
-            )  # type: ignore[return-value]
-        labels = torch.roll(text, shifts=-1, dims=0)
-        labels[-1] = self._pad_token_id
-        mask[-1] = span[-1] = 0
-        return text, labels, mask, span
-
-    @staticmethod
-    def _slice(view: GPTDataset, idx: int) -> torch.Tensor:
-        values, _ = GPTDataset._query_document_sample_shuffle_indices(view, idx)
-        return torch.from_numpy(values).long()
+        return [torch.from_numpy(values[: self.config.sequence_length]) for values in slices]
 
 
 class HashedSynthKDDataset(SynthKDDataset):
@@ -248,7 +217,7 @@ def _sidecar(files: ShardFiles, name: str, config: GPTDatasetConfig) -> HeldInde
     """The dataset `name` of the same shard as the tokens."""
     counts = config.sequences_per_dataset
     given = counts[str(files.prefix)] if counts else None
-    return HeldIndexedDataset(files, name, config.mmap_bin_files, given, _UINT8_CODE)
+    return HeldIndexedDataset(files, name, config.mmap_bin_files, given)
 
 
 def _open_remote(path: str, name: str, config: GPTDatasetConfig) -> IndexedDataset:
@@ -267,7 +236,7 @@ def _compare_remote(path: str, tokens: IndexedDataset, sidecars: dict[str, Index
     """Compare the indices of datasets in an object store, where file sizes are not known."""
     for name, sidecar in sidecars.items():
         for array in ("sequence_lengths", "document_indices"):
-            if not np.array_equal(getattr(tokens.index, array), getattr(sidecar.index, array)):
+            if not np.array_equal(getattr(tokens, array), getattr(sidecar, array)):
                 raise RuntimeError(f"{path}: {array} of tokens and {name} differ")
         if sidecar.index.dtype != np.uint8:
             raise RuntimeError(f"{path}: {name} is {sidecar.index.dtype}, not uint8")

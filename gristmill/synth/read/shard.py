@@ -10,12 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from megatron.core.datasets.indexed_dataset import (
-    IndexedDataset,
-    _FileBinReader,
-    _IndexReader,
-    _MMapBinReader,
-)
+from megatron.core.datasets.indexed_dataset import IndexedDataset
 
 from gristmill.contract import BadInput
 from gristmill.provenance import RECORD, SHARED_RECORDS
@@ -24,6 +19,7 @@ from gristmill.reading.opening import Opening
 from gristmill.reading.reader import Reader
 from gristmill.reading.verify_level import Verify
 from gristmill.synth.format import aligned
+from gristmill.synth.format.megatron_files import Index, MappedValues, UnmappedValues
 
 
 class Misaligned(BadInput, RuntimeError):
@@ -81,8 +77,9 @@ class HeldIndexedDataset(IndexedDataset):  # type: ignore[misc]
     files: of the shard.
     name: key of `aligned.DTYPES`.
     mmap: whether the values are mapped.
-    counts: numbers of sequences and documents, if they are known; else None.
-    dtype_code: Megatron's code of the values, used with `counts`.
+    counts: numbers of sequences and documents that the job expects; None for any.
+
+    Raises Misaligned for other numbers.
     """
 
     def __init__(
@@ -91,22 +88,26 @@ class HeldIndexedDataset(IndexedDataset):  # type: ignore[misc]
         name: str,
         mmap: bool,
         counts: tuple[int, int] | None = None,
-        dtype_code: int | None = None,
     ) -> None:
         self.files, self.name = files, name
         self.path_prefix = str(aligned.sibling(files.prefix, name))
         self.mmap, self.multimodal = mmap, False
-        self._counts, self.dtype_code = counts, dtype_code
         self._read()
+        held = (self.index.sequence_count, self.index.document_count)
+        if counts and tuple(counts) != held:
+            raise Misaligned(
+                files.prefix,
+                f"has {held} sequences and documents, and sequences_per_dataset says "
+                f"{tuple(counts)}: make that list again",
+            )
 
     def _read(self) -> None:
-        """Open index and values as Megatron does, from the held files."""
+        """Open index and values of the held files."""
         values, index = (self.files.held[f"{self.name}.{kind}"] for kind in ("bin", "idx"))
         with index.reading() as path:
-            self.index = _IndexReader(str(path), False, self._counts, self.dtype_code)
+            self.index = Index(path, aligned.DTYPES[self.name])
         with values.reading() as path:
-            reader = _MMapBinReader if self.mmap else _FileBinReader
-            self.bin_reader = reader(str(path))
+            self.bin_reader = MappedValues(path) if self.mmap else UnmappedValues(values)
 
     def __getattr__(self, name: str) -> Any:
         # Not in a pickle: a worker opens them at its first read.

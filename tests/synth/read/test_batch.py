@@ -49,12 +49,13 @@ def test_fields_have_the_types_of_the_format() -> None:
     assert batch.tokens.device == current_device()
 
 
+@pytest.mark.parametrize("size", [3, 16])
 def test_a_length_that_context_parallel_ranks_cannot_divide_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
+    size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
-    with pytest.raises(ValueError, match="sequence length 16 cannot be divided by 6"):
-        get_batch(iter([ranks.samples(0)]), cp_group=group_of(3))
+    with pytest.raises(ValueError, match=f"sequence length 16 cannot be divided by {2 * size},"):
+        get_batch(iter([ranks.samples(0)]), cp_group=group_of(size))
 
 
 def test_two_ranks_have_their_slices_and_add_up_to_the_whole(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """SynthKDDataset: Megatron's sampling, aligned mask and span, index caches, refusals."""
 
+import ast
+import hashlib
 import pickle
 import shutil
 import subprocess
@@ -19,6 +21,7 @@ from gristmill.synth import span_normalized_loss
 from gristmill.synth.build.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.format import aligned, indexed
+from tests.paths import CHECKOUT
 
 torch = pytest.importorskip("torch")
 gpt = pytest.importorskip("megatron.core.datasets.gpt_dataset")
@@ -71,7 +74,7 @@ def dataset(
 ) -> Any:
     low = kind.build_low_level_dataset(str(prefix), settings)
     documents = np.arange(kind.numel_low_level_dataset(low), dtype=np.int32)
-    split = Split.train if "train" in str(prefix) else Split.valid
+    split = Split[prefix.parent.name]
     return kind(low, str(prefix), documents, samples, split, settings)
 
 
@@ -380,3 +383,91 @@ def test_training_steps_from_the_dataset(root: Path, tmp_path: Path) -> None:
         combined.append(total)
     assert combined == sorted(combined, reverse=True)
     assert combined[-1] < 0.8 * combined[0]
+
+
+def test_expected_counts_that_differ_are_refused(root: Path, tmp_path: Path) -> None:
+    prefix = root / "train/shard_00_tokens"
+    count = len(indexed.read(prefix))
+    settings = config(tmp_path, sequences_per_dataset={str(prefix): (count, count + 1)})
+    assert len(dataset(prefix, settings)) == len(dataset(prefix, config(tmp_path)))
+    settings = config(tmp_path, sequences_per_dataset={str(prefix): (count - 1, count)})
+    with pytest.raises(RuntimeError, match=rf"has \({count}, .*, and sequences_per_dataset says"):
+        dataset(prefix, settings)
+
+
+def test_labels_of_the_pad_id_are_masked_in_their_sample_alone(root: Path, tmp_path: Path) -> None:
+    """Ids 1 and 2 are also span codes. Megatron's cached mask keeps those of the first sample."""
+    prefix = root / "train/shard_00_tokens"
+    expected = dataset(prefix, config(tmp_path))
+    for pad in (1, 2):
+        made = dataset(prefix, config(tmp_path, tokenizer=tokenizer(pad=pad)))
+        for index in range(5):
+            labels = expected[index]["labels"] != pad
+            assert torch.equal(made[index]["span_id"], expected[index]["span_id"] * labels)
+
+
+PRIVATE = {"_build_document_sample_shuffle_indices"}
+"""Names of Megatron that no public name replaces: what breaks is in the test of each."""
+
+
+def test_no_other_private_name_of_megatron_is_used() -> None:
+    """Imported names, and attributes of Megatron's classes and of `super()`."""
+    used, files = set(), 0
+    for file in sorted((CHECKOUT / "gristmill").rglob("*.py")):
+        tree = ast.parse(file.read_text())
+        imports = [
+            node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("megatron")
+        ]
+        files += bool(imports)
+        names = {alias.name for node in imports for alias in node.names}
+        used |= {name for name in names if name.startswith("_")}
+        for node in ast.walk(tree) if imports else ():
+            if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
+                owner = ast.unparse(node.value)
+                if node.attr[:2] != "__" and (owner == "super()" or owner in names):
+                    used.add(node.attr)
+    assert files > 3
+    assert used == PRIVATE
+
+
+def test_megatron_builds_its_indices_in_the_method_that_is_extended(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`_build_document_sample_shuffle_indices` puts the digest of the data into the cache's key.
+
+    Where Megatron no longer calls it, or takes the key from elsewhere, a rebuilt shard would meet
+    an old cache: then find what builds the indices, and extend that.
+    """
+    calls = []
+    extended = gpt.GPTDataset._build_document_sample_shuffle_indices
+
+    def build(self: Any) -> Any:
+        calls.append((self.unique_identifiers["data_digest"], self.unique_description_hash))
+        return extended(self)
+
+    monkeypatch.setattr(gpt.GPTDataset, "_build_document_sample_shuffle_indices", build)
+    made = dataset(root / "train/shard_00_tokens", config(tmp_path))
+    ((digest, key),) = calls
+    assert digest == aligned.digest(root / "train/shard_00_tokens")
+    assert key == hashlib.md5(made.unique_description.encode(), usedforsecurity=False).hexdigest()
+    assert {file.name.split("-")[0] for file in tmp_path.iterdir()} == {key}
+    for array in (made.document_index, made.sample_index, made.shuffle_index):
+        assert len(array) > 0, (
+            "Megatron keeps its indices elsewhere: the slices of sidecars need them"
+        )
+
+
+def test_megatron_reads_index_and_values_through_two_attributes(root: Path) -> None:
+    """HeldIndexedDataset sets `index` and `bin_reader` to objects of our own.
+
+    Where IndexedDataset reads otherwise, it would not read the files of one generation.
+    """
+    held = SynthKDDataset.build_low_level_dataset(str(root / "train/shard_00_tokens"), config())
+    reads = []
+    held.bin_reader = SimpleNamespace(read=lambda **asked: reads.append(asked))
+    members = {"dtype": np.int32, "__getitem__": lambda _, document: (40, 5, None)}
+    held.index = type("Index", (), members)()
+    held.get(0, offset=2, length=3)
+    assert reads == [{"dtype": np.int32, "count": 3, "offset": 48}]
