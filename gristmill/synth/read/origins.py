@@ -7,7 +7,7 @@ Source: `docs/formats/synth.md#row-filter`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -114,31 +114,15 @@ def _raw(harmony: Source, row: int, row_of: dict[str, Any]) -> Iterator[Origin]:
     if any(Path(str(item.path)).name.startswith(_IMPORTED) for item in items):
         yield _place(harmony, items[0], row, list(_TRACED))
         return
-    files = _Files(harmony, items)
     wanted = _wanted(harmony.folder / _SHARD.format(harmony.record.partition), row)
     # A footer can be wrong about its column: the last search reads every text.
     for search in (by_ids, by_counting, by_reading):
-        found = search(files, wanted)
-        if found is not None and _is_same(files[found[0]], found[1], row_of):
+        # A file is compared with its record when it is asked for.
+        found = search(map(harmony.raw_file, items), wanted)
+        if found is not None and _is_same(harmony.raw_file(items[found[0]]), found[1], row_of):
             yield _place(harmony, items[found[0]], found[1], list(raw.TEXTS))
             return
     raise NotTraced(f"no raw row of {harmony.title} has the texts of row {row + 1}: build it again")
-
-
-class _Files(Sequence[Path]):
-    """The raw files of a Harmony shard; each is compared with its record when it is first used."""
-
-    def __init__(self, harmony: Source, items: Sequence[Input]) -> None:
-        self._harmony, self._items = harmony, items
-        self._files: dict[int, Path] = {}
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __getitem__(self, number: Any) -> Any:
-        if number not in self._files:
-            self._files[number] = self._harmony.raw_file(self._items[number])
-        return self._files[number]
 
 
 def _is_same(file: Path, row: int, row_of: dict[str, Any]) -> bool:

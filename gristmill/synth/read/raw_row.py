@@ -7,7 +7,7 @@ See also `origins.py`. Source: `docs/publishing.md#tracing`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -42,10 +42,10 @@ class Wanted:
     after: Sequence[bytes | None]
 
 
-def by_ids(files: Sequence[Path], wanted: Wanted) -> tuple[int, int] | None:
+def by_ids(files: Iterable[Path], wanted: Wanted) -> tuple[int, int] | None:
     """Return the number of the raw file of a Harmony row, and its row in it, both from 0.
 
-    files: the raw files of the shard, in order.
+    files: the raw files of the shard, in order; those behind the row's are not asked for.
     wanted: the Harmony row.
 
     Reads the ids of few row groups, and no texts. Returns None where ids do not tell the row from
@@ -73,7 +73,7 @@ def by_ids(files: Sequence[Path], wanted: Wanted) -> tuple[int, int] | None:
     return None
 
 
-def by_counting(files: Sequence[Path], wanted: Wanted) -> tuple[int, int] | None:
+def by_counting(files: Iterable[Path], wanted: Wanted) -> tuple[int, int] | None:
     """Return the same by counting the raw rows that have all texts; None where there are too few.
 
     files: the raw files of the shard, in order.
@@ -84,7 +84,7 @@ def by_counting(files: Sequence[Path], wanted: Wanted) -> tuple[int, int] | None
     return _counted(files, wanted.row, by_statistics=True)
 
 
-def by_reading(files: Sequence[Path], wanted: Wanted) -> tuple[int, int] | None:
+def by_reading(files: Iterable[Path], wanted: Wanted) -> tuple[int, int] | None:
     """Return the same as `by_counting`, but read every row group up to the row.
 
     files: the raw files of the shard, in order.
@@ -93,7 +93,7 @@ def by_reading(files: Sequence[Path], wanted: Wanted) -> tuple[int, int] | None:
     return _counted(files, wanted.row, by_statistics=False)
 
 
-def _counted(files: Sequence[Path], left: int, by_statistics: bool) -> tuple[int, int] | None:
+def _counted(files: Iterable[Path], left: int, by_statistics: bool) -> tuple[int, int] | None:
     for number, file in enumerate(files):
         first = 0
         with parquet.opened(file, raw.TEXTS) as shard:
