@@ -172,17 +172,20 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
         return sample | {"loss_mask": mask.float(), "span_id": span}
 
     def _sidecar_slices(self, idx: int) -> list[torch.Tensor]:
-        """Mask and span of one sample, int64 [S] each: the slices that Megatron reads of tokens."""
-        number, extra = int(self.shuffle_index[idx]), int(self.config.add_extra_token_to_sequence)
+        """Mask and span of one sample, int64 [S] each: of the tokens that Megatron reads.
+
+        The extra token has none: its label is in the next sample.
+        """
+        number = int(self.shuffle_index[idx])
         (first, begin), (last, end) = self.sample_index[number : number + 2].tolist()
         documents = self.document_index[first : last + 1].tolist()
         slices = []
         for sidecar in (self._mask, self._span):
-            values = np.zeros(self.config.sequence_length + extra, np.int64)
+            values = np.zeros(self.config.sequence_length, np.int64)
             filled = 0
             for place, document in enumerate(documents, first):
                 offset = begin if place == first else 0
-                length = end + extra - offset if place == last else None
+                length = end - offset if place == last else None
                 part = sidecar.get(document, offset, length)
                 values[filled : filled + len(part)] = part
                 filled += len(part)
@@ -192,7 +195,7 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
                 str(self.dataset_path),
                 f"sample {idx}: loss mask and span differ: build the shard again",
             )
-        return [torch.from_numpy(values[: self.config.sequence_length]) for values in slices]
+        return [torch.from_numpy(values) for values in slices]
 
 
 class HashedSynthKDDataset(SynthKDDataset):

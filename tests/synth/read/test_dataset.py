@@ -21,6 +21,7 @@ from gristmill.synth import span_normalized_loss
 from gristmill.synth.build.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.format import aligned, indexed
+from gristmill.synth.format.megatron_files import MappedValues, UnmappedValues
 from tests.paths import CHECKOUT
 
 torch = pytest.importorskip("torch")
@@ -157,7 +158,15 @@ def test_without_the_extra_token_the_last_label_is_padding(root: Path, tmp_path:
 def test_flags_of_the_config(root: Path, tmp_path: Path) -> None:
     prefix = root / "train/shard_00_tokens"
     default = dataset(prefix, config(tmp_path))
-    masked = dataset(prefix, config(tmp_path, eod_mask_loss=True, create_attention_mask=True))
+    (ordinary, *_) = default[3]["tokens"][default[3]["loss_mask"] != 0].tolist()
+    asked = config(
+        tmp_path,
+        eod_mask_loss=True,
+        create_attention_mask=True,
+        tokenizer=tokenizer(eod=ordinary),
+    )
+    masked = dataset(prefix, asked)
+    assert asked.eod_mask_loss
     assert torch.equal(default[3]["loss_mask"], masked[3]["loss_mask"])
     assert masked[3]["attention_mask"].shape == (1, LENGTH, LENGTH)
     reset = dataset(prefix, config(tmp_path, reset_position_ids=True))
@@ -167,6 +176,8 @@ def test_flags_of_the_config(root: Path, tmp_path: Path) -> None:
     assert torch.equal(ambiguous[3]["loss_mask"], default[3]["loss_mask"])
     unmapped = dataset(prefix, config(tmp_path, mmap_bin_files=False))
     assert torch.equal(unmapped[3]["span_id"], default[3]["span_id"])
+    assert isinstance(unmapped.dataset.bin_reader, UnmappedValues)
+    assert isinstance(default.dataset.bin_reader, MappedValues)
 
 
 @pytest.fixture
