@@ -17,7 +17,7 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.run.parts import PartStore
-from gristmill.synth.build import kd_part, kd_shard
+from gristmill.synth.build import kd_part, kd_part_file, kd_shard
 from gristmill.synth.build.kd_shard import build_kd_shard, shard_number
 from gristmill.synth.config import KDConfig
 from gristmill.synth.format import holdout, indexed, quarantine, trace
@@ -318,6 +318,26 @@ def test_a_failed_build_names_all_bad_rows_and_keeps_its_parts(
     assert (hashes(tmp_path / "out"), summary) == (hashes(tmp_path / "fresh"), fresh)
     quarantined = (tmp_path / "out/quarantine/quarantine_07.jsonl").read_text().splitlines()
     assert [json.loads(line)["row"] for line in quarantined] == list(range(61, 84))
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_parts_are_only_counted_once_there_are_too_many_bad_rows(
+    write_rows: Write, vocabulary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bad rows are in the third part and in the fifth one."""
+    read: list[str] = []
+    real = kd_part_file.read
+
+    def noted(path: Path) -> Any:
+        read.append(path.stem)
+        return real(path)
+
+    monkeypatch.setattr(kd_part_file, "read", noted)
+    rows = [(f"id{n}", "{" if n in (45, 90) else GOOD) for n in range(100)]
+    shard = write_rows(rows, row_group_size=10)
+    with pytest.raises(BadInput, match="2 rows cannot be rendered"):
+        build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary))
+    assert [name.removesuffix(".part")[-1] for name in read] == ["0", "1"]
 
 
 @pytest.mark.usefixtures("small_parts")
