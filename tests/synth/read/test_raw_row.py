@@ -165,3 +165,11 @@ def test_a_footer_says_whether_all_texts_are_there(
     with pq.ParquetFile(path) as shard:
         assert has_all_texts(shard, 0) is full
         assert one_row(path, shard, 0, 1, ["synth_id"]) == {"synth_id": "2"}
+
+
+def test_an_equal_id_before_the_earliest_place_of_the_row_is_no_other_row(tmp_path: Path) -> None:
+    rows = _rows("a", 4, {3: ""})
+    rows[0], rows[2] = ("twin", "why"), ("twin", "why")
+    path = _write(tmp_path / "a.parquet", rows)
+    assert by_ids([path], _wanted([rows], 2)) == (0, 2)
+    assert by_ids([path], _wanted([rows], 0)) is None
