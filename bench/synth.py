@@ -1,13 +1,15 @@
 """SYNTH: our whole build against the limits that one cannot do without.
 
-Builds one Harmony shard of at least 20,000 conversations, Parquet to published
-datasets, beside (a) tiktoken's encode_ordinary over the same bodies and (b)
-openai-harmony with Megatron's IndexedDatasetBuilder; then two workers beside two
-independent processes, and the peak memory at two sizes. Ends with status 1
-where a floor is missed. Needs the real
-conversations beside the checkout (GRISTMILL_REAL_DATA) and a vocabulary.
+Builds Harmony shards, Parquet to published datasets, laws and hashes included, beside
+tiktoken's encode_ordinary over the same bodies: the 1,000 real conversations once, with
+an engine that knows no word yet, and a longer text that no row repeats. Beside
+openai-harmony with Megatron's IndexedDatasetBuilder, and the original's way with it; two
+workers beside two independent processes; and the peak memory at two sizes. CPU seconds of
+this process and its children; medians of interleaved rounds. Ends with status 1 where a
+floor is missed. Needs the real conversations beside the checkout (GRISTMILL_REAL_DATA)
+and a vocabulary.
 
-    python -m bench.synth [--rows 20000] [--rounds 5]
+    python -m bench.synth [--rows 8000] [--rounds 5] [--only cold]
 """
 
 from __future__ import annotations
@@ -25,68 +27,19 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.plain_tiktoken import plain_tiktoken
-from gristmill.contract import Summary
-from gristmill.provenance import Input
-from gristmill.publish.build import Attempt, Build
-from gristmill.publish.publish import publish
-from gristmill.synth.build.kd_shard import build_kd_shard
-from gristmill.synth.config import KDConfig
-from gristmill.synth.laws import kd_shard as laws
-from gristmill.synth.render.harmony import encoding
-from gristmill.vocabularies import encode as bpe
+from bench.synth_build import HERE, NAME, built, cpu, published, write_distinct, write_real
+from gristmill.synth.render.harmony import encoding, render
 from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import O200K
 
-HERE = Path(__file__).resolve().parent.parent
-REAL = Path(os.environ.get("GRISTMILL_REAL_DATA", HERE.parent / "shared" / "data")) / "synth"
 DATA = Path(os.environ.get("GRISTMILL_DATA", HERE / "data"))
 
-# What four times the rows may cost in memory: the allocator's noise, not a share of the rows.
+_THEIR_ROWS = 500
+# What four times the text may cost in memory, the engine's bounded growth included.
 _GROWTH = 1.2
-
-
-def write_shard(path: Path, rows: int) -> pa.Table:
-    """The 1,000 real conversations over and over, in the row groups of the full run."""
-    shards = sorted((REAL / "synth_harmony").glob("synth_harmony_shard_*.parquet"))
-    table = pa.concat_tables([pq.read_table(shard) for shard in shards])
-    times = -(-rows // len(table))
-    pq.write_table(pa.concat_tables([table] * times), path, compression="zstd", row_group_size=2000)
-    return table
-
-
-def published(shard: Path, root: Path, vocabulary: Path, workers: int = 1) -> int:
-    """Build and publish the shard as the asset does; the number of tokens."""
-
-    def make(attempt: Attempt) -> Summary:
-        return build_kd_shard(shard, attempt.out, config, attempt.parts)
-
-    config = KDConfig(vocabulary, 0.001, workers=workers)
-    done = publish(
-        Build(
-            root=root,
-            artifact="megatron/synth_kd_v1",
-            asset="synth/kd_shards",
-            partition="00",
-            code_version=KDConfig.CODE_VERSION,
-            config=config,
-            inputs=[Input(path=shard.name, sha256="0" * 64, bytes=shard.stat().st_size)],
-            make=make,
-            laws=lambda folder: laws.kd_laws(folder, "00", 0.001),
-            shared=True,
-        )
-    )
-    return int(done.record.counts["train_tokens"] + done.record.counts["valid_tokens"])
-
-
-def timed(work: Callable[[], object]) -> tuple[float, float]:
-    """Wall and CPU seconds (of this process) that `work` takes."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    work()
-    return time.perf_counter() - wall, time.process_time() - cpu
 
 
 def missed(what: str, ratio: float, floor: float) -> list[str]:
@@ -94,66 +47,67 @@ def missed(what: str, ratio: float, floor: float) -> list[str]:
     return [] if ratio >= floor else [f"{what}: {ratio:.3f}, floor {floor}"]
 
 
-def against_encoding(
-    shard: Path, base: pa.Table, scratch: Path, vocabulary: Path, rounds: int
-) -> list[str]:
-    """Rate of our published build over that of encode_ordinary, both in one process."""
-    bodies = [
+def bodies_of(shard: Path) -> list[str]:
+    """The texts of the users and the assistants."""
+    return [
         message["content"][0]["text"]
-        for text in base.column("messages_json").to_pylist()
+        for text in pq.read_table(shard).column("messages_json").to_pylist()
         for message in json.loads(text)["messages"][2:]
     ]
-    times = pq.ParquetFile(shard).metadata.num_rows // len(base)
+
+
+def against_encoding(
+    what: str, shard: Path, scratch: Path, vocabulary: Path, rounds: int, floor: float
+) -> list[str]:
+    """Rate of our published build over that of encode_ordinary, both in one process.
+
+    Both vocabularies are loaded before, as they are once for many shards.
+    """
+    bodies = bodies_of(shard)
     # The bare vocabulary with o200k's own pattern, as tiktoken ships it.
     limit = plain_tiktoken(vocabulary)
+    characters = sum(map(len, bodies))
 
-    def encode(times: int) -> None:
-        for _ in range(times):
-            for body in bodies:
-                limit.encode_ordinary(body)
+    def encode() -> None:
+        for body in bodies:
+            limit.encode_ordinary(body)
 
-    def build() -> None:
-        published(shard, scratch / "root", vocabulary)
-
-    ours, theirs = [], []
+    built(shard, scratch, vocabulary)
+    ratios = []
     for number in range(rounds):
-        # Half before and half after, so that a machine that slows down favours nobody.
-        before = timed(lambda: encode(times // 2))
-        shutil.rmtree(scratch / "root", ignore_errors=True)
-        (scratch / "root").mkdir()
-        ours.append(timed(build))
-        after = timed(lambda: encode(times - times // 2))
-        theirs.append((before[0] + after[0], before[1] + after[1]))
+        before, ours, after = cpu(encode), built(shard, scratch, vocabulary), cpu(encode)
+        theirs = (before + after) / 2
+        ratios.append(theirs / ours)
         print(
-            f"  round {number + 1}: encode_ordinary {theirs[-1][0]:.2f} s, "
-            f"parquet to published shard {ours[-1][0]:.2f} s (CPU {ours[-1][1]:.2f} s)"
+            f"  round {number + 1}: encode_ordinary {theirs:.3f} s, parquet to published shard "
+            f"{ours:.3f} s"
         )
-    shutil.rmtree(scratch / "root")
-    wall = median(t[0] / o[0] for t, o in zip(theirs, ours, strict=True))
-    cpu = median(t[1] / o[1] for t, o in zip(theirs, ours, strict=True))
-    print(f"build over encode_ordinary: {wall:.3f} of its rate (CPU {cpu:.3f}); floor 0.80")
-    return missed("build over encode_ordinary", wall, 0.80)
+    print(
+        f"build over encode_ordinary, {what} ({characters / 1e6:.1f} M characters): "
+        f"{median(ratios):.2f} times its rate; floor {floor}"
+    )
+    return missed(f"build over encode_ordinary, {what}", median(ratios), floor)
 
 
-def against_harmony(
-    shard: Path, base: pa.Table, scratch: Path, vocabulary: Path, rounds: int
-) -> list[str]:
+def against_harmony(shard: Path, scratch: Path, vocabulary: Path, rounds: int) -> list[str]:
     """Rate of our published build over openai-harmony with IndexedDatasetBuilder.
 
-    Ours takes the whole shard. Theirs renders each conversation once, takes the
-    1,000 real ones before ours and again after it, and its time is scaled to
-    the rows of the shard: it is linear in them.
+    Theirs renders each conversation once and writes the tokens alone. The original's way
+    renders it whole and again message by message, and writes three datasets. Both take the
+    first rows, and their times are scaled to the characters of the shard.
     """
+    import torch
     from megatron.core.datasets.indexed_dataset import IndexedDatasetBuilder
     from openai_harmony import Conversation, RenderConversationConfig
 
     harmony = encoding(vocabulary)
-    small = scratch / "base.parquet"
-    pq.write_table(base, small, compression="zstd", row_group_size=2000)
-    rows = pq.ParquetFile(shard).metadata.num_rows
+    texts = pq.read_table(shard).column("messages_json").to_pylist()
+    scale = sum(map(len, texts)) / sum(map(len, texts[:_THEIR_ROWS]))
+    small = scratch / "small.parquet"
+    pq.write_table(pq.read_table(shard).slice(0, _THEIR_ROWS), small, compression="zstd")
     config = RenderConversationConfig(auto_drop_analysis=False)
 
-    def theirs_once() -> None:
+    def theirs() -> None:
         builder = IndexedDatasetBuilder(str(scratch / "theirs.bin"), dtype=np.int32)
         for text in pq.read_table(small).column("messages_json").to_pylist():
             tokens = harmony.render_conversation_for_training(Conversation.from_json(text), config)
@@ -162,40 +116,47 @@ def against_harmony(
             builder.add_document(np.array(tokens, dtype=np.int32), [len(tokens)])
         builder.finalize(str(scratch / "theirs.idx"))
 
-    def ours_once() -> None:
-        published(shard, scratch / "root", vocabulary)
+    def original() -> None:
+        builders = {
+            name: IndexedDatasetBuilder(str(scratch / f"{name}.bin"), dtype=dtype)
+            for name, dtype in (("t", np.int32), ("m", np.uint8), ("s", np.uint8))
+        }
+        for text in pq.read_table(small).column("messages_json").to_pylist():
+            rendered = render(json.loads(text)["messages"], harmony)
+            lengths, spans = [*rendered.lengths, 1], [*rendered.spans, 0]
+            span = [code for code, n in zip(spans, lengths, strict=True) for _ in range(n)]
+            span = [*span[1:], 0]
+            lists = {"t": list(rendered.tokens), "m": [int(c != 0) for c in span], "s": span}
+            for name, values in lists.items():
+                builders[name].add_item(torch.tensor(values))
+                builders[name].end_document()
+        for name, builder in builders.items():
+            builder.finalize(str(scratch / f"{name}.idx"))
 
-    theirs_once()
-    bpe.encoding(vocabulary)
-    ratios = []
+    theirs()
+    built(shard, scratch, vocabulary)
+    ratios, originals = [], []
     for number in range(rounds):
-        before = timed(theirs_once)[0]
-        shutil.rmtree(scratch / "root", ignore_errors=True)
-        (scratch / "root").mkdir()
-        ours = timed(ours_once)[0]
-        after = timed(theirs_once)[0]
-        theirs = (before + after) * rows / (2 * len(base))
-        ratios.append(theirs / ours)
-        print(
-            f"  round {number + 1}: openai-harmony {theirs:.2f} s (from {2 * len(base):,} rows, "
-            f"scaled to {rows:,}), parquet to published shard {ours:.2f} s"
-        )
-    shutil.rmtree(scratch / "root")
-    print(f"build over openai-harmony + IndexedDatasetBuilder: {median(ratios):.2f}x; floor 4")
-    return missed("over openai-harmony + IndexedDatasetBuilder", median(ratios), 4)
+        before, ours, after = cpu(theirs), built(shard, scratch, vocabulary), cpu(theirs)
+        originals.append(scale * cpu(original) / ours)
+        ratios.append(scale * (before + after) / 2 / ours)
+        print(f"  round {number + 1}: {ratios[-1]:.1f} and {originals[-1]:.1f} times")
+    print(f"build over openai-harmony + IndexedDatasetBuilder: {median(ratios):.2f}x; floor 8")
+    print(f"build over the original's way, a document at a time: {median(originals):.1f}x")
+    return missed("over openai-harmony + IndexedDatasetBuilder", median(ratios), 8)
 
 
-def against_two(scratch: Path, vocabulary: Path, arguments: argparse.Namespace) -> list[str]:
+def against_two(scratch: Path, vocabulary: Path, rows: int, rounds: int) -> list[str]:
     """Two workers on one shard over two independent processes, each on a shard of its own.
 
-    On six times the rows, so that what a process needs to start matters as little as
-    it does for a shard of the full run.
+    By the clock, so it needs an idle machine. On six times the rows, so that what a process
+    needs to start matters as little as it does for a shard of the full run.
     """
-    shard = scratch / "two" / "synth_harmony_shard_00.parquet"
+    shard = scratch / "two" / NAME
     shard.parent.mkdir()
-    write_shard(shard, 6 * arguments.rows)
+    write_distinct(shard, 6 * rows)
     ratios = []
-    for _ in range(arguments.rounds):
+    for _ in range(rounds):
         began = time.perf_counter()
         pair = [child("build", shard, scratch / f"pair{n}", vocabulary, 1) for n in range(2)]
         for process in pair:
@@ -214,20 +175,20 @@ def against_two(scratch: Path, vocabulary: Path, arguments: argparse.Namespace) 
 
 
 def memory(scratch: Path, vocabulary: Path, rows: int) -> list[str]:
-    """Peak resident memory of one build at two sizes: four times the rows, a fifth more at most."""
+    """Peak resident memory of one build at two sizes: four times the text, a fifth more at most."""
     peaks = []
-    for size in (rows // 4, rows):
-        shard = scratch / f"{size}" / "synth_harmony_shard_00.parquet"
+    for size in (rows, 4 * rows):
+        shard = scratch / f"{size}" / NAME
         shard.parent.mkdir()
-        write_shard(shard, size)
+        write_distinct(shard, size)
         process = child("peak", shard, scratch / "peak", vocabulary, 1, stdout=subprocess.PIPE)
         peaks.append(int(process.communicate()[0]) / 1e6)
         shutil.rmtree(scratch / "peak")
-    print(
-        f"peak memory: {peaks[0]:.0f} MB at {rows // 4:,} rows, {peaks[1]:.0f} MB at {rows:,}"
-        f" ({peaks[1] / peaks[0]:.2f}x); ceiling {_GROWTH}x"
-    )
     grown = peaks[1] / peaks[0]
+    print(
+        f"peak memory: {peaks[0]:.0f} MB at {rows:,} distinct rows, {peaks[1]:.0f} MB at "
+        f"{4 * rows:,} ({grown:.2f}x); ceiling {_GROWTH}x"
+    )
     return [] if grown <= _GROWTH else [f"peak memory: {grown:.3f}x, ceiling {_GROWTH}x"]
 
 
@@ -251,26 +212,39 @@ def run_child(what: str, shard: str, root: str, vocabulary: str, workers: str) -
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--rows", type=int, default=8_000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", choices=["encoding", "harmony", "two", "memory"])
+    parser.add_argument("--only", choices=["cold", "long", "harmony", "two", "memory"])
     parser.add_argument("--child", nargs=5)
     arguments = parser.parse_args()
     if arguments.child:
         run_child(*arguments.child)
         return
-    vocabulary = find(O200K, DATA)
+    vocabulary, rows, rounds = find(O200K, DATA), arguments.rows, arguments.rounds
     with tempfile.TemporaryDirectory(dir=os.environ.get("GRISTMILL_BENCH")) as folder:
         scratch = Path(folder)
-        shard = scratch / "synth_harmony_shard_00.parquet"
-        base = write_shard(shard, arguments.rows)
+
+        def real() -> Path:
+            write_real(scratch / NAME)
+            return scratch / NAME
+
+        def long() -> Path:
+            shard = scratch / "long" / NAME
+            if not shard.exists():
+                shard.parent.mkdir()
+                write_distinct(shard, rows)
+            return shard
+
         parts: dict[str, Callable[[], list[str]]] = {
-            "encoding": lambda: against_encoding(
-                shard, base, scratch, vocabulary, arguments.rounds
+            "cold": lambda: against_encoding(
+                "1,000 real conversations, cold", real(), scratch, vocabulary, rounds, 1.5
             ),
-            "harmony": lambda: against_harmony(shard, base, scratch, vocabulary, arguments.rounds),
-            "two": lambda: against_two(scratch, vocabulary, arguments),
-            "memory": lambda: memory(scratch, vocabulary, arguments.rows),
+            "long": lambda: against_encoding(
+                "distinct text", long(), scratch, vocabulary, rounds, 2.0
+            ),
+            "harmony": lambda: against_harmony(long(), scratch, vocabulary, rounds),
+            "two": lambda: against_two(scratch, vocabulary, rows, rounds),
+            "memory": lambda: memory(scratch, vocabulary, rows),
         }
         misses = [
             miss

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,8 @@ from gristmill.vocabularies import encode, engine, proven
 from gristmill.vocabularies.encode import LONGEST_RUN, WHITE_SPACE, Encoder
 from gristmill.vocabularies.engine import AUTO, ENGINES, TIKTOKEN, Gigatoken
 from gristmill.vocabularies.pinned import GPT2, O200K, VOCABULARIES, MissingVocabulary, Vocabulary
+from tests import budget
+from tests.vocabularies import random_texts
 from tests.vocabularies.places import drop
 
 UNPROVEN = "\u088f\U00010940\U000323b0"
@@ -27,8 +30,6 @@ TEXTS = st.text(
     max_size=40,
 )
 CONTROL = "<|endoftext|><|start|><|return|><|endofprompt|><|fim_prefix|><|reserved_200000|>"
-
-Refusal = Callable[[str], str]
 
 
 @pytest.fixture(scope="module", params=VOCABULARIES, ids=lambda each: each.name)
@@ -48,7 +49,6 @@ def own(vocabulary: Vocabulary, path: Path) -> tiktoken.Encoding:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(openai_public, "load_tiktoken_bpe", lambda *_, **__: {})
         shipped = openai_public.o200k_base if vocabulary == O200K else openai_public.r50k_base
-        patched.setattr(openai_public, "r50k_pat_str", openai_public.r50k_pat_str)
         pattern = shipped()["pat_str"]
     return tiktoken.Encoding("own", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
 
@@ -117,6 +117,65 @@ def test_a_run_of_white_space_is_refused_beyond_the_limit_alone(
     text = "x" * before + run + "x" + run
     reference, auto = (encode.encoder(vocabulary, path, name) for name in (TIKTOKEN, AUTO))
     assert ids(auto, [text]) == ids(reference, [text])
+
+
+@settings(deadline=None)
+@given(text=st.text(st.sampled_from("a\u00e9 \n\u3000\x1c"), max_size=60))
+def test_a_run_is_found_wherever_it_begins(text: str) -> None:
+    """With a limit of 5 in place of 100,000."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(encode, "LONGEST_RUN", 5)
+        try:
+            encode._refuse_long_run(text)
+            is_refused = False
+        except ValueError:
+            is_refused = True
+    assert is_refused == bool(re.search(f"[{WHITE_SPACE}]{{6}}", text))
+
+
+@settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(texts=st.lists(st.text(st.characters() | st.characters(categories=["Cs"])), max_size=4))
+def test_both_engines_refuse_the_same_texts_with_the_same_words(
+    vocabulary: Vocabulary, path: Path, texts: list[str]
+) -> None:
+    answers: list[object] = []
+    for name in ENGINES:
+        try:
+            answers.append(ids(encode.encoder(vocabulary, path, name), texts))
+        except ValueError as error:
+            answers.append((type(error), str(error)))
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.slow
+def test_a_million_random_texts_have_the_ids_of_tiktoken(
+    vocabulary: Vocabulary, path: Path, own: tiktoken.Encoding
+) -> None:
+    encoder = encode.encoder(vocabulary, path)
+    count = budget.count(1_000_000, 5_000)
+    dice = budget.dice(f"random texts {vocabulary.name}")
+    batch: list[str] = []
+    for number, text in enumerate(random_texts.texts(dice, count), start=1):
+        batch.append(text)
+        if len(batch) == 500 or number == count:
+            answers = zip(batch, ids(encoder, batch), strict=True)
+            wrong = [each for each, found in answers if found != own.encode_ordinary(each)]
+            assert not wrong
+            batch = []
+
+
+@pytest.mark.slow
+def test_long_runs_have_the_ids_of_tiktoken(
+    vocabulary: Vocabulary, path: Path, own: tiktoken.Encoding
+) -> None:
+    encoder = encode.encoder(vocabulary, path)
+    runs = list(random_texts.long_runs())
+    for text in budget.sample(f"long runs {vocabulary.name}", runs):
+        assert ids(encoder, [text]) == [own.encode_ordinary(text)], text[:20]
+    with pytest.raises(ValueError, match="more than 100000"):
+        encoder.encode([" " * 1_000_000])
 
 
 def test_white_space_is_what_the_patterns_take_for_it() -> None:

@@ -1,0 +1,93 @@
+"""What the SYNTH benchmarks share: shards to build, and one published build of a shard."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bench.cpu_seconds import cpu_seconds
+from bench.distinct_text import Text, raw_table
+from gristmill.contract import Summary
+from gristmill.provenance import Input
+from gristmill.publish.build import Attempt, Build
+from gristmill.publish.publish import publish
+from gristmill.synth.build.harmony import to_harmony
+from gristmill.synth.build.kd_shard import build_kd_shard
+from gristmill.synth.config import HarmonyConfig, KDConfig
+from gristmill.synth.laws import kd_shard as laws
+from gristmill.vocabularies import encode as bpe
+from gristmill.vocabularies.pinned import O200K
+
+HERE = Path(__file__).resolve().parent.parent
+REAL = Path(os.environ.get("GRISTMILL_REAL_DATA", HERE.parent / "shared" / "data")) / "synth"
+
+NAME = "synth_harmony_shard_00.parquet"
+_ROWS_AT_ONCE = 4000
+
+
+def write_real(path: Path) -> None:
+    """The 1,000 real conversations once."""
+    shards = sorted((REAL / "synth_harmony").glob("synth_harmony_shard_*.parquet"))
+    table = pa.concat_tables([pq.read_table(shard) for shard in shards])
+    pq.write_table(table, path, compression="zstd", row_group_size=2000)
+
+
+def write_distinct(path: Path, rows: int, seed: int = 1) -> None:
+    """A Harmony shard of text that no row repeats."""
+    text, raw = Text(seed), []
+    for first in range(0, rows, _ROWS_AT_ONCE):
+        raw.append(path.parent / f"raw_{first:08d}.parquet")
+        pq.write_table(raw_table(text, min(_ROWS_AT_ONCE, rows - first), first), raw[-1])
+    out = path.parent / "harmony"
+    to_harmony(raw, out, 0, HarmonyConfig(num_shards=1))
+    (out / NAME).replace(path)
+    shutil.rmtree(out)
+    for file in raw:
+        file.unlink()
+
+
+def published(shard: Path, root: Path, vocabulary: Path, workers: int = 1) -> int:
+    """Build and publish the shard as the asset does; the number of tokens."""
+
+    def make(attempt: Attempt) -> Summary:
+        return build_kd_shard(shard, attempt.out, config, attempt.parts)
+
+    config = KDConfig(vocabulary, 0.001, workers=workers)
+    done = publish(
+        Build(
+            root=root,
+            artifact="megatron/synth_kd_v1",
+            asset="synth/kd_shards",
+            partition="00",
+            code_version=KDConfig.CODE_VERSION,
+            config=config,
+            inputs=[Input(path=shard.name, sha256="0" * 64, bytes=shard.stat().st_size)],
+            make=make,
+            laws=lambda folder: laws.kd_laws(folder, "00", 0.001),
+            shared=True,
+        )
+    )
+    return int(done.record.counts["train_tokens"] + done.record.counts["valid_tokens"])
+
+
+def cpu(work: Callable[[], object]) -> float:
+    """CPU seconds of this process and its children that `work` takes."""
+    before = cpu_seconds()
+    work()
+    return cpu_seconds() - before
+
+
+def built(shard: Path, scratch: Path, vocabulary: Path) -> float:
+    """CPU seconds of one published build, by an engine that knows no word yet."""
+    encoder = bpe.encoder(O200K, vocabulary)
+    if encoder._fast is not None:
+        encoder._fast.forget()
+    root = scratch / "root"
+    shutil.rmtree(root, ignore_errors=True)
+    root.mkdir()
+    return cpu(lambda: published(shard, root, vocabulary))
