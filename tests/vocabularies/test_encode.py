@@ -154,7 +154,7 @@ def test_a_million_random_texts_have_the_ids_of_tiktoken(
     vocabulary: Vocabulary, path: Path, own: tiktoken.Encoding
 ) -> None:
     encoder = encode.encoder(vocabulary, path)
-    count = budget.count(1_000_000, 5_000)
+    count = budget.count(1_000_000, 2_500)
     dice = budget.dice(f"random texts {vocabulary.name}")
     batch: list[str] = []
     for number, text in enumerate(random_texts.texts(dice, count), start=1):
