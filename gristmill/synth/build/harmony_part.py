@@ -7,7 +7,7 @@ Source: `docs/formats/synth.md#harmony-part-files`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,18 +92,21 @@ def count(task: Task, path: Path) -> dict[str, Any]:
         return {"kept": None}
 
 
-def make_part(task: Task, path: Path) -> dict[str, Any]:
+def make_part(
+    task: Task, path: Path, seen: Callable[[pa.RecordBatch], None] | None = None
+) -> dict[str, Any]:
     """Write the part of a raw file.
 
     task: the file, and how its rows are converted.
     path: file to write.
+    seen: takes each batch of Harmony rows, in order; default None.
 
     Returns its summary: `before` of the task; `read` and `kept`, numbers of rows; `sizes`, bytes
     of the row groups, of the rows before them and of the rows after them; and `head`, for each
     batch that the rows before are from: its last raw row, its Harmony rows and their bytes.
     Raises BadInput as `harmony.to_harmony`. Source: `docs/formats/synth.md#harmony-part-files`.
     """
-    part = _Part(task)
+    part = _Part(task, seen)
     path.unlink(missing_ok=True)  # what a killed writer left
     with HashedFile(path) as file, ExitStack() as parquet_file:
         sizes = []
@@ -177,12 +180,12 @@ class _Part:
     tail: rows after the last row group.
     """
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, seen: Callable[[pa.RecordBatch], None] | None) -> None:
         self.read = self.kept = 0
         self.head: list[pa.RecordBatch] = []
         self.head_batches: list[list[int]] = []
         self.tail: list[pa.RecordBatch] = []
-        self._task = task
+        self._task, self._seen = task, seen
         size = task.config.rows_per_group
         self._missing = (size - task.before) % size
         self._head_bytes = 0
@@ -233,6 +236,8 @@ class _Part:
                 self.read += len(batch)
                 converted = envelope.convert(rows, fields, schema)
                 self.kept += len(converted)
+                if self._seen is not None:
+                    self._seen(converted)
                 yield converted
                 if self.read == task.rows:
                     return

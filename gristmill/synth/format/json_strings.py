@@ -8,10 +8,12 @@ imported with this module. Source: `docs/formats/synth.md#harmony-columns`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import numpy.typing as npt
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
@@ -52,23 +54,16 @@ def joined(columns: Sequence[pa.Array], between: Sequence[str], rows: pa.Array) 
     wanted = rows.to_numpy()
     begins = np.empty((len(wanted), len(columns)), dtype=np.int64)
     ends = np.empty_like(begins)
-    values, before = [], 0
+    octets, places = _octets([column.buffers()[2] for column in columns])
     for place, column in enumerate(columns):
-        _, starts, data = column.buffers()
-        starts = np.frombuffer(starts, np.int32)[column.offset :][: len(column) + 1]
-        first, last = (int(starts[0]), int(starts[-1])) if len(starts) else (0, 0)
-        if data is not None:
-            values.append(np.frombuffer(data, np.uint8)[first:last])
-        begins[:, place] = starts[wanted] + (before - first)
-        ends[:, place] = starts[wanted + 1] + (before - first)
-        before += last - first
+        starts = np.frombuffer(column.buffers()[1], np.int32)[column.offset :][: len(column) + 1]
+        begins[:, place] = starts[wanted] + places[place]
+        ends[:, place] = starts[wanted + 1] + places[place]
     most = _ESCAPE * int((ends - begins).sum())
     for place, column in enumerate(columns):
         if column.null_count:
             nulls = column.is_null().to_numpy(zero_copy_only=False)
             begins[nulls[wanted], place] = -1
-    # The compiled code reads and writes whole words.
-    octets = np.concatenate([*values, np.zeros(_WORD, np.uint8)])
     texts = [text.encode("ascii") for text in between]
     cuts = np.cumsum([0, *map(len, texts)])
     most += len(wanted) * (int(cuts[-1]) + len(columns) * (_QUOTES + len(_NULL)))
@@ -79,6 +74,30 @@ def joined(columns: Sequence[pa.Array], between: Sequence[str], rows: pa.Array) 
     # The system gives no memory for the bytes of `out` that nothing was written to.
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(out[:size])]
     return pa.Array.from_buffers(pa.string(), len(wanted), buffers)
+
+
+def _octets(buffers: Sequence[pa.Buffer | None]) -> tuple[npt.NDArray[np.uint8], list[int]]:
+    """Return the bytes of all buffers in one array, and where each buffer begins in it.
+
+    The compiled code reads whole words, so there is a word behind the last buffer. The columns of
+    a batch that came from another process lie in one message, and are not copied.
+    """
+    there = [buffer for buffer in buffers if buffer is not None]
+    whole = there[0].parent if there else None
+    if whole is not None and all(
+        buffer.parent is not None
+        and buffer.parent.address == whole.address
+        and buffer.address + buffer.size + _WORD <= whole.address + whole.size
+        for buffer in there
+    ):
+        octets = np.frombuffer(whole, np.uint8)
+        places = [0 if buffer is None else buffer.address - whole.address for buffer in buffers]
+    else:
+        values = [np.frombuffer(buffer or b"", np.uint8) for buffer in buffers]
+        octets = np.concatenate([*values, np.zeros(_WORD, np.uint8)])
+        places = [0, *itertools.accumulate(map(len, values))][:-1]
+    octets.flags.writeable = False
+    return octets, places
 
 
 def _load(typingctx, array, place):

@@ -324,11 +324,11 @@ def test_a_build_whose_worker_died_continues(
 def _counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the raw files that are converted from now on, in this process."""
     names: list[str] = []
-    make: Callable[[harmony_part.Task, Path], dict[str, object]] = harmony_part.make_part
+    make: Callable[..., dict[str, object]] = harmony_part.make_part
 
-    def counting(task: harmony_part.Task, path: Path) -> dict[str, object]:
+    def counting(task: harmony_part.Task, *rest: object) -> dict[str, object]:
         names.append(task.path.name)
-        return make(task, path)
+        return make(task, *rest)
 
     monkeypatch.setattr(harmony_part, "make_part", counting)
     return names

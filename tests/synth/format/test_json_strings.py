@@ -74,3 +74,20 @@ def test_columns_of_nulls_and_of_no_text() -> None:
 def test_a_text_beside_the_end_of_memory_stays_whole() -> None:
     texts = ["\x00" * size + "x" * (size % 9) for size in range(200)]
     assert _joined([pa.array(texts)], ["", ""], range(200)) == list(map(json.dumps, texts))
+
+
+@pytest.mark.parametrize("last", [0, 1, 55, 56, 57, 63, 64, 65])
+def test_columns_of_one_message_are_read_where_they_are(last: int) -> None:
+    """The last buffer of a message may have no word behind it; then the columns are copied."""
+    columns = [["é" * 9, "", "\n" * 5], ["x" * (last // 2), None, "y" * (last - last // 2)]]
+    batch = pa.record_batch([pa.array(each) for each in columns], names=["a", "b"])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    with pa.ipc.open_stream(pa.py_buffer(bytearray(sink.getvalue()))) as reader:
+        received = reader.read_next_batch()
+    between = ["<", "|", ">"]
+    assert _joined(received.columns, between, [0, 1, 2]) == _expected(columns, between, [0, 1, 2])
+    assert _joined(received.slice(1).columns, between, [1]) == _expected(columns, between, [2])
+    mixed = [received.column(0), batch.column(1)]
+    assert _joined(mixed, between, [0, 2]) == _expected(columns, between, [0, 2])
