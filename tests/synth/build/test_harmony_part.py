@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -126,6 +127,9 @@ def test_a_cap_of_no_rows_reads_the_first_file_that_has_some(tmp_path: Path, wor
     config = _config(max_rows=0, workers=workers)
     assert to_harmony(paths, tmp_path / "out", 0, config).rows == 0
     assert list((tmp_path / "out").iterdir()) == []
+    # The third file lacks columns, which nobody sees while the cap ends before it.
+    four = to_harmony(paths, tmp_path / "four", 0, replace(config, max_rows=4))
+    assert four.rows + four.skipped == 4
     pq.write_table(pa.table({"query": ["q"]}), paths[1])
     with pytest.raises(BadInput, match=r"synth_002\.parquet: has no column synthetic_reasoning"):
         to_harmony(paths, tmp_path / "bad", 0, config)
@@ -409,6 +413,7 @@ def test_rows_are_counted_as_they_are_kept(drop: list[Path], tmp_path: Path, row
         counted = harmony_part.count(task, tmp_path / f"count {number}")
         made = harmony_part.make_part(task, tmp_path / f"part {number}")
         assert counted == {"kept": made["kept"]}
+        assert (made["head"], made["before"]) == ([], 0)
         assert (tmp_path / f"count {number}").read_bytes() == b""
 
 

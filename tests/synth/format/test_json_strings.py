@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.synth.format.json_strings import joined
+from gristmill.synth.format.json_strings import _octets, joined
 
 TEXTS = st.text(max_size=40) | st.text('ab"\\\n\x7f\x1fé€\U0001f600', max_size=40)
 
@@ -86,6 +86,11 @@ def test_columns_of_one_message_are_read_where_they_are(last: int) -> None:
         writer.write_batch(batch)
     with pa.ipc.open_stream(pa.py_buffer(bytearray(sink.getvalue()))) as reader:
         received = reader.read_next_batch()
+    buffers = [column.buffers()[2] for column in received.columns]
+    octets, places = _octets(buffers)
+    for buffer, place in zip(buffers, places, strict=True):
+        assert bytes(octets[place : place + buffer.size]) == bytes(buffer)
+        assert place + buffer.size + 8 <= len(octets)
     between = ["<", "|", ">"]
     assert _joined(received.columns, between, [0, 1, 2]) == _expected(columns, between, [0, 1, 2])
     assert _joined(received.slice(1).columns, between, [1]) == _expected(columns, between, [2])
