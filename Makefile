@@ -4,7 +4,8 @@ BIN := .venv/bin
 RUN := .venv/installed-run
 TEST := .venv/installed-test
 DATA := $(or $(GRISTMILL_DATA),data)
-BENCHES := pack macroxue_pools readers synth synth_harmony chess input_proof dagster_overhead
+BENCHES := pack macroxue_pools readers synth synth_harmony synth_trace chess input_proof \
+	dagster_overhead
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # What is built from source is built by the pinned setuptools: isolation would fetch one without a
 # hash. So pip and setuptools come first.

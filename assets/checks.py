@@ -23,9 +23,11 @@ _RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_
 
 _DESCRIPTIONS = {
     "intact": "Every published file has the size and sha256 that its record states, the record is "
-    "complete, and the inputs of the artifact have not changed.",
+    "complete, and the inputs of the artifact have not changed. What the same run built was hashed "
+    "before its commit: it is not read again if the files kept size and time.",
     "lawful": "The contents obey the laws of the asset, recomputed from the published files. Where "
-    "that takes long, the check takes a sample; the full check ran before the commit.",
+    "that takes long, the check takes a sample; the full check ran before the commit. Its verdict "
+    "counts for what the same run built.",
     "noteworthy": "Unusual contents that come from the drop and break no law, for whoever trains "
     "on them. This check only warns.",
 }

@@ -2,7 +2,8 @@
 
 Builds raw files of distinct rows through the asset graph to the last manifest, by command, in
 a data root of its own, and reckons the same for the full corpus (76 million rows of 856 tokens).
-Bytes are those that processes ask the system for, so a page in memory counts as read.
+Bytes are those that processes ask the system for: what it has in memory counts, but not what
+is read through a memory map.
 Ends with status 1 where a limit is missed.
 
     python -m bench.synth_full [--rows 2000000] [--workers 2] [--folder FOLDER]
@@ -37,8 +38,9 @@ _FILES = 8
 _BATCH_ROWS = 10_000
 _FULL_ROWS, _FULL_TOKENS = 76e6, 65e9
 
-# Reads of a result beyond the build itself, and the disk at the peak beyond the inputs.
-_MOST_READS, _MOST_DISK = 1.0, 1.3
+# Reads of a result beyond the build itself (one, and the indexes, which are a twentieth of a
+# dataset, once more), and the disk at the peak beyond the inputs.
+_MOST_READS, _MOST_DISK = 1.1, 1.3
 STAGES = (
     ("harmony", ["synth/harmony"]),
     ("harmony manifest", ["synth/harmony_manifest"]),
@@ -168,12 +170,12 @@ def report(root: Path, raw: int, costs: dict[str, Cost]) -> list[str]:
             f"{cost.peak:>15,}"
         )
     # The build itself reads its input once, and what it wrote as parts.
-    first = costs["harmony"]
-    second = costs["datasets"]
-    parts = [max(0, first.written - harmony), max(0, second.written - datasets)]
+    # Parts of a Harmony shard are mapped, which the system does not count as reading.
+    first, second = costs["harmony"], costs["datasets"]
+    parts = max(0, second.written - datasets)
     beyond = [
-        (first.read - idle - raw - parts[0]) / (raw + harmony),
-        (second.read - idle - harmony - parts[1]) / datasets,
+        (first.read - idle - raw) / (raw + harmony),
+        (second.read - idle - harmony - parts) / datasets,
     ]
     peak = (max(cost.peak for cost in costs.values()) - raw) / (harmony + datasets)
     print(f"reads beyond the build: {beyond[0]:.2f} of raw and harmony together")
@@ -190,7 +192,7 @@ def report(root: Path, raw: int, costs: dict[str, Cost]) -> list[str]:
     misses = [
         f"reads beyond the build of {name}: {ratio:.2f}, at most {_MOST_READS}"
         for name, ratio in zip(("harmony", "datasets"), beyond, strict=True)
-        if ratio > _MOST_READS + 0.05
+        if ratio > _MOST_READS
     ]
     if peak > _MOST_DISK:
         misses.append(f"peak disk: {peak:.2f} of the result, at most {_MOST_DISK}")

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from statistics import median
 
 import pyarrow.parquet as pq
 
+from bench.cpu_seconds import cpu_seconds
 from bench.distinct_text import Text, raw_table
 from gristmill import families
 from gristmill.families import Subject
@@ -107,17 +107,6 @@ def by_pyarrow(files: list[Path], shard: Path, out: Path) -> Callable[[], None]:
                 writer.write_table(table.slice(first, group), row_group_size=group)
 
     return work
-
-
-def cpu_seconds() -> float:
-    """CPU seconds of this process and of its children, those that still live included."""
-    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    ticks = 0
-    for child in children():
-        fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    live = ticks / os.sysconf("SC_CLK_TCK")
-    return time.process_time() + ended.ru_utime + ended.ru_stime + live
 
 
 def children() -> list[int]:

@@ -118,10 +118,13 @@ class InputProof:
         is_same = self._records.get(number) == record
         self._records[number] = record
         noted = stamps.read(folder)
-        self._compare(item, list(_files_of(folder, record, noted)), is_same)
+        hashed = self._compare(item, list(_files_of(folder, record, noted)), is_same)
+        if hashed and record_path.parent.name == provenance.SHARED_RECORDS:
+            paths = {path.relative_to(folder).as_posix(): path for path in hashed}
+            stamps.add(folder, {name: self._stamps[path] for name, path in paths.items()})
 
-    def _compare(self, item: Input, files: Sequence[_File], is_same: bool) -> None:
-        """Compare files with what is recorded; those that may have changed are hashed.
+    def _compare(self, item: Input, files: Sequence[_File], is_same: bool) -> list[Path]:
+        """Compare files with what is recorded; hash and return those that may have changed.
 
         is_same: the files were proved under the same record before: a file with the
             same stamp has not changed since, and one with another mtime was written to.
@@ -144,6 +147,7 @@ class InputProof:
             if mtime_ns != file.mtime_ns or not is_old:
                 suspects.append(file)
         self._hash(item, suspects)
+        return [file.path for file in suspects]
 
     def _hash(self, item: Input, suspects: Sequence[_File]) -> None:
         if not suspects:

@@ -49,6 +49,11 @@ def slot_of_folder(folder: Path) -> Path:
     return folder.parent / WORK / SLOTS / folder.name
 
 
+def lock_of_folder(folder: Path) -> Path:
+    """The lock of a folder that several partitions share."""
+    return folder.parent / WORK / _LOCKS / folder.name
+
+
 def lock_of_slot(slot: Path) -> Path:
     """The lock that the builder in a slot holds.
 

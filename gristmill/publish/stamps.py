@@ -12,12 +12,15 @@ from __future__ import annotations
 import json
 import stat
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.layout import STAMPS, WORK
 from gristmill.provenance import find_artifacts
+from gristmill.publish import locks
+from gristmill.publish.slot import lock_of_folder
 
 Stamp = tuple[int, int, int, int, int]
 """Device, inode, size, and times of the last change of contents and of the inode."""
@@ -85,11 +88,36 @@ def keep(folder: Path, before: Mapping[str, Stamp], own: Iterable[str]) -> None:
         stamp = stamp_of(folder / path)
         if stamp is not None and (path not in before or stamp[:4] == before[path][:4]):
             stamps[path] = stamp
+    _write(folder, stamps)
+
+
+def add(folder: Path, hashed: Mapping[str, Stamp]) -> None:
+    """Note the stamps of files that were hashed and are as recorded.
+
+    folder: a shared folder.
+    hashed: stamps from before they were hashed, by path.
+
+    Nothing is noted while a commit into the folder is under way.
+    """
+    try:
+        with locks.locked(lock_of_folder(folder), folder.name):
+            same = {path: one for path, one in hashed.items() if stamp_of(folder / path) == one}
+            _write(folder, {**read(folder), **same})
+    except (locks.Busy, OSError):
+        return  # the next build hashes them again
+
+
+def _write(folder: Path, stamps: Mapping[str, Stamp]) -> None:
+    """Write the notes. Without them files are hashed again, so a full disk is no error here."""
     file = _file(folder)
-    file.parent.mkdir(parents=True, exist_ok=True)
     new = file.with_name(f"{file.name}.new")
-    new.write_text(json.dumps(stamps))
-    new.replace(file)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        new.write_text(json.dumps(stamps))
+        new.replace(file)
+    except OSError:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
 
 
 def _file(folder: Path) -> Path:

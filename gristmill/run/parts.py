@@ -68,6 +68,7 @@ class PartStore:
         vouches for it. A summary that has SHA256 loses it to the ledger entry.
         """
         scratch = self.folder / f"{name}.writing"
+        scratch.unlink(missing_ok=True)  # of a killed writer
         summary: dict[str, Any] = {}
         yield scratch, summary
         sha256 = summary.pop(SHA256, None) or sha256_file(scratch)

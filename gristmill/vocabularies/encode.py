@@ -36,6 +36,10 @@ LONGEST_RUN: Final = 100_000
 """Most white space characters in a row; tiktoken gives up at about a million."""
 
 
+_ASKED_CHARACTERS: Final = 1 << 20
+"""After so many characters the engine is asked again whether it must be renewed."""
+
+
 class Encoded(NamedTuple):
     """The tokens of some texts.
 
@@ -93,9 +97,14 @@ class Encoder:
             ids = [self._by_tiktoken(text) for text in texts]
             return Encoded(ids, frozenset(range(len(ids))))
         unproven = self._unproven_places(texts)
-        encode = self._fast.encoder(sum(map(len, texts)))
+        encode, left = self._fast.encoder(0), 0
         ids = []
         for place, text in enumerate(texts):
+            left -= len(text)
+            if left < 0:
+                # A long list of texts must not pass the bound on memory within one call.
+                asked = max(_ASKED_CHARACTERS, len(text))
+                left, encode = asked - len(text), self._fast.encoder(asked)
             if place in unproven:
                 ids.append(self._by_tiktoken(text))
                 continue

@@ -12,7 +12,7 @@ import resource
 import threading
 from collections.abc import Callable
 from functools import lru_cache
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -68,6 +68,10 @@ def why_tiktoken_alone() -> str | None:
             return f"{name} is not installed"
         if installed != proven:
             return f"{name} {installed} is installed, {proven} is proven"
+    try:
+        import_module("gigatoken")
+    except ImportError as error:  # a wheel for another processor or C library
+        return f"gigatoken cannot be imported ({error})"
     return None
 
 
@@ -123,7 +127,7 @@ class Gigatoken:
             grown = _resident_bytes() - self._resident > _GROWTH_BYTES
             # Other memory of the process grows, too, and a new object costs time: not
             # before so much text that its words could fill the bound.
-            if grown and self._characters >= _LEAST_CHARACTERS:
+            if (grown and self._characters >= _LEAST_CHARACTERS) or "_encode" not in self.__dict__:
                 self._renew()
             self._characters += characters
             return self._encode

@@ -11,9 +11,10 @@ import pytest
 from gristmill.contract import Summary
 from gristmill.hashing import sha256_file
 from gristmill.provenance import Input
-from gristmill.publish import input_proof, stamps
+from gristmill.publish import input_proof, locks, stamps
 from gristmill.publish.build import Attempt, Build, InputDamaged
 from gristmill.publish.publish import publish
+from gristmill.publish.slot import lock_of_folder
 from tests.publish.tiny import TinyConfig, tiny_build
 
 SOURCE = "family/source"
@@ -79,7 +80,41 @@ def test_a_file_without_a_note_is_hashed(tmp_path: Path, hashed: list[str]) -> N
     hashed.clear()
     publish(source(tmp_path, "p3"))
     publish(build, rebuild=True)
-    assert "p1_steps.npy" in hashed  # nobody can say that it was unchanged before p3
+    assert hashed == []  # it was noted when it was hashed
+
+
+def test_what_changed_since_it_was_hashed_is_not_noted(tmp_path: Path) -> None:
+    folder = tmp_path / SOURCE
+    publish(source(tmp_path, "p1"))
+    publish(source(tmp_path, "p2"))
+    before = dict(stamps.read(folder))
+    (tmp_path / NOTES).unlink()
+    flip_and_keep_the_time(folder / "train/p1_steps.npy")
+    stamps.add(folder, before)
+    assert set(before) - set(stamps.read(folder)) == {"train/p1_steps.npy"}
+
+
+def test_nothing_is_noted_while_a_commit_is_under_way(tmp_path: Path) -> None:
+    folder = tmp_path / SOURCE
+    publish(source(tmp_path, "p1"))
+    before = dict(stamps.read(folder))
+    (tmp_path / NOTES).unlink()
+    with locks.locked(lock_of_folder(folder), "source"):
+        stamps.add(folder, before)
+    assert not (tmp_path / NOTES).exists()
+    stamps.add(folder, before)
+    assert stamps.read(folder) == before
+
+
+def test_an_artifact_is_published_though_its_notes_cannot_be_written(
+    tmp_path: Path, hashed: list[str]
+) -> None:
+    (tmp_path / NOTES).parent.parent.mkdir(parents=True)
+    (tmp_path / NOTES).parent.write_text("a file in the place of the folder")
+    build = user(tmp_path)
+    assert publish(source(tmp_path, "p2")).rebuilt
+    assert publish(build).rebuilt
+    assert hashed
 
 
 @pytest.mark.parametrize("notes", [b"", b"[]", b"{", b'{"a": 1}', b'{"a": [1]}', b"[" * 9999])

@@ -60,7 +60,7 @@ def test_every_field_has_a_help_text_and_a_default_among_its_choices(config: Any
 
 @pytest.mark.parametrize(
     ("config", "names"),
-    [(HarmonyConfig, {"dataset"}), (KDConfig, {"vocabulary", "bad_rows"})],
+    [(HarmonyConfig, {"dataset"}), (KDConfig, {"vocabulary", "bad_rows", "engine"})],
 )
 def test_the_fields_that_change_no_byte(config: Any, names: set[str]) -> None:
     assert set(without_effect(config)) - {"workers"} == names
@@ -70,6 +70,7 @@ def test_bad_rows_count_in_no_fingerprint_but_are_recorded() -> None:
     some, none = KDConfig(Path("v"), bad_rows=7), KDConfig(Path("v"))
     assert recipe("1", some, []) == recipe("1", none, [])
     assert recipe("1", KDConfig(Path("v"), workers=7), []) == recipe("1", none, [])
+    assert recipe("1", KDConfig(Path("v"), engine="tiktoken"), []) == recipe("1", none, [])
     assert config_fields(some)["bad_rows"] == 7
     assert recipe("1", KDConfig(Path("v"), max_rows=7), []) != recipe("1", none, [])
 

@@ -83,16 +83,16 @@ def to_harmony(
     tasks, rows = _tasks(run, config, links)
     with closing(Joiner(out / name, config)) as joiner:
         with progress.stage("convert", unit="rows", total=rows) as stage:
-            named = _named(tasks, joiner, parts, out)
+            uncounted: list[harmony_part.NotCounted] = []
+            named = _named(tasks, joiner, parts, out, uncounted)
             make = joiner.make if config.workers <= 1 else harmony_part.make_part
             finished = run_parts(make, named, parts, config.workers, scratch=out)
             with closing(named), closing(finished):
-                for task in tasks:
-                    if (made := next(finished, None)) is None:
-                        raise GristmillError(f"{task.path}: could not be counted: start again")
-                    _, path, summary = made
+                for task, (_, path, summary) in zip(tasks, finished, strict=False):
                     joiner.add(path, summary, task.path)
                     stage.advance(summary["read"])
+                if uncounted:
+                    raise GristmillError(f"{uncounted[0]}: build again") from uncounted[0]
         note = joiner.finish()
     files: dict[str, FileNote] = {} if note is None else {name: note}
     skipped = joiner.read - joiner.rows
@@ -119,9 +119,16 @@ def _tasks(
 
 
 def _named(
-    tasks: Sequence[harmony_part.Task], joiner: Joiner, parts: PartStore | None, out: Path
+    tasks: Sequence[harmony_part.Task],
+    joiner: Joiner,
+    parts: PartStore | None,
+    out: Path,
+    uncounted: list[harmony_part.NotCounted],
 ) -> Generator[tuple[str, harmony_part.Task]]:
-    """Yield the tasks with the rows that the row group under way has, and the parts' names."""
+    """Yield the tasks with the rows that the row group under way has, and the parts' names.
+
+    uncounted: gets the error of a file whose rows cannot be counted; no task follows it.
+    """
     size, workers = tasks[0].config.rows_per_group, tasks[0].config.workers
     if workers <= 1:
         # Each part is added before the next task is asked for.
@@ -136,8 +143,13 @@ def _named(
         harmony_part.count, counting, parts, threads, scratch=out, engine=threaded_map
     )
     with closing(counted):
-        for index, ((_, _, summary), task) in enumerate(zip(counted, tasks, strict=True)):
+        for index, task in enumerate(tasks):
             yield f"file_{index:06d}", replace(task, before=before)
-            if summary["kept"] is None:
-                break  # making the part of this file says why
+            if index + 1 == len(tasks):
+                return
+            try:
+                _, _, summary = next(counted)
+            except harmony_part.NotCounted as error:
+                uncounted.append(error)
+                return  # making the part says why, unless the counting alone failed
             before = (before + summary["kept"]) % size

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, GristmillError
 from gristmill.hashing import HashedFile
 from gristmill.run.parts import SHA256
 from gristmill.synth.build.harmony_rows import Envelope, RawRows
@@ -49,6 +49,10 @@ class Task:
     links: LinkRule
 
 
+class NotCounted(GristmillError):
+    """The rows of a raw file could not be counted."""
+
+
 def schema_of(config: HarmonyConfig) -> pa.Schema:
     """Return the columns of a Harmony shard.
 
@@ -81,15 +85,16 @@ def count(task: Task, path: Path) -> dict[str, Any]:
     task: the file; `before` is not used.
     path: file to write; it stays empty.
 
-    Returns `kept`, or None as `kept` if the rows cannot be read: `make_part` says why.
+    Returns `kept`. Raises NotCounted if the rows cannot be read, so that no count is stored:
+    `make_part` says what is wrong with them.
     """
     path.touch()
     try:
         with opened(task.path, task.config, task.links) as file:
             _check(task.path, file)
             return {"kept": file.filled(_BATCH_ROWS, raw.TEXTS, task.rows)}
-    except BadInput:
-        return {"kept": None}
+    except BadInput as error:
+        raise NotCounted(f"{task.path}: its rows could not be counted: {error.rule}") from error
 
 
 def make_part(
@@ -107,7 +112,6 @@ def make_part(
     Raises BadInput as `harmony.to_harmony`. Source: `docs/formats/synth.md#harmony-part-files`.
     """
     part = _Part(task, seen)
-    path.unlink(missing_ok=True)  # what a killed writer left
     with HashedFile(path) as file, ExitStack() as parquet_file:
         sizes = []
         writer: pq.ParquetWriter | None = None

@@ -47,6 +47,7 @@ def joined(columns: Sequence[pa.Array], between: Sequence[str], rows: pa.Array) 
     between: ASCII texts, one before each value and one after the last.
     rows: int64, numbers of the rows that are wanted, from 0.
 
+    Raises ValueError if the result has more than 2 GiB.
     Source: `docs/formats/synth.md#harmony-columns`.
     """
     import pyarrow as pa
@@ -57,6 +58,7 @@ def joined(columns: Sequence[pa.Array], between: Sequence[str], rows: pa.Array) 
     octets, places = _octets([column.buffers()[2] for column in columns])
     for place, column in enumerate(columns):
         starts = np.frombuffer(column.buffers()[1], np.int32)[column.offset :][: len(column) + 1]
+        starts = starts.astype(np.int64)  # several columns together may have more than 2 GiB
         begins[:, place] = starts[wanted] + places[place]
         ends[:, place] = starts[wanted + 1] + places[place]
     most = _ESCAPE * int((ends - begins).sum())
@@ -71,6 +73,8 @@ def joined(columns: Sequence[pa.Array], between: Sequence[str], rows: pa.Array) 
     offsets = np.zeros(len(wanted) + 1, dtype=np.int32)
     text = np.frombuffer(b"".join(texts), np.uint8).copy()
     size = _write(octets, begins, ends, text, cuts, _LETTERS, _HEX, out, offsets)
+    if size > np.iinfo(np.int32).max:
+        raise ValueError(f"{size:,} bytes of JSON are too many for one column: give fewer rows")
     # The system gives no memory for the bytes of `out` that nothing was written to.
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(out[:size])]
     return pa.Array.from_buffers(pa.string(), len(wanted), buffers)

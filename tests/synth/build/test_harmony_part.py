@@ -10,12 +10,13 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, GristmillError
 from gristmill.hashing import sha256_file
 from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.publish.build import Attempt, Build
@@ -29,6 +30,7 @@ from gristmill.synth.build.harmony import HarmonySummary, to_harmony
 from gristmill.synth.build.harmony_join import Joiner
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format.row_digest import RowsDigest
+from gristmill.synth.format.untrusted_parquet import UntrustedParquet
 from gristmill.synth.raw import files as raw
 from gristmill.synth.samples import write_drop
 from gristmill.untrusted.files import REFUSE_LINKS
@@ -430,3 +432,27 @@ def test_texts_of_every_form_are_counted(tmp_path: Path, kind: pa.DataType) -> N
     expected_rows = 0 if kind == pa.null() else 2
     assert harmony_part.count(task, tmp_path / "count") == {"kept": expected_rows}
     assert harmony_part.make_part(task, tmp_path / "part")["kept"] == expected_rows
+
+
+def test_a_count_that_fails_alone_is_named_and_not_stored(
+    drop: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers convert the second file though counting its rows ran out of time."""
+    store = PartStore(tmp_path / "parts")
+    store.folder.mkdir()
+    filled = UntrustedParquet.filled
+
+    def late(self: UntrustedParquet, *arguments: Any) -> int:
+        if self._path == drop[1]:
+            raise BadInput(self._path, "takes more than 1 s")
+        return filled(self, *arguments)
+
+    config = _config(rows_per_group=7, workers=2)
+    with monkeypatch.context() as patched:
+        patched.setattr(UntrustedParquet, "filled", late)
+        match = f"{drop[1]}: its rows could not be counted: takes more than 1 s: build again"
+        with pytest.raises(GristmillError, match=match):
+            to_harmony(drop, tmp_path / "late", 0, config, store)
+    to_harmony(drop, tmp_path / "out", 0, config, store)
+    to_harmony(drop, tmp_path / "whole", 0, config)
+    assert _shard(tmp_path / "out") == _shard(tmp_path / "whole")

@@ -114,7 +114,8 @@ def test_shards_of_unequal_config_are_refused(
 def test_settings_that_change_no_byte_do_not_make_configs_unequal(
     records: list[dict[str, Any]], harmony: Path, tmp_path: Path
 ) -> None:
-    records[1]["config"] |= {"workers": 7, "bad_rows": 3, "vocabulary": "elsewhere"}
+    other = {"workers": 7, "bad_rows": 3, "vocabulary": "elsewhere", "engine": "tiktoken"}
+    records[1]["config"] |= other
     write_kd_manifest(records, tmp_path / "out", **kd_arguments(harmony))
     text = (tmp_path / "out/manifest.json").read_text(encoding="ascii")
     assert text.endswith("}\n")
