@@ -71,7 +71,10 @@ def row_texts(data: bytes) -> None:
     from gristmill.synth.render.templates import BadRow
 
     vocabulary, renderer = _renderer()
-    text = data.decode("utf-8", "surrogatepass" if data[:1] == b"\xed" else "replace")
+    try:
+        text = data.decode("utf-8", "surrogatepass")  # with lone surrogates
+    except UnicodeDecodeError:
+        text = data.decode("utf-8", "replace")
     try:
         expected = harmony.render(harmony.parse(text), harmony.encoding(vocabulary))
     except (*harmony.CONVERSATION_ERRORS, RecursionError):
