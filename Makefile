@@ -4,15 +4,20 @@ BIN := .venv/bin
 RUN := .venv/installed-run
 TEST := .venv/installed-test
 DATA := $(or $(GRISTMILL_DATA),data)
-BENCHES := pack macroxue_pools readers synth synth_harmony synth_trace chess input_proof \
-	dagster_overhead
+PORT ?= 3000
+# Processes that run tests; 0: pytest itself runs them, for a debugger.
+WORKERS ?= 2
+BENCHES := pack macroxue_pools puzzles_arc puzzles_domino puzzles_reader readers reasoning reasoning_align reasoning_reader synth synth_harmony synth_trace \
+	tiktoken_public chess input_proof dagster_overhead nothing_to_do tick
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # What is built from source is built by the pinned setuptools: isolation would fetch one without a
 # hash. So pip and setuptools come first.
 HASHED := $(PIP) --require-hashes --no-build-isolation
 # pip refuses to hash an editable install, so the checkout comes after its requirements.
 CHECKOUT := $(PIP) --no-index --no-build-isolation --no-deps -e .
-# Containers often forbid Python to keep compiled modules: every run would compile all of them.
+# Containers often forbid Python to keep compiled modules: every run, and each of the many processes
+# that tests start, would compile all of them.
+export PYTHONDONTWRITEBYTECODE :=
 COMPILE := $(BIN)/python -m compileall -q gristmill assets commands resources sensors definitions.py
 
 LOCKER := .venv-lock/bin
@@ -22,18 +27,18 @@ COMPILE_LOCK := $(LOCKER)/uv pip compile --quiet --no-annotate --python-version 
 	--config-file requirements/uv.toml --custom-compile-command "make lock" $(UPGRADE)
 ENVIRONMENT := pyproject.toml requirements/environment.in
 
-.PHONY: run ui test fuzz soak bench lint install lock clean help
+.PHONY: run ui test pictures fuzz soak bench lint install lock clean help
 
 run: $(RUN)	## install what running needs, write samples, build everything
 	$(BIN)/gristmill tokenizers --data-root $(DATA)
 	$(BIN)/gristmill samples $(DATA)
 	$(BIN)/gristmill materialize --all --data-root $(DATA)
 
-ui: $(RUN)	## serve the instance at http://127.0.0.1:3000
-	$(BIN)/gristmill ui
+ui: $(RUN)	## serve the instance at http://127.0.0.1:3000; PORT=3001 chooses another port
+	$(BIN)/gristmill ui --port $(PORT)
 
 test: lint	## lint, types and tests (installs torch, too)
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow"
 
 lint: $(TEST)	## ruff and mypy
 	$(BIN)/ruff check .
@@ -43,8 +48,13 @@ lint: $(TEST)	## ruff and mypy
 fuzz: $(TEST)	## fuzz every parser; GRISTMILL_SLOW_SECONDS=60 gives each a minute
 	$(BIN)/python -m tests.fuzz
 
+pictures: $(TEST)	## make the pictures of the docs from the UI, in Chromium
+	rm -rf /tmp/gristmill
+	GRISTMILL_REQUIRE=browser GRISTMILL_PICTURES=docs \
+		$(BIN)/python -m pytest -q --basetemp=/tmp/gristmill tests/e2e/test_browser.py
+
 soak: $(TEST)	## every slow test, all of its cases; hours
-	env -u GRISTMILL_SLOW_SECONDS $(BIN)/python -m pytest -q -m slow --durations=30
+	env -u GRISTMILL_SLOW_SECONDS $(BIN)/python -m pytest -q -n $(WORKERS) -m slow --durations=30
 
 bench: $(TEST)	## run the benchmarks
 	missed=0; for bench in $(BENCHES); do \

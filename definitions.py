@@ -7,10 +7,14 @@ from typing import Any
 import dagster as dg
 
 from assets import tokenizers
+from assets.checking.arrivals import arrivals_check
 from assets.family import Family
+from assets.groups import with_subjects
 from gristmill.families import FAMILIES
 from resources import Lake
+from sensors.check_states import check_states
 from sensors.followers import followers_sensor
+from sensors.prune import prune_job, prune_nightly
 from sensors.raw_drops import raw_drop_sensor
 
 
@@ -34,14 +38,21 @@ def build_defs(resources: Mapping[str, Any] | None = None) -> dg.Definitions:
     """
     collected = list(families())
     return dg.Definitions(
-        assets=[asset for family in collected for asset in family.assets],
-        asset_checks=[check for family in collected for check in family.checks],
-        jobs=[job for family in collected for job in family.jobs],
+        assets=with_subjects(asset for family in collected for asset in family.assets),
+        asset_checks=[
+            *(check for family in collected for check in family.checks),
+            *(arrivals_check(inbox) for family in collected for inbox in family.inboxes),
+        ],
+        jobs=[*(job for family in collected for job in family.jobs), prune_job],
         sensors=[
             *(raw_drop_sensor(inbox) for family in collected for inbox in family.inboxes),
             followers_sensor(collected),
+            check_states,
         ],
-        schedules=[schedule for family in collected for schedule in family.schedules],
+        schedules=[
+            *(schedule for family in collected for schedule in family.schedules),
+            prune_nightly,
+        ],
         resources={
             "lake": Lake(),
             **{key: value for family in collected for key, value in family.resources.items()},

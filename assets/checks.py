@@ -1,35 +1,45 @@
-"""Asset checks: repeat the checks from before the commit on the published files.
+"""Asset checks: one check for all partitions of an asset, whose state is that of all of them.
 
-In a run of some partitions, a check looks at those partitions only, so that its cost
-depends on the run and not on the data root. What the same run built was hashed and checked
-before its commit: unless size or time of a file changed, it is not read again. Executed by
-itself, a check reads every published artifact of the asset.
+A run of some partitions looks at those only, so that its cost depends on the run and not on the
+data root; what was found in the others before stays. What the same run built was hashed and
+checked before its commit: unless size or time of a file changed, it is not read again. Executed
+by itself, a check reads every published artifact of the asset.
+
+See also `checking/`: what is looked at (`rules.py`), kept (`verdicts.py`) and shown
+(`results.py`), and when states are reported (`runs.py`).
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, Final
 
 import dagster as dg
 
-from gristmill import markdown
+from assets.checking import rules, runs
+from assets.checking.checked import registered
+from assets.checking.rules import Rule
+from assets.checking.verdicts import BUILT
+from gristmill import families
 from gristmill.contract import Violation
-from gristmill.provenance import verification
 from resources import Lake
 
-_PARTITION = "dagster/partition"
-_RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
+_PARTITION: Final = "dagster/partition"
+_RANGE: Final = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 
+ON_DISK = frozenset({"intact", "lawful"})
+"""Names of the checks that a rebuild of damaged files mends."""
 
-_DESCRIPTIONS = {
+_DESCRIPTIONS: Final = {
+    BUILT: "The last build of every partition succeeded. What was published before a failed build "
+    "stays as it was.",
     "intact": "Every published file has the size and sha256 that its record states, the record is "
     "complete, and the inputs of the artifact have not changed. What the same run built was hashed "
     "before its commit: it is not read again if the files kept size and time.",
     "lawful": "The contents obey the laws of the asset, recomputed from the published files. Where "
     "that takes long, the check takes a sample; the full check ran before the commit. Its verdict "
     "counts for what the same run built.",
-    "noteworthy": "Unusual contents that come from the drop and break no law, for whoever trains "
-    "on them. This check only warns.",
+    "noteworthy": "Unusual contents that come from the drop and break no law, and a config that is "
+    "not the one that files choose for the next build. This check only warns.",
 }
 
 
@@ -38,8 +48,10 @@ def disk_checks(
     below: str,
     has_laws: bool = True,
     notes: Callable[[Path], Iterable[Violation]] | None = None,
+    blocking: bool = False,
+    has_config: bool | None = None,
 ) -> list[dg.AssetChecksDefinition]:
-    """Returns the checks `intact` (bytes, records, inputs) and `lawful` (laws) of one asset.
+    """Returns the checks `built`, `intact` (bytes, records, inputs) and `lawful` of one asset.
 
     All checks share one step, since a step takes longer than most checks.
 
@@ -48,47 +60,65 @@ def disk_checks(
     has_laws: False leaves `lawful` out; default True.
     notes: takes the folder of an artifact and returns what is unusual in it without being a
         violation; the check `noteworthy` warns about it. Default None: no such check.
+    blocking: whether assets downstream in the same run wait for `lawful`, and are not built if it
+        fails; default False.
+    has_config: whether `noteworthy` also warns where files choose another config than the one that
+        stands. Default None: if the asset has a table of its own in `gristmill.toml`.
     """
-    name = asset.key.to_user_string()
-    wanted = {"intact": True, "lawful": has_laws, "noteworthy": notes is not None}
+    wanted = [
+        Rule(BUILT, _DESCRIPTIONS[BUILT], None, lambda *_: ""),
+        Rule("intact", _DESCRIPTIONS["intact"], rules.intact, _mend, of_bytes=True),
+    ]
+    if has_laws:
+        wanted.append(
+            Rule("lawful", _DESCRIPTIONS["lawful"], rules.lawful, _mend, blocking=blocking)
+        )
+    if has_config is None:
+        has_config = asset.key.to_user_string() in families.tables()
+    if notes is not None or has_config:
+        look, warn = rules.noteworthy(notes or (lambda _: ())), dg.AssetCheckSeverity.WARN
+        wanted.append(Rule("noteworthy", _DESCRIPTIONS["noteworthy"], look, _consider, warn))
+    return [checks_of(asset, below, wanted, f"{asset.key.to_python_identifier()}_on_disk")]
+
+
+def checks_of(
+    asset: dg.AssetsDefinition,
+    below: str,
+    wanted: Sequence[Rule],
+    name: str,
+    *,
+    additional_deps: Sequence[dg.AssetsDefinition] = (),
+    automation_condition: dg.AutomationCondition[Any] | None = None,
+) -> dg.AssetChecksDefinition:
+    """Returns checks that look at the partitions of a run and speak for all.
+
+    asset: the asset to check.
+    below: folder relative to the data root that holds the asset's artifacts.
+    wanted: the rules; they share one step.
+    name: of the step.
+    additional_deps: assets whose events the automation condition sees; default none.
+    automation_condition: when the checks are executed without a run of the asset; default never.
+    """
+    checked = registered(asset, below, wanted)
     specs = [
-        dg.AssetCheckSpec(name=check, asset=asset, description=_DESCRIPTIONS[check])
-        for check in _DESCRIPTIONS
-        if wanted[check]
+        dg.AssetCheckSpec(
+            name=rule.name,
+            asset=asset,
+            description=rule.description,
+            blocking=rule.blocking,
+            additional_deps=additional_deps,
+            automation_condition=automation_condition,
+        )
+        for rule in wanted
     ]
 
-    @dg.multi_asset_check(
-        name=f"{asset.key.to_python_identifier()}_on_disk",
-        specs=specs,
-        can_subset=True,
-    )
-    def on_disk(
-        context: dg.AssetCheckExecutionContext, lake: Lake
-    ) -> Iterator[dg.AssetCheckResult]:
-        keys = partitions_of_run(context, asset)
-        since = _start_of(context)
-        for check in sorted(context.selected_asset_check_keys):
-            folder = lake.root / below
-            if check.name == "intact":
-                counted = verification.survey(
-                    folder, name, keys, check_laws=False, committed_since=since
-                )
-            elif check.name == "lawful":
-                counted = verification.survey(
-                    folder, name, keys, check_bytes=False, sampled=True, committed_since=since
-                )
-            else:
-                counted = verification.notes(folder, name, keys, notes or (lambda _: ()))
-            yield _result(check, keys, *counted)
+    @dg.multi_asset_check(name=name, specs=specs, can_subset=True)
+    def check(context: dg.AssetCheckExecutionContext, lake: Lake) -> Iterator[dg.AssetCheckResult]:
+        selected = {key.name for key in context.selected_asset_check_keys}
+        chosen = [rule for rule in wanted if rule.name in selected]
+        yield from runs.evaluated(context, lake, checked, chosen, partitions_of_run(context, asset))
 
-    return [on_disk]
-
-
-def _start_of(context: dg.AssetCheckExecutionContext) -> datetime | None:
-    """When the run started; None if the instance does not know, so that everything is read."""
-    records = context.instance.get_run_records(dg.RunsFilter(run_ids=[context.run.run_id]), limit=1)
-    start = records[0].start_time if records else None
-    return None if start is None else datetime.fromtimestamp(start, UTC)
+    return check
 
 
 def partitions_of_run(
@@ -107,35 +137,18 @@ def partitions_of_run(
     return None
 
 
-def _result(
-    check: dg.AssetCheckKey,
-    keys: Collection[str] | None,
-    checked: int,
-    violations: Sequence[Violation],
-) -> dg.AssetCheckResult:
-    scope = (
-        "everything published" if keys is None else f"partitions of the run: {_first_keys(keys)}"
-    )
-    counted = f"{checked} artifact{'' if checked == 1 else 's'}"
-    listed = markdown.bullets(markdown.code(str(violation)) for violation in violations)
-    return dg.AssetCheckResult(
-        check_name=check.name,
-        asset_key=check.asset_key,
-        passed=not violations,
-        severity=dg.AssetCheckSeverity.WARN
-        if check.name == "noteworthy"
-        else dg.AssetCheckSeverity.ERROR,
-        # The UI shows descriptions as Markdown.
-        description=markdown.escape(str(violations[0]) if violations else f"{counted}, {scope}"),
-        metadata={
-            "scope": scope,
-            "artifacts": checked,
-            "violations": len(violations),
-            **({"listed": dg.MetadataValue.md(listed)} if listed else {}),
-        },
-    )
+def _mend(asset: str, subject: str, found: Sequence[Violation]) -> str:
+    if all(one.law == "input" for one in found):
+        if any("gristmill retire" in one.found for one in found):
+            return f"bring the drop back, or run: gristmill retire {subject}"
+        return f"build it from the current inputs: {rules.command(asset, subject)}"
+    if "/" in subject:
+        return "move the file away, or mend the record"
+    return f"{rules.command(asset, subject)} --rebuild; if it fails again, mend the drop"
 
 
-def _first_keys(keys: Collection[str]) -> str:
-    first = list(keys)[:3]
-    return ", ".join(first) + (f" and {len(keys) - 3} more" if len(keys) > 3 else "")
+def _consider(asset: str, subject: str, found: Sequence[Violation]) -> str:
+    if all(one.law == "config" for one in found):
+        build = rules.command(asset, subject)
+        return f"write the line that the problem names, or take the choice of the files: {build}"
+    return "nothing must be done: know it when you train on it, or mend the drop"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Mapping
-from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, TypeVar
 
 import dagster as dg
 from pydantic import BaseModel, Field, create_model
 
 from gristmill.contract import BadInput
-from gristmill.settings.fields import rules_of, shown
+from gristmill.settings.fields import FieldRule, rules_of, shown
 from gristmill.settings.tables import Settings
 
 Config = TypeVar("Config")
@@ -19,7 +20,7 @@ Config = TypeVar("Config")
 
 _LAUNCHPAD_HELP = (
     "A field that is left out here gets its value from gristmill.toml, else the default named "
-    "beside it."
+    "beside it. A value that is chosen here lasts one run: write it into gristmill.toml to keep it."
 )
 
 
@@ -34,7 +35,9 @@ def launchpad(
     """Returns a Dagster config class with the fields of a builder's config, all optional.
 
     A field that is left out in the launchpad gets its value from `gristmill.toml`, else from
-    `defaults`, else from the builder's default. The field's description names the default.
+    `defaults`, else from the builder's default. The field's description is its help sentence, what
+    is allowed, the unit and the default. A wrong choice, type or key is refused before the run
+    starts; Dagster knows no ranges, so `resolve` refuses those.
 
     config: the builder's config dataclass.
     base: class to derive from; `dg.ConfigurableResource` for choices that several assets of a
@@ -44,26 +47,16 @@ def launchpad(
     name: name of the returned class; default the name of `config` with `Run` after it. Needed
         where several assets use the same builder.
     """
-    hints = get_type_hints(config)
     fields: dict[str, Any] = {}
-    for spec in dataclasses.fields(config):
-        if spec.name in leave_out:
+    for rule in rules_of(config).values():
+        if rule.name in leave_out:
             continue
-        default = (defaults or {}).get(spec.name, spec.default)
-        described = Field(default=None, description=_described(spec, hints[spec.name], default))
-        fields[spec.name] = (_launchpad_type(hints[spec.name]) | None, described)
+        shown_rule = replace(rule, default=(defaults or {}).get(rule.name, rule.default))
+        described = Field(default=None, description=shown_rule.sentences)
+        fields[rule.name] = (_launchpad_type(rule) | None, described)
     model: type[Any] = create_model(name or f"{config.__name__}Run", __base__=base, **fields)
     model.__doc__ = _LAUNCHPAD_HELP  # the UI shows it beside the launchpad
     return model
-
-
-def _described(spec: dataclasses.Field[Any], hint: Any, default: object) -> str:
-    """The description of a field in the launchpad: its help, its choices, its default."""
-    sentences = [str(spec.metadata["help"])] if "help" in spec.metadata else []
-    choices = get_args(hint) if get_origin(hint) is Literal else spec.metadata.get("choices", ())
-    if choices:
-        sentences.append(f"One of {', '.join(map(repr, choices))}.")
-    return " ".join([*sentences, f"default: {default!r}"])
 
 
 def resolve(
@@ -100,15 +93,22 @@ def resolve(
 
 def chosen_values(run: BaseModel) -> dict[str, Any]:
     """Returns the values that the run itself sets, by field."""
-    return {name: value for name, value in run.model_dump().items() if value is not None}
+    return {name: _plain(value) for name, value in run.model_dump().items() if value is not None}
 
 
-def _launchpad_type(hint: Any) -> Any:
-    """The type that Dagster's config accepts for a field with this type hint."""
-    if get_origin(hint) is Literal:
-        return type(get_args(hint)[0])
-    if get_origin(hint) in (Union, UnionType):
-        return _launchpad_type(next(item for item in get_args(hint) if item is not NoneType))
-    if get_origin(hint) is tuple:
-        return list[get_args(hint)[0]]  # type: ignore[misc]
-    return hint
+def _plain(value: Any) -> Any:
+    """A value of the launchpad as files have it: choices are texts."""
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value.value if isinstance(value, StrEnum) else value
+
+
+def _launchpad_type(rule: FieldRule) -> Any:
+    """The type that Dagster's config accepts for a field."""
+    kind: Any = str if rule.kind is Path else rule.kind
+    if rule.choices:
+        # Dagster takes no `Literal` that may be left out and no list of them. Of an enum the UI
+        # shows the name beside the field, completes the members' names and refuses all others.
+        enum: Any = StrEnum
+        kind = enum(" | ".join(rule.choices), {choice: choice for choice in rule.choices})
+    return list[kind] if rule.many else kind

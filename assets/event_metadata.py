@@ -1,5 +1,8 @@
 """The metadata of an event: numbers to plot, documents to read, the record of the artifact.
 
+A number has one name. A count of 0 that was 0 before is no plot but a name in the row `zero`.
+The config that matters and the raw drops have rows of their own; see `choices.py`, `sources.py`.
+
 An event is stored in Dagster's database for ever and read by every page that lists it, so all
 three together take at most MOST_BYTES, whatever a drop holds. The record on disk is whole.
 """
@@ -12,8 +15,10 @@ from typing import Any, Final
 
 import dagster as dg
 
-from gristmill import markdown
+from assets import choices, columns, sources
+from gristmill import families, markdown
 from gristmill.printable import cut, plain, printable
+from gristmill.provenance import Record
 from gristmill.publish.build import Published
 
 PartitionPreview = Callable[[Published], Mapping[str, str | int | float]]
@@ -31,7 +36,11 @@ _CUT_TEXT = 1000
 _AROUND = 200
 # What stands around the metadata of an event.
 _EVENT = 1000
-_RESERVED = ("path", "status", "notes", "provenance", "bytes", "seconds", "peak_memory_mb")
+_LONGEST_LIST = 1000
+_RESERVED = (
+    *("path", "status", "notes", "provenance", "bytes", "seconds", "peak_memory_mb"),
+    *("config changed", "tokenizer", "source drop", "zero"),
+)
 
 
 def event_metadata(
@@ -55,6 +64,10 @@ def event_metadata(
     if published.notes:
         notes = markdown.shortened(markdown.bullets(published.notes), _NOTES_BYTES)
         metadata["notes"] = dg.MetadataValue.md(notes)
+    if changed := choices.change_lines(published):
+        lines = markdown.shortened(markdown.bullets(map(markdown.escape, changed)), _NOTES_BYTES)
+        metadata["config changed"] = dg.MetadataValue.md(lines)
+    metadata |= _rows(published)
     previewed = preview_of(published)
     if shared := set(previewed) & set(record.counts):
         raise ValueError(
@@ -63,19 +76,59 @@ def event_metadata(
         )
     documents = {title: text for title, text in previewed.items() if isinstance(text, str)}
     figures = {title: value for title, value in previewed.items() if not isinstance(value, str)}
-    numbers = bounded_numbers({**figures, **record.counts})
-    numbers["bytes"] = sum(output.bytes for output in record.outputs)
+    size = sum(output.bytes for output in record.outputs)
+    counted = {**figures, **_named_once(record, figures, size)}
+    zero = [name for name in counted if _is_zero(name, counted[name], published.before)]
+    if zero:
+        metadata["zero"] = cut(", ".join(map(printable, zero)), _LONGEST_LIST)
+    numbers = bounded_numbers({name: counted[name] for name in counted if name not in zero})
+    numbers["bytes"] = size
     numbers["seconds"] = record.seconds
     numbers["peak_memory_mb"] = round(record.peak_memory_bytes / 1e6, 1)
     if "rows" in numbers:
         numbers["dagster/partition_row_count"] = numbers["rows"]
     whole = record.model_dump(mode="json")
     left = MOST_BYTES - _EVENT - _stored(metadata) - _stored(numbers)
+    left -= columns.stored_bytes(record.asset)
     texts = bounded_documents(documents, left - min(_size(whole), _RECORD_BYTES))
     metadata |= {title: dg.MetadataValue.md(text) for title, text in texts.items()}
     metadata |= numbers
+    metadata |= columns.column_metadata(record.asset)
     metadata["provenance"] = dg.MetadataValue.json(bounded_record(whole, left - _stored(texts)))
-    return metadata
+    # The first row is seen on the overview without scrolling.
+    return {title: metadata[title] for title in ("picture",) if title in metadata} | metadata
+
+
+def _rows(published: Published) -> dict[str, Any]:
+    """The config that matters, the vocabulary, and the raw drops, one row each."""
+    record = published.record
+    rows: dict[str, Any] = {**choices.config_rows(record)}
+    if record.tokenizer is not None:
+        rows["tokenizer"] = record.tokenizer.name
+    return rows | sources.drop_rows(record, choices.data_root(published))
+
+
+def _named_once(
+    record: Record, figures: Mapping[str, int | float], size: int
+) -> Mapping[str, int | float]:
+    """The counts of a record without those that the event has under another name."""
+    kind = families.kind_of_asset(record.asset)
+    own = set(kind.rows) if kind is not None and len(kind.rows) == 1 else set()
+    return {
+        name: value
+        for name, value in record.counts.items()
+        if not (name in own and name != "rows" and figures.get("rows") == value)
+        and not (name == "bytes" and value == size)
+    }
+
+
+def _is_zero(name: str, value: float, before: Record | None) -> bool:
+    """Whether a count is not worth a plot: it is 0, and was 0 in the record that stood.
+
+    A mean or a percentage of 0.0 is a measurement, and stays.
+    """
+    counted = isinstance(value, int) and value == 0 and name != "rows"
+    return counted and not (before and before.counts.get(name))
 
 
 def bounded_numbers(counts: Mapping[str, int | float]) -> dict[str, Any]:

@@ -5,18 +5,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import dagster as dg
 
 from gristmill import families
 from gristmill.contract import GristmillError
-from gristmill.inbox import FOLDER, Arrival, Shape
+from gristmill.inbox import FOLDER, Arrival, Settling, Shape
+from gristmill.settings.inboxes import InboxSettings
 from gristmill.settings.tables import drop_refusal
-from gristmill.untrusted.files import REFUSE_LINKS
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from resources import Lake
 
 # The result of `dg.define_asset_job`; Dagster has no public name for its type.
@@ -24,19 +25,50 @@ UnresolvedJob = Any
 
 
 @dataclass(frozen=True)
+class Start:
+    """One run that a drop starts, or would start.
+
+    assets: what it builds; they have the same partitions.
+    partition: the key of the partition.
+    waiting: what the run waits for, as `waits for the drop concept_arc`; default empty: it starts.
+    """
+
+    assets: Sequence[dg.AssetsDefinition]
+    partition: str
+    waiting: str = ""
+
+
+class Rules(NamedTuple):
+    """What an inbox does with links, and when its drops have arrived."""
+
+    links: LinkRule
+    settling: Settling
+
+
+@dataclass(frozen=True)
 class Inbox:
     """One folder of raw drops, and the runs that a drop in it starts.
 
-    folder: name of the folder below `drops/`; the sensor is called `<folder>_drops`.
+    folder: path of the folder below `drops/`; the sensor is called `<folder>_drops`, with `_` for
+        each `/`.
     raw_drop: key of the external asset for the drops. An arrival is reported as a
         materialization of it, a refused drop as an observation.
     partitions: the partitions that are built from a drop. Dynamic: the partition with the drop's
-        key, which an arrival adds. Time: the partition with the drop's key. Static: all of them.
+        key, which an arrival adds. Time: the partition with the drop's key. Static: those that
+        `keys_of` names, else all of them.
     targets: the assets that a drop's runs build, one run for each partition.
     refuse: takes the path of a settled drop; returns why it cannot be built, or None. Its
         settings are checked before: see `refusal`.
     shape: a drop is a folder (default), or a file with one of certain endings.
     job: the job that the runs belong to; default None: a run over `targets`.
+    keys_of: takes the path of a settled drop and returns the static partitions that are built
+        from it; default None: all of them.
+    starts: for a drop that is built into partitions of other keys, or into none: takes the
+        instance, the path of a settled drop and the keys of all that settled with it, and returns
+        the runs. `partitions` are then those of the drops alone, and a run adds its dynamic
+        partition, even one that waits. Default None: `targets`, for each partition of the drop.
+    built_in: keys that there are without a drop, by the name of their dynamic partitions, which
+        a drop of the same key adds to; default none.
     """
 
     folder: str
@@ -46,13 +78,25 @@ class Inbox:
     refuse: Callable[[Path], str | None]
     shape: Shape = FOLDER
     job: UnresolvedJob | None = None
+    keys_of: Callable[[Path], Collection[str]] | None = None
+    starts: Callable[[dg.DagsterInstance, Path, Collection[str]], Sequence[Start]] | None = None
+    built_in: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The folder as a name in Dagster."""
+        return self.folder.replace("/", "_")
 
     @property
     def dynamic(self) -> str | None:
         """Name of the dynamic partitions; None if the partitions are static or of time."""
-        if isinstance(self.partitions, dg.DynamicPartitionsDefinition):
-            return self.partitions.name
-        return None
+        return _dynamic(self.partitions)
+
+    @property
+    def named_by_drops(self) -> list[str]:
+        """Names of the dynamic partitions whose keys are those of drops: to retire with a drop."""
+        own = [] if self.dynamic is None else [self.dynamic]
+        return [*own, *(name for name in self.built_in if name != self.dynamic)]
 
     def refusal(self, drop: Path) -> str | None:
         """Returns why a settled drop is not built: its settings are wrong, or `refuse` says so.
@@ -62,27 +106,89 @@ class Inbox:
         Returns None if it can be built. Raises OSError where the drop cannot be read.
         """
         try:
-            links = Lake(data_root=str(drop.parents[2])).link_rule()
+            links = self.lake_of(drop).link_rule()
         except GristmillError:
             links = REFUSE_LINKS  # a wrong file of the data root refuses no drop
         return drop_refusal(drop, families.tables(), links) or self.refuse(drop)
 
-    def new_keys(self, instance: dg.DagsterInstance, arrivals: Iterable[Arrival]) -> list[str]:
-        """Returns the keys of arrivals that are not yet dynamic partitions of the instance.
+    def lake_of(self, drop: Path) -> Lake:
+        """Returns the data root that a drop of this inbox is in.
+
+        drop: path of the drop.
+        """
+        return Lake(data_root=str(drop.parents[self.folder.count("/") + 2]))
+
+    def additions(
+        self,
+        instance: dg.DagsterInstance,
+        arrivals: Iterable[Arrival],
+        starts: Iterable[Start] = (),
+    ) -> dict[str, list[str]]:
+        """Returns the keys that are not yet dynamic partitions of the instance, by definition.
 
         instance: the Dagster instance to ask.
         arrivals: drops that have settled; the order of the keys is theirs.
+        starts: the runs of these drops; default: their partitions are those of the drops.
         """
-        if self.dynamic is None:
-            return []
-        known = set(instance.get_dynamic_partitions(self.dynamic))
-        return [arrival.key for arrival in arrivals if arrival.key not in known]
+        wanted = {name: dict.fromkeys(keys) for name, keys in self.built_in.items()}
+        if self.dynamic is not None:
+            own = wanted.setdefault(self.dynamic, {})
+            own.update(dict.fromkeys(arrival.key for arrival in arrivals))
+        for start in starts if self.starts is not None else ():
+            if (name := _dynamic(start.assets[0].partitions_def)) is not None:
+                wanted.setdefault(name, {})[start.partition] = None
+        known = {name: set(instance.get_dynamic_partitions(name)) for name in wanted}
+        new = {
+            name: [key for key in keys if key not in known[name]] for name, keys in wanted.items()
+        }
+        return {name: keys for name, keys in new.items() if keys}
 
-    def partitions_of(self, drop: str) -> Collection[str]:
+    def starts_of(
+        self, instance: dg.DagsterInstance, drop: Arrival, settled: Collection[str]
+    ) -> Sequence[Start]:
+        """Returns the runs of a drop, those that wait for something included.
+
+        instance: the Dagster instance to ask.
+        drop: a drop that has settled and is not refused.
+        settled: keys of all drops that settled with it.
+
+        Raises OSError where the drop cannot be read.
+        """
+        if self.starts is not None:
+            return self.starts(instance, drop.path, settled)
+        return [Start(self.targets, key) for key in self.partitions_of(drop)]
+
+    def partitions_of(self, drop: Arrival) -> Collection[str]:
         """Returns the keys of the partitions that are built from a drop.
 
-        drop: key of the drop.
+        drop: a drop that has settled and is not refused.
+
+        Raises OSError where `keys_of` cannot read the drop.
         """
-        if isinstance(self.partitions, dg.StaticPartitionsDefinition):
-            return self.partitions.get_partition_keys()
-        return [drop]
+        if not isinstance(self.partitions, dg.StaticPartitionsDefinition):
+            return [drop.key]
+        if self.keys_of is not None:
+            return self.keys_of(drop.path)
+        return self.partitions.get_partition_keys()
+
+
+def rules_of(lake: Lake, inbox: str) -> tuple[Rules, str]:
+    """Returns the rules of an inbox, and what is wrong with the settings.
+
+    Where these cannot be read, links are refused and the defaults count, so that drops without
+    links are still taken.
+
+    lake: the data root.
+    inbox: its name.
+    """
+    try:
+        return Rules(lake.link_rule(), lake.settling(inbox)), ""
+    except (GristmillError, OSError) as error:
+        usual = InboxSettings()
+        settling = Settling(usual.settle_seconds, usual.require_done)
+        return Rules(REFUSE_LINKS, settling), f"{error}: links in drops are refused"
+
+
+def _dynamic(partitions: dg.PartitionsDefinition[str] | None) -> str | None:
+    """The name of dynamic partitions; None for others."""
+    return partitions.name if isinstance(partitions, dg.DynamicPartitionsDefinition) else None

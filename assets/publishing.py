@@ -7,28 +7,32 @@ partition. The functions for the builds belong in `assets/<family>/`, the previe
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
-from assets import versions, worker
+from assets import choices, versions, worker
+from assets.checking.outcomes import Outcomes
 from assets.event_metadata import PartitionPreview, event_metadata
+from assets.failures import Problem, Target, problem_of
+from gristmill import families
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.markdown import escape
 from gristmill.printable import plain
 from gristmill.publish.build import Build, Published
 from gristmill.publish.publish import publish
+from gristmill.run import amounts
+from gristmill.run.progress import reporter
+from gristmill.run.shown_progress import LogLines
 
 BuildOf = Callable[[str | None], Build]
 Preview = Callable[[Path], Mapping[str, str | int | float]]
 Event = dg.MaterializeResult[Any] | dg.AssetMaterialization | dg.AssetObservation
 
 # Characters of one reason, and partitions, in the event of a run of many that failed.
-_MOST_REASON, _MOST_LISTED, _MOST_LOGGED = 900, 100, 10_000
+_MOST_REASON, _MOST_LISTED, _MOST_CURES = 900, 100, 5
 
 # A run with this tag builds unchanged artifacts too, for files that were damaged but kept
 # their size and time.
@@ -58,39 +62,57 @@ def publish_asset(
     partition_preview: the same for a partition in a folder that several partitions share; it
         takes the published artifact. Default none.
 
-    Yields one event for each partition. If a build raises NothingToBuild, the event is an
-    observation with the reason: the partition does not count as materialized, and the run
-    does not fail.
+    Yields one event for each partition. If a build raises NothingToBuild or fails, the event is an
+    observation with the reason: the partition does not count as materialized. A run without a
+    failure does not fail.
 
     Raises dagster.Failure with the message of a GristmillError, and at the end of a run of
     several partitions if some of them failed; the others are published.
     """
     worker.freeze_imports()
     worker.sign(context)
+    # All of the run's values, before the first asset reads an input.
+    if refused := choices.refused_values(context.run.run_config):
+        lines = "\n".join(map(plain, refused))
+        raise dg.Failure(f"not started, change it in the launchpad:\n{lines}", allow_retries=False)
 
     def documents(published: Published) -> Mapping[str, str | int | float]:
         return {**preview(published.folder), **partition_preview(published)}
 
+    with Outcomes(context).spoken_for() as outcomes:
+        yield from _publish_run(context, build_of, documents, outcomes)
+
+
+def _publish_run(
+    context: dg.AssetExecutionContext,
+    build_of: BuildOf,
+    documents: PartitionPreview,
+    outcomes: Outcomes,
+) -> Iterator[Event]:
     # A run of some partitions may also hold assets that have none.
     partitioned = context.assets_def.partitions_def is not None
     in_range = partitioned and context.has_partition_key_range
     keys = list(context.partition_keys) if in_range else []
     if len(keys) > 1:
-        yield from _publish_batch(context, keys, build_of, documents)
+        yield from _publish_batch(context, keys, build_of, documents, outcomes)
         return
     key = context.partition_key if partitioned and context.has_partition_key else None
     key = key or next(iter(keys), None)
     try:
-        with _library_errors_as_failures():
-            published = _publish(context, build_of(key))
+        published = _publish(context, build_of, key, outcomes)
     except NothingToBuild as reason:
         yield _not_built(context, key, reason)
         return
-    _log(context, published)
-    yield dg.MaterializeResult(
-        metadata=event_metadata(published, documents),
-        data_version=dg.DataVersion(published.record.data_version),
-    )
+    except Exception as error:
+        problem = problem_of(error, Target.of(context, key))
+        yield problem.observation(context.asset_key, key, context.resources.lake.root)
+        if isinstance(error, GristmillError):
+            raise problem.failure() from None
+        raise
+    context.log.info(_line(published))
+    # Metadata of a MaterializeResult would be stored twice: in the event of the output, too.
+    context.add_asset_metadata(event_metadata(published, documents), partition_key=key)
+    yield dg.MaterializeResult(data_version=dg.DataVersion(published.record.data_version))
 
 
 def _publish_batch(
@@ -98,26 +120,28 @@ def _publish_batch(
     keys: list[str],
     build_of: BuildOf,
     preview_of: PartitionPreview,
+    outcomes: Outcomes,
 ) -> Iterator[Event]:
     events: list[dg.AssetMaterialization] = []
-    failed: dict[str, str] = {}
+    failed: dict[str, Problem] = {}
     has_unbuilt = False
     tags_of = versions.tagger(context, keys)
     for key in keys:
         try:
-            published = _publish(context, build_of(key))
+            published = _publish(context, build_of, key, outcomes)
         except NothingToBuild as nothing:
             yield _not_built(context, key, nothing)
             has_unbuilt = True
             continue
         except Exception as error:  # noqa: BLE001  each partition fails alone; all are raised below
-            reason = str(error) if isinstance(error, GristmillError) else traceback.format_exc()
-            failed[key] = plain(reason, _MOST_REASON)
-            context.log.error(f"{key}: {plain(reason, _MOST_LOGGED)}")
+            failed[key] = problem = problem_of(error, Target.of(context, key))
+            context.log.error("\n".join(filter(None, (f"{key}: {problem.text}", problem.trace))))
+            yield problem.observation(context.asset_key, key, context.resources.lake.root)
             continue
-        # No line in the log: it would cost as much as the event, which has the same facts.
+        # The line is no message of the log: it would cost as much as the event.
         event = dg.AssetMaterialization(
             asset_key=context.asset_key,
+            description=escape(_line(published)),
             partition=key,
             metadata=event_metadata(published, preview_of),
             tags=tags_of(key, published.record.data_version),
@@ -125,13 +149,7 @@ def _publish_batch(
         events.append(event)
         yield event
     if failed:
-        lines = [f"{key}: {reason.splitlines()[-1]}" for key, reason in failed.items()]
-        listed = "\n".join(lines[:_MOST_LISTED])
-        raise dg.Failure(
-            f"{len(failed)} of {len(keys)} partitions failed, the others are published:\n{listed}",
-            metadata={"failed": dg.MetadataValue.json(dict(list(failed.items())[:_MOST_LISTED]))},
-            allow_retries=False,
-        )
+        raise _failure_of_batch(failed, len(keys))
     if has_unbuilt:
         # An output would count as a materialization of every partition of the range.
         context.log.warning(
@@ -145,31 +163,56 @@ def _publish_batch(
         yield from events
 
 
-def _publish(context: dg.AssetExecutionContext, build: Build) -> Published:
-    tags = context.run.tags
-    return publish(
-        build,
-        rebuild=tags.get(REBUILD) == "true",
-        replace_differing=tags.get(REPLACE_DIFFERING) == "true",
+def _failure_of_batch(failed: Mapping[str, Problem], count: int) -> dg.Failure:
+    listed = list(failed.items())[:_MOST_LISTED]
+    lines = [f"{key}: {plain(problem.first_line, _MOST_REASON)}" for key, problem in listed]
+    # Partitions that fail by the same rule share the line that says what to do.
+    cures = dict.fromkeys(f"{key}: {problem.cure}" for key, problem in listed if problem.cure)
+    if cures:
+        lines += ["What to do:", *list(cures)[:_MOST_CURES]]
+    reasons = {key: plain(problem.reason, _MOST_REASON) for key, problem in listed}
+    return dg.Failure(
+        f"{len(failed)} of {count} partitions failed, the others are published:\n"
+        + "\n".join(lines),
+        metadata={"failed": dg.MetadataValue.json(reasons)},
+        allow_retries=False,
     )
 
 
-@contextmanager
-def _library_errors_as_failures() -> Iterator[None]:
-    """Raise an error of the library as a failure without retries that shows the message alone."""
-    try:
-        yield
-    except NothingToBuild:
-        raise
-    except GristmillError as error:
-        raise dg.Failure(plain(str(error)), allow_retries=False) from error
+def _publish(
+    context: dg.AssetExecutionContext, build_of: BuildOf, key: str | None, outcomes: Outcomes
+) -> Published:
+    """Publish a partition; its reports go to the terminal of this process, else to the log."""
+    tags = context.run.tags
+    work = " ".join(filter(None, (context.asset_key.to_user_string(), key)))
+    progress = reporter(LogLines(context.log.info), work)
+    with progress.working() as lines, outcomes.of(key):
+        build = build_of(key)
+        published = publish(
+            build,
+            rebuild=tags.get(REBUILD) == "true",
+            replace_differing=tags.get(REPLACE_DIFFERING) == "true",
+            progress=progress,
+        )
+        lines.append("built" if published.rebuilt else "unchanged")
+        outcomes.published(key, build, published)
+    for line in choices.change_lines(published):
+        context.log.info(line)
+    return published
 
 
-def _log(context: dg.AssetExecutionContext, published: Published) -> None:
-    status = "built" if published.rebuilt else "unchanged"
-    context.log.info(f"{published.record.artifact}: {status}")
-    for note in published.notes:
-        context.log.info(plain(note))
+def _line(published: Published) -> str:
+    """What was built, in one line: rows, bytes, seconds, and where it is."""
+    record = published.record
+    kind = families.kind_of_asset(record.asset)
+    rows = kind.rows_of(record.counts) if kind else record.counts.get("rows")
+    amount = [f"{rows:,} rows"] if rows is not None else []
+    amount.append(amounts.size(sum(output.bytes for output in record.outputs)))
+    said = f"{record.artifact}: {', '.join(amount)}"
+    if published.rebuilt:
+        said += f", built in {amounts.duration(record.seconds)}"
+    notes = "".join(f"; {note}" for note in published.notes)
+    return plain(f"{said}, in {published.folder}{notes}")
 
 
 def _not_built(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import dagster as dg
 
 from assets.checks import disk_checks
-from assets.family import Family
+from assets.family import BuildOf, Family
 from assets.publishing import Event, publish_asset
 from gristmill.contract import GristmillError, Summary
 from gristmill.provenance import raw_inputs
@@ -59,9 +59,17 @@ def _build(vocabulary: Vocabulary, lake: Lake) -> Build:
     )
 
 
+def _build_of(vocabulary: Vocabulary) -> BuildOf:
+    return lambda lake, _: _build(vocabulary, lake)
+
+
 o200k_harmony = _asset(O200K, "The vocabulary of openai-harmony's encoding o200k_harmony.")
 gpt2 = _asset(GPT2, "The vocabulary of GPT-2.")
 
 ASSETS = [o200k_harmony, gpt2]
 CHECKS = [check for asset in ASSETS for check in disk_checks(asset, "tokenizer", has_laws=False)]
-FAMILY = Family(assets=ASSETS, checks=CHECKS)
+FAMILY = Family(
+    assets=ASSETS,
+    checks=CHECKS,
+    builds={f"tokenizers/{vocabulary.name}": _build_of(vocabulary) for vocabulary in (O200K, GPT2)},
+)

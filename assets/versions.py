@@ -7,7 +7,7 @@ tags of its inputs, a partition would show as stale.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 import dagster as dg
@@ -66,15 +66,67 @@ def latest(
     keys: partition keys; those without a materialization are left out of the result.
     """
     newest = {}
+    found = _latest_events(instance, asset, keys)
     for start in range(0, len(keys), _KEYS_IN_QUERY):
         some = keys[start : start + _KEYS_IN_QUERY]
-        events = instance.get_latest_storage_id_by_partition(asset, _MATERIALIZED, set(some))
+        events = {key: found[key] for key in some if key in found}
         versions = instance.event_log_storage.get_latest_tags_by_partition(
             asset, _MATERIALIZED, [DATA_VERSION], some
         )
         for key, event in events.items():
             newest[key] = versions.get(key, {}).get(DATA_VERSION, _NO_VERSION), event
     return newest
+
+
+def _latest_events(
+    instance: dg.DagsterInstance, asset: dg.AssetKey, keys: Sequence[str]
+) -> dict[str, int]:
+    """Storage id of each key's latest materialization."""
+    events: dict[str, int] = {}
+    for start in range(0, len(keys), _KEYS_IN_QUERY):
+        some = set(keys[start : start + _KEYS_IN_QUERY])
+        events |= instance.get_latest_storage_id_by_partition(asset, _MATERIALIZED, some)
+    return events
+
+
+def outdated(
+    instance: dg.DagsterInstance,
+    asset: dg.AssetKey,
+    inputs: Sequence[dg.AssetKey],
+    events: Mapping[str, int],
+) -> set[str]:
+    """Returns the partitions whose latest event names another version of an input than it has now.
+
+    Dagster's pages call them stale.
+
+    instance: the Dagster instance to ask.
+    asset: key of the asset.
+    inputs: assets with the same partitions.
+    events: storage id of the latest materialization, by partition key.
+    """
+    suspects: dict[int, str] = {}
+    for parent in inputs:
+        for key, event in _latest_events(instance, parent, list(events)).items():
+            if event > events[key]:  # without a later event it is as the asset found it
+                suspects[events[key]] = key
+    now = {
+        parent: latest(instance, parent, list(suspects.values())) for parent in inputs if suspects
+    }
+    found = set()
+    ids = list(suspects)
+    for start in range(0, len(ids), _KEYS_IN_QUERY):
+        some = ids[start : start + _KEYS_IN_QUERY]
+        wanted = dg.AssetRecordsFilter(asset, storage_ids=some)
+        for record in instance.fetch_materializations(wanted, limit=len(some)).records:
+            key, shown = suspects[record.storage_id], record.asset_materialization
+            tags = (shown.tags or {}) if shown else {}
+            if any(
+                key in versions
+                and tags.get(f"{_INPUT_VERSION}/{parent.to_user_string()}") != versions[key][0]
+                for parent, versions in now.items()
+            ):
+                found.add(key)
+    return found
 
 
 def _input(

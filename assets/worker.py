@@ -1,8 +1,8 @@
 """The process of a run: its identity in the run's tags, and its garbage collector.
 
 Dagster's launcher on one machine has no health check: a run whose process was killed
-together with the machine stays STARTED. `gristmill reap` compares the tag with the
-processes that live.
+together with the machine stays STARTED. `gristmill reap`, and the launcher of
+`commands/serving/launcher.py`, compare the tag with the processes that live.
 """
 
 from __future__ import annotations
@@ -11,12 +11,19 @@ import gc
 import json
 import os
 import socket
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 import dagster as dg
 
-TAG = "gristmill/worker"
+TAG = ".dagster/gristmill_worker"
+"""Dagster's pages hide tags with the prefix `.dagster/`: nobody filters runs by this one."""
+_EARLIER = "gristmill/worker"
+"""The tag of runs that an earlier version started."""
+
+# Seconds by which a process may seem to start after an event that it wrote: the clock's steps.
+_CLOCK_STEP = 2.0
 
 
 @cache
@@ -36,15 +43,23 @@ def sign(context: dg.AssetExecutionContext) -> None:
     context: the context of a step of the run.
     """
     signature = identity(os.getpid())
-    if signature is not None and context.run.tags.get(TAG) != signature:
+    if signature is not None and signature_of(context.run.tags) != signature:
         context.instance.add_run_tags(context.run.run_id, {TAG: signature})
+
+
+def signature_of(tags: Mapping[str, str]) -> str | None:
+    """Returns the identity of the process in a run's tags, or None.
+
+    tags: of the run.
+    """
+    return tags.get(TAG) or tags.get(_EARLIER)
 
 
 def identity(process: int) -> str | None:
     """Returns boot id, process id and start time of a living process; None if there is none.
 
     The start time, in clock ticks since the boot, distinguishes a process from a later one with
-    the same id. The boot id is cut to eight digits, since the UI shows the tag of every run.
+    the same id. The boot id is cut to eight digits.
 
     process: the process id.
     """
@@ -65,6 +80,43 @@ def is_alive(signature: str) -> bool:
     """
     _, process, _ = signature.split(":")
     return identity(int(process)) == signature
+
+
+def is_running(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool | None:
+    """Returns whether the process of a run lives on this machine; None if it has named none.
+
+    instance: the Dagster instance of the run.
+    run: a run that says it is under way.
+
+    Before its first step a run has no tag: then the first event that names a process counts.
+    """
+    if signature := signature_of(run.tags):
+        return is_alive(signature)
+    for event in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ENGINE_EVENT):
+        data = event.dagster_event.engine_event_data if event.dagster_event else None
+        named = data.metadata.get("pid") if data else None
+        if named is not None:
+            return was_there(int(str(named.value)), event.timestamp)
+    return None
+
+
+def was_there(process: int, timestamp: float) -> bool:
+    """Returns whether a process lives that was there at a time; a later one may have its id.
+
+    process: the process id.
+    timestamp: seconds since 1970.
+    """
+    signature = identity(process)
+    if signature is None:
+        return False
+    ticks = int(signature.rpartition(":")[2])
+    return _booted() + ticks / os.sysconf("SC_CLK_TCK") <= timestamp + _CLOCK_STEP
+
+
+def _booted() -> float:
+    """When the machine started, in seconds since 1970."""
+    lines = Path("/proc/stat").read_text().splitlines()
+    return float(next(line.split()[1] for line in lines if line.startswith("btime ")))
 
 
 def answers(server: str) -> bool:

@@ -79,7 +79,7 @@ def single_runs(rounds: int) -> tuple[float, float]:
             ours.add_partition("macroxue_drops", key)
             bare.add_partition("parts", key)
             turns = [
-                (ours, ["macroxue", "pack"], ["intact", "lawful"]),
+                (ours, ["macroxue", "pack"], ["built", "intact", "lawful", "noteworthy"]),
                 (bare, ["trivial"], []),
             ]
             took = {}

@@ -67,14 +67,14 @@ class Server:
         request = urllib.request.Request(
             f"http://{self.place}/graphql", body, {"Content-Type": "application/json", **headers}
         )
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             said = json.load(answer)
         if said.get("errors"):
             raise RuntimeError(f"GraphQL: {said['errors'][0]['message']}")
         return said["data"]
 
     def wait(self) -> None:
-        for _ in range(240):
+        for _ in range(720):
             try:
                 nodes = self.ask(
                     "{ repositoriesOrError { ... on RepositoryConnection { nodes { name } } } }"
@@ -133,7 +133,7 @@ class Server:
             raise RuntimeError(f"not launched: {launched}")
         return str(launched["run"]["runId"])
 
-    def finished(self, run_id: str, seconds: float = 120.0) -> Any:
+    def finished(self, run_id: str, seconds: float = 300.0) -> Any:
         """Wait for the end of a run: its status and times."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -177,21 +177,25 @@ class Server:
         for process in self.processes():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
-        self._process.wait(timeout=60)
+        self._process.wait(timeout=120)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Ask it to stop by a signal; its status."""
         self._process.send_signal(number)
-        return self._process.wait(timeout=90)
+        return self._process.wait(timeout=300)
 
 
 def plain_environment() -> dict[str, str]:
     """The environment without what would point Dagster or Python at another checkout.
 
     Nor may a container's setting keep a copy of the checkout from being compiled once:
-    each process would compile it again.
+    each process would compile it again. Processes of pytest-xdist have a size of a terminal
+    without having one.
     """
-    strange = ("DAGSTER_HOME", "PYTHONPATH", "GRISTMILL_DATA", "PYTHONDONTWRITEBYTECODE")
+    strange = (
+        *("DAGSTER_HOME", "PYTHONPATH", "GRISTMILL_DATA", "PYTHONDONTWRITEBYTECODE"),
+        *("COLUMNS", "LINES"),
+    )
     return {name: value for name, value in os.environ.items() if name not in strange}
 
 

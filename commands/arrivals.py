@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from assets.inbox import Inbox
+from assets.checking.arrivals import changed_evaluation, is_taken, out_of_order
+from assets.inbox import Inbox, rules_of
 from assets.versions import latest
 from gristmill.inbox import present_drops
 from gristmill.untrusted.errors import unreadable
 from resources.lake import Lake
-from sensors.raw_drops import arrival_events, links_of
+from sensors.reports import arrival_events, changes_of
 
 log = logging.getLogger(__name__)
 
@@ -24,28 +25,48 @@ def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> Iterator
     lake: the data root.
     inbox: the inbox to look into.
 
-    Yields a line for each refused drop: its path below `drops/` and the reason.
+    Yields a line for each drop that is refused or not complete: its path below `drops/` and the
+    reason.
     """
-    links, wrong = links_of(lake)
+    rules, wrong = rules_of(lake, inbox.folder)
     if wrong:
         yield wrong
     try:
-        present = present_drops(lake.inbox(inbox.folder), inbox.refusal, inbox.shape, links)
+        present = present_drops(
+            lake.inbox(inbox.folder),
+            inbox.refusal,
+            inbox.shape,
+            rules.links,
+            rules.settling,
+            is_taken(instance, inbox),
+        )
     except OSError as error:
         yield unreadable(error)
         return
-    if new := inbox.new_keys(instance, present.arrivals):
-        instance.add_dynamic_partitions(str(inbox.dynamic), new)
-    partitions = {
-        arrival.key: next(iter(inbox.partitions_of(arrival.key))) for arrival in present.arrivals
-    }
-    known = latest(instance, inbox.raw_drop, sorted(set(partitions.values())))
+    settled = [arrival.key for arrival in present.arrivals]
+    starts = [
+        start
+        for arrival in present.arrivals
+        for start in inbox.starts_of(instance, arrival, settled)
+    ]
+    for name, new in inbox.additions(instance, present.arrivals, starts).items():
+        instance.add_dynamic_partitions(name, new)
+    partitions = {arrival.key: inbox.partitions_of(arrival) for arrival in present.arrivals}
+    keys = {key for of_drop in partitions.values() for key in of_drop}
+    known = latest(instance, inbox.raw_drop, sorted(keys))
     for arrival in present.arrivals:
-        version, _ = known.get(partitions[arrival.key], (None, 0))
-        if version != arrival.signature:
-            for event in arrival_events(inbox, arrival):
+        of_drop = partitions[arrival.key]
+        versions = {known.get(key, (None, 0))[0] for key in of_drop}
+        if versions != {arrival.signature}:
+            changes = changes_of(instance, inbox, arrival, of_drop, rules.links)
+            for event in arrival_events(inbox, arrival, of_drop, changes):
                 instance.report_runless_asset_event(event)
+    found = out_of_order(instance, inbox, present)
+    if evaluation := changed_evaluation(instance, inbox, found):
+        instance.report_runless_asset_event(evaluation)
     for refusal in present.refusals:
         if refusal.trace:
             log.error("%s/%s: %s", inbox.folder, refusal.key, refusal.trace)
         yield f"{inbox.folder}/{refusal.key}: {refusal.reason}"
+    for drop in present.standing:
+        yield f"{inbox.folder}/{drop.key}: still arriving: {drop.reason}"

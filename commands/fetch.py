@@ -2,42 +2,166 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 import click
 from rich.markup import escape
 
 import definitions
 from commands.checkout import CheckoutCommand
-from commands.terminal import say
-from resources.lake import Lake
+from commands.terminal import say, shown
+from gristmill.hub import Fetched, HubError
+from gristmill.puzzles.raw.hub import SOURCES
+from gristmill.reasoning.format.corpora import CORPORA
+from gristmill.run.progress import reporter
+from gristmill.run.shown_progress import shown_on_stderr
+from resources import CorporaHub, Lake, PuzzlesHub, ReasoningHub
 
-_HUBS = {corpus: hub for family in definitions.families() for corpus, hub in family.hubs.items()}
+_HUBS = {inbox: hub for family in definitions.families() for inbox, hub in family.hubs.items()}
+_SOURCES: Final = "reasoning/sources"
 
 
 @click.command(cls=CheckoutCommand)
-@click.argument("corpus", type=click.Choice(sorted(_HUBS)))
-@click.option("--files", type=int, help="How many, from the first on; all by default.")
-@click.option("--repo", help="The dataset's repository, if not the pinned one.")
+@click.argument("family", type=click.Choice(sorted(_HUBS)))
+@click.argument("corpora", nargs=-1)
+@click.option(
+    "--check", is_flag=True, help="Reasoning, puzzles: say what can be reached, fetch nothing."
+)
+@click.option(
+    "--from",
+    "choice",
+    type=click.Choice(["mirror", "public", "seed"]),
+    help="Reasoning: which path; the mirror of gristmill.toml or the public one by default.",
+)
+@click.option("--files", type=int, help="SYNTH: how many, from the first on; all by default.")
+@click.option("--repo", help="The dataset's repository, if not the known one.")
 @click.option("--revision", help="A commit's 40 digits, if not the pinned one.")
 @click.option("--endpoint", help="Address of the hub, if not the public one.")
-def fetch(corpus: str, **chosen: Any) -> None:
-    """Download the raw files of CORPUS from its hub into a drop, which the sensor builds.
+def fetch(family: str, corpora: tuple[str, ...], **chosen: Any) -> None:
+    """Download the raw files of FAMILY from its hub into drops, which the sensor builds.
 
-    A fetch that was interrupted continues where it stopped. HF_TOKEN is sent if it is set.
+    FAMILY reasoning has seven CORPORA, and FAMILY puzzles has two: sudoku-extreme and
+    maze-30x30-hard-1k. All are fetched if none is named. A fetch that was interrupted continues
+    where it stopped. HF_TOKEN is sent if it is set.
     """
     given = {name: value for name, value in chosen.items() if value is not None}
+    is_check, hub = given.pop("check"), _HUBS[family]
     try:
-        hub = type(_HUBS[corpus])(**{**_HUBS[corpus].model_dump(), **given})
-        inbox = Lake().inbox(corpus)
-        where = f"{escape(hub.repo)} at {escape(hub.revision[:8])}"
-        say(f"{where}, {hub.files} files to {escape(str(inbox))}")
-        fetched = hub.fetch(inbox)
+        with shown_on_stderr():
+            if isinstance(hub, ReasoningHub):
+                _fetch_reasoning(hub, corpora, is_check, given)
+            elif isinstance(hub, PuzzlesHub):
+                _fetch_puzzles(hub, corpora, is_check, given)
+            elif corpora or is_check or "choice" in given:
+                raise ValueError(
+                    f"{family} is one corpus: name no other, without --check and --from"
+                )
+            else:
+                _fetch_one(hub, family, given)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
+
+
+def _fetch_one(known: CorporaHub, family: str, given: dict[str, Any]) -> None:
+    hub = CorporaHub(**{**known.model_dump(), **given})
+    inbox = Lake().inbox(family)
+    where = f"{escape(hub.repo)} at {escape(hub.revision[:8])}"
+    say(f"{where}, {hub.files} files to {escape(str(inbox))}")
+    _say_fetched(hub.fetch(inbox, reporter(work=family)), str(inbox / hub.drop))
+
+
+def _fetch_puzzles(
+    known: PuzzlesHub, corpora: Sequence[str], is_check: bool, given: dict[str, Any]
+) -> None:
+    if unknown := [name for name in corpora if name not in SOURCES]:
+        raise ValueError(
+            f"{unknown[0]!r} cannot be fetched: choose of {', '.join(SOURCES)}; copy or clone ARC "
+            "tasks and other puzzles into drops/puzzles/ by hand"
+        )
+    if wrong := [name for name in ("files", "choice") if name in given]:
+        option = {"files": "--files", "choice": "--from"}[wrong[0]]
+        raise ValueError(f"{option} is not for puzzles: each source has one repository")
+    names = list(dict.fromkeys(corpora)) or list(SOURCES)
+    if len(names) != 1 and ("repo" in given or "revision" in given):
+        raise ValueError("--repo and --revision are for one source: name it, too")
+    hub = PuzzlesHub(**{**known.model_dump(), **{k: given[k] for k in given if k == "endpoint"}})
+    inbox = Lake().inbox("puzzles")
+    failed = []
+    for name in names:
+        try:
+            place = hub.reached(name, given.get("repo"), given.get("revision", "main"))
+            say(
+                f"{name}: {shown(place.source.repo_id)} at {place.source.revision[:8]}, "
+                f"{len(place.files)} files ({place.bytes:,} bytes)"
+            )
+            if not is_check:
+                _say_fetched(hub.fetch(inbox, name, place, reporter(work=name)), str(inbox / name))
+        except HubError as error:
+            failed.append(name)
+            say(f"{name}: not {'reached' if is_check else 'fetched'}: {shown(str(error))}")
+    if failed:
+        say(f"not {'reached' if is_check else 'fetched'}: {', '.join(failed)}")
+        raise SystemExit(1)
+
+
+def _fetch_reasoning(
+    known: ReasoningHub, corpora: Sequence[str], is_check: bool, given: dict[str, Any]
+) -> None:
+    if unknown := [name for name in corpora if name not in CORPORA]:
+        raise ValueError(f"{unknown[0]!r} is no known corpus: choose of {', '.join(CORPORA)}")
+    if "files" in given:
+        raise ValueError("--files is for synth: corpora of reasoning are fetched whole")
+    names = list(dict.fromkeys(corpora)) or list(CORPORA)
+    lake = Lake()
+    mirrors = dict(lake.settings(_SOURCES))
+    if "repo" in given or "revision" in given:
+        if len(names) != 1 or "repo" not in given:
+            raise ValueError("--repo and --revision are for one corpus: name it, and both of them")
+        mirrors = {names[0]: "@".join(filter(None, (given["repo"], given.get("revision"))))}
+    hub = ReasoningHub(**{**known.model_dump(), **{k: given[k] for k in given if k == "endpoint"}})
+    if is_check:
+        _say_reached(hub, names, mirrors)
+        return
+    inbox = lake.inbox("reasoning")
+    failed = []
+    for name in names:
+        try:
+            place = hub.reached(name, mirrors.get(name), given.get("choice"))
+            say(
+                f"{name}: {shown(place.source.repo_id)} at {place.source.revision[:8]}, "
+                f"{len(place.files)} files ({place.bytes:,} bytes)"
+            )
+            _say_fetched(hub.fetch(inbox, name, place, reporter(work=name)), str(inbox / name))
+        except HubError as error:
+            # One corpus that needs an agreement, such as reveal, does not keep the others away.
+            failed.append(name)
+            say(f"{name}: not fetched: {shown(str(error))}")
+    if failed:
+        say(f"not fetched: {', '.join(failed)}")
+        raise SystemExit(1)
+
+
+def _say_reached(hub: ReasoningHub, names: Sequence[str], mirrors: dict[str, Any]) -> None:
+    """Print a line for each place; exit with 1 where a corpus has no place that can be reached."""
+    missing = set(names)
+    for name, place, found in hub.check(names, mirrors):
+        if isinstance(found, str):
+            said = f"not reached: {shown(found)}"
+        else:
+            missing.discard(name)
+            commit = found.source.revision[:8]
+            said = f"reached at {commit}, {len(found.files)} files ({found.bytes:,} bytes)"
+        say(f"{name}  {place.kind}  {shown(place.repo)}  {said}")
+    if missing:
+        say(f"no path of {', '.join(name for name in names if name in missing)} can be reached")
+        raise SystemExit(1)
+
+
+def _say_fetched(fetched: Fetched, drop: str) -> None:
     kept = len(fetched.files) - fetched.downloaded
     say(
-        f"{escape(str(inbox / hub.drop))}: {fetched.downloaded} files downloaded "
+        f"{escape(drop)}: {fetched.downloaded} files downloaded "
         f"({fetched.bytes:,} bytes), {kept} kept; "
         "`gristmill materialize --all` builds from it"
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cached_property
 
 import click
 import dagster as dg
@@ -13,8 +13,10 @@ import dagster as dg
 import definitions
 from assets import worker
 from assets.publishing import REBUILD, REPLACE_DIFFERING
-from commands.table import Outcome
-from commands.terminal import console
+from commands import dagster_private
+from commands.runs import ranges
+from commands.runs.outcomes import outcomes_of
+from commands.runs.table import Outcome
 from gristmill.untrusted.errors import explained
 from resources.lake import Lake
 
@@ -43,9 +45,6 @@ _ORDER = [
     for key in ([asset.key] if isinstance(asset, dg.AssetSpec) else sorted(asset.keys))
 ]
 
-# The table at the end has the failures and their reasons, and the UI has the log.
-_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-
 _MOST_LISTED = 40
 
 
@@ -59,9 +58,9 @@ class Graph:
     def __init__(self, instance: dg.DagsterInstance, lake: Lake) -> None:
         self._instance = instance
         self._lake = lake
-        defs = definitions.build_defs()
-        self._job = defs.resolve_implicit_global_asset_job_def()
-        self._graph = defs.resolve_asset_graph()
+        self._seen: dict[Callable[[Lake], Collection[str]], frozenset[str]] = {}
+        self._defs = definitions.build_defs()
+        self._graph = self._defs.resolve_asset_graph()
 
     def select(self, names: Sequence[str]) -> list[dg.AssetKey]:
         """Returns the assets to build, each after those that it is built from.
@@ -101,6 +100,27 @@ class Graph:
         """
         return set(self._graph.get(asset).parent_keys)
 
+    def inputs(self, asset: dg.AssetKey) -> list[dg.AssetKey]:
+        """Returns those assets that give a partition its input by the same key.
+
+        asset: key of the asset.
+        """
+        node = self._graph.get(asset)
+        return [
+            parent
+            for parent in sorted(node.parent_keys)
+            if node.partitions_def is not None
+            and self._graph.get(parent).partitions_def == node.partitions_def
+            and parent not in node.partition_mappings
+        ]
+
+    def checks(self, asset: dg.AssetKey) -> list[dg.AssetCheckKey]:
+        """Returns the checks of an asset.
+
+        asset: key of the asset.
+        """
+        return sorted(self._graph.get(asset).check_keys)
+
     def partitions(self, asset: dg.AssetKey) -> dg.PartitionsDefinition[str] | None:
         """Returns the partitions of an asset; None if it has none.
 
@@ -125,58 +145,95 @@ class Graph:
                 )
             # Such an asset is built from all partitions of others, if there are any.
             return [None] if asset not in _AVAILABLE or self._available(asset) else []
-        known = definition.get_partition_keys(dynamic_partitions_store=self._instance)
+        known = self.known(asset)
         if unknown := sorted(set(wanted) - set(known)):
             raise click.UsageError(
                 f"{asset.to_user_string()} has no partition {unknown[0]!r}; its partitions: "
                 f"{_first_and_last(known)}"
             )
         if not wanted and asset in _AVAILABLE:
-            wanted = self._available(asset)
-            return [key for key in known if key in wanted]
-        return [key for key in known if not wanted or key in wanted]
+            available = self._available(asset)
+            return [key for key in known if key in available]
+        chosen = set(wanted)
+        return [key for key in known if not chosen or key in chosen]
 
-    def _available(self, asset: dg.AssetKey) -> list[str]:
+    def look_again(self) -> None:
+        """Forget which partitions there are, since an asset or a drop was added."""
+        self._seen.clear()
+
+    def _available(self, asset: dg.AssetKey) -> Collection[str]:
         """The partitions that `--all` builds; none where a drop makes its family fail."""
-        try:
-            return sorted(_AVAILABLE[asset](self._lake))
-        except Exception as error:  # noqa: BLE001  the other families are still built
-            reason, trace = explained(error)
-            log.error("%s: %s", asset.to_user_string(), trace or reason)
-            return []
+        of_family = _AVAILABLE[asset]
+        if of_family not in self._seen:
+            try:
+                self._seen[of_family] = frozenset(of_family(self._lake))
+            except Exception as error:  # noqa: BLE001  the other families are still built
+                reason, trace = explained(error)
+                log.error("%s: %s", asset.to_user_string(), trace or reason)
+                self._seen[of_family] = frozenset()
+        return self._seen[of_family]
 
     def materialize(
         self,
         asset: dg.AssetKey,
         keys: Sequence[str | None],
         *,
+        together: bool = True,
         rebuild: bool = False,
         replace_differing: bool = False,
     ) -> Iterator[Outcome]:
-        """Run an asset, in a separate run for each partition, and yield the outcomes.
+        """Run an asset, and yield the outcomes in the order of its partitions.
 
         asset: key of the asset.
         keys: partition keys, as `keys` returns them.
+        together: partitions that follow each other share runs, as many as the asset's policy
+            allows; False: each has a run of its own. Default True.
         rebuild: build unchanged artifacts, too; default False.
         replace_differing: publish contents that differ from the published ones of the same
             fingerprint; default False.
         """
-        for key in keys:
-            with console.status(f"{asset.to_user_string()} {key or ''}"):
-                result = self._job.execute_in_process(
-                    instance=self._instance,
-                    asset_selection=[asset],
-                    run_config=_QUIET,
-                    partition_key=key,
-                    # Without the tag, `reap` would close a run whose first step has not begun.
-                    tags={
-                        worker.TAG: worker.identity(os.getpid()) or "",
-                        **({REBUILD: "true"} if rebuild else {}),
-                        **({REPLACE_DIFFERING: "true"} if replace_differing else {}),
-                    },
-                    raise_on_error=False,
-                )
-            yield _outcome(asset.to_user_string(), key or "", result)
+        tags = {
+            # Without the tag, `reap` would close a run whose first step has not begun.
+            worker.TAG: worker.identity(os.getpid()) or "",
+            **({REBUILD: "true"} if rebuild else {}),
+            **({REPLACE_DIFFERING: "true"} if replace_differing else {}),
+        }
+        name = asset.to_user_string()
+        for some in self._runs(asset, keys, together):
+            result = dagster_private.run_here(
+                self._instance, self._job, asset, {**tags, **ranges.tags(some)}
+            )
+            yield from outcomes_of(name, some, result)
+
+    def _runs(
+        self, asset: dg.AssetKey, keys: Sequence[str | None], together: bool
+    ) -> Iterator[Sequence[str | None]]:
+        """The partitions of each run."""
+        wanted = {key for key in keys if key is not None}
+        if not wanted:
+            yield from ([key] for key in keys)
+            return
+        most = ranges.most_together(self._graph.get(asset).backfill_policy) if together else 1
+        yield from ranges.ranges(wanted, self.known(asset), most)
+
+    def known(self, asset: dg.AssetKey) -> Sequence[str]:
+        """Returns all partitions of an asset, in its order; none if it has no partitions.
+
+        asset: key of the asset.
+        """
+        definition = self._graph.get(asset).partitions_def
+        if definition is None:
+            return []
+        return definition.get_partition_keys(dynamic_partitions_store=self._instance)
+
+    def in_order(self, asset: dg.AssetKey, keys: Collection[str | None]) -> Iterator[str | None]:
+        """Yields partition keys in the order of the asset, as `materialize` does."""
+        for some in self._runs(asset, list(keys), True):
+            yield from some
+
+    @cached_property
+    def _job(self) -> dg.JobDefinition:
+        return self._defs.resolve_implicit_global_asset_job_def()
 
 
 def _first_and_last(known: Sequence[str]) -> str:
@@ -184,57 +241,3 @@ def _first_and_last(known: Sequence[str]) -> str:
     if len(known) > _MOST_LISTED:
         return f"{', '.join(known[:2])} … {', '.join(known[-2:])}"
     return ", ".join(known) or "none"
-
-
-def _outcome(asset: str, partition: str, result: dg.ExecuteInProcessResult) -> Outcome:
-    events = result.get_asset_materialization_events()
-    if result.success and not events and (observed := result.get_asset_observation_events()):
-        reason = observed[-1].asset_observation_data.asset_observation.metadata["reason"].value
-        return Outcome(asset, partition, "not built", reason=str(reason))
-    if reason := _failure(asset, partition, result):
-        return Outcome(asset, partition, "failed", reason=reason, error=_error(result))
-    materialization = events[-1].step_materialization_data.materialization
-    metadata: Mapping[str, Any] = {
-        name: value.value for name, value in materialization.metadata.items()
-    }
-    return Outcome(
-        asset,
-        partition,
-        status=metadata["status"],
-        rows=metadata.get("dagster/partition_row_count"),
-        bytes=metadata["bytes"],
-        seconds=metadata["seconds"],
-        place=str(metadata["path"]),
-    )
-
-
-def _error(result: dg.ExecuteInProcessResult) -> str:
-    """The class of the library's error that a run failed with; empty for any other failure."""
-    for event in result.get_step_failure_events():
-        error = event.step_failure_data.error
-        if event.step_failure_data.user_failure_data and error and error.cause:
-            return str(error.cause.cls_name)
-    return ""
-
-
-def _failure(asset: str, partition: str, result: dg.ExecuteInProcessResult) -> str | None:
-    """Why the run or one of its checks failed; None if none failed."""
-    published = bool(result.get_asset_materialization_events())
-    failed_checks = [
-        f"check {check.check_name}: {check.description}"
-        for check in result.get_asset_check_evaluations()
-        if not check.passed and check.severity is dg.AssetCheckSeverity.ERROR
-    ]
-    if failed_checks and published:
-        option = f" --partition {partition}" if partition else ""
-        command = f"gristmill materialize {asset}{option} --rebuild"
-        return f"{'; '.join(failed_checks)}: if its files are damaged, run `{command}`"
-    if result.success and published:
-        return None
-    for event in result.get_step_failure_events():
-        failure = event.step_failure_data
-        if failure.user_failure_data:
-            return str(failure.user_failure_data.description).strip()
-        # An error that the library does not expect is shown with its traceback.
-        return failure.error.to_string().strip() if failure.error else "the run failed"
-    return "the run failed"

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 import dagster as dg
 from rich.markup import escape
 
+from assets import choices
 from assets.inbox import Inbox
-from commands import table
 from commands.arrivals import register
 from commands.checkout import CheckoutCommand, open_instance
 from commands.graph import INBOXES, Graph
-from commands.table import Outcome
+from commands.runs import table
+from commands.runs.standing import Plan, Standing
+from commands.runs.table import Outcome
+from commands.runs.waiting import Failures
 from commands.terminal import say, shown
-from commands.waiting import Failures
+from gristmill.contract import GristmillError
+from gristmill.run.progress import Progress
+from gristmill.run.shown_progress import shown_on_stderr
 from resources.lake import Lake
 
 
@@ -46,9 +51,9 @@ def materialize(
 ) -> None:
     """Build assets, as in `macroxue/pack --partition d6_v1`, or `--all`.
 
-    First, the drops in the inboxes become partitions. The command ends with a table of what was
-    built and where, and with status 1 if a build or a check failed. Refused drops are listed
-    with the reason and do not change the status.
+    First, the drops in the inboxes become partitions. What is current needs no run. The command
+    ends with a table of what was built and where, and with status 1 if a build or a check failed.
+    Refused drops of these assets are listed with the reason and do not change the status.
     """
     if bool(selection) == everything:
         raise click.UsageError("give either the names of assets, or --all")
@@ -59,11 +64,13 @@ def materialize(
     lake, started = Lake(), time.monotonic()
     with open_instance() as instance:
         build = _Build(instance, lake, selection, partitions)
-        build.run(rebuild, replace_differing)
+        build.refuse_settings()
+        with shown_on_stderr() as progress:
+            build.run(rebuild, replace_differing, progress)
         no_drops = build.has_no_drops()
     if build.outcomes:
         table.show(build.outcomes, time.monotonic() - started, started_in)
-    for line in (line for lines in build.refused.values() for line in lines):
+    for line in build.refusals():
         say(f"[yellow]refused[/] {shown(line)}")
     if no_drops:
         inboxes = " or ".join(str(lake.inbox(inbox.folder)) for inbox in build.inboxes)
@@ -89,7 +96,7 @@ class _Build:
         partitions: Sequence[str],
     ) -> None:
         self._instance, self._lake, self._partitions = instance, lake, partitions
-        self.refused: dict[str, list[str]] = {}
+        self._refused: dict[str, list[str]] = {}
         self._register(INBOXES)
         self._graph = Graph(instance, lake)
         self._assets = self._graph.select(selection)
@@ -100,20 +107,44 @@ class _Build:
         self.inboxes = [
             inbox for inbox in INBOXES if any(made.key in self._assets for made in inbox.targets)
         ]
+        self._everything = not selection
 
-    def run(self, rebuild: bool, replace_differing: bool) -> None:
+    def refuse_settings(self) -> None:
+        """Raise GristmillError if `gristmill.toml` has a wrong table of the chosen assets."""
+        names = [asset.to_user_string() for asset in self._assets]
+        if refused := choices.refused_files(self._lake, names):
+            raise GristmillError("\n".join(refused))
+
+    def run(self, rebuild: bool, replace_differing: bool, progress: Progress) -> None:
         """Build the chosen assets, each after those that it is built from."""
         failures = Failures(self._graph)
+        standing = Standing(self._instance, self._lake, self._graph)
         for number, asset in enumerate(self._assets, 1):
             keys = self._graph.keys(asset, self._partitions)
             if not keys:
                 self.idle.add(asset)
-            outcomes = self._graph.materialize(
-                asset, keys, rebuild=rebuild, replace_differing=replace_differing
-            )
-            self.outcomes += (failures.judged(asset, outcome) for outcome in outcomes)
-            # A drop may depend on artifacts that were just built, as a pool on its packs.
-            self._register(_not_started(self._assets[:number]))
+            plan = Plan(together=keys) if rebuild else standing.plan(asset, keys, progress)
+            found = plan.standing
+            for key, error in plan.alone.items():
+                if waiting := failures.follows(asset, key, error):
+                    found[key] = waiting
+            started = [key for key in plan.together if key not in found]
+            alone = [key for key in plan.alone if key not in found]
+            for some, together in ((started, True), (alone, False)):
+                outcomes = self._graph.materialize(
+                    asset,
+                    some,
+                    together=together,
+                    rebuild=rebuild,
+                    replace_differing=replace_differing,
+                )
+                for key, outcome in zip(self._graph.in_order(asset, some), outcomes, strict=True):
+                    found[key] = failures.judged(asset, outcome)
+            self.outcomes += (found[key] for key in keys)
+            if started or alone:
+                # A drop may depend on artifacts that were just built, as a pool on its packs.
+                self._register(_not_started(self._assets[:number]))
+                self._graph.look_again()
 
     def has_no_drops(self) -> bool:
         """Whether the chosen assets are built from drops, and there is none."""
@@ -125,9 +156,26 @@ class _Build:
             )
         )
 
+    def refusals(self) -> Iterator[str]:
+        """Yields a line for each refused drop that belongs to the chosen assets and partitions."""
+        of_targets = {
+            (inbox.folder, outcome.partition)
+            for inbox in self.inboxes
+            for outcome in self.outcomes
+            if outcome.status == "failed"
+            and any(made.key.to_user_string() == outcome.asset for made in inbox.targets)
+        }
+        for inbox in INBOXES if self._everything else self.inboxes:
+            for line in self._refused[inbox.folder]:
+                drop, _, _ = line.removeprefix(f"{inbox.folder}/").partition(": ")
+                is_asked = not self._partitions or drop in self._partitions
+                # The target of a drop that failed has the reason already.
+                if is_asked and (inbox.folder, drop) not in of_targets:
+                    yield line
+
     def _register(self, inboxes: Sequence[Inbox]) -> None:
         for inbox in inboxes:
-            self.refused[inbox.folder] = list(register(self._instance, self._lake, inbox))
+            self._refused[inbox.folder] = list(register(self._instance, self._lake, inbox))
 
 
 def _not_started(assets: Sequence[dg.AssetKey]) -> list[Inbox]:

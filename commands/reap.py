@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 
 import click
 import dagster as dg
 from rich.markup import escape
 
 from assets import worker
+from assets.checking.runs import settle_planned
 from commands.checkout import CheckoutCommand, open_instance
 from commands.terminal import say
 from gristmill.publish import remove
@@ -32,13 +33,8 @@ def reap(dry_run: bool, parts: bool) -> None:
     from them, unless --parts is given.
     """
     with open_instance() as instance:
-        for record in instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED)):
-            run = record.dagster_run
-            if reason := why_dead(run.tags):
-                say(f"run {run.run_id[:8]} ({run.status.value}): {reason}")
-                if not dry_run:
-                    instance.report_run_failed(run, f"Reaped: {reason}.")
-                    instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
+        for line in close_dead_runs(instance, dry_run):
+            say(line)
     for folder in remove.abandoned_slots(Lake().root):
         finished = 0 if parts else remove.finished_parts(folder)
         kept = f"; its finished parts ({finished}) stay for the next build" if finished else ""
@@ -47,15 +43,34 @@ def reap(dry_run: bool, parts: bool) -> None:
             remove.clean_slot(folder, keep_parts=not parts)
 
 
-def why_dead(tags: Mapping[str, str]) -> str | None:
+def close_dead_runs(instance: dg.DagsterInstance, dry_run: bool = False) -> Iterator[str]:
+    """Close unfinished runs whose process is gone, and free their places in the queue.
+
+    instance: the Dagster instance.
+    dry_run: only say which runs these are; default False.
+
+    Yields a line for each: the run, its status, and why it cannot be executing.
+    """
+    for record in instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED)):
+        run = record.dagster_run
+        if reason := why_dead(instance, run):
+            yield f"run {run.run_id[:8]} ({run.status.value}): {reason}"
+            if not dry_run:
+                instance.report_run_failed(run, f"Reaped: {reason}.")
+                instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
+                settle_planned(instance, Lake(), run.run_id)
+
+
+def why_dead(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str | None:
     """Returns why an unfinished run cannot be executing, or None if it may be.
 
-    tags: the tags of the run.
+    instance: the Dagster instance of the run.
+    run: the run.
     """
-    signature = tags.get(worker.TAG)
-    if signature is not None:
-        return None if worker.is_alive(signature) else "its process is gone"
-    server = tags.get(".dagster/grpc_info")
+    running = worker.is_running(instance, run)
+    if running is not None:
+        return None if running else "its process is gone"
+    server = run.tags.get(".dagster/grpc_info")
     if server is None:
         return "it never started a process on this machine"
     return None if worker.answers(server) else "the code server that launched it is gone"

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 import click
+import dagster as dg
 from rich.markup import escape
 
 from assets.inbox import Inbox
@@ -29,27 +30,41 @@ def retire(key: str, dry_run: bool, artifacts: bool) -> None:
     """
     lake = Lake()
     with open_instance() as instance:
-        inboxes = [
-            inbox
+        known = {
+            inbox.folder: [
+                name for name in inbox.named_by_drops if instance.has_dynamic_partition(name, key)
+            ]
             for inbox in INBOXES
-            if inbox.dynamic and instance.has_dynamic_partition(inbox.dynamic, key)
-        ]
-        if not inboxes:
+        }
+        if not any(known.values()):
             raise click.UsageError(
                 f"no drop or pool has the partition {key!r}: the UI lists the partitions"
             )
-        for inbox in inboxes:
+        for inbox in INBOXES:
+            if not known[inbox.folder]:
+                continue
             if (drop := _drop_of(lake, inbox, key)) is not None and drop.exists():
                 raise click.UsageError(f"{drop} is still there: move the drop away first")
-            assets = Graph(instance, lake).partitioned_by(inbox.partitions)
-            for folder in _built_from(lake, assets, key):
-                say(f"{'remove' if artifacts else 'stays'}: {escape(str(folder))}")
-                if artifacts and not dry_run:
-                    remove.remove_artifact(folder)
-            # Last, so that the command can be repeated after a kill.
-            say(f"{inbox.dynamic}: forget {escape(key)}")
-            if not dry_run:
-                instance.delete_dynamic_partition(str(inbox.dynamic), key)
+            for name in known[inbox.folder]:
+                if key in inbox.built_in.get(name, ()):
+                    say(f"{name}: keep {escape(key)}, which is there without a drop")
+                    continue
+                _retire(instance, lake, name, key, artifacts, dry_run)
+
+
+def _retire(
+    instance: dg.DagsterInstance, lake: Lake, name: str, key: str, artifacts: bool, dry_run: bool
+) -> None:
+    """Forget a key of the dynamic partitions `name`, and list or remove what was built from it."""
+    assets = Graph(instance, lake).partitioned_by(dg.DynamicPartitionsDefinition(name=name))
+    for folder in _built_from(lake, assets, key):
+        say(f"{'remove' if artifacts else 'stays'}: {escape(str(folder))}")
+        if artifacts and not dry_run:
+            remove.remove_artifact(folder)
+    # Last, so that the command can be repeated after a kill.
+    say(f"{name}: forget {escape(key)}")
+    if not dry_run:
+        instance.delete_dynamic_partition(name, key)
 
 
 def _drop_of(lake: Lake, inbox: Inbox, key: str) -> Path | None:
@@ -65,7 +80,8 @@ def _built_from(lake: Lake, assets: Collection[str], key: str) -> list[Path]:
     if keys.refusal(key):
         return []
     folders = []
-    for path in sorted(lake.root.glob(f"*/*/{key}/{provenance.RECORD}")):
+    places = (f"*/*/{key}/{provenance.RECORD}", f"*/{key}/{provenance.RECORD}")
+    for path in sorted(path for place in places for path in lake.root.glob(place)):
         record = provenance.read_record(path)
         if record.asset in assets and record.partition == key:
             folders.append(path.parent)

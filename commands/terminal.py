@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from rich.console import Console
@@ -9,8 +10,9 @@ from rich.markup import escape
 
 from gristmill.printable import plain
 
-# A table in a file or a pipe has one line for each row.
-console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+# A file or a pipe has no width: there is room for a table, unless COLUMNS says otherwise.
+_HAS_WIDTH = sys.stdout.isatty() or "COLUMNS" in os.environ
+console = Console(width=None if _HAS_WIDTH else 160, highlight=False)
 
 
 def say(line: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from commands.checkout import CheckoutCommand
+from commands.checkout import CheckoutCommand, open_instance
 
 ADDRESS = "127.0.0.1"
 PORT = 3000
@@ -26,16 +26,45 @@ LOCK = "ui.lock"
 def ui(port: int) -> None:
     """Serve the instance at http://127.0.0.1:PORT: the UI, the sensors and the schedules.
 
-    Ctrl-C ends all of it, runs under way included. What pages of other sites send is refused.
+    Before it serves, it closes runs whose process is gone. It refuses a port that is taken, and
+    an instance on which another daemon works. Ctrl-C ends all of it, runs under way included.
+    What pages of other sites send is refused.
     """
-    from commands import services
+    from commands.serving import other_daemons, services
 
     checkout = Path.cwd()
     with services.instance_lock(_lock_file(checkout)) as lock:
         _probe(port)
+        _make_ready(port)
         # The services find the instance as the other commands do: see `open_instance`.
         os.environ["DAGSTER_HOME"] = os.environ.get("DAGSTER_HOME") or str(checkout)
-        services.serve(checkout, ADDRESS, port, lock)
+        try:
+            services.serve(checkout, ADDRESS, port, lock)
+        finally:
+            with open_instance() as instance:
+                other_daemons.forget_heartbeats(instance)
+
+
+def _make_ready(port: int) -> None:
+    """Say what is served, and close runs whose process is gone.
+
+    Raises click.ClickException where another daemon works on the instance.
+    """
+    from commands.reap import close_dead_runs
+    from commands.serving import other_daemons
+    from commands.terminal import say, shown
+    from gristmill.provenance import find_artifacts
+    from resources.lake import Lake
+
+    with open_instance() as instance:
+        other_daemons.refuse_other_daemons(instance, say)
+        for line in close_dead_runs(instance):
+            say(f"closed {line}")
+    root = Lake().root
+    count = find_artifacts.count(root) if root.is_dir() else 0
+    artifacts = "1 artifact" if count == 1 else f"{count:,} artifacts"
+    say(f"serving the data root {shown(str(root))} with {artifacts}")
+    say(f"open http://{ADDRESS}:{port} (Ctrl-C stops it)")
 
 
 def _lock_file(checkout: Path) -> Path:
@@ -52,5 +81,5 @@ def _probe(port: int) -> None:
         except OSError as error:
             raise click.ClickException(
                 f"port {port} of {ADDRESS} cannot be used ({error.strerror}): choose another "
-                "with --port, or stop the server that has it"
+                "with --port (PORT= of `make ui`), or stop the server that has it"
             ) from error

@@ -105,15 +105,15 @@ def verify(path: Path, data_root: Path | None, no_inputs: bool, no_laws: bool) -
     """
     from gristmill import provenance
     from gristmill.provenance import find_artifacts
-    from gristmill.run.progress import Progress, TerminalBar
+    from gristmill.run.shown_progress import shown_on_stderr
 
-    with TerminalBar() as bar:
+    with shown_on_stderr() as progress:
         violations = provenance.verify(
             path,
             data_root=data_root,
             check_inputs=not no_inputs,
             check_laws=not no_laws,
-            progress=Progress(bar),
+            progress=progress,
         )
     for violation in violations:
         click.echo(printable(str(violation)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -84,29 +84,28 @@ def tree_digest(tree: ast.AST) -> str:
     The digest does not depend on the version of Python: a field that is empty or
     None is left out, since newer versions have more of them.
     """
-    digest = hashlib.sha256()
-    for piece in _text(tree):
-        digest.update(piece.encode(errors="surrogatepass"))
-    return digest.hexdigest()
+    pieces: list[str] = []
+    _write(tree, pieces.append)
+    return hashlib.sha256("".join(pieces).encode(errors="surrogatepass")).hexdigest()
 
 
-def _text(node: ast.AST) -> Iterator[str]:
+def _write(node: ast.AST, write: Callable[[str], None]) -> None:
     if isinstance(node, ast.Constant):
-        yield f"({type(node.value).__name__} {node.value!r})"
+        write(f"({type(node.value).__name__} {node.value!r})")
         return
-    yield f"({type(node).__name__}"
+    write(f"({type(node).__name__}")
     for field in node._fields:
         value = getattr(node, field, None)
         items = value if isinstance(value, list) else [value]
         items = [item for item in items if item is not None and not _is_docstring(item)]
         if items:
-            yield f" {field}={len(items)}"
+            write(f" {field}={len(items)}")
         for item in items:
             if isinstance(item, ast.AST):
-                yield from _text(item)
+                _write(item, write)
             else:
-                yield f" {item!r}"
-    yield ")"
+                write(f" {item!r}")
+    write(")")
 
 
 def _is_docstring(item: object) -> bool:
@@ -135,20 +134,23 @@ def _source(name: str) -> Path:
     raise ModuleNotFoundError(f"{name}: {path} is no module", name=name)
 
 
-def _imports(name: str) -> Iterator[str]:
+@cache
+def _imports(name: str) -> tuple[str, ...]:
     """Modules that a module imports by absolute names, whichever of them exist."""
     todo: list[ast.AST] = [_tree(name)]
+    found: dict[str, None] = {}
     while todo:
         node = todo.pop()
         if isinstance(node, ast.If) and _is_type_checking(node.test):
             todo += node.orelse
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found |= dict.fromkeys(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        else:
+            found[node.module] = None
+            found |= dict.fromkeys(f"{node.module}.{alias.name}" for alias in node.names)
+        elif not isinstance(node, ast.expr):  # an expression holds no import
             todo += ast.iter_child_nodes(node)
+    return tuple(found)
 
 
 def _is_type_checking(test: ast.expr) -> bool:

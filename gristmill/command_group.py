@@ -1,16 +1,18 @@
 """The group `gristmill`: its own commands, and those that are imported only when called.
 
 Commands that need Dagster are entry points of the group `gristmill.commands`, so that this
-package imports nothing above it and `gristmill --help` does not import Dagster.
+package imports nothing above it and `gristmill --help` does not import Dagster. A family's own
+commands are those that its catalog names; their module is imported when one is called.
 """
 
 from __future__ import annotations
 
-from importlib import metadata
+from importlib import import_module, metadata
 from typing import Any, Final
 
 import click
 
+from gristmill import families
 from gristmill.contract import GristmillError
 from gristmill.printable import plain
 
@@ -20,8 +22,11 @@ ENTRY_POINTS: Final = "gristmill.commands"
 _MOST: Final = 5000
 
 LATE_COMMANDS: Final = {
+    "build": "Build one partition, or one rank of it, without a Dagster run.",
+    "drop": "Copy a folder or a file into an inbox, to be taken whole.",
     "fetch": "Download the raw files of a corpus into a drop.",
     "materialize": "Build assets, and print what was built.",
+    "prune": "Remove old runs, logs and ticks from the instance.",
     "reap": "Close runs whose process is dead; clean up after killed builds.",
     "retire": "Forget the partition of a drop that is gone.",
     "ui": "Serve the UI, the sensors and the schedules.",
@@ -30,7 +35,7 @@ LATE_COMMANDS: Final = {
 
 
 class CommandGroup(click.Group):
-    """A group that adds `LATE_COMMANDS`, and prints the library's errors as one line.
+    """A group that adds `LATE_COMMANDS` and the families' own, and prints errors as one line.
 
     A GristmillError ends the command with exit status 1.
     """
@@ -44,14 +49,18 @@ class CommandGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of all commands, sorted."""
-        return sorted({*super().list_commands(ctx), *LATE_COMMANDS, *_entry_points()})
+        own = super().list_commands(ctx)
+        return sorted({*own, *LATE_COMMANDS, *_entry_points(), *families.commands()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command; for one that is imported late only its name and its line of help."""
         command = super().get_command(ctx, cmd_name)
-        if command is None and (cmd_name in LATE_COMMANDS or cmd_name in _entry_points()):
+        if command is not None:
+            return command
+        if cmd_name in LATE_COMMANDS or cmd_name in _entry_points():
             return click.Command(cmd_name, short_help=LATE_COMMANDS.get(cmd_name, ""))
-        return command
+        _, line = families.commands().get(cmd_name, (None, None))
+        return None if line is None else click.Command(cmd_name, short_help=line)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -60,6 +69,8 @@ class CommandGroup(click.Group):
         name, command, rest = super().resolve_command(ctx, args)
         if name is None or super().get_command(ctx, name) is not None:
             return name, command, rest
+        if name not in LATE_COMMANDS and name in families.commands():
+            return name, _load_own(name), rest
         try:
             return name, _load(name), rest
         except click.ClickException:
@@ -70,6 +81,15 @@ class CommandGroup(click.Group):
 
 def _entry_points() -> dict[str, metadata.EntryPoint]:
     return {point.name: point for point in metadata.entry_points(group=ENTRY_POINTS)}
+
+
+def _load_own(name: str) -> click.Command:
+    """Import a command of a family."""
+    module, _ = families.commands()[name]
+    command = getattr(import_module(module), name.replace("-", "_"), None)
+    if not isinstance(command, click.Command):
+        raise TypeError(f"{module}: {name}, which the catalog names, must be a click.Command")
+    return command
 
 
 def _load(name: str) -> click.Command:

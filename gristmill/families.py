@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.code_digest import Code
 from gristmill.contract import GristmillError, Trace, Violation
-from gristmill.settings.tables import INBOX, Table
+from gristmill.run.progress import current_progress
+from gristmill.settings.inboxes import INBOX, inbox_table
+from gristmill.settings.tables import Table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-FAMILIES: Final = ("macroxue", "synth", "chess")
+FAMILIES: Final = ("macroxue", "synth", "chess", "reasoning", "puzzles")
 
 
 class Misuse(GristmillError):
@@ -37,6 +39,7 @@ class Subject:
     inputs: folders of the artifacts that it was made from.
     config: the builder's config by field name.
     sampled: a law that takes long may look at a sample, drawn by a fixed seed (default False).
+    opened: what the laws of the subject share, such as files that they have opened; a law fills it.
     """
 
     folder: Path
@@ -44,6 +47,7 @@ class Subject:
     inputs: Sequence[Path] = ()
     config: Mapping[str, Any] = field(default_factory=dict)
     sampled: bool = False
+    opened: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -137,6 +141,20 @@ class Kind:
 
 
 @dataclass(frozen=True)
+class Column:
+    """One field of the tables or arrays in an artifact.
+
+    name: as in the file; with the table's name and a dot where the artifact has several.
+    type: as the file's format calls it.
+    text: half a sentence: what it holds.
+    """
+
+    name: str
+    type: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Catalog:
     """What one family can say about its artifacts.
 
@@ -146,6 +164,10 @@ class Catalog:
     options: of `gristmill show` and `gristmill trace`.
     samples: path below `drops/` -> function that writes the sample drop to a path.
     settings: the tables of `gristmill.toml` that the family's assets read.
+    commands: name -> line of help of the family's own commands, which are click commands
+        of the same name in `gristmill/<family>/commands.py` and need no Dagster.
+    columns: takes the key of one of its assets and returns the columns of its artifacts.
+    inboxes: names of its inboxes, the folders below `drops/`, as `macroxue` or `puzzles/recipes`.
     """
 
     kinds: Sequence[Kind]
@@ -153,6 +175,9 @@ class Catalog:
     options: Sequence[Option] = ()
     samples: Mapping[str, Callable[[Path], object]] = field(default_factory=dict)
     settings: Sequence[Table] = ()
+    commands: Mapping[str, str] = field(default_factory=dict)
+    columns: Callable[[str], Sequence[Column]] = lambda _: ()
+    inboxes: Sequence[str] = ()
 
 
 @cache
@@ -170,13 +195,32 @@ def catalogs() -> Iterator[Catalog]:
 
 
 def tables() -> dict[str, Table]:
-    """The tables of `gristmill.toml` by name: `inbox`, then those of all families."""
-    return {table.name: table for table in (INBOX, *(t for c in catalogs() for t in c.settings))}
+    """The tables of `gristmill.toml` by name: of all inboxes, of each one, of all families."""
+    of_inboxes = (inbox_table(inbox) for each in catalogs() for inbox in each.inboxes)
+    of_families = (table for each in catalogs() for table in each.settings)
+    return {table.name: table for table in (INBOX, *of_inboxes, *of_families)}
+
+
+def commands() -> dict[str, tuple[str, str]]:
+    """The families' own commands by name: the module that holds each, and its line of help."""
+    return {
+        name: (f"gristmill.{family}.commands", line)
+        for family in FAMILIES
+        for name, line in catalog(family).commands.items()
+    }
 
 
 def kind_of_asset(asset: str) -> Kind | None:
     """The kind of an asset's artifacts, None where no family knows the asset."""
     return next((kind for each in catalogs() for kind in each.kinds if kind.asset == asset), None)
+
+
+def columns_of(asset: str) -> Sequence[Column]:
+    """The columns of an asset's artifacts, none where they are no tables or no family knows it."""
+    for each in catalogs():
+        if any(kind.asset == asset for kind in each.kinds):
+            return each.columns(asset)
+    return ()
 
 
 def code_of_asset(asset: str) -> Code:
@@ -186,11 +230,16 @@ def code_of_asset(asset: str) -> Code:
 
 
 def check(asset: str, subject: Subject) -> Iterator[Violation]:
-    """Yield what `subject`, an artifact of `asset`, breaks; nothing where no laws are known."""
+    """Yield what `subject`, an artifact of `asset`, breaks; nothing where no laws are known.
+
+    The current progress gets the stage "laws".
+    """
     kind = kind_of_asset(asset)
-    for law in kind.laws if kind else ():
-        if law.applies_to(subject):
+    laws = [law for law in kind.laws if law.applies_to(subject)] if kind else []
+    with current_progress().stage("laws", "laws", len(laws)) as stage:
+        for law in laws:
             yield from law.check(subject)
+            stage.advance(1)
 
 
 def options_of(asset: str, command: str) -> dict[str, Option]:

@@ -34,11 +34,17 @@ _LINE_STARTS: Final = (
 _SPECIAL: Final = re.compile(
     rf"[\\`*_~|!\[\]&<>$^{{}}]|{_LINK_STARTS}|{_LINE_STARTS}", re.IGNORECASE
 )
+# What ends an address in Markdown, or means something in it or in a URL.
+_IN_ADDRESS: Final = str.maketrans(
+    {"<": "\\<", ">": "\\>", "&": "%26", "#": "%23", "\\": "%5C", "\n": "%0A", "\r": "%0D"}
+)
 _UNSAFE_IN_CODE: Final = re.compile(r"[`|\\]")
 LONGEST: Final = 1000
 """Most characters of one text from a drop in Markdown, where nothing else is said."""
 MOST_ITEMS: Final = 50
 """Most items of a list."""
+INLINE: Final = 999
+"""Most characters of a document that Dagster shows where it stands; a longer one is a link."""
 
 
 class Markdown(str):
@@ -79,6 +85,29 @@ def bold(text: str) -> Markdown:
 def image(title: str, svg: str) -> Markdown:
     """An SVG drawing as an image that needs no file."""
     return Markdown(f"![{escape(title)}]({data_uri(svg)})")
+
+
+def images(pictures: Iterable[Markdown]) -> str:
+    """Images beside each other, as many as the page has room for, then below each other."""
+    return "\n".join(pictures)
+
+
+def inline_image(title: str, *drawings: str) -> Markdown:
+    """A small SVG drawing that the UI shows on the overview of an asset.
+
+    title: what a screen reader says.
+    drawings: the drawing, and simpler ones; attributes in single quotes, no line ends.
+
+    Returns the first one whose document has at most INLINE characters: these are written as
+    they are, which takes fewer characters than base64. Where none is so small, the last one as
+    `image` writes it.
+    """
+    for drawing in drawings:
+        address = drawing.replace("%", "%25").translate(_IN_ADDRESS)
+        found = f"![{escape(title, 60)}](<data:image/svg+xml,{address}>)"
+        if len(found) <= INLINE:
+            return Markdown(found)
+    return image(title, drawings[-1])
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]], align: str) -> str:

@@ -15,13 +15,13 @@ import dagster as dg
 
 from gristmill import families, keys, provenance
 from gristmill.contract import BadInput, GristmillError
+from gristmill.inbox import Settling
 from gristmill.provenance import Input
 from gristmill.provenance import raw_inputs as rawfiles
 from gristmill.run import kernels
+from gristmill.settings.inboxes import INBOX, InboxSettings, inbox_table
 from gristmill.settings.tables import (
     FILE,
-    INBOX,
-    InboxSettings,
     Settings,
     read_drop,
     read_root,
@@ -29,10 +29,16 @@ from gristmill.settings.tables import (
 from gristmill.untrusted.files import LinkRule, open_folder
 
 CHECKOUT = Path(__file__).resolve().parent.parent
+LOCATION = "gristmill"
+"""Name of the code location, as in workspace.yaml."""
 
 
 class NotBuilt(GristmillError):
     """An artifact that a build needs is not published."""
+
+
+class NotRebuilt(NotBuilt):
+    """Artifacts that a build needs do not fit each other until one of them is built again."""
 
 
 class Lake(dg.ConfigurableResource[Any]):
@@ -61,11 +67,12 @@ class Lake(dg.ConfigurableResource[Any]):
     def inbox(self, family: str) -> Path:
         """Returns the path of an inbox; the folder may not exist yet.
 
-        family: name of the inbox, as `macroxue` or `pools`.
+        family: name of the inbox, as `macroxue` or `pools`, or the path of one in another, as
+            `puzzles/recipes`.
 
-        Raises BadKey if the name is not a valid key.
+        Raises BadKey if a name is not a valid key.
         """
-        return self.root / "drops" / keys.checked(family)
+        return self.root.joinpath("drops", *map(keys.checked, family.split("/")))
 
     def drop(self, family: str, key: str) -> Path:
         """Returns the folder of a raw drop.
@@ -99,6 +106,24 @@ class Lake(dg.ConfigurableResource[Any]):
         except ValueError as error:
             raise BadInput(settings.file, f"{INBOX.header} {error}") from error
         return LinkRule(chosen.follow_links, tuple(str(self.root / path) for path in chosen.roots))
+
+    def settling(self, inbox: str) -> Settling:
+        """Returns what an inbox waits for before it takes a drop: `[inbox.<name>]`, then `[inbox]`.
+
+        inbox: name of the inbox, as for `inbox`.
+
+        Raises BadInput if the data root's gristmill.toml is not TOML, or if a table is wrong.
+        Source: docs/drops.md#when-a-drop-has-arrived.
+        """
+        own = inbox_table(inbox)
+        chosen = {**self.settings(INBOX.name)}
+        if own.name in families.tables():
+            chosen |= self.settings(own.name)
+        default = InboxSettings()
+        return Settling(
+            chosen.get("settle_seconds", default.settle_seconds),
+            chosen.get("require_done", default.require_done),
+        )
 
     def artifact(self, *names: str) -> str:
         """Returns the POSIX path of an artifact relative to the data root.

@@ -1,24 +1,20 @@
 """The sensor of an inbox: reports drops that have settled, and requests their runs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
 
-from assets.inbox import Inbox
-from assets.versions import DATA_VERSION, latest
-from gristmill.contract import GristmillError
+from assets.checking.arrivals import changed_evaluation, out_of_order
+from assets.inbox import Inbox, Rules, Start, rules_of
+from assets.versions import latest
 from gristmill.inbox import Arrival, Look, State, look, named_few
-from gristmill.markdown import escape
 from gristmill.printable import plain
-from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from resources import Lake
-
-Event = dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation
+from sensors.reports import changes_of, events_of, newly_refused
+from sensors.unfinished import runs_again
 
 MOST_REQUESTS = 20
-MOST_REFUSALS = 20
-"""Refused drops that one tick reports one by one; it reports only the number of the others."""
 LOOK_SECONDS = 20.0
 INTERVAL_SECONDS = 15
 
@@ -28,10 +24,12 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
 
     inbox: the folder to watch, and the assets to build.
     """
+    # A job has assets of the same partitions; runs of others are requested by their assets.
+    target: Any = inbox.job or list(inbox.targets)
+    aims = {"target": target} if inbox.starts is None else {"asset_selection": target}
 
     @dg.sensor(
-        name=f"{inbox.folder}_drops",
-        target=inbox.job or list(inbox.targets),
+        name=f"{inbox.name}_drops",
         minimum_interval_seconds=INTERVAL_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=(
@@ -39,10 +37,11 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
             "start. A drop that was replaced is built again. A refused drop is reported with the "
             "reason."
         ),
+        **aims,
     )
     def watch(context: dg.SensorEvaluationContext, lake: Lake) -> dg.SensorResult:
         state = State.read(context.cursor)
-        links, wrong = links_of(lake)
+        rules, wrong = rules_of(lake, inbox.folder)
         if wrong:
             context.log.warning(wrong)
         seen = look(
@@ -52,132 +51,124 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
             most=MOST_REQUESTS,
             seconds=LOOK_SECONDS,
             shape=inbox.shape,
-            links=links,
+            links=rules.links,
+            settling=rules.settling,
         )
-        for key, reason in _newly_refused(inbox, seen):
+        for key, reason in newly_refused(inbox, seen):
             context.log.warning(f"{key}: refused: {reason}")
         for refusal in seen.refusals:
             if refusal.is_new and refusal.trace:
                 context.log.error(f"{refusal.key}: {refusal.trace}")
-        arrivals, built = _split_built(inbox, context.instance, seen.arrivals)
-        new = inbox.new_keys(context.instance, arrivals)
-        return dg.SensorResult(
-            run_requests=[
-                dg.RunRequest(run_key=_run_key(arrival, key), partition_key=key)
-                for arrival in arrivals
-                for key in inbox.partitions_of(arrival.key)
-            ],
-            dynamic_partitions_requests=_additions(inbox, new),
-            asset_events=_events(inbox, arrivals, seen),
-            cursor=state.write(),
-            skip_reason=None if arrivals else _skip_reason(seen, built),
-        )
+        fresh = {arrival.key for arrival in seen.arrivals}
+        again = list(runs_again(inbox, context.instance, lake, state, fresh))
+        for _, reason in again:
+            context.log.info(reason)
+        requests = [request for request, _ in again]
+        return _answer(inbox, context.instance, seen, state, rules, requests)
 
     return watch
 
 
-def links_of(lake: Lake) -> tuple[LinkRule, str]:
-    """Returns what happens to links in drops, and what is wrong with that setting.
+def _answer(
+    inbox: Inbox,
+    instance: dg.DagsterInstance,
+    seen: Look,
+    state: State,
+    rules: Rules,
+    again: Sequence[dg.RunRequest],
+) -> dg.SensorResult:
+    """What a look asks Dagster for; `again`: runs of drops that were taken before."""
+    settled = [arrival.key for arrival in seen.arrivals]
+    partitions = {arrival.key: inbox.partitions_of(arrival) for arrival in seen.arrivals}
+    starts = {a.key: inbox.starts_of(instance, a, settled) for a in seen.arrivals}
+    arrivals, built = _split_built(inbox, instance, seen.arrivals, partitions, starts)
+    of_arrivals = [(arrival, start) for arrival in arrivals for start in starts[arrival.key]]
+    requests = [
+        _request(inbox, arrival, start)
+        for number, (arrival, start) in enumerate(of_arrivals)
+        if not start.waiting and not _is_repeated(inbox, start, of_arrivals[:number])
+    ]
+    requested = {request.partition_key for request in requests}
+    requests += [request for request in again if request.partition_key not in requested]
+    changes = {
+        arrival.key: changes_of(instance, inbox, arrival, partitions[arrival.key], rules.links)
+        for arrival in arrivals
+    }
+    new = inbox.additions(instance, arrivals, [start for _, start in of_arrivals])
+    events = events_of(inbox, arrivals, partitions, seen, changes)
+    if seen.is_whole:
+        found = out_of_order(instance, inbox, seen)
+        evaluation = changed_evaluation(instance, inbox, found)
+        events += [] if evaluation is None else [evaluation]
+    waiting = [f"{start.partition} {start.waiting}" for _, start in of_arrivals if start.waiting]
+    return dg.SensorResult(
+        run_requests=requests,
+        dynamic_partitions_requests=[
+            dg.AddDynamicPartitionsRequest(name, keys) for name, keys in new.items()
+        ],
+        asset_events=events,
+        cursor=state.write(),
+        skip_reason=None if requests else _skip_reason(seen, built, arrivals, waiting),
+    )
 
-    Where it cannot be read, links are refused, so that drops without links are still taken.
 
-    lake: the data root.
-    """
-    try:
-        return lake.link_rule(), ""
-    except (GristmillError, OSError) as error:
-        return REFUSE_LINKS, f"{error}: links in drops are refused"
+def _is_repeated(inbox: Inbox, start: Start, before: Sequence[tuple[Arrival, Start]]) -> bool:
+    """Whether another drop of this look starts the same run."""
+    return inbox.starts is not None and any(start == earlier for _, earlier in before)
+
+
+def _request(inbox: Inbox, arrival: Arrival, start: Start) -> dg.RunRequest:
+    run_key = _run_key(arrival, start.partition)
+    if inbox.starts is None:
+        return dg.RunRequest(run_key=run_key, partition_key=start.partition)
+    chosen = [asset.key for asset in start.assets]
+    return dg.RunRequest(run_key=run_key, partition_key=start.partition, asset_selection=chosen)
 
 
 def _split_built(
-    inbox: Inbox, instance: dg.DagsterInstance, arrivals: Sequence[Arrival]
+    inbox: Inbox,
+    instance: dg.DagsterInstance,
+    arrivals: Sequence[Arrival],
+    partitions: Mapping[str, Collection[str]],
+    starts: Mapping[str, Sequence[Start]],
 ) -> tuple[list[Arrival], list[str]]:
     """Arrivals to build, and the keys of arrivals that the command line has built already."""
-    keys = sorted({key for arrival in arrivals for key in inbox.partitions_of(arrival.key)})
+    keys = sorted({key for arrival in arrivals for key in partitions[arrival.key]})
     reported = latest(instance, inbox.raw_drop, keys)
-    materialized = [latest(instance, asset.key, keys) for asset in inbox.targets]
+    targets = sorted({start.partition for each in starts.values() for start in each})
+    materialized = {asset.key: latest(instance, asset.key, targets) for asset in inbox.targets}
 
-    def is_built(arrival: Arrival, key: str) -> bool:
-        version, event = reported.get(key, ("", 0))
-        return version == arrival.signature and all(
-            key in events and events[key][1] > event for events in materialized
+    def is_built(arrival: Arrival) -> bool:
+        reports = [reported.get(key, ("", 0)) for key in partitions[arrival.key]]
+        if any(version != arrival.signature for version, _ in reports):
+            return False
+        newest = max((event for _, event in reports), default=0)
+        return all(
+            start.partition in (events := materialized[asset.key])
+            and events[start.partition][1] > newest
+            for start in starts[arrival.key]
+            if not start.waiting
+            for asset in start.assets
         )
 
-    to_build: list[Arrival] = []
-    built: list[str] = []
-    for arrival in arrivals:
-        if all(is_built(arrival, key) for key in inbox.partitions_of(arrival.key)):
-            built.append(arrival.key)
-        else:
-            to_build.append(arrival)
-    return to_build, built
-
-
-def _additions(inbox: Inbox, keys: list[str]) -> list[dg.AddDynamicPartitionsRequest]:
-    return [dg.AddDynamicPartitionsRequest(inbox.dynamic, keys)] if inbox.dynamic and keys else []
+    built = [arrival.key for arrival in arrivals if is_built(arrival)]
+    return [arrival for arrival in arrivals if arrival.key not in built], built
 
 
 def _run_key(arrival: Arrival, partition: str) -> str:
     return arrival.run_key if partition == arrival.key else f"{arrival.run_key}:{partition}"
 
 
-def arrival_events(
-    inbox: Inbox, arrival: Arrival
-) -> list[dg.AssetMaterialization | dg.AssetObservation]:
-    """Returns the events that report an arrival to the instance, for each partition of the drop.
-
-    Dagster shows the status of an external asset's partition by its materializations, but
-    decides by its observations whether the assets downstream are stale. So each partition gets
-    both events, the observation first.
-
-    inbox: the inbox of the drop.
-    arrival: the drop that has settled.
-    """
-    metadata: dict[str, Any] = {
-        "path": dg.MetadataValue.path(arrival.path),
-        "files": arrival.files,
-        "bytes": arrival.bytes,
-    }
-    if arrival.notes:
-        metadata["notes"] = "; ".join(arrival.notes)
-    tags = {DATA_VERSION: arrival.signature}
-    return [
-        kind(asset_key=inbox.raw_drop, partition=key, metadata=metadata, tags=tags)
-        for key in inbox.partitions_of(arrival.key)
-        for kind in (dg.AssetObservation, dg.AssetMaterialization)
-    ]
-
-
-def _events(inbox: Inbox, arrivals: Iterable[Arrival], seen: Look) -> list[Event]:
-    arrived = [event for arrival in arrivals for event in arrival_events(inbox, arrival)]
-    refused = [
-        dg.AssetObservation(
-            asset_key=inbox.raw_drop,
-            description=f"refused: {escape(reason)}",  # the UI shows it as Markdown
-            metadata={"refused": key, "reason": reason},
-        )
-        for key, reason in _newly_refused(inbox, seen)
-    ]
-    return [*arrived, *refused]
-
-
-def _newly_refused(inbox: Inbox, seen: Look) -> list[tuple[str, str]]:
-    """Key and reason of drops that no look refused before; more than the limit are counted."""
-    new = [
-        (plain(refusal.key, 200), plain(refusal.reason))
-        for refusal in seen.refusals
-        if refusal.is_new
-    ]
-    if (more := len(new) - MOST_REFUSALS) > 0:
-        summary = f"refused for similar reasons; look into drops/{inbox.folder}/"
-        return [*new[:MOST_REFUSALS], (f"and {more:,} more", summary)]
-    return new
-
-
-def _skip_reason(seen: Look, built: Sequence[str]) -> dg.SkipReason:
+def _skip_reason(
+    seen: Look, built: Sequence[str], arrivals: Sequence[Arrival], waiting: Sequence[str]
+) -> dg.SkipReason:
     reasons = []
     if built:
         reasons.append(f"built already: {named_few(built)}")
+    if arrivals:
+        reasons.append(f"arrived: {named_few([arrival.key for arrival in arrivals])}")
+    if waiting:
+        reasons.append(named_few(waiting, "; "))
     if seen.refusals:
         refused = [
             f"{plain(refusal.key, 200)} is refused: {plain(refusal.reason, 400)}"

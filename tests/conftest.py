@@ -1,18 +1,27 @@
 """Fixtures that several families need."""
 
 from pathlib import Path
+from typing import Any
 
+import hypothesis
 import pytest
 
-from gristmill.vocabularies.fetch import fetch
-from tests import budget
-from tests.paths import CHECKOUT, REAL_DATA
+from tests import budget, dealing
+from tests.kept_vocabularies import kept_vocabularies
+from tests.paths import REAL_DATA
 from tests.requirements import missing_real_data
+from tests.run_folder import RunFolder
 from tests.sample_root import SampleRoot
+
+# Times of examples say nothing where other tests run meanwhile.
+hypothesis.settings.register_profile(
+    "unhurried", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 
 
 def pytest_configure() -> None:
     """End at once where real data is required and is not there: many tests would skip."""
+    hypothesis.settings.load_profile("unhurried")
     if missing := missing_real_data(REAL_DATA):
         raise pytest.UsageError(missing)
 
@@ -24,17 +33,35 @@ def pytest_report_header() -> str:
     return f"long suites: {length}, {budget.SEED}={budget.seed()}"
 
 
-_KEPT = CHECKOUT / ".test-data"
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes long comes first, so that no worker of `pytest -n` ends long after the other."""
+    items.sort(key=lambda item: dealing.rank(item.nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """`pytest -n 2` deals by files; another `--dist` is as pytest-xdist has it."""
+    return dealing.scheduler(config, log) if config.getvalue("dist") == "load" else None
+
+
+@pytest.fixture(scope="session")
+def run_folder(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> RunFolder:
+    """The folder that the workers of this run share."""
+    return RunFolder.of(request.config, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
 def vocabulary_root() -> Path:
     """A data root with both vocabularies in its drops; downloaded once, then kept."""
-    fetch(_KEPT)
-    return _KEPT
+    return kept_vocabularies()
 
 
 @pytest.fixture(scope="session")
-def sample_root(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path) -> SampleRoot:
+def sample_root(run_folder: RunFolder, vocabulary_root: Path) -> SampleRoot:
     """A data root in which every asset is built; tests that change it make a copy."""
-    return SampleRoot.build(tmp_path_factory.mktemp("sample_root"), vocabulary_root)
+    folder = run_folder.once(
+        "sample_root", lambda folder: SampleRoot.build(folder, vocabulary_root)
+    )
+    return SampleRoot.of(folder)

@@ -1,6 +1,6 @@
 """What a test needs of the machine: without it the test is skipped, or fails where it is required.
 
-GRISTMILL_REQUIRE lists what must be there, separated by spaces: `strace real-data mounts`.
+GRISTMILL_REQUIRE lists what must be there, separated by spaces: `strace real-data mounts browser`.
 `.ci/run` sets it. CI alone does not: a hosted machine has neither.
 """
 
@@ -12,6 +12,8 @@ from typing import NoReturn
 
 import pytest
 
+from gristmill.families import FAMILIES
+
 VARIABLE = "GRISTMILL_REQUIRE"
 
 
@@ -22,7 +24,7 @@ def is_required(need: str) -> bool:
 
 def missing_real_data(folder: Path) -> str:
     """What is wrong where real data is required and `folder` lacks a family's; else empty."""
-    missing = [name for name in ("macroxue", "synth", "chess") if not (folder / name).is_dir()]
+    missing = [name for name in FAMILIES if not (folder / name).is_dir()]
     if not missing or not is_required("real-data"):
         return ""
     return f"{VARIABLE} requires real-data, but {folder} has no {', '.join(missing)}"

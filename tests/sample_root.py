@@ -15,7 +15,7 @@ import dagster as dg
 import pytest
 
 from commands.graph import Graph
-from commands.table import Outcome
+from commands.runs.table import Outcome
 from gristmill.provenance import Record, find_artifacts, read_record
 from resources import Lake
 from tests.paths import CHECKOUT
@@ -33,12 +33,17 @@ class SampleRoot:
     home: Path
 
     @staticmethod
+    def of(folder: Path) -> SampleRoot:
+        """The data root and the instance below `folder`."""
+        return SampleRoot(folder / "data", folder / "home")
+
+    @staticmethod
     def build(folder: Path, vocabularies: Path) -> SampleRoot:
         """Write the sample drops of all families below `folder` and build every asset.
 
         vocabularies: a data root with the vocabularies in its drops.
         """
-        root = SampleRoot(folder / "data", folder / "home")
+        root = SampleRoot.of(folder)
         root.home.mkdir(parents=True)
         (root.home / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
         shutil.copytree(vocabularies / "drops", root.data / "drops")
@@ -50,7 +55,7 @@ class SampleRoot:
         """A copy of both folders below `folder`, with the times of the files."""
         for source, name in ((self.data, "data"), (self.home, "home")):
             shutil.copytree(source, folder / name, symlinks=True)
-        return SampleRoot(folder / "data", folder / "home")
+        return SampleRoot.of(folder)
 
     def command(self, *words: str) -> str:
         """Run `gristmill WORDS` on this root and return what it prints."""

@@ -9,30 +9,37 @@ import tomllib
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
+from types import ModuleType
 
 import click
 import pytest
 from click.testing import CliRunner
 
-from gristmill import command_group
+from gristmill import command_group, families
 from gristmill.cli import main
 from gristmill.command_group import ENTRY_POINTS, LATE_COMMANDS
+from gristmill.contract import GristmillError
 from tests.paths import CHECKOUT
 
 COMMANDS = [
-    *(
-        "fetch",
-        "ls",
-        "materialize",
-        "reap",
-        "remove",
-        "retire",
-        "samples",
-        "show",
-        "tokenizers",
-        "trace",
-    ),
-    *("ui", "verify"),
+    "audit",
+    "build",
+    "drop",
+    "fetch",
+    "ls",
+    "materialize",
+    "prune",
+    "reap",
+    "remove",
+    "retire",
+    "samples",
+    "show",
+    "stage",
+    "tokenizers",
+    "trace",
+    "ui",
+    "unstage",
+    "verify",
 ]
 
 
@@ -113,6 +120,53 @@ def test_an_unknown_command_is_a_usage_error() -> None:
     done = CliRunner().invoke(main, ["materialise"])
     assert done.exit_code == 2
     assert "No such command 'materialise'" in done.output
+
+
+def own(monkeypatch: pytest.MonkeyPatch, **members: object) -> None:
+    """Have a family with the command `weigh-drop`, whose module has these members."""
+    module = ModuleType("a_family_commands")
+    vars(module).update(members)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    line = "Weigh a drop."
+    monkeypatch.setattr(families, "commands", lambda: {"weigh-drop": (module.__name__, line)})
+
+
+def test_a_command_of_a_family_is_listed_without_its_module_and_called_from_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    @click.command("weigh-drop")
+    @click.argument("drop")
+    def weigh(drop: str) -> None:
+        if drop == "none":
+            raise GristmillError("there is no drop")
+        click.echo(f"{drop} weighs 3")
+
+    own(monkeypatch)
+    listed = CliRunner().invoke(main, ["--help"])
+    assert "weigh-drop   Weigh a drop." in listed.output
+    own(monkeypatch, weigh_drop=weigh)
+    assert CliRunner().invoke(main, ["weigh-drop", "a"]).output == "a weighs 3\n"
+    failed = CliRunner().invoke(main, ["weigh-drop", "none"])
+    assert (failed.exit_code, failed.output) == (1, "Error: there is no drop\n")
+
+
+def test_a_command_that_a_catalog_names_and_its_module_lacks_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own(monkeypatch, weigh_drop=len)
+    done = CliRunner().invoke(main, ["weigh-drop"])
+    assert isinstance(done.exception, TypeError)
+    assert "a_family_commands: weigh-drop" in str(done.exception)
+
+
+def test_a_family_shadows_no_other_command_and_defines_what_its_catalog_names() -> None:
+    context = click.Context(main)
+    for name, (_, line) in families.commands().items():
+        assert name not in LATE_COMMANDS
+        assert name not in main.commands
+        _, command, _ = main.resolve_command(context, [name])
+        assert command is not None
+        assert (command.name, command.get_short_help_str(80)) == (name, line)
 
 
 def completion(instruction: str, *words: str) -> str:

@@ -11,6 +11,7 @@ from definitions import build_defs
 from gristmill import families
 from gristmill.contract import Violation
 from gristmill.families import Catalog, Kind, Law, Misuse, Option, Request, Subject
+from gristmill.run.progress import Progress, Report
 
 
 def _law(name: str, **options: Any) -> Law:
@@ -29,6 +30,20 @@ def test_laws_are_asked_in_their_order_and_only_of_their_asset(
     assert [v.law for v in families.check("a/one", Subject(tmp_path))] == ["first", "second"]
     assert [v.law for v in families.check("a/two", Subject(tmp_path))] == ["third"]
     assert list(families.check("a/three", Subject(tmp_path))) == []
+
+
+def test_each_law_counts_in_the_progress_of_the_work(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _use(
+        monkeypatch,
+        Catalog([Kind("a", [_law("x"), _law("y"), _law("z", needs_inputs=True)])], lambda _: None),
+    )
+    reports: list[Report] = []
+    with Progress(reports.append, every=0.0).current():
+        list(families.check("a", Subject(tmp_path)))
+    list(families.check("a", Subject(tmp_path)))
+    assert reports == [Report("laws", done, 2, "laws") for done in (0, 1, 2)]
 
 
 def test_a_law_over_inputs_is_left_out_unless_all_of_them_are_there(tmp_path: Path) -> None:
@@ -67,6 +82,20 @@ def test_options_of_one_name_and_unequal_types_are_an_error(
     _use(monkeypatch, Catalog([], lambda _: None, options))
     with pytest.raises(ValueError, match="--n"):
         families.options("show")
+
+
+def test_commands_name_the_module_of_their_family(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = {
+        "synth": Catalog([], lambda _: None, commands={"a": "Do a.", "b": "Do b."}),
+        "chess": Catalog([], lambda _: None, commands={"c": "Do c."}),
+    }
+    monkeypatch.setattr(families, "FAMILIES", tuple(made))
+    monkeypatch.setattr(families, "catalog", made.__getitem__)
+    assert families.commands() == {
+        "a": ("gristmill.synth.commands", "Do a."),
+        "b": ("gristmill.synth.commands", "Do b."),
+        "c": ("gristmill.chess.commands", "Do c."),
+    }
 
 
 @pytest.mark.parametrize("text", ["", "-1", "1.0", "x", "²", "9" * 20])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
+from urllib.parse import unquote
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from markdown_it.token import Token
 
 from gristmill import markdown
 from gristmill.markdown import Markdown
+from tests.drawings import images
 
 HOSTILE = {
     "heading": ("# a", r"\# a"),
@@ -224,3 +226,31 @@ def test_text_in_any_place_is_rendered_as_the_text_that_it_was(text: str) -> Non
         assert shown == (expected if document else ""), name
         bare = "".join("\n" if token.type == "code_inline" else token.content for token in leaves)
         assert not any(link.search(bare) for link in LINKS), name
+
+
+def test_a_small_picture_is_written_as_it_is_and_shown_without_a_click() -> None:
+    drawing = "<svg xmlns='x'><title>a &amp; \\ #1 100% {}</title>\n</svg>"
+    found = markdown.inline_image("a | b", drawing)
+    assert found.startswith("![a \\| b](<data:image/svg+xml,")
+    assert "\n" not in found
+    assert images(found) == [drawing]
+    parser = MarkdownIt()
+    parser.validateLink = lambda _: True  # type: ignore[method-assign]
+    (line,) = parser.parseInline(found)
+    (image,) = line.children or []
+    address = str(image.attrs["src"])
+    assert unquote(address) == f"data:image/svg+xml,{drawing}"
+
+
+def test_the_first_picture_that_is_small_enough_is_taken() -> None:
+    def drawing(length: int) -> str:
+        return "<svg>" + "x" * (length - len(markdown.inline_image("t", "<svg></svg>"))) + "</svg>"
+
+    fitting, long = drawing(markdown.INLINE), drawing(markdown.INLINE + 1)
+    assert len(markdown.inline_image("t", fitting)) == markdown.INLINE
+    assert images(markdown.inline_image("t", long, fitting)) == [fitting]
+    assert markdown.inline_image("t", long) == markdown.image("t", long)
+
+
+def test_images_stand_beside_each_other() -> None:
+    assert markdown.images([markdown.Markdown("a"), markdown.Markdown("b")]) == "a\nb"

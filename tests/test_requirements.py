@@ -23,7 +23,7 @@ def test_a_test_without_what_is_required_fails(monkeypatch: pytest.MonkeyPatch) 
 def test_real_data_that_is_required_and_not_there_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for name in ("macroxue", "chess"):
+    for name in ("macroxue", "chess", "reasoning", "puzzles"):
         (tmp_path / name).mkdir()
     monkeypatch.delenv(VARIABLE, raising=False)
     assert missing_real_data(tmp_path) == ""

@@ -30,6 +30,9 @@ def traced(*words: str | Path) -> list[tuple[str, str]]:
 def options_of(asset: str, record: provenance.Record) -> list[str]:
     """The options that choose the partition of a shared folder."""
     options = families.options_of(asset, "trace")
+    if "corpus" in options:
+        corpus, _, split = str(record.partition).partition("__")
+        return ["--corpus", corpus, "--split", split]
     return ["--shard", str(record.partition)] if "shard" in options else []
 
 
@@ -39,11 +42,16 @@ def test_every_asset_has_a_trace_down_to_raw_files(sample_root: SampleRoot, asse
     assert records
     for folder, record in records:
         shared = (folder / provenance.SHARED_RECORDS / f"{record.partition}.json").exists()
-        has_samples = "shard" in families.options_of(asset, "trace") and "manifest" not in asset
-        sample = str(record.partition) if shared and not has_samples else "1"
+        kind = families.kind_of_asset(asset)
+        traced_by_sample = kind is not None and kind.trace is not None and "manifest" not in asset
+        has_samples = traced_by_sample and "shard" in families.options_of(asset, "trace")
+        sample = str(record.partition) if shared and not has_samples else "0"
         words = options_of(asset, record) if has_samples else []
         facts = traced(folder, sample, *words)
         assert "not_traced" not in dict(facts)
+        if not record.inputs:
+            assert ("source", "generated") in facts
+            continue
         _are_true(sample_root.data, facts)
 
 

@@ -1,10 +1,22 @@
 """Histograms are to scale and text stays text."""
 
 import base64
+import struct
 import xml.etree.ElementTree as ET
+import zlib
 
-from gristmill.svg import data_uri, histogram_svg
-from tests.drawings import SVG, texts
+import pytest
+
+from gristmill.svg import (
+    OVERVIEW,
+    WIDEST,
+    bitmap,
+    data_uri,
+    histogram_svg,
+    small_histogram,
+    small_shares,
+)
+from tests.drawings import SVG, is_right, texts
 
 
 def test_histograms_are_to_scale() -> None:
@@ -33,3 +45,67 @@ def test_an_address_holds_the_whole_picture() -> None:
     head, _, body = data_uri("<svg>é</svg>").partition(",")
     assert head == "data:image/svg+xml;base64"
     assert base64.b64decode(body).decode() == "<svg>é</svg>"
+
+
+@pytest.mark.parametrize("count", [0, 1, 8, 20, 24])
+def test_a_histogram_is_never_wider_than_the_page(count: int) -> None:
+    bars = [(f"{k * 1000:,}", k * 1000 + 1) for k in range(count)]
+    svg = histogram_svg("t" * 100, bars, "n" * 200)
+    is_right(svg, WIDEST)
+    assert len(list(ET.fromstring(svg).iter(f"{SVG}rect"))) == 1 + count
+    if count:
+        assert bars[-1][0] in texts(svg)
+        assert f"{bars[-1][1]:,}" in texts(svg)
+
+
+def test_labels_that_would_overlap_are_left_out() -> None:
+    wide = [(f"{k:09}", 123_456_789 - k) for k in range(8)]
+    shown = texts(histogram_svg("t", wide))
+    assert "000000007" in shown
+    assert "000000006" not in shown
+    assert [text for text in shown if text.startswith("123,")] == ["123,456,789"]
+
+
+def test_small_pictures_fit_the_overview() -> None:
+    bars = [(str(k), k) for k in range(24)]
+    histogram = small_histogram("t" * 90, bars, "n" * 90)
+    shares = small_shares("t" * 90, [("n" * 90, 10**12 + k) for k in range(9)])
+    for svg in (histogram, shares, small_histogram("t", []), small_shares("t", [])):
+        is_right(svg, OVERVIEW)
+    assert texts(histogram)[-2:] == ["0", "23"]
+    assert f"{10**12 + 4:,}" in texts(shares)
+    assert f"{10**12 + 5:,}" not in texts(shares)
+    places = ET.fromstring(histogram).findall(f"{SVG}path")[0].attrib["d"]
+    assert places.count("M") == 23
+    assert places.endswith("v-58")
+
+
+def test_shares_are_to_scale() -> None:
+    lines = ET.fromstring(small_shares("t", [("a", 3), ("b", 1)])).findall(f"{SVG}path")
+    assert lines[0].attrib["d"] == "M10 46h153M10 72h51"
+
+
+@pytest.mark.parametrize("colours", [2, 3, 5, 17])
+def test_a_bitmap_holds_each_cell(colours: int) -> None:
+    palette = [f"#{k * 9:02x}8040" for k in range(colours)]
+    rows = [[(3 * row + column) % colours for column in range(7)] for row in range(5)]
+    image = ET.fromstring(bitmap(rows, palette, 3, 4, 10))
+    assert (image.attrib["width"], image.attrib["height"]) == ("70", "50")
+    data = base64.b64decode(image.attrib["href"].partition(",")[2])
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    kinds, place = {}, 8
+    while place < len(data):
+        (length,) = struct.unpack(">I", data[place : place + 4])
+        body = data[place + 4 : place + 8 + length]
+        (sum_,) = struct.unpack(">I", data[place + 8 + length : place + 12 + length])
+        assert zlib.crc32(body) == sum_
+        kinds[body[:4]], place = body[4:], place + 12 + length
+    wide, tall, depth = struct.unpack(">IIB", kinds[b"IHDR"][:9])
+    assert (wide, tall) == (7, 5)
+    assert kinds[b"PLTE"] == bytes.fromhex("".join(colour[1:] for colour in palette))
+    line = 1 + -(-7 * depth // 8)
+    pixels = zlib.decompress(kinds[b"IDAT"])
+    for row in range(5):
+        bits = "".join(f"{byte:08b}" for byte in pixels[row * line + 1 : (row + 1) * line])
+        found = [int(bits[k * depth : (k + 1) * depth], 2) for k in range(7)]
+        assert found == rows[row]

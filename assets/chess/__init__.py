@@ -1,6 +1,8 @@
 """Chess in Dagster: elite months, validated games, datasets, splices and caches."""
 
 from assets.chess.assets import ASSETS, CHECKS, RESOURCES, chess_month
+from assets.chess.choices import CHOICES
+from assets.chess.default_builds import BUILDS
 from assets.chess.drops import available
 from assets.chess.inbox import INBOXES
 from assets.chess.schedules import chess_elite_months
@@ -14,4 +16,6 @@ FAMILY = Family(
     schedules=[chess_elite_months],
     resources=RESOURCES,
     available=available,
+    builds=BUILDS,
+    choices=CHOICES,
 )

@@ -25,7 +25,7 @@ from gristmill.chess.raw.archive_config import ArchiveConfig
 from gristmill.chess.raw.months import month_before
 from resources import EliteArchive, Lake
 
-GROUP = "chess"
+GROUP = "chess/monthly"
 OWNERS = ["team:data"]
 
 # One config for all assets of a run, so that they agree about the month.
@@ -223,9 +223,9 @@ chess_month = dg.define_asset_job(
 ASSETS: list[dg.AssetsDefinition | dg.AssetSpec] = [raw_drop, *MONTH]
 CHECKS = [
     *disk_checks(elite_pgn, "chess/raw/elite"),
-    *disk_checks(valid_games, "chess/validated"),
-    *disk_checks(game_dataset, "chess/dataset"),
-    *disk_checks(splice_cache, "chess/dataset"),
-    *disk_checks(splice_dataset, "chess/dataset"),
+    *disk_checks(valid_games, "chess/validated", has_config=True),
+    *disk_checks(game_dataset, "chess/dataset", has_config=True),
+    *disk_checks(splice_cache, "chess/dataset", has_config=True),
+    *disk_checks(splice_dataset, "chess/dataset", has_config=True),
 ]
 RESOURCES = {"elite_archive": EliteArchive(), "chess_month": ChessMonth()}

@@ -13,8 +13,7 @@ from pydantic import BaseModel
 from assets import configs
 from gristmill import provenance
 from gristmill.chess.config import MonthConfig
-from gristmill.contract import GristmillError
-from resources import Lake
+from resources import Lake, NotRebuilt
 
 ELITE, VALID = "chess/elite_pgn", "chess/valid_games"
 
@@ -44,12 +43,12 @@ def choices_of_dataset(lake: Lake, run: BaseModel, dataset: Path) -> MonthConfig
     run: the config of the run, from the resource `chess_month`.
     dataset: the published game dataset.
 
-    Raises GristmillError if the run sets another value for a field of `SHARED`.
+    Raises NotRebuilt if the run sets another value for a field of `SHARED`.
     """
     built = provenance.read_record(dataset / provenance.RECORD).config
     for name, value in configs.chosen_values(run).items():
         if name in SHARED and value != built[name]:
-            raise GristmillError(
+            raise NotRebuilt(
                 f"{dataset}: was built with {name} = {built[name]}, so its cache cannot have "
                 f"{name} = {value}: materialize {GAMES} with {name} = {value} first"
             )

@@ -2,6 +2,8 @@
 
 from assets.family import Family
 from assets.macroxue.assets import ASSETS, CHECKS
+from assets.macroxue.choices import CHOICES
+from assets.macroxue.default_builds import BUILDS
 from assets.macroxue.inbox import INBOXES
 
-FAMILY = Family(assets=ASSETS, checks=CHECKS, inboxes=INBOXES)
+FAMILY = Family(assets=ASSETS, checks=CHECKS, inboxes=INBOXES, builds=BUILDS, choices=CHOICES)

@@ -7,11 +7,11 @@ from pathlib import Path
 import dagster as dg
 
 from assets import configs
-from assets.checks import disk_checks, partitions_of_run
+from assets.checking.rules import Looked, Rule, Scope, command
+from assets.checks import checks_of, disk_checks
 from assets.macroxue.partitions import macroxue_drops, macroxue_pools
 from assets.macroxue.pool_members import stale_members
 from assets.publishing import BATCH, Event, publish_asset
-from gristmill import markdown
 from gristmill.contract import Violation
 from gristmill.macroxue import MergeConfig, PackConfig, ValueConfig
 from resources import Lake
@@ -122,27 +122,40 @@ def pack_preview(folder: Path) -> Mapping[str, str]:
 def pool_preview(folder: Path) -> Mapping[str, str]:
     from gristmill.macroxue.show.pool_table import origin_table
 
-    return {"members": origin_table(folder), **pack_preview(folder)}
+    documents = dict(pack_preview(folder))
+    # The picture is seen without a click where it comes first.
+    return {"picture": documents.pop("picture"), "members": origin_table(folder), **documents}
 
 
-@dg.asset_check(
-    asset=pool,
-    name="pool_members_current",
+def _members_current(scope: Scope) -> Looked:
+    pools = {item.subject: item.data_version for item in scope.standing}
+    return Looked(
+        pools,
+        [
+            (name.partition("/")[0], Violation("member", name, why))
+            for name, why in stale_members(scope.lake, list(pools)).items()
+        ],
+    )
+
+
+pool_members_current = checks_of(
+    pool,
+    "macroxue/pools",
+    [
+        Rule(
+            "pool_members_current",
+            "The packs that a pool was merged from are the published ones, and are those that its "
+            "file names. This check only warns: materialize the pool to merge the current packs.",
+            _members_current,
+            lambda asset, pool, _: f"merge the current packs: `{command(asset, pool)}`",
+            dg.AssetCheckSeverity.WARN,
+        )
+    ],
+    "pool_members_current",
     # Evaluated when a pack is rebuilt, although the pool is not.
     additional_deps=[pack],
     automation_condition=dg.AutomationCondition.any_deps_updated(),
-    description="The packs that a pool was merged from are the published ones, and are those that "
-    "its file names. This check only warns: materialize the pool to merge the current packs.",
 )
-def pool_members_current(context: dg.AssetCheckExecutionContext, lake: Lake) -> dg.AssetCheckResult:
-    stale = stale_members(lake, partitions_of_run(context, pool))
-    return dg.AssetCheckResult(
-        passed=not stale,
-        severity=dg.AssetCheckSeverity.WARN,
-        description=markdown.escape("; ".join(f"{name} {why}" for name, why in stale.items()))
-        or "all members are current",
-        metadata={"changed": len(stale)},
-    )
 
 
 def _notes(folder: Path) -> Iterator[Violation]:

@@ -10,7 +10,8 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from assets import configs
-from assets.macroxue.pool_members import PACK, member, refuse_merged_away
+from assets.macroxue.choices import PACK, POOL, VALUES, pack_settings, pool_settings
+from assets.macroxue.pool_members import member, refuse_merged_away
 from gristmill import families, provenance
 from gristmill.contract import GristmillError, Summary
 from gristmill.families import Subject
@@ -20,10 +21,9 @@ from gristmill.macroxue.config import MergeConfig, PackConfig, ValueConfig
 from gristmill.macroxue.raw.drops import raw_files
 from gristmill.macroxue.raw.pool_file import read_pool_file
 from gristmill.publish.build import Attempt, Build, InputChanged
-from gristmill.settings.tables import Settings
 from resources import Lake
 
-RAW_DROP, VALUES, POOL = "macroxue/raw_drop", "macroxue/values", "macroxue/pool"
+RAW_DROP = "macroxue/raw_drop"
 
 
 def pack_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
@@ -37,7 +37,7 @@ def pack_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
     """
     refuse_merged_away(lake, str(key))
     drop, links = lake.drop("macroxue", str(key)), lake.link_rule()
-    config = configs.resolve(PackConfig, lake.settings(PACK, drop), run)
+    config = configs.resolve(PackConfig, pack_settings(lake, str(key)), run)
     artifact = lake.artifact("macroxue", "packs", str(key))
     inputs = lake.raw_inputs(artifact, raw_files(drop, links), RAW_DROP, str(key))
 
@@ -122,7 +122,7 @@ def pool_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
     inputs = [member(lake, artifact, name) for name in described.members]
     config = configs.resolve(
         MergeConfig,
-        Settings({**lake.settings(POOL), **described.settings}, file=file),
+        pool_settings(lake, described, str(key)),
         run,
         filled_in={"names": described.members},
     )

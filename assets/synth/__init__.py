@@ -2,6 +2,8 @@
 
 from assets.family import Family
 from assets.synth.assets import ASSETS, CHECKS
+from assets.synth.choices import CHOICES
+from assets.synth.default_builds import BUILDS
 from assets.synth.drops import available
 from assets.synth.inbox import INBOXES
 from resources import CorporaHub
@@ -12,4 +14,6 @@ FAMILY = Family(
     inboxes=INBOXES,
     hubs={"synth": CorporaHub()},
     available=available,
+    builds=BUILDS,
+    choices=CHOICES,
 )

@@ -18,7 +18,7 @@ from gristmill.synth.config import HarmonyConfig, KDConfig
 from gristmill.vocabularies.pinned import O200K
 from resources import Lake
 
-GROUP = "synth"
+GROUP = "synth/harmony"
 OWNERS = ["team:data"]
 
 HarmonyRun = configs.launchpad(HarmonyConfig, leave_out=["num_shards"])
@@ -100,8 +100,8 @@ def _kd_assets(dataset: Dataset, content: str) -> tuple[dg.AssetsDefinition, dg.
         key=[dataset.prefix, "kd_shards"],
         deps=[harmony, tokenizers.o200k_harmony],
         partitions_def=synth_shards,
-        group_name=GROUP,
-        kinds={"megatron", "tiktoken"},
+        group_name=dataset.group,
+        kinds={"megatron", "tiktoken", *dataset.kinds},
         owners=OWNERS,
         code_version=KDConfig.CODE_VERSION,
         output_required=False,
@@ -124,8 +124,8 @@ def _kd_assets(dataset: Dataset, content: str) -> tuple[dg.AssetsDefinition, dg.
             dg.AssetDep(shards, partition_mapping=dg.AllPartitionMapping()),
             harmony_manifest,
         ],
-        group_name=GROUP,
-        kinds={"json"},
+        group_name=dataset.group,
+        kinds={"json", *dataset.kinds},
         owners=OWNERS,
         code_version=MANIFEST_VERSION,
         output_required=False,
@@ -155,12 +155,15 @@ def kd_preview(lake: Lake, published: Published) -> Mapping[str, str]:
     lake: the data root, for the vocabulary.
     published: the published shard.
     """
-    from gristmill.synth.show.preview import preview
+    from gristmill.synth.show.preview import picture, preview
 
     record = published.record
     vocabulary = lake.root / "tokenizer" / O200K.relative
     number = str(record.partition)
-    return {"preview": preview(published.folder, number, vocabulary, record.counts)}
+    return {
+        "picture": picture(record.counts),
+        "preview": preview(published.folder, number, vocabulary, record.counts),
+    }
 
 
 def manifest_preview(folder: Path) -> Mapping[str, str]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-import dagster as dg
+from pydantic import BaseModel
 
 from assets import configs
 from assets.synth.drops import drop_inputs, raw_file_count, source_of
@@ -15,27 +15,29 @@ from assets.synth.records import (
     HARMONY_MANIFEST,
     MANIFEST_RECORD,
     MANIFEST_VERSION,
+    check_equal_configs,
     inputs_of,
     manifest_config,
     manifest_path,
     shard_records,
 )
 from gristmill import families
-from gristmill.contract import BadInput, GristmillError, Summary
+from gristmill.contract import BadInput, Summary
 from gristmill.families import Subject
 from gristmill.provenance import Record, environment
 from gristmill.publish.build import Attempt, Build
+from gristmill.settings.fields import without_effect
 from gristmill.synth import HarmonyConfig
 from gristmill.synth.build import source as sources
 from gristmill.synth.build.source import NUMBERS, Source
 from gristmill.synth.raw import files as raw
-from resources import Lake
+from resources import Lake, NotRebuilt
 
 # A shard takes about as many bytes as its raw files; the parts take the same once more.
 _GROWTH = 2
 
 
-def harmony_build(lake: Lake, run: dg.Config, key: str | None) -> Build:
+def harmony_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
     """Returns the build of a Harmony shard: converted from raw files, or from a ready folder.
 
     lake: the data root.
@@ -87,7 +89,7 @@ def harmony_build(lake: Lake, run: dg.Config, key: str | None) -> Build:
 
 
 def _imported(
-    lake: Lake, run: dg.Config, source: Source, number: str, build: "partial[Build]"
+    lake: Lake, run: BaseModel, source: Source, number: str, build: "partial[Build]"
 ) -> Build:
     from gristmill.synth.build import harmony_shard, import_harmony
 
@@ -114,7 +116,8 @@ def harmony_manifest_build(lake: Lake, key: str | None) -> Build:
     lake: the data root.
     key: not used, since the manifest has no partitions.
 
-    Raises GristmillError if a shard is not published, or if the shards come from different files.
+    Raises NotBuilt if a shard is not published, NotRebuilt if the shards come from different files
+    or configs.
     """
     from gristmill.synth.build import harmony_manifest, import_harmony, manifest_files
 
@@ -124,6 +127,8 @@ def harmony_manifest_build(lake: Lake, key: str | None) -> Build:
     if source.inbox == sources.READY:
         files = [source.folder / manifest_files.MANIFEST, source.folder / manifest_files.METADATA]
         inputs += drop_inputs(lake, source, files, MANIFEST_RECORD)
+    else:
+        check_equal_configs(records, without_effect(HarmonyConfig))
 
     def make(attempt: Attempt) -> Summary:
         if source.inbox == sources.READY:
@@ -161,14 +166,14 @@ def _common_source(lake: Lake, records: Sequence[Record]) -> Source:
     for record, run in zip(records, runs, strict=True):
         expected = raw.contiguous_run(files, int(str(record.partition)))
         if [lake.root / str(item.path) for item in run] != expected or files != sorted(files):
-            raise GristmillError(
+            raise NotRebuilt(
                 f"{FOLDER}: shard {record.partition} was built from another list of files than "
                 f"the other shards: materialize all partitions of {HARMONY} again"
             )
     folders = {path.parent for path in files}
     if len(folders) > 1:
         names = ", ".join(sorted(f"{folder.parent.name}/{folder.name}" for folder in folders))
-        raise GristmillError(
+        raise NotRebuilt(
             f"{FOLDER}: the shards were built from several drops ({names}): materialize all "
             f"partitions of {HARMONY} again"
         )

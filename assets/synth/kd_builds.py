@@ -1,12 +1,12 @@
 """The builds of the Megatron datasets and their manifests: inputs, config, builder and laws."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import dagster as dg
+from pydantic import BaseModel
 
 from assets import configs
 from assets.synth.records import (
@@ -15,6 +15,8 @@ from assets.synth.records import (
     HARMONY_MANIFEST,
     MANIFEST_RECORD,
     MANIFEST_VERSION,
+    check_equal_configs,
+    drop_of_shard,
     inputs_of,
     manifest_config,
     manifest_path,
@@ -29,7 +31,7 @@ from gristmill.synth import KDConfig
 from gristmill.synth.build.source import NUMBERS
 from gristmill.synth.family import SMOKE_TABLE
 from gristmill.vocabularies.pinned import O200K
-from resources import Lake
+from resources import Lake, NotRebuilt
 
 # A token takes 4 bytes, its two sidecars 1 byte each; the parts take the same once more.
 _GROWTH = 8
@@ -42,11 +44,15 @@ class Dataset:
     prefix: first part of the keys of its assets.
     folder: path of the dataset relative to the data root.
     defaults: values that replace the defaults of KDConfig, by field.
+    group: its group in the UI.
+    kinds: labels of its assets, by which they differ from those of the other dataset.
     """
 
     prefix: str
     folder: str
     defaults: Mapping[str, Any]
+    group: str
+    kinds: Collection[str] = ()
 
     @property
     def shards(self) -> str:
@@ -59,11 +65,13 @@ class Dataset:
         return f"{self.prefix}/kd_manifest"
 
 
-FULL = Dataset("synth", "megatron/synth_kd_v1", {})
-SMOKE = Dataset("synth_smoke", "megatron/synth_kd_v1_smoke", SMOKE_TABLE.defaults)
+FULL = Dataset("synth", "megatron/synth_kd_v1", {}, "synth/full")
+SMOKE = Dataset(
+    "synth_smoke", "megatron/synth_kd_v1_smoke", SMOKE_TABLE.defaults, "synth/smoke", {"smoke"}
+)
 
 
-def kd_build(lake: Lake, dataset: Dataset, run: dg.Config, key: str | None) -> Build:
+def kd_build(lake: Lake, dataset: Dataset, run: BaseModel, key: str | None) -> Build:
     """Returns the build of the Megatron datasets of one Harmony shard.
 
     lake: the data root.
@@ -86,7 +94,7 @@ def kd_build(lake: Lake, dataset: Dataset, run: dg.Config, key: str | None) -> B
     # The record has the path below the data root, the builder needs the absolute path.
     config = configs.resolve(
         KDConfig,
-        lake.settings(dataset.shards, _drop_of(lake, record)),
+        lake.settings(dataset.shards, drop_of_shard(lake, record)),
         run,
         defaults=dataset.defaults,
         filled_in={"vocabulary": place},
@@ -117,8 +125,8 @@ def kd_manifest_build(lake: Lake, dataset: Dataset, key: str | None) -> Build:
     dataset: which of the two datasets.
     key: not used, since the manifest has no partitions.
 
-    Raises GristmillError if a shard is not published or its inputs were rebuilt since, or if the
-    Harmony manifest is older than the Harmony shards.
+    Raises NotBuilt if a shard is not published, NotRebuilt if its inputs were rebuilt since, if the
+    shards have several configs, or if the Harmony manifest is older than the Harmony shards.
     """
     from gristmill.synth.build import kd_manifest
     from gristmill.synth.build.manifest_files import MANIFEST
@@ -127,6 +135,7 @@ def kd_manifest_build(lake: Lake, dataset: Dataset, key: str | None) -> Build:
     records = shard_records(lake, dataset.folder, dataset.shards)
     for record in records:
         _check_current(lake, record)
+    check_equal_configs(records, kd_manifest.IGNORED)
     _check_manifest_current(lake)
     harmony_manifest = lake.root / FOLDER / MANIFEST
     inputs = [lake.published(dataset.folder, dataset.shards, number) for number in NUMBERS]
@@ -162,13 +171,6 @@ def kd_manifest_build(lake: Lake, dataset: Dataset, key: str | None) -> Build:
     )
 
 
-def _drop_of(lake: Lake, record: Record) -> Path | None:
-    """The drop that a Harmony shard was built from; None if it is gone."""
-    first = next((item for item in inputs_of(lake, record) if item.path), None)
-    folder = (lake.root / str(first.path)).parent if first else None
-    return folder if folder and folder.is_dir() else None
-
-
 def _output_of(path: Path, record: Record) -> Output:
     """The recorded file of a shard. Raises GristmillError if the shard has no rows."""
     output = next((item for item in record.outputs if item.path == path.name), None)
@@ -181,11 +183,11 @@ def _output_of(path: Path, record: Record) -> Output:
 
 
 def _check_current(lake: Lake, record: Record) -> None:
-    """Raise GristmillError if a shard's inputs were rebuilt since."""
+    """Raise NotRebuilt if a shard's inputs were rebuilt since."""
     for item in inputs_of(lake, record):
         current = provenance.published_version(lake.root / str(item.path), item.partition)
         if current != item.data_version:
-            raise GristmillError(
+            raise NotRebuilt(
                 f"{record.asset} {record.partition}: {item.asset} {item.partition} was rebuilt "
                 f"since: materialize {record.asset} {record.partition} again"
             )
@@ -196,6 +198,6 @@ def _check_manifest_current(lake: Lake) -> None:
     lake.published(FOLDER, HARMONY_MANIFEST, MANIFEST_RECORD)
     config = provenance.config_fields(manifest_config(shard_records(lake, FOLDER, HARMONY)))
     if provenance.read_record(path).config != config:
-        raise GristmillError(
+        raise NotRebuilt(
             f"{FOLDER}/manifest.json: older than the shards: materialize {HARMONY_MANIFEST} again"
         )

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gristmill import provenance
+from gristmill.contract import GristmillError
 from gristmill.provenance import Input, Record
 from gristmill.synth.build.source import NUMBERS
-from resources import Lake
+from resources import Lake, NotRebuilt
 
 RAW, READY = "synth/raw", "synth/ready_harmony"
 HARMONY, HARMONY_MANIFEST = "synth/harmony", "synth/harmony_manifest"
@@ -54,7 +55,7 @@ def shard_records(lake: Lake, artifact: str, asset: str) -> list[Record]:
     artifact: path of the folder that the shards share, relative to the data root.
     asset: key of the shards' asset.
 
-    Raises GristmillError for the first shard that is not published.
+    Raises NotBuilt for the first shard that is not published.
     """
     records = []
     for number in NUMBERS:
@@ -71,6 +72,22 @@ def manifest_config(records: Sequence[Record]) -> ManifestConfig:
     return ManifestConfig({str(record.partition): record.digest for record in records})
 
 
+def check_equal_configs(records: Sequence[Record], ignored: Sequence[str]) -> None:
+    """Raise NotRebuilt if two shards were built with configs that may not differ.
+
+    records: the records of the shards.
+    ignored: keys of the config that may differ.
+    """
+    from gristmill.synth.build import manifest_files
+
+    try:
+        manifest_files.check_equal_configs(
+            [record.model_dump(mode="json") for record in records], ignored
+        )
+    except GristmillError as error:
+        raise NotRebuilt(str(error)) from error
+
+
 def inputs_of(lake: Lake, record: Record) -> list[Input]:
     """Returns all inputs of a shard's record.
 
@@ -79,3 +96,14 @@ def inputs_of(lake: Lake, record: Record) -> list[Input]:
     """
     path = record_path(lake, record.artifact, str(record.partition))
     return provenance.read_inputs(record, path)
+
+
+def drop_of_shard(lake: Lake, record: Record) -> Path | None:
+    """Returns the drop that a Harmony shard was built from; None if it is gone.
+
+    lake: the data root.
+    record: the record of the shard.
+    """
+    first = next((item for item in inputs_of(lake, record) if item.path), None)
+    folder = (lake.root / str(first.path)).parent if first else None
+    return folder if folder and folder.is_dir() else None

@@ -10,7 +10,10 @@ from gristmill.code_digest import Code
 
 ELITE = Code(
     modules=("gristmill.chess.raw.archive",),
-    compatible_with=("5ca4a2202be5c2b567bfaf3a3bc84c23cc9d443d3341fe8e4e1c6dafa6a366c5",),
+    compatible_with=(
+        "5ca4a2202be5c2b567bfaf3a3bc84c23cc9d443d3341fe8e4e1c6dafa6a366c5",
+        "4f11f7d5eceba47752bbfb476e35b775a50424d0977ad36eb8a71a9dad136f91",
+    ),
     undigested="5ca4a2202be5c2b567bfaf3a3bc84c23cc9d443d3341fe8e4e1c6dafa6a366c5",
 )
 VALID = Code(
@@ -20,18 +23,27 @@ VALID = Code(
 GAMES = Code(
     modules=("gristmill.chess.build.game_dataset",),
     libraries=("chess",),
-    compatible_with=("36d38218a8bfba2d87b9201f2e610255fe4e1262fa87bc86bfdcdbb566ce9e33",),
+    compatible_with=(
+        "36d38218a8bfba2d87b9201f2e610255fe4e1262fa87bc86bfdcdbb566ce9e33",
+        "23c896ffe612f67b307642675b77aa2968333edf9ec2c710ef67a8e253628eb3",
+    ),
     undigested="36d38218a8bfba2d87b9201f2e610255fe4e1262fa87bc86bfdcdbb566ce9e33",
 )
 CACHE = Code(
     modules=("gristmill.chess.build.splice_cache",),
     libraries=("chess",),
-    compatible_with=("5d46602360f8ab7dfc811b05b411fc7346306c8658b05de365990280589b4082",),
+    compatible_with=(
+        "5d46602360f8ab7dfc811b05b411fc7346306c8658b05de365990280589b4082",
+        "b15214bae9c5d0a4620fddd5f6caa48c5f7684870ff2a9109ce59175272e77c0",
+    ),
     undigested="5d46602360f8ab7dfc811b05b411fc7346306c8658b05de365990280589b4082",
 )
 SPLICES = Code(
     modules=("gristmill.chess.build.splice_dataset",),
     libraries=("chess",),
-    compatible_with=("d35529ecfc80ca3a7eb943ed102fbd65eef00620fd7076b6e6d4363ae7f1d4cb",),
+    compatible_with=(
+        "d35529ecfc80ca3a7eb943ed102fbd65eef00620fd7076b6e6d4363ae7f1d4cb",
+        "e33ec84dee2f147599d69e10ed4db159f9e3a959141ff5ec306c8171532bc8be",
+    ),
     undigested="d35529ecfc80ca3a7eb943ed102fbd65eef00620fd7076b6e6d4363ae7f1d4cb",
 )

@@ -2,16 +2,16 @@
 
 `MonthConfig` makes the configs of all builders from one set of choices, so that a
 dataset and its cache cannot differ. The metadata of a field has a `help` text, and
-`choices` where the values are a fixed set, and the bounds of a number.
+`choices` where the values are a fixed set, and the bounds and the unit of a number.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeVar
 
 from gristmill.chess.format import config_help
-from gristmill.chess.format.config_help import choice, machine
+from gristmill.chess.format.config_help import choice
 from gristmill.settings.fields import MOST_WORKERS, check_fields
 
 Compat = Literal["current", "reference"]
@@ -24,6 +24,16 @@ SPLITS = ("train", "val", "test")
 TIME_CLASSES = ("ultrabullet", "bullet", "blitz", "rapid", "classical", "correspondence")
 
 Config = TypeVar("Config")
+
+
+def number(default: float, text: str, *, unit: str, **rest: float) -> Any:
+    """A field for a number, with its help text, its unit, bounds, and `affects_output`."""
+    return field(default=default, metadata={"help": text, "unit": unit, **rest})
+
+
+def always(default: str, text: str, choices: tuple[str, ...]) -> Any:
+    """A field of choices that events always show, with its help text."""
+    return field(default=default, metadata={"help": text, "choices": choices, "in_event": True})
 
 
 def _check_ratios(train_ratio: float, val_ratio: float) -> None:
@@ -49,16 +59,20 @@ class ValidateConfig:
     Raises ValueError for a value of another type, an unknown word or a number out of its range.
     """
 
-    CODE_VERSION: ClassVar = "4"
+    CODE_VERSION: ClassVar = "5"
 
-    compat: Compat = choice("current", config_help.COMPAT, COMPATS)
-    min_plies: int = choice(8, config_help.MIN_PLIES, least=0)
-    elo_floor: int = choice(0, config_help.ELO_FLOOR, least=0)
+    compat: Compat = always("current", config_help.COMPAT, COMPATS)
+    min_plies: int = number(8, config_help.MIN_PLIES, least=0, unit="plies")
+    elo_floor: int = number(0, config_help.ELO_FLOOR, least=0, unit="points of rating")
     time_controls: tuple[str, ...] = choice((), config_help.TIME_CONTROLS, TIME_CLASSES)
     drop_abandoned: bool = choice(False, config_help.DROP_ABANDONED)
     source_names: tuple[str, ...] = choice((), "One source_file for each PGN; empty for its name.")
-    share_bytes: int = machine(2 << 20, "Bytes of a byte range of PGN, about.", least=1)
-    workers: int = machine(1, config_help.WORKERS, least=0, most=MOST_WORKERS)
+    share_bytes: int = number(
+        2 << 20, "Size of a byte range of PGN, about.", least=1, unit="bytes", affects_output=False
+    )
+    workers: int = number(
+        1, config_help.WORKERS, least=0, most=MOST_WORKERS, unit="processes", affects_output=False
+    )
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -86,17 +100,25 @@ class GameConfig:
 
     CODE_VERSION: ClassVar = "2"
 
-    min_context: int = choice(8, config_help.MIN_CONTEXT, least=1)
-    min_target: int = choice(1, config_help.MIN_TARGET, least=1)
-    seed: int = choice(7, config_help.SEED, least=0)
-    train_ratio: float = choice(0.8, config_help.TRAIN_RATIO, least=0, most=1)
-    val_ratio: float = choice(0.1, config_help.VAL_RATIO, least=0, most=1)
-    split: Split = choice("moves", config_help.SPLIT, SPLIT_RULES)
+    min_context: int = number(8, config_help.MIN_CONTEXT, least=1, unit="plies")
+    min_target: int = number(1, config_help.MIN_TARGET, least=1, unit="plies")
+    seed: int = number(7, config_help.SEED, least=0, unit="none, any number")
+    train_ratio: float = number(
+        0.8, config_help.TRAIN_RATIO, least=0, most=1, unit="fraction of the games"
+    )
+    val_ratio: float = number(
+        0.1, config_help.VAL_RATIO, least=0, most=1, unit="fraction of the games"
+    )
+    split: Split = always("moves", config_help.SPLIT, SPLIT_RULES)
     allow_draws: bool = choice(False, config_help.ALLOW_DRAWS)
     keep_headers: bool = choice(False, config_help.KEEP_HEADERS)
     allow_live_bot_games: bool = choice(False, config_help.ALLOW_BOTS)
-    share_bytes: int = machine(4 << 20, "Bytes of a byte range of rows, about.", least=1)
-    workers: int = machine(1, config_help.WORKERS, least=0, most=MOST_WORKERS)
+    share_bytes: int = number(
+        4 << 20, "Size of a byte range of rows, about.", least=1, unit="bytes", affects_output=False
+    )
+    workers: int = number(
+        1, config_help.WORKERS, least=0, most=MOST_WORKERS, unit="processes", affects_output=False
+    )
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -125,18 +147,26 @@ class SpliceConfig:
 
     CODE_VERSION: ClassVar = "1"
 
-    k: int = choice(4, config_help.LEGACY_K, least=1)
-    min_context: int = choice(8, config_help.MIN_CONTEXT, least=1)
-    min_target: int = choice(1, config_help.MIN_TARGET, least=1)
-    max_samples_per_game: int = choice(0, config_help.LEGACY_CAP, least=0)
-    seed: int = choice(7, config_help.SEED, least=0)
-    train_ratio: float = choice(0.8, config_help.TRAIN_RATIO, least=0, most=1)
-    val_ratio: float = choice(0.1, config_help.VAL_RATIO, least=0, most=1)
-    split: Split = choice("moves", config_help.SPLIT, SPLIT_RULES)
+    k: int = number(4, config_help.LEGACY_K, least=1, unit="plies")
+    min_context: int = number(8, config_help.MIN_CONTEXT, least=1, unit="plies")
+    min_target: int = number(1, config_help.MIN_TARGET, least=1, unit="plies")
+    max_samples_per_game: int = number(0, config_help.LEGACY_CAP, least=0, unit="rows")
+    seed: int = number(7, config_help.SEED, least=0, unit="none, any number")
+    train_ratio: float = number(
+        0.8, config_help.TRAIN_RATIO, least=0, most=1, unit="fraction of the games"
+    )
+    val_ratio: float = number(
+        0.1, config_help.VAL_RATIO, least=0, most=1, unit="fraction of the games"
+    )
+    split: Split = always("moves", config_help.SPLIT, SPLIT_RULES)
     allow_draws: bool = choice(False, config_help.ALLOW_DRAWS)
     allow_live_bot_games: bool = choice(False, config_help.ALLOW_BOTS)
-    share_bytes: int = machine(1 << 20, "Bytes of a byte range of rows, about.", least=1)
-    workers: int = machine(1, config_help.WORKERS, least=0, most=MOST_WORKERS)
+    share_bytes: int = number(
+        1 << 20, "Size of a byte range of rows, about.", least=1, unit="bytes", affects_output=False
+    )
+    workers: int = number(
+        1, config_help.WORKERS, least=0, most=MOST_WORKERS, unit="processes", affects_output=False
+    )
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -162,13 +192,15 @@ class CacheConfig:
 
     CODE_VERSION: ClassVar = "1"
 
-    min_context: int = choice(8, config_help.MIN_CONTEXT, least=1)
-    min_target: int = choice(1, config_help.MIN_TARGET, least=1)
-    max_samples_per_game: int = choice(0, config_help.CACHE_CAP, least=0)
-    seed: int = choice(7, config_help.SEED, least=0)
+    min_context: int = number(8, config_help.MIN_CONTEXT, least=1, unit="plies")
+    min_target: int = number(1, config_help.MIN_TARGET, least=1, unit="plies")
+    max_samples_per_game: int = number(0, config_help.CACHE_CAP, least=0, unit="samples")
+    seed: int = number(7, config_help.SEED, least=0, unit="none, any number")
     vocabulary: bool = choice(True, config_help.VOCABULARY)
-    share_games: int = machine(4096, "Games of a part.", least=1)
-    workers: int = machine(1, config_help.WORKERS, least=0, most=MOST_WORKERS)
+    share_games: int = number(4096, "Games of a part.", least=1, unit="games", affects_output=False)
+    workers: int = number(
+        1, config_help.WORKERS, least=0, most=MOST_WORKERS, unit="processes", affects_output=False
+    )
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -198,27 +230,33 @@ class MonthConfig:
     Raises ValueError as the configs of the builders do.
     """
 
-    min_context: int = choice(8, config_help.MIN_CONTEXT, least=1)
-    min_target: int = choice(1, config_help.MIN_TARGET, least=1)
-    seed: int = choice(7, config_help.SEED, least=0)
-    cache_cap: int = choice(0, config_help.CACHE_CAP, least=0)
-    legacy_cap: int = choice(8, config_help.LEGACY_CAP, least=0)
-    legacy: bool = choice(True, "Build the legacy rows.")
-    legacy_k: int = choice(4, config_help.LEGACY_K, least=1)
-    compat: Compat = choice("current", config_help.COMPAT, COMPATS)
-    min_plies: int = choice(8, config_help.MIN_PLIES, least=0)
-    elo_floor: int = choice(0, config_help.ELO_FLOOR, least=0)
+    min_context: int = number(8, config_help.MIN_CONTEXT, least=1, unit="plies")
+    min_target: int = number(1, config_help.MIN_TARGET, least=1, unit="plies")
+    seed: int = number(7, config_help.SEED, least=0, unit="none, any number")
+    cache_cap: int = number(0, config_help.CACHE_CAP, least=0, unit="samples")
+    legacy_cap: int = number(8, config_help.LEGACY_CAP, least=0, unit="rows")
+    legacy: bool = choice(True, "Whether to build the legacy rows.")
+    legacy_k: int = number(4, config_help.LEGACY_K, least=1, unit="plies")
+    compat: Compat = always("current", config_help.COMPAT, COMPATS)
+    min_plies: int = number(8, config_help.MIN_PLIES, least=0, unit="plies")
+    elo_floor: int = number(0, config_help.ELO_FLOOR, least=0, unit="points of rating")
     time_controls: tuple[str, ...] = choice((), config_help.TIME_CONTROLS, TIME_CLASSES)
     drop_abandoned: bool = choice(False, config_help.DROP_ABANDONED)
     source_name: str = choice("", "source_file of the rows; empty for the name of the PGN.")
-    train_ratio: float = choice(0.8, config_help.TRAIN_RATIO, least=0, most=1)
-    val_ratio: float = choice(0.1, config_help.VAL_RATIO, least=0, most=1)
-    split: Split = choice("moves", config_help.SPLIT, SPLIT_RULES)
+    train_ratio: float = number(
+        0.8, config_help.TRAIN_RATIO, least=0, most=1, unit="fraction of the games"
+    )
+    val_ratio: float = number(
+        0.1, config_help.VAL_RATIO, least=0, most=1, unit="fraction of the games"
+    )
+    split: Split = always("moves", config_help.SPLIT, SPLIT_RULES)
     allow_draws: bool = choice(False, config_help.ALLOW_DRAWS)
     keep_headers: bool = choice(False, config_help.KEEP_HEADERS)
     allow_live_bot_games: bool = choice(False, config_help.ALLOW_BOTS)
     vocabulary: bool = choice(True, config_help.VOCABULARY)
-    workers: int = machine(1, config_help.WORKERS, least=0, most=MOST_WORKERS)
+    workers: int = number(
+        1, config_help.WORKERS, least=0, most=MOST_WORKERS, unit="processes", affects_output=False
+    )
 
     def __post_init__(self) -> None:
         check_fields(self)

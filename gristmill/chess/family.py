@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gristmill.chess import code
 from gristmill.chess.config import MonthConfig
 from gristmill.contract import Trace, Violation
-from gristmill.families import Catalog, Kind, Law, Option, Request, Subject
+from gristmill.families import Catalog, Column, Kind, Law, Option, Request, Subject
 from gristmill.settings.tables import Table
 
 if TYPE_CHECKING:
@@ -22,6 +22,12 @@ _ASSETS = {
     "cache": "chess/splice_cache",
     "splices": "chess/splice_dataset",
 }
+
+
+def _columns(asset: str) -> Sequence[Column]:
+    from gristmill.chess.show.columns import columns
+
+    return columns(asset)
 
 
 def _archive_laws(subject: Subject) -> Iterable[Violation]:
@@ -112,6 +118,7 @@ _EVENT_LINES = Law(
 )
 
 CATALOG = Catalog(
+    columns=_columns,
     kinds=[
         Kind("chess/elite_pgn", [Law("archive", _archive_laws)], trace=_trace_pgn, code=code.ELITE),
         Kind(
@@ -154,6 +161,7 @@ CATALOG = Catalog(
         ),
         Option("split", str, "The split; train by default.", choices=("train", "val", "test")),
     ],
+    inboxes=("chess",),
     samples={
         "chess/sample_2024-01.zip": partial(_write_month, "2024-01", 600),
         "chess/sample_2024-02.pgn": partial(_write_month, "2024-02", 700),

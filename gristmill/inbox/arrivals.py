@@ -1,15 +1,18 @@
 """When a raw drop has arrived: one look at an inbox, compared with the look before.
 
 Plain functions over folders and a small state. Dagster's sensor is
-`sensors/raw_drops.py`. See also `listing`: what is in an inbox.
+`sensors/raw_drops.py`. See also `listing.py`: what is in an inbox, `waiting.py`: what a drop waits
+for, and `present.py`: all drops that are there, without a look before.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+from gristmill.inbox.judging import LIST_SECONDS, all_surveyed, arrival_of, judged, shown
 from gristmill.inbox.listing import (
     FOLDER,
     Loose,
@@ -18,19 +21,34 @@ from gristmill.inbox.listing import (
     ambiguous,
     list_inbox,
     short_digest,
-    survey,
 )
-from gristmill.inbox.state import Arrival, Look, Refusal, State, Waiting
+from gristmill.inbox.marks import AT_ONCE, Settling
+from gristmill.inbox.state import (
+    ARRIVING,
+    INCOMPLETE,
+    Look,
+    Refusal,
+    Standing,
+    State,
+    Waiting,
+)
+from gristmill.inbox.waiting import COMPARED, YOUNG, held_back, is_young
 from gristmill.printable import printable
 from gristmill.untrusted.errors import explained
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
-from gristmill.untrusted.timed import within
 
 # The key under which all entries that are no drops share one entry; no drop can have it.
 _LOOSE = ""
 
-DROP_SECONDS = 20.0
-"""Seconds for listing one drop, and for asking its family whether it can be built."""
+
+@dataclass(frozen=True)
+class _Rules:
+    """What a look does with each drop; the fields are arguments of `look`."""
+
+    refuse: Callable[[Path], str | None]
+    links: LinkRule
+    settling: Settling
+    now_ns: Callable[[], int]
 
 
 def look(
@@ -41,12 +59,15 @@ def look(
     seconds: float,
     shape: Shape = FOLDER,
     links: LinkRule = REFUSE_LINKS,
+    settling: Settling = AT_ONCE,
+    now_ns: Callable[[], int] = time.time_ns,
 ) -> Look:
     """Compare the drops in `inbox` with `state`, and bring `state` up to date.
 
-    A drop settles when two looks in a row see the same names, sizes and times in
-    it and no file that a tool marks as unfinished. A settled drop that changes
-    arrives again. Whatever is wrong with a drop, the others go on.
+    A drop settles when two looks in a row see the same names, sizes and times in it, no mark or
+    name says that it is unfinished, and it stayed unchanged for `settling.seconds` or says that it
+    is complete. A settled drop that changes arrives again. Whatever is wrong with a drop, the
+    others go on.
 
     inbox: a folder; it need not exist.
     state: of the look before; changed in place.
@@ -56,26 +77,35 @@ def look(
     seconds: after this long the look stops, and the next one goes on from there.
     shape: what a drop is in this inbox; default a folder.
     links: what happens to links; default: they are refused.
+    settling: how long a drop must stay unchanged, and whether it needs a mark; default: two looks
+        are enough.
+    now_ns: the clock, in nanoseconds since 1970.
+
+    Source: docs/drops.md#when-a-drop-has-arrived.
     """
-    result = Look()
+    rules = _Rules(refuse, links, settling, now_ns)
     deadline = time.monotonic() + seconds
     entries, loose = list_inbox(inbox, shape, links)
+    result = Look(present=frozenset(entries))
     # An entry that cannot be read now may still be the drop that settled.
     _forget(state, {*entries, *loose, _LOOSE})
-    _refuse_loose(state, result, loose)
-    for key in _from(sorted(entries), state.resume):
+    _sort_loose(state, result, loose)
+    order = _from(sorted(entries), state.resume)
+    paths = [Path(entries[key][0].path) for key in order if len(entries[key]) == 1]
+    surveys = all_surveyed(paths, links)
+    for key in order:
         if time.monotonic() > deadline or len(result.arrivals) >= most:
             state.resume = key
+            result.is_whole = False
             return result
         if reason := ambiguous(entries[key]):
-            names = "\n".join(entry.name for entry in entries[key])
-            _refuse(state, result, key, short_digest(names), reason)
+            _refuse(state, result, key, short_digest(reason), reason)
             continue
         try:
-            _look_at(key, Path(entries[key][0].path), state, refuse, links, result)
+            _look_at(key, *next(surveys), state, rules, result)
         except FileNotFoundError:
             # Removed after it was listed: the next look sees what is left.
-            result.arriving.append(key)
+            result.standing.append(Standing(key, ARRIVING, 0, "its files are being moved"))
         except Exception as error:  # noqa: BLE001  one drop must not delay all the others
             reason, trace = explained(error)
             _refuse(state, result, key, short_digest(reason), reason, trace)
@@ -83,113 +113,76 @@ def look(
     return result
 
 
-def present_drops(
-    inbox: Path,
-    refuse: Callable[[Path], str | None],
-    shape: Shape = FOLDER,
-    links: LinkRule = REFUSE_LINKS,
-) -> Look:
-    """All drops in `inbox` now, taken as complete because a person says so.
-
-    Arguments as for `look`.
-    """
-    by_key, loose = list_inbox(inbox, shape, links)
-    result = Look(
-        refusals=[
-            Refusal(printable(key), _shown(item.reason), is_new=True) for key, item in loose.items()
-        ]
-    )
-    for key, entries in sorted(by_key.items()):
-        path = Path(entries[0].path)
-        try:
-            if (reason := ambiguous(entries)) is None:
-                seen = _surveyed(path, links)
-                reason = seen.refusal or _asked(path, refuse)
-        except Exception as error:  # noqa: BLE001  one drop must not stop all the others
-            result.refusals.append(Refusal(key, *_new(error)))
-            continue
-        if reason is not None:
-            result.refusals.append(Refusal(key, _shown(reason), is_new=True))
-            continue
-        result.arrivals.append(_arrival(key, path, seen, run_key=""))
-    return result
-
-
-def _shown(reason: str) -> str:
-    """A reason for an event and a terminal; names in it come from the drop."""
-    return "\n".join(printable(line) for line in reason.split("\n"))
-
-
-def _new(error: Exception) -> tuple[str, bool, str]:
-    reason, trace = explained(error)
-    return _shown(reason), True, trace
-
-
-def _surveyed(path: Path, links: LinkRule) -> Survey:
-    return within(DROP_SECONDS, path, lambda: survey(path, links))
-
-
-def _asked(path: Path, refuse: Callable[[Path], str | None]) -> str | None:
-    return within(DROP_SECONDS, path, lambda: refuse(path))
-
-
-def _arrival(key: str, path: Path, seen: Survey, run_key: str) -> Arrival:
-    return Arrival(key, path, seen.signature, seen.files, seen.bytes, run_key, seen.notes)
-
-
 def _look_at(
-    key: str,
-    path: Path,
-    state: State,
-    refuse: Callable[[Path], str | None],
-    links: LinkRule,
-    result: Look,
+    key: str, path: Path, seen: Survey | Exception, state: State, rules: _Rules, result: Look
 ) -> None:
-    seen = _surveyed(path, links)
+    if isinstance(seen, Exception):
+        raise seen
     if state.settled.get(key) == seen.signature:
         return
+    now = rules.now_ns()
+    waiting, is_new = _waiting(state, key, seen.form, now // 1_000_000)
+
+    def wait(kind: str, reason: str) -> None:
+        since = waiting.first or waiting.since
+        result.standing.append(Standing(key, kind, since, shown(reason)))
+
+    if held := held_back(seen.marks, seen.unfinished, rules.settling):
+        wait(INCOMPLETE, held)
+        return
+    young = is_young(seen.marks, waiting.since, now, rules.settling)
+    if is_new or (young and not seen.marks.says_complete):
+        wait(ARRIVING, YOUNG)
+        return
+    found = judged(path, seen, rules.refuse, rules.links, LIST_SECONDS)
+    if not found.is_complete:
+        wait(ARRIVING, COMPARED)
+    elif found.missing and young and found.reason:
+        wait(INCOMPLETE, found.reason)
+    elif found.reason is not None:
+        _refuse(state, result, key, seen.form, found.reason, found.trace)
+    else:
+        del state.waiting[key]
+        state.refused.pop(key, None)
+        state.settled[key] = seen.signature
+        run_key = f"{key}:{seen.signature}:{waiting.since}"
+        result.arrivals.append(arrival_of(key, path, seen, run_key, found.notes))
+
+
+def _waiting(state: State, key: str, form: str, now: int) -> tuple[Waiting, bool]:
+    """What the state holds of a drop that is not taken, and whether this form of it is new."""
     before = state.waiting.get(key)
-    if seen.files == 0 or seen.unfinished or before is None or before.signature != seen.signature:
-        if before is None or before.signature != seen.signature:
-            state.waiting[key] = Waiting(seen.signature, time.time_ns() // 1_000_000)
-        result.arriving.append(key)
-        return
-    try:
-        reason, trace = seen.refusal or _asked(path, refuse), ""
-    except FileNotFoundError:
-        raise
-    except Exception as error:  # noqa: BLE001  any error of one drop refuses that drop alone
-        reason, trace = explained(error)
-    if reason:
-        _refuse(state, result, key, seen.signature, reason, trace)
-        return
-    del state.waiting[key]
-    state.refused.pop(key, None)
-    state.settled[key] = seen.signature
-    run_key = f"{key}:{seen.signature}:{before.since}"
-    result.arrivals.append(_arrival(key, path, seen, run_key))
+    if before is not None and before.signature == form:
+        return before, False
+    first = 0 if before is None else before.first or before.since
+    state.waiting[key] = Waiting(form, now, first)
+    return state.waiting[key], True
 
 
-def _refuse(
-    state: State, result: Look, key: str, signature: str, reason: str, trace: str = ""
-) -> None:
-    is_new = state.refused.get(key) != signature
-    state.refused[key] = signature
-    result.refusals.append(Refusal(key, _shown(reason), is_new, trace))
+def _refuse(state: State, result: Look, key: str, form: str, reason: str, trace: str = "") -> None:
+    is_new = state.refused.get(key) != form
+    state.refused[key] = form
+    waiting = state.waiting.get(key)
+    since = waiting.since if waiting is not None else 0
+    result.refusals.append(Refusal(key, shown(reason), is_new, trace, since))
 
 
-def _refuse_loose(state: State, result: Look, loose: Mapping[str, Loose]) -> None:
+def _sort_loose(state: State, result: Look, loose: Mapping[str, Loose]) -> None:
     """Refuse the entries that are no drops. The state keeps only their newest time."""
     for key in loose:
         state.refused.pop(key, None)
-    if not loose:
+    refused = {key: item for key, item in loose.items() if not item.is_mark}
+    for key in sorted(loose.keys() - refused.keys()):
+        since, reason = loose[key].changed_ns // 1_000_000, shown(loose[key].reason)
+        result.standing.append(Standing(printable(key), INCOMPLETE, since, reason))
+    if not refused:
         state.refused.pop(_LOOSE, None)
         return
     newest = int(state.refused.get(_LOOSE, "-1"))
-    for key, item in sorted(loose.items()):
-        is_new = item.changed_ns > newest
-        result.refusals.append(Refusal(printable(key), _shown(item.reason), is_new))
-    state.refused[_LOOSE] = str(max(newest, *(item.changed_ns for item in loose.values())))
+    for key, item in sorted(refused.items()):
+        is_new, since = item.changed_ns > newest, item.changed_ns // 1_000_000
+        result.refusals.append(Refusal(printable(key), shown(item.reason), is_new, since=since))
+    state.refused[_LOOSE] = str(max(newest, *(item.changed_ns for item in refused.values())))
 
 
 def _forget(state: State, present: set[str]) -> None:
@@ -199,7 +192,6 @@ def _forget(state: State, present: set[str]) -> None:
             del known[key]
 
 
-def _from(names: list[str], start: str) -> Iterator[str]:
+def _from(names: list[str], start: str) -> list[str]:
     """All names once, beginning with the first that is not before `start`."""
-    yield from (name for name in names if name >= start)
-    yield from (name for name in names if name < start)
+    return [name for name in names if name >= start] + [name for name in names if name < start]

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from gristmill import keys
 from gristmill.contract import BadInput
+from gristmill.inbox.marks import Marks, is_mark, marked_file, marks_of, stats_beside
 from gristmill.printable import printable
 from gristmill.untrusted.errors import unreadable
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, kind_refusal, real_path, stat_file
@@ -23,7 +24,7 @@ from gristmill.untrusted.walk import Entry, hard_links, list_files
 _NAMED = 10
 _MOST_FILES = 2_000_000
 # Names that copying and downloading tools give to files they have not finished.
-_UNFINISHED = (".part", ".partial", ".tmp", ".crdownload", ".filepart", ".download")
+UNFINISHED = (".part", ".partial", ".tmp", ".crdownload", ".filepart", ".download")
 
 
 @dataclass(frozen=True)
@@ -33,18 +34,27 @@ class Shape:
     endings: of file names; none where a drop is a folder.
     key_in: finds the key in a file's name, or returns None, and the file is
         refused. Default None: the key is the name without its ending.
+    reserved: names of entries that are no drops and are left out, as folders that a family has
+        in its inbox for other files.
     """
 
     endings: tuple[str, ...] = ()
     key_in: Callable[[str], str | None] | None = None
+    reserved: tuple[str, ...] = ()
 
     @property
     def settles(self) -> str:
         """When a drop of this shape has arrived, in words."""
         if not self.endings:
-            return "A folder whose files keep their names, sizes and times for two looks in a row"
+            return (
+                "A folder whose files keep names, sizes and times for settle_seconds, or for two "
+                "looks if it holds .done or SHA256SUMS,"
+            )
         named = " or ".join(self.endings)
-        return f"A {named} file that keeps its size and time for two looks in a row"
+        return (
+            f"A {named} file that keeps size and time for settle_seconds, or for two looks if "
+            "NAME.done or NAME.sha256 is beside it,"
+        )
 
     def key(self, entry: os.DirEntry[str]) -> str:
         """The partition key of an entry."""
@@ -90,38 +100,64 @@ class Loose:
     changed_ns: when it changed or came. This is the inode's time, which a rename
         sets too and copying tools cannot set back.
     reason: why it is no drop.
+    is_mark: whether it is the mark of a file that is not there yet; default False.
     """
 
     changed_ns: int
     reason: str
+    is_mark: bool = False
 
 
 @dataclass(frozen=True)
 class Survey:
     """One drop's files at one moment.
 
-    signature: 16 hex digits over names, sizes and times.
-    files, bytes: how many.
-    unfinished: whether a name marks a file as unfinished.
+    signature: 16 hex digits over names, sizes and times, without the marks.
+    files, bytes: how many, without the marks.
+    unfinished: a name that marks a file as unfinished; empty without one.
     refusal: names the first entry that a drop may not hold, and why; None without one.
     notes: what is unusual and allowed.
+    marks: of the drop, and when its newest file changed.
+    lines: name, size and time of each file, with NUL between them.
     """
 
     signature: str
     files: int
     bytes: int
-    unfinished: bool
+    unfinished: str
     refusal: str | None = None
     notes: tuple[str, ...] = ()
+    marks: Marks = Marks()  # noqa: RUF009  it is frozen
+    lines: tuple[str, ...] = ()
+
+    @property
+    def form(self) -> str:
+        """Names this form of the drop, marks included: its signature where it has none."""
+        if not self.marks.signature:
+            return self.signature
+        return short_digest(f"{self.signature};{self.marks.signature}")
+
+    def sizes(self, drop: Path) -> dict[str, int]:
+        """Returns the bytes of each file by its path in the drop, or by the name of a file.
+
+        drop: path of the drop.
+        """
+        split = (line.split("\0") for line in self.lines)
+        return {name or drop.name: int(size) for name, size, _ in split}
 
 
 def list_inbox(
     inbox: Path, shape: Shape, links: LinkRule = REFUSE_LINKS
 ) -> tuple[dict[str, list[os.DirEntry[str]]], dict[str, Loose]]:
-    """(entries that are drops by key, all others by name); hidden entries are left out."""
+    """(entries that are drops by key, all others by name).
+
+    Hidden and reserved entries are left out.
+    """
     drops: dict[str, list[os.DirEntry[str]]] = {}
     loose: dict[str, Loose] = {}
     for entry in sorted(_entries(inbox), key=lambda item: item.name):
+        if entry.name in shape.reserved:
+            continue
         try:
             reason = shape.refusal(entry, links)
         except OSError as error:
@@ -130,9 +166,14 @@ def list_inbox(
             drops.setdefault(shape.key(entry), []).append(entry)
             continue
         try:
-            loose[entry.name] = Loose(entry.stat(follow_symlinks=False).st_ctime_ns, reason)
+            changed = entry.stat(follow_symlinks=False).st_ctime_ns
         except FileNotFoundError:
             continue  # removed after it was listed
+        file = marked_file(entry.name, shape.endings)
+        if file is None:
+            loose[entry.name] = Loose(changed, reason)
+        elif not (inbox / file).exists():
+            loose[entry.name] = Loose(changed, f"is the mark of {file}, which is not there", True)
     return drops, loose
 
 
@@ -147,10 +188,14 @@ def survey(path: Path, links: LinkRule = REFUSE_LINKS) -> Survey:
     """
     lines: list[str] = []
     unusual: list[Entry] = []
-    size = 0
-    unfinished = False
-    for entry in _entries_of(path, links):
+    marks: dict[str, os.stat_result] = {}
+    size, unfinished, newest = 0, "", (0, "")
+    entries, beside = _entries_of(path, links)
+    for entry in entries:
         found = entry.stat
+        if entry.refusal is None and is_mark(entry.name):
+            marks[entry.name] = found
+            continue
         if len(lines) == _MOST_FILES:
             raise BadInput(path, f"has more than {_MOST_FILES:,} files: split the drop")
         if entry.refusal is not None or found.st_nlink > 1:
@@ -159,9 +204,13 @@ def survey(path: Path, links: LinkRule = REFUSE_LINKS) -> Survey:
         name = entry.name if found.st_ino else f"{entry.name}.tmp"
         lines.append(f"{name}\0{found.st_size}\0{found.st_mtime_ns}")
         size += found.st_size
-        unfinished |= name.endswith(_UNFINISHED)
+        newest = max(newest, (found.st_ctime_ns, name or path.name))
+        if name.endswith(UNFINISHED):
+            unfinished = min(unfinished or name, name)
     refused, linked = hard_links(unusual)
     refused |= {entry.name: entry.refusal for entry in unusual if entry.refusal is not None}
+    if beside:
+        marks = stats_beside(path)
     return Survey(
         short_digest("\n".join(sorted(lines))),
         len(lines),
@@ -169,14 +218,37 @@ def survey(path: Path, links: LinkRule = REFUSE_LINKS) -> Survey:
         unfinished,
         _first_of(refused, path),
         (_other_names(linked, path),) if linked else (),
+        marks_of(marks, path.parent if beside else path, newest, beside),
+        tuple(lines),
     )
 
 
-def _entries_of(path: Path, links: LinkRule) -> Iterable[Entry]:
-    if real_path(path, root=path.parent, links=links).is_dir():
-        return list_files(path, root=path.parent, links=links)
+def changed_since(path: Path, since_ns: int, links: LinkRule = REFUSE_LINKS) -> list[str]:
+    """Returns the names of a drop's files that came or changed since a time, sorted.
+
+    path: the drop, an entry of an inbox.
+    since_ns: nanoseconds since 1970, compared with the time of the inode.
+    links: what happens to links; default: they are refused.
+
+    Raises as `survey`.
+    """
+    entries, beside = _entries_of(path, links)
+    return sorted(
+        entry.name or beside
+        for entry in entries
+        if entry.stat.st_ctime_ns > since_ns and not is_mark(entry.name)
+    )
+
+
+def _entries_of(path: Path, links: LinkRule) -> tuple[Iterable[Entry], str]:
+    """The entries of a drop, and its name if it is a file."""
+    mode = path.lstat().st_mode
+    if stat.S_ISLNK(mode):
+        mode = real_path(path, root=path.parent, links=links).lstat().st_mode
+    if stat.S_ISDIR(mode):
+        return list_files(path, root=path.parent, links=links), ""
     found = stat_file(path, root=path.parent, links=links)
-    return [Entry("", found, None, path.parent.stat().st_uid)]
+    return [Entry("", found, None, path.parent.stat().st_uid)], path.name
 
 
 def _first_of(refused: dict[str, str], drop: Path) -> str | None:

@@ -5,14 +5,26 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Final
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """A drop seen once with this signature; `since` (ms) tells arrivals apart."""
+    """A drop that has not been taken.
+
+    signature: of the form in which the last look saw it.
+    since: ms since 1970 of the first look that saw this form; it tells arrivals apart.
+    first: ms since 1970 of the first look that saw the drop; 0 for `since`.
+    """
 
     signature: str
     since: int
+    first: int = 0
+
+    @property
+    def stored(self) -> list[Any]:
+        """The fields for a cursor."""
+        return [self.signature, self.since, *([self.first] if self.first else [])]
 
 
 @dataclass
@@ -24,32 +36,50 @@ class State:
     refused: signatures of refused drops, by key. Entries that are no drops share
         one entry, however many there are.
     resume: the key where the next look begins, after a look that ran out of time.
+    asked: of partitions that are not built though their drop was taken: what stood when a run was
+        requested again, and how often it was.
+    asked_from: the partition where the next look into these begins.
+    built: names the drops and events of a look that found all drops built; empty for none.
     """
 
     waiting: dict[str, Waiting] = field(default_factory=dict)
     settled: dict[str, str] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     resume: str = ""
+    asked: dict[str, tuple[str, int]] = field(default_factory=dict)
+    asked_from: str = ""
+    built: str = ""
 
     @staticmethod
     def read(cursor: str | None) -> State:
         """The state that `write` wrote; an empty one for None."""
         raw = json.loads(cursor) if cursor else {}
         waiting = {key: Waiting(*seen) for key, seen in raw.get("waiting", {}).items()}
-        return State(waiting, raw.get("settled", {}), raw.get("refused", {}), raw.get("resume", ""))
+        asked = {key: (form, tries) for key, (form, tries) in raw.get("asked", {}).items()}
+        return State(
+            waiting,
+            raw.get("settled", {}),
+            raw.get("refused", {}),
+            raw.get("resume", ""),
+            asked,
+            raw.get("asked_from", ""),
+            raw.get("built", ""),
+        )
 
     def write(self) -> str:
         """The state as JSON, for a sensor's cursor."""
-        waiting = {key: [seen.signature, seen.since] for key, seen in self.waiting.items()}
-        return json.dumps(
-            {
-                "waiting": waiting,
-                "settled": self.settled,
-                "refused": self.refused,
-                "resume": self.resume,
-            },
-            separators=(",", ":"),
-        )
+        waiting = {key: seen.stored for key, seen in self.waiting.items()}
+        content: dict[str, object] = {
+            "waiting": waiting,
+            "settled": self.settled,
+            "refused": self.refused,
+            "resume": self.resume,
+        }
+        if self.asked:
+            content |= {"asked": self.asked, "asked_from": self.asked_from}
+        if self.built:
+            content["built"] = self.built
+        return json.dumps(content, separators=(",", ":"))
 
 
 @dataclass(frozen=True)
@@ -75,12 +105,38 @@ class Refusal:
 
     is_new: whether no look before refused it in this form.
     trace: the traceback of an error that nobody expected; empty for the others.
+    since: ms since 1970 of the first look that saw it; 0 if that is not known.
     """
 
     key: str
     reason: str
     is_new: bool
     trace: str = ""
+    since: int = 0
+
+
+REFUSED: Final = "refused"
+INCOMPLETE: Final = "incomplete"
+ARRIVING: Final = "arriving"
+VANISHED: Final = "vanished"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A drop that is not in order, and why.
+
+    key: of the drop.
+    state: `REFUSED`: it is not built until it changes. `INCOMPLETE`: a mark or a name says that it
+        is not complete. `ARRIVING`: it has not been unchanged for long enough. `VANISHED`: its
+        partition is known, and the drop is gone.
+    since: ms since 1970; 0 if that is not known.
+    reason: in words, with what to do where something is to be done.
+    """
+
+    key: str
+    state: str
+    since: int
+    reason: str
 
 
 @dataclass
@@ -89,9 +145,27 @@ class Look:
 
     arrivals: drops to build now.
     refusals: drops and other entries that cannot be built.
-    arriving: keys of drops that are not complete yet.
+    standing: drops that are not complete yet.
+    is_whole: False where the look stopped before the last drop.
+    present: keys of all drops that are there, refused ones included.
     """
 
     arrivals: list[Arrival] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
-    arriving: list[str] = field(default_factory=list)
+    standing: list[Standing] = field(default_factory=list)
+    is_whole: bool = True
+    present: frozenset[str] = field(default=frozenset(), compare=False)
+
+    @property
+    def arriving(self) -> list[str]:
+        """Keys of the drops that are not complete yet."""
+        return [drop.key for drop in self.standing]
+
+    @property
+    def out_of_order(self) -> list[Standing]:
+        """The drops that are not complete or are refused."""
+        refused = [
+            Standing(refusal.key, REFUSED, refusal.since, refusal.reason)
+            for refusal in self.refusals
+        ]
+        return [*refused, *self.standing]

@@ -5,7 +5,7 @@ input and config. This module is apart from the builders, so that asking for a
 version or a field loads no NumPy.
 
 The metadata of each field has `help`, its text for the launchpad and the docs, and the bounds of a
-number: `least`, `most`, `above` (see `gristmill.settings.fields`).
+number: `least`, `most`, `above`, and its `unit` (see `gristmill.settings.fields`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _GAME_LAWS_HELP = (
 )
 
 
-_SHARD_ROWS: dict[str, Any] = {"help": _SHARD_ROWS_HELP, "least": 0}
+_SHARD_ROWS: dict[str, Any] = {"help": _SHARD_ROWS_HELP, "least": 0, "unit": "rows"}
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class PackConfig:
 
     CODE_VERSION: ClassVar = "2"
 
-    layout: Layout = field(default="aligned48", metadata={"help": _LAYOUT_HELP})
+    layout: Layout = field(default="aligned48", metadata={"help": _LAYOUT_HELP, "in_event": True})
     shard_rows: int = field(default=0, metadata=_SHARD_ROWS)
     on_error: OnError = field(
         default="strict",
@@ -77,7 +77,8 @@ class PackConfig:
         metadata={
             "least": 0,
             "most": 1,
-            "help": "Largest fraction of the runs, 0 to 1, that may be set aside with"
+            "unit": "fraction of the runs",
+            "help": "Largest fraction of the runs that may be set aside with"
             " on_error = quarantine; with more the build fails.",
         },
     )
@@ -89,6 +90,7 @@ class PackConfig:
             "affects_output": False,
             "least": 0,
             "most": MOST_WORKERS,
+            "unit": "processes",
             "help": "Number of processes; 0 decides by the size of the drop and the processors"
             " of the machine. The pack is the same for any number.",
         },
@@ -114,7 +116,7 @@ class MergeConfig:
 
     CODE_VERSION: ClassVar = "1"
 
-    layout: Layout = field(default="aligned48", metadata={"help": _LAYOUT_HELP})
+    layout: Layout = field(default="aligned48", metadata={"help": _LAYOUT_HELP, "in_event": True})
     shard_rows: int = field(default=0, metadata=_SHARD_ROWS)
     enum_form: EnumForm = field(default="list", metadata={"help": _ENUM_FORM_HELP})
     game_laws: GameLaws = field(default="refuse", metadata={"help": _GAME_LAWS_HELP})
@@ -131,6 +133,7 @@ class MergeConfig:
             "affects_output": False,
             "least": 0,
             "most": MOST_WORKERS,
+            "unit": "threads",
             "help": "Threads that read and renumber rows; 0 and 1 use the caller's thread. The"
             " pool is the same for any number.",
         },
@@ -162,20 +165,27 @@ class ValueConfig:
 
     gamma: float = field(
         default=0.997,
-        metadata={"help": "Discount of each step in the returns; 0 or more.", "least": 0},
+        metadata={
+            "help": "Discount of each step in the returns.",
+            "least": 0,
+            "unit": "factor",
+            "in_event": True,
+        },
     )
     reward_scale: float = field(
         default=1.0,
         metadata={
-            "help": "Factor of the column reward_scaled; above 0. No other column uses it.",
+            "help": "Factor of the column reward_scaled. No other column uses it.",
             "above": 0,
+            "unit": "factor",
         },
     )
     epsilon: float = field(
         default=0.001,
         metadata={
-            "help": "Factor of the linear term of h in return_scaled; 0 or more.",
+            "help": "Factor of the linear term of h in return_scaled.",
             "least": 0,
+            "unit": "factor",
         },
     )
     compat: Compat = field(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gristmill.contract import Trace, Violation
-from gristmill.families import Catalog, Kind, Law, Misuse, Option, Request, Subject
+from gristmill.families import Catalog, Column, Kind, Law, Misuse, Option, Request, Subject
 from gristmill.macroxue import code
 from gristmill.macroxue.config import PackConfig, ValueConfig
 from gristmill.macroxue.raw.pool_file import POOL_TABLE
@@ -15,6 +15,12 @@ from gristmill.settings.tables import Table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+
+def _columns(asset: str) -> Sequence[Column]:
+    from gristmill.macroxue.show.columns import columns
+
+    return columns(asset)
 
 
 def _pack_laws(subject: Subject) -> Iterable[Violation]:
@@ -88,7 +94,7 @@ def _write_d6(path: Path) -> None:
 def _write_d7(path: Path) -> None:
     from gristmill.macroxue.samples import write_drop
 
-    write_drop(path, 1_273_930_896, games=10, max_moves=800, depth=7, legacy=True)
+    write_drop(path, 1_273_930_896, games=10, max_moves=800, depth=7, legacy=True, high=False)
 
 
 def _write_pool(path: Path) -> None:
@@ -99,6 +105,7 @@ _STEPS = 6
 _PLAYED = Law("games", _game_laws, excused_by=("game_laws", "warn"))
 
 CATALOG = Catalog(
+    columns=_columns,
     kinds=[
         Kind("macroxue/pack", [Law("pack", _pack_laws), _PLAYED], _show, _trace, code=code.PACK),
         Kind("macroxue/pool", [Law("pool", _pool_laws), _PLAYED], _show, _trace, code=code.POOL),
@@ -131,6 +138,7 @@ CATALOG = Catalog(
             commands=("show",),
         ),
     ],
+    inboxes=("macroxue", "pools"),
     samples={
         "macroxue/sample_d6": _write_d6,
         "macroxue/sample_d7": _write_d7,

@@ -47,6 +47,7 @@ def write_drop(
     depth: int,
     *,
     legacy: bool = False,
+    high: bool | None = None,
 ) -> DropCounts:
     """Play games and write their `.meta.json` and `.jsonl.gz` pairs.
 
@@ -58,15 +59,17 @@ def write_drop(
         about 2,000 moves.
     depth: a label in names and meta files; the player always looks two moves ahead.
     legacy: also write what older logs have: their further keys, a nested key that readers skip,
-        each third meta file gzipped, search rows without valuation_type in each fifth game, and
-        a board with a 65536 at the start of each fifth game. Default False.
+        each third meta file gzipped, and search rows without valuation_type in each fifth game.
+        Default False.
+    high: each fifth game starts on a board with a 65536, as no new game does: the check
+        `noteworthy` warns of it. Default as `legacy`.
 
     Returns the counts of the drop. Its bytes depend only on the arguments, and on zlib for the
     compression. Raises ValueError for fewer than one game or move.
     """
     if games < 1 or (max_moves is not None and max_moves < 1):
         raise ValueError("a drop needs at least one game of at least one move")
-    played = _play_games(seed, games, max_moves, legacy)
+    played = _play_games(seed, games, max_moves, legacy if high is None else high)
     folder.mkdir(parents=True)
     types: dict[str, int] = {}
     for game, steps in enumerate(played):
@@ -77,10 +80,10 @@ def write_drop(
     return DropCounts(games, sum(map(len, played)), 2 * games, types)
 
 
-def _play_games(seed: int, games: int, max_moves: int | None, legacy: bool) -> list[list[Step]]:
+def _play_games(seed: int, games: int, max_moves: int | None, high: bool) -> list[list[Step]]:
     """The steps of each game."""
     dice = [Dice(seed + game) for game in range(games)]
-    starts = np.stack([_start(dice[game], high=legacy and game % 5 == 3) for game in range(games)])
+    starts = np.stack([_start(dice[game], high=high and game % 5 == 3) for game in range(games)])
     limits = [
         _UNLIMITED if max_moves is None else max_moves - own.below(max_moves * 2 // 3 + 1)
         for own in dice

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import stat
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,6 +23,7 @@ from gristmill.hashing import sha256_file
 from gristmill.provenance import inventory, record_file
 from gristmill.provenance import record as provenance
 from gristmill.provenance.find_artifacts import Artifact
+from gristmill.provenance.raw_inputs import lost_folder
 from gristmill.provenance.record import Input, Record
 from gristmill.run.progress import Stage
 
@@ -132,14 +134,28 @@ class ArtifactCheck:
         if wrong := next(_wrong_inputs(inputs), None):
             self._report(self._artifact.record_path, "inputs list", wrong)
             return
+        gone: Counter[Path] = Counter()
         for item in inputs:
             if item.path is None or item.path in record.deleted_inputs:
                 continue
             path = root / item.path
-            if item.data_version is None:
+            if item.data_version is None and (lost := lost_folder(root, path)) is not None:
+                gone[lost] += 1
+            elif item.data_version is None:
                 self._expect(path, item.bytes or 0, item.sha256 or "", "input", item.mtime_ns)
             else:
                 self._compare_version(root, item)
+        for folder, count in gone.items():
+            self._report_gone(folder, count, record.partition)
+
+    def _report_gone(self, folder: Path, count: int, partition: str | None) -> None:
+        """Report a folder of inputs once, not each of its files."""
+        cure = "bring it back"
+        if folder.name == partition:
+            cure += f", or forget its partition: gristmill retire {shlex.quote(partition)}"
+        self._report(
+            folder, "input", f"is gone, with {count:,} files that it was made from: {cure}"
+        )
 
     def _inputs_list_intact(self, record: Record) -> bool:
         if record.inputs_file is None:

@@ -23,7 +23,7 @@ def generation(folder: Path) -> Generation:
     """
     try:
         stat = folder.stat()
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a damaged record names a path with a zero byte
         return None
     return stat.st_dev, stat.st_ino, stat.st_ctime_ns, stat.st_mtime_ns
 

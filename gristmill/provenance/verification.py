@@ -8,7 +8,7 @@ waits: an artifact that was replaced while it was read is read again. See also
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,9 +29,7 @@ from gristmill.provenance.find_artifacts import (
     Artifact,
     artifacts,
     artifacts_in,
-    artifacts_of,
     folders_of,
-    is_of,
 )
 from gristmill.provenance.follow_inputs import Used, used_by
 from gristmill.run.progress import SILENT, Progress
@@ -69,7 +67,7 @@ def verify(
     """
     path = path.absolute()
     folders = folders_of(artifacts(path))
-    checks = _Checks(lambda _: True, data_root, check_inputs, True, check_laws, follow=check_inputs)
+    checks = _Checks(data_root, check_inputs, True, check_laws, follow=check_inputs)
     violations = checks.of(folders, progress) if folders else []
     violations += inventory.missing(path)
     if not violations and not any(map(provenance.holds_record, folders)):
@@ -77,53 +75,61 @@ def verify(
     return violations
 
 
+@dataclass(frozen=True)
+class Finding:
+    """One violation, and what it is about.
+
+    item: the artifact; None for a file of a shared folder that belongs to no record.
+    folder: the folder of the artifact.
+    violation: what was found.
+    """
+
+    item: Artifact | None
+    folder: Path
+    violation: Violation
+
+
 def survey(
-    path: Path,
-    asset: str,
-    partitions: Collection[str] | None = None,
+    items: Collection[Artifact],
     *,
     check_bytes: bool = True,
     check_laws: bool = True,
     sampled: bool = False,
     committed_since: datetime | None = None,
-) -> tuple[int, list[Violation]]:
-    """How many artifacts of `asset` are at or below `path`, and their violations.
+    whole_folders: bool = True,
+) -> list[Finding]:
+    """Returns what is wrong with some artifacts.
 
-    path: a folder; it need not exist.
-    asset: its key, as records name it.
-    partitions: check these alone; None for all.
+    items: as `artifacts_of` returns them.
     check_bytes: check records, hashes and inputs.
     check_laws: check the family's laws.
     sampled: a law that takes long may recompute a sample.
     committed_since: the verdict of the commit counts for artifacts that were built since this
         time: files with the recorded size and time are not read again. Default None: everything
         is read.
-
-    An asset of which nothing is published has no violations.
+    whole_folders: look in folders that partitions share for files of no record, which takes the
+        records of all partitions in them; default True.
     """
-    items = artifacts_of(path, asset, partitions)
+    wanted: dict[Path, list[Artifact]] = {}
+    for item in items:
+        wanted.setdefault(item.folder, []).append(item)
     checks = _Checks(
-        lambda item: is_of(item, asset, partitions),
         None,
         True,
         check_bytes,
         check_laws,
         sampled,
         committed_since=committed_since,
+        only=wanted,
+        whole_folders=whole_folders,
     )
-    return len(items), checks.of(folders_of(items))
+    return checks.findings(wanted, SILENT)
 
 
-def notes(
-    path: Path,
-    asset: str,
-    partitions: Collection[str] | None,
-    law: Callable[[Path], Iterable[Violation]],
-) -> tuple[int, list[Violation]]:
-    """How many artifacts of `asset` are at or below `path`, and what `law` reports of each."""
-    items = artifacts_of(path, asset, partitions)
-    return len(items), [
-        Violation(note.law, f"{item.folder}: {note.where}", note.found)
+def notes(items: Collection[Artifact], law: Callable[[Path], Iterable[Violation]]) -> list[Finding]:
+    """Returns what `law` reports of the folder of each artifact."""
+    return [
+        Finding(item, item.folder, Violation(note.law, f"{item.folder}: {note.where}", note.found))
         for item in items
         for note in law(item.folder)
     ]
@@ -133,7 +139,6 @@ def notes(
 class _Checks:
     """What is checked of artifacts; those replaced while they were read are checked again."""
 
-    wanted: Callable[[Artifact], bool]
     data_root: Path | None
     check_inputs: bool
     check_bytes: bool
@@ -141,10 +146,16 @@ class _Checks:
     sampled: bool = False
     follow: bool = False
     committed_since: datetime | None = None
+    only: Mapping[Path, Collection[Artifact]] | None = None
+    whole_folders: bool = True
 
     def of(self, folders: Collection[Path], progress: Progress = SILENT) -> list[Violation]:
         """Violations of the artifacts wanted in these folders, folder by folder."""
-        by_folder: dict[Path, list[Violation]] = {}
+        return [finding.violation for finding in self.findings(folders, progress)]
+
+    def findings(self, folders: Collection[Path], progress: Progress) -> list[Finding]:
+        """The same, with the artifact that each is about."""
+        by_folder: dict[Path, list[Finding]] = {}
         with (
             progress.stage("verify", unit="bytes", total=0) as stage,
             ThreadPoolExecutor(os.cpu_count()) as threads,
@@ -163,32 +174,44 @@ class _Checks:
                     break
         for folder in folders:
             reason = f"a builder replaced it during each of {_PASSES} passes: verify after it ends"
-            by_folder[folder] = [Violation("replaced", str(folder), reason)]
+            replaced = Violation("replaced", str(folder), reason)
+            by_folder[folder] = [Finding(next(iter(self._items(folder)), None), folder, replaced)]
         return [
-            violation
-            for folder, violations in by_folder.items()
+            finding
+            for folder, findings in by_folder.items()
             if stable_listing.generation(folder) is not None
-            for violation in violations
+            for finding in findings
         ]
 
     def _read(self, folder: Path) -> set[Path]:
         """The folder, and the folders of the artifacts that those in it were made from."""
         read = {folder}
+        items = self._items(folder)
         if self.follow:
-            read.update(used.artifact.folder for used in self._used(artifacts_in(folder)))
-        for item in artifacts_in(folder):
+            read.update(used.artifact.folder for used in self._used(items))
+        for item in items:
             try:
                 read.update(input_folders(item, self.data_root))
             except MALFORMED:
                 continue  # the pass that follows reports it
         return read
 
+    def _items(self, folder: Path) -> list[Artifact]:
+        """The artifacts of a folder that are checked, of those that are still there."""
+        if self.only is None:
+            return artifacts_in(folder)
+        return [item for item in self.only[folder] if os.path.lexists(item.record_path)]
+
     def _used(self, items: Collection[Artifact]) -> Iterator[Used]:
         return used_by(items, self.data_root)
 
-    def _pass(self, folders: Collection[Path], hashes: Hashes) -> dict[Path, list[Violation]]:
-        items = [item for folder in folders for item in artifacts_in(folder) if self.wanted(item)]
-        by_folder: dict[Path, list[Violation]] = {folder: [] for folder in folders}
+    def _pass(self, folders: Collection[Path], hashes: Hashes) -> dict[Path, list[Finding]]:
+        items = [item for folder in folders for item in self._items(folder)]
+        by_folder: dict[Path, list[Finding]] = {folder: [] for folder in folders}
+
+        def add(item: Artifact | None, folder: Path, violations: Iterable[Violation]) -> None:
+            by_folder[folder] += (Finding(item, folder, broken) for broken in violations)
+
         if self.check_bytes:
             followed = list(self._used(items)) if self.follow else []
             checks = [
@@ -199,18 +222,24 @@ class _Checks:
             for check in [*checks, *inputs]:
                 check.start(self.check_inputs)
             for used, check in zip(followed, inputs, strict=True):
-                by_folder[used.user.folder] += _as_input(used, check.violations())
+                add(used.user, used.user.folder, _as_input(used, check.violations()))
             for item, check in zip(items, checks, strict=True):
-                by_folder[item.folder] += check.violations()
+                add(item, item.folder, check.violations())
             for folder in folders:
+                own = next((item for item in items if item.folder == folder), None)
+                if own is None or (own.partition is not None and not self.whole_folders):
+                    continue
                 # Records of partitions that were not asked for list their files, too.
-                by_folder[folder] += unlisted(folder, artifacts_in(folder))
+                about = own if own.partition is None else None
+                add(about, folder, unlisted(folder, artifacts_in(folder)))
         if self.check_laws:
             # Laws read the files: check them only in artifacts that are as recorded.
-            bad = [Path(broken.where) for found in by_folder.values() for broken in found]
+            bad = [
+                Path(finding.violation.where) for found in by_folder.values() for finding in found
+            ]
             for item in items:
                 if not any(map(item.holds, bad)) and not self._is_committed(item):
-                    by_folder[item.folder] += broken_laws(item, self.data_root, self.sampled)
+                    add(item, item.folder, broken_laws(item, self.data_root, self.sampled))
         return by_folder
 
     def _is_committed(self, item: Artifact) -> bool:

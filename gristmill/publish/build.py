@@ -205,9 +205,11 @@ class Published:
     record: of this partition.
     rebuilt: whether this call built it.
     notes: lines for the user.
+    before: the record that stood before this call built; None if none stood or nothing was built.
     """
 
     folder: Path
     record: Record
     rebuilt: bool
     notes: list[str] = field(default_factory=list)
+    before: Record | None = None

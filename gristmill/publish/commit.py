@@ -16,10 +16,16 @@ from gristmill.provenance import Record
 from gristmill.publish import atomic_fs, inventory, locks, stamps
 from gristmill.publish.build import Build
 from gristmill.publish.slot import Slot
+from gristmill.run.progress import SILENT, Progress
 
 
 def commit(
-    build: Build, slot: Slot, staged: Path, record: Record, replaced: Record | None
+    build: Build,
+    slot: Slot,
+    staged: Path,
+    record: Record,
+    replaced: Record | None,
+    progress: Progress = SILENT,
 ) -> list[str]:
     """Make the staged artifact the published one, in one rename.
 
@@ -27,10 +33,21 @@ def commit(
     staged: the checked folder, with its record inside.
     record: the record in `staged`.
     replaced: the published record that `record` replaces, None where there is none.
+    progress: gets the stage "publish" in files; default silent.
 
     Returns notes about nested artifacts. Raises GristmillError where a file of
     another partition of a shared folder has the name of a staged file.
     """
+    files = len(record.outputs)
+    with progress.stage("publish", "files", files) as stage:
+        notes = _commit(build, slot, staged, record, replaced)
+        stage.advance(files)
+    return notes
+
+
+def _commit(
+    build: Build, slot: Slot, staged: Path, record: Record, replaced: Record | None
+) -> list[str]:
     build.folder.parent.mkdir(parents=True, exist_ok=True)
     if build.shared:
         with locks.locked(slot.folder_lock, build.artifact, wait=True):

@@ -23,12 +23,13 @@ class Busy(GristmillError):
 
 
 @contextmanager
-def locked(path: Path, what: str, wait: bool = False) -> Iterator[None]:
+def locked(path: Path, what: str, wait: bool = False, *, shared: bool = False) -> Iterator[None]:
     """Hold the lock file `path` while the body runs.
 
     path: created with its folder where it does not exist.
     what: the artifact partition, as the error names it.
     wait: wait for the holder, for steps that are short; default False.
+    shared: hold it together with others that share it, and with nobody else; default False.
 
     Raises Busy where another process holds it and `wait` is False.
     """
@@ -36,7 +37,8 @@ def locked(path: Path, what: str, wait: bool = False) -> Iterator[None]:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+            fcntl.flock(descriptor, kind | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             holder = _holder(descriptor)
             raise Busy(f"{what} is already being built by {holder}; this run stops") from None

@@ -46,7 +46,9 @@ __all__ = [
     "LawsBroken",
     "OtherOutput",
     "Published",
+    "is_current",
     "publish",
+    "standing_record",
 ]
 
 
@@ -75,6 +77,31 @@ def publish(
     published = _publish(build, rebuild, replace_differing, progress)
     deleted = remove.delete_inputs(build.root, published.record, build.deletes)
     return replace(published, notes=[*published.notes, *deleted])
+
+
+def is_current(build: Build) -> bool:
+    """Whether what is published is what `build` would make, and its files are as recorded.
+
+    Raises GristmillError for a record that cannot be read.
+    """
+    standing = _standing_record(build)
+    return standing is not None and _is_up_to_date(build, standing)
+
+
+def standing_record(build: Build) -> Record | None:
+    """Returns the published record where `publish` would find nothing to do, else None.
+
+    build: as for `publish`.
+
+    Raises GristmillError for a record that cannot be read.
+    """
+    if Slot.of(build).work.exists() or any((build.root / path).exists() for path in build.deletes):
+        return None  # a killed build left work, or did not delete its inputs
+    standing = _standing_record(build)
+    if standing is None or not _is_up_to_date(build, standing):
+        return None
+    inventory.note_unchanged(build)
+    return standing
 
 
 def _publish(build: Build, rebuild: bool, replace_differing: bool, progress: Progress) -> Published:
@@ -160,18 +187,22 @@ def _build(
             slot.work.mkdir(parents=True)
         disk_space.check(build, slot.work)
         proof.before()
+        if there := parts.count():
+            progress.say(f"takes over {there:,} finished parts of an earlier build")
         summary = build.make(attempt)
         proof.after()
-        if violations := list(build.laws(attempt.out)):
-            raise LawsBroken(build.title, violations)
+        with progress.current():
+            if violations := list(build.laws(attempt.out)):
+                raise LawsBroken(build.title, violations)
         record = write_record.write_record(
             build,
             attempt.out,
             summary,
             time.monotonic() - started,
             replaced=lambda version: _replaced(build, standing, version, replace_differing),
+            progress=progress,
         )
-        notes = commit.commit(build, slot, attempt.out, record, standing)
+        notes = commit.commit(build, slot, attempt.out, record, standing, progress)
     except BaseException as error:
         # Traceback frames can keep a worker pool alive; clearing them stops it before
         # its files are removed.
@@ -180,7 +211,8 @@ def _build(
         _clear(slot, parts, keep_parts=_worth_keeping(error))
         raise
     atomic_fs.remove_tree(slot.work)
-    return Published(build.folder, record, rebuilt=True, notes=notes)
+    notes = [*notes, *parts.use.notes()]
+    return Published(build.folder, record, rebuilt=True, notes=notes, before=standing)
 
 
 def _check_place(build: Build) -> None:

@@ -17,6 +17,7 @@ from gristmill.hashing import sha256_file
 from gristmill.provenance import InputsFile, Record, Replaced, environment
 from gristmill.publish import atomic_fs
 from gristmill.publish.build import Build
+from gristmill.run.progress import SILENT, Progress
 
 # Below so many bytes, hashing takes less time than starting threads (half a millisecond).
 _THREADS_PAY = 1 << 20
@@ -28,6 +29,7 @@ def write_record(
     summary: Summary,
     seconds: float,
     replaced: Callable[[str], Replaced | None] = lambda _: None,
+    progress: Progress = SILENT,
 ) -> Record:
     """Hash the files in `out`, and write the record, and `inputs.jsonl` for many inputs.
 
@@ -37,6 +39,7 @@ def write_record(
     seconds: how long the builder ran.
     replaced: takes the new data version and returns the published version that it
         replaces though it should be equal; default none.
+    progress: gets the stage "hash" in bytes, where files are read; default silent.
 
     Raises what `replaced` raises, and GristmillError where `out` holds a link, a pipe or a
     file with the record's own name, the summary names a file that does not exist, or a file
@@ -49,7 +52,7 @@ def write_record(
                 f"{reserved}: this name is reserved for the provenance record; "
                 "the builder must not write it"
             )
-    outputs = provenance.outputs_of(out, _hashes(out, summary.files), summary.files)
+    outputs = provenance.outputs_of(out, _hashes(out, summary.files, progress), summary.files)
     data_version = provenance.data_version(outputs)
     other = replaced(data_version)
     target.parent.mkdir(exist_ok=True)
@@ -82,18 +85,19 @@ def write_record(
     return record
 
 
-def _hashes(out: Path, notes: Mapping[str, FileNote]) -> Mapping[str, str]:
+def _hashes(out: Path, notes: Mapping[str, FileNote], progress: Progress) -> Mapping[str, str]:
     """The sha256 of every file: as the builder noted it, else by reading the file."""
     sizes = {path: (out / path).stat().st_size for path in atomic_fs.files_below(out)}
     hashes: dict[str, str | None] = dict.fromkeys(sizes)
     for path in sizes.keys() & notes.keys():
         hashes[path] = _noted(out / path, sizes[path], notes[path])
     unread = [path for path, sha256 in hashes.items() if sha256 is None]
-    if sum(sizes[path] for path in unread) < _THREADS_PAY:
+    total = sum(sizes[path] for path in unread)
+    if total < _THREADS_PAY:
         read = {path: sha256_file(out / path) for path in unread}
     else:
-        with ThreadPoolExecutor() as threads:
-            digests = threads.map(lambda path: sha256_file(out / path), unread)
+        with progress.stage("hash", "bytes", total) as stage, ThreadPoolExecutor() as threads:
+            digests = threads.map(lambda path: sha256_file(out / path, stage.advance), unread)
             read = dict(zip(unread, digests, strict=True))
     return {path: sha256 or read[path] for path, sha256 in hashes.items()}
 

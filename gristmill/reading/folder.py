@@ -147,6 +147,17 @@ class OpenFolder:
         self.file(name)
         return HeldFile(self._files[name], self.path / name)
 
+    def check(self, name: str) -> FileIdentity:
+        """As `file`, but close the file again: for more of them than a process may hold open.
+
+        Returns what the file must be when `reopened` opens it.
+        """
+        self.file(name)
+        descriptor = self._files.pop(name)
+        del self.names[descriptor]
+        os.close(descriptor)
+        return self._identities[name]
+
     def sha256(self, name: str) -> str | None:
         """The sha256 of a file by the record; None without a record."""
         return self._outputs[name].sha256 if name in self._outputs else None

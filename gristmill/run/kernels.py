@@ -168,8 +168,8 @@ def _key(package: Path) -> str:
     """A name by the sources that a kernel is made of, Python, numba and the processor.
 
     numba itself looks at the file of the called function alone, though it compiles into it the
-    functions that it calls and the constants that it uses: those of its folder, and of the formats
-    and rules of its family.
+    functions that it calls and the constants that it uses: those of its folder, and of the formats,
+    rules and domains of its family, which is one level above the folder or two.
     """
     import llvmlite
     import numba
@@ -184,7 +184,9 @@ def _key(package: Path) -> str:
         binding.get_host_cpu_features().flatten(),
     ):
         digest.update(part.encode() + b"\0")
-    for folder in (package, package.parent / "format", package.parent / "rules"):
+    above = package.parents[:2]
+    rooms = [family / name for family in above for name in ("format", "rules", "domains")]
+    for folder in (package, *rooms):
         for source in sorted(folder.glob("*.py")):
             digest.update(f"{folder.name}/{source.name}\0".encode())
             digest.update(hashlib.sha256(source.read_bytes()).digest())

@@ -16,7 +16,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
@@ -29,11 +29,36 @@ SHA256: Final = "sha256"
 """Key of a part's summary: the hash of the part, where it was hashed as it was written."""
 
 
+@dataclass
+class Use:
+    """How many parts of a store a build used.
+
+    parts: all of them. taken_over: those that an earlier build had finished.
+    """
+
+    parts: int = 0
+    taken_over: int = 0
+
+    def notes(self) -> list[str]:
+        """A line for the user, where parts were taken over."""
+        if not self.taken_over:
+            return []
+        return [f"{self.taken_over:,} of {self.parts:,} parts taken over from an earlier build"]
+
+
 @dataclass(frozen=True)
 class PartStore:
-    """Parts in `folder`, which exists. Pickles, so workers can hold it."""
+    """Parts in `folder`, which exists. Pickles, so workers can hold it.
+
+    use: what `run_parts` counts in this process.
+    """
 
     folder: Path
+    use: Use = field(default_factory=Use, compare=False, repr=False)
+
+    def count(self) -> int:
+        """Number of finished parts; 0 if the folder is not there."""
+        return sum(1 for _ in self.folder.glob("*.json"))
 
     def data(self, name: str) -> Path:
         """The file of the finished part `name`."""
@@ -41,14 +66,25 @@ class PartStore:
 
     def finished(self, name: str) -> dict[str, Any] | None:
         """The summary of part `name` if the part is there and whole, else None."""
-        ledger = self.folder / f"{name}.json"
         try:
-            entry = json.loads(ledger.read_bytes())
+            entry = json.loads(self._ledger(name).read_bytes())
             if sha256_file(self.data(name)) == entry["sha256"]:
                 return dict(entry["summary"])
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             pass
         return None
+
+    def is_listed(self, name: str) -> bool:
+        """Whether part `name` was finished; `finished` also compares its hash."""
+        return self._ledger(name).exists() and self.data(name).exists()
+
+    def forget(self, name: str) -> None:
+        """Remove part `name` if it is there, so that it is made again."""
+        self._ledger(name).unlink(missing_ok=True)
+        self.data(name).unlink(missing_ok=True)
+
+    def _ledger(self, name: str) -> Path:
+        return self.folder / f"{name}.json"
 
     def remove_unfinished(self) -> None:
         """Remove what killed writers left, so that no writer goes on in such a file.
@@ -56,7 +92,11 @@ class PartStore:
         A half-written SQLite file and its journal would be taken for a database.
         """
         for path in self.folder.iterdir():
-            if path.suffix not in (".part", ".json"):
+            if path.suffix in (".part", ".json"):
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
                 path.unlink()
 
     @contextmanager
@@ -76,7 +116,7 @@ class PartStore:
         scratch.replace(self.data(name))
         ledger = self.folder / f"{name}.json.writing"
         ledger.write_text(json.dumps(entry))
-        ledger.replace(self.folder / f"{name}.json")
+        ledger.replace(self._ledger(name))
 
 
 @dataclass(frozen=True)
@@ -90,18 +130,18 @@ class _Job(Generic[Task]):
     kept: bool
 
 
-def _finish(job: _Job[Any]) -> tuple[str, dict[str, Any]]:
-    """Make a part unless the store has it; return its name and summary."""
+def _finish(job: _Job[Any]) -> tuple[str, dict[str, Any], bool]:
+    """Make a part unless the store has it; return name, summary, and whether the store had it."""
     if not job.kept:
         # Read once by this build, then removed: nobody asks for its hash.
         made = job.make(job.task, job.store.data(job.name))
         made.pop(SHA256, None)
-        return job.name, made
+        return job.name, made, False
     if (finished := job.store.finished(job.name)) is not None:
-        return job.name, finished
+        return job.name, finished, True
     with job.store.writing(job.name) as (path, summary):
         summary.update(job.make(job.task, path))
-    return job.name, summary
+    return job.name, summary, False
 
 
 def run_parts(
@@ -137,7 +177,9 @@ def run_parts(
     jobs = (_Job(make, name, task, parts, kept) for name, task in tasks)
     try:
         with closing(engine(_finish, jobs, workers)) as results:
-            for name, summary in results:
+            for name, summary, taken_over in results:
+                parts.use.parts += 1
+                parts.use.taken_over += taken_over
                 path = parts.data(name)
                 yield name, path, summary
                 if not kept:

@@ -1,59 +1,100 @@
 """How far a piece of work has come: one interface for builders, downloads and verification.
 
 Work opens a stage and advances it, once a part or batch and never once a row. A
-sink, which the caller gives, receives reports: `TerminalBar`, `log_lines`, or any
+sink, which the caller gives, receives reports: one of `shown_progress.py`, or any
 function. Without a sink nothing is counted.
 """
 
 from __future__ import annotations
 
-import logging
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from threading import Lock
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from rich.progress import TaskID
+from gristmill.contract import NothingToBuild
+from gristmill.run import amounts
 
-Unit = Literal["rows", "games", "bytes", "files"]
+Unit = Literal["rows", "games", "bytes", "files", "laws"]
+Moment = Literal["begin", "stage", "note", "end"]
 
 
 @dataclass(frozen=True)
 class Report:
-    """How far one stage has come.
+    """How far one stage has come, or one line about the work.
 
-    stage: name of the stage, such as "read".
+    stage: name of the stage, such as "read"; empty for another moment.
     done: units done.
     total: units to do in all, None where that is not known.
     unit: what is counted.
+    work: what the stage belongs to, such as an asset and its partition; may be empty.
+    moment: "stage" (default), else what happened to the work: its "begin", its "end", or a "note".
+    note: the line of a "note" or an "end"; empty for the other moments.
+    seconds: since the stage, or at the "end" the work, began.
+    rate: units a second lately, 0.0 where that is not known yet.
     """
 
     stage: str
     done: int
     total: int | None
     unit: Unit
+    work: str = ""
+    moment: Moment = "stage"
+    note: str = ""
+    seconds: float = field(default=0.0, compare=False)
+    rate: float = field(default=0.0, compare=False)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds to the end of the stage at this rate, None where that is not known."""
+        if self.total is None or not self.rate or self.done >= self.total:
+            return None
+        return (self.total - self.done) / self.rate
+
+    @property
+    def amount(self) -> str:
+        """How much is done: `1.2 MB of 3.4 MB`, `5 of 9 rows`."""
+        if self.total is None:
+            return amounts.count(self.done, self.unit)
+        done = amounts.size(self.done) if self.unit == "bytes" else f"{self.done:,}"
+        return f"{done} of {amounts.count(self.total, self.unit)}"
+
+    @property
+    def speed(self) -> str:
+        """Rate and time left: `35.0 MB/s, 12 s left`; empty where they are not known."""
+        rate = f"{amounts.count(self.rate, self.unit)}/s" if self.rate >= 1 else ""
+        left = self.seconds_left
+        time_left = "" if left is None else f"{amounts.duration(left)} left"
+        return ", ".join(filter(None, (rate, time_left)))
 
     def __str__(self) -> str:
-        total = "" if self.total is None else f" of {self.total:,}"
-        return f"{self.stage}: {self.done:,}{total} {self.unit}"
+        if self.moment != "stage":
+            return self.note
+        return ", ".join(filter(None, (f"{self.stage}: {self.amount}", self.speed)))
 
 
 Sink = Callable[[Report], None]
+
+_WINDOW_SECONDS = 20.0
+"""The rate of a report is that of the last seconds, so that a resumed build has its own."""
 
 
 class Stage:
     """One stage under way, made by `Progress.stage`. Safe to use from several threads."""
 
     def __init__(self, start: Report, sink: Sink | None, every: float) -> None:
-        self._name, self._unit = start.stage, start.unit
+        self._start = start
         self._done, self._total = start.done, start.total
         self._sink, self._every = sink, every
         self._lock = Lock()
         self._due = 0.0
-        self._delivered: Report | None = None
+        self._delivered: tuple[int, int | None] | None = None
+        self._began = 0.0
+        self._samples: deque[tuple[float, int]] = deque()
 
     def advance(self, amount: int) -> None:
         """Note that `amount` more units are done."""
@@ -76,22 +117,59 @@ class Stage:
                 self._done, self._total = done, total
                 self._deliver_if_due()
 
+    def finish(self) -> None:
+        """Note that what is done is all, where no total is known."""
+        if self._total is None:
+            self._total = self._done
+
+    def say(self, note: str) -> None:
+        """Give the sink a line about the stage, such as why a request is made again."""
+        if self._sink is not None:
+            start = self._start
+            self._sink(
+                Report(
+                    start.stage, 0, None, start.unit, start.work, "note", f"{start.stage}: {note}"
+                )
+            )
+
     def deliver(self) -> None:
         """Give the sink the report of now, unless it has it already."""
         if self._sink is not None:
             with self._lock:
-                self._deliver()
+                self._deliver(time.monotonic())
 
     def _deliver_if_due(self) -> None:
-        if time.monotonic() >= self._due:
-            self._deliver()
+        if (now := time.monotonic()) >= self._due:
+            self._deliver(now)
 
-    def _deliver(self) -> None:
-        report = Report(self._name, self._done, self._total, self._unit)
-        if report != self._delivered and self._sink is not None:
-            self._delivered = report
-            self._sink(report)
-            self._due = time.monotonic() + self._every
+    def _deliver(self, now: float) -> None:
+        state = (self._done, self._total)
+        if state == self._delivered or self._sink is None:
+            return
+        if self._delivered is None:
+            self._began = now
+        self._delivered = state
+        report = Report(
+            self._start.stage,
+            *state,
+            self._start.unit,
+            self._start.work,
+            seconds=now - self._began,
+            rate=self._rate(now),
+        )
+        self._sink(report)
+        self._due = now + self._every
+
+    def _rate(self, now: float) -> float:
+        """Units a second since the oldest sample of the window."""
+        samples = self._samples
+        while len(samples) > 1 and samples[1][0] <= now - _WINDOW_SECONDS:
+            samples.popleft()
+        since, before = samples[0] if samples else (now, self._done)
+        # A sample a second is enough.
+        if not samples or now - samples[-1][0] >= 1:
+            samples.append((now, self._done))
+        return max(0.0, (self._done - before) / (now - since)) if now > since else 0.0
 
 
 class Progress:
@@ -102,84 +180,107 @@ class Progress:
         the work. None: nothing is reported.
     every: seconds between two reports of a stage, at least. The first and the
         last report of a stage are always delivered.
+    work: what is done, such as an asset and its partition; empty by default.
     """
 
-    def __init__(self, sink: Sink | None = None, every: float = 0.1) -> None:
+    def __init__(self, sink: Sink | None = None, every: float = 0.1, work: str = "") -> None:
         self._sink = sink
         self._every = every
+        self._work = work
 
     @contextmanager
     def stage(self, name: str, unit: Unit, total: int | None = None) -> Iterator[Stage]:
-        """Open a stage, and deliver its last report on leaving, also after an error."""
-        stage = Stage(Report(name, 0, total, unit), self._sink, self._every)
+        """Open a stage, and deliver its last report on leaving, also after an error.
+
+        A total that is not known is known at the end: it is what was done.
+        """
+        stage = Stage(Report(name, 0, total, unit, self._work), self._sink, self._every)
         stage.deliver()
         try:
             yield stage
+            stage.finish()
         finally:
             stage.deliver()
+
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        """Let `current_progress` return this progress within, in this thread."""
+        token = _CURRENT.set(self)
+        try:
+            yield
+        finally:
+            _CURRENT.reset(token)
+
+    def say(self, note: str) -> None:
+        """Give the sink a line about the work."""
+        self._give("note", note)
+
+    @contextmanager
+    def working(self) -> Iterator[list[str]]:
+        """Report the begin and the end of the work.
+
+        Gives a list; the last line that is put into it is the line of the end. After an error
+        that is the first line of its text.
+        """
+        began = time.monotonic()
+        lines: list[str] = []
+        self._give("begin")
+        try:
+            yield lines
+        except BaseException as error:
+            lines.append(_ended(error))
+            raise
+        finally:
+            self._give("end", lines[-1] if lines else "", time.monotonic() - began)
+
+    def _give(self, moment: Moment, note: str = "", seconds: float = 0.0) -> None:
+        if self._sink is not None:
+            self._sink(Report("", 0, None, "files", self._work, moment, note, seconds=seconds))
+
+
+def _ended(error: BaseException) -> str:
+    """How work ended that raised an error."""
+    if not isinstance(error, Exception):
+        return "stopped"
+    how = "not built" if isinstance(error, NothingToBuild) else "failed"
+    reason = str(error).strip() or type(error).__name__
+    return f"{how}: {reason.splitlines()[0]}"
 
 
 SILENT = Progress()
 """Reports nothing."""
 
-
-def log_lines(logger: logging.Logger) -> Sink:
-    """A sink that writes a line for each report; give `Progress` some seconds as `every`."""
-
-    def write(report: Report) -> None:
-        logger.info("%s", report)
-
-    return write
+_CURRENT: ContextVar[Progress] = ContextVar("current", default=SILENT)
+_SINK: ContextVar[Sink | None] = ContextVar("sink", default=None)
 
 
-class TerminalBar:
-    """A sink that shows a bar for each stage on stderr; a context manager.
+def current_progress() -> Progress:
+    """Returns the progress of the work that this thread does, for code that is given none.
 
-    The bars go away at its end. Nothing is shown where stderr is no terminal.
+    Laws use it. Without `Progress.current` it reports nothing.
     """
-
-    def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as Bars
-
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.fields[amount]}"),
-            TimeRemainingColumn(),
-        )
-        console = Console(stderr=True)
-        # Into a file or a pipe the bar would only write an empty line.
-        self._bars = Bars(
-            *columns, console=console, transient=True, disable=not console.is_terminal
-        )
-        self._tasks: dict[str, TaskID] = {}
-
-    def __call__(self, report: Report) -> None:
-        """Show a report."""
-        if report.stage not in self._tasks:
-            self._tasks[report.stage] = self._bars.add_task(report.stage, amount="")
-        self._bars.update(
-            self._tasks[report.stage],
-            total=report.total,
-            completed=report.done,
-            amount=_amount(report),
-        )
-
-    def __enter__(self) -> TerminalBar:
-        self._bars.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._bars.stop()
+    return _CURRENT.get()
 
 
-def _amount(report: Report) -> str:
-    """The numbers of a report in few characters: `1.2 MB of 3.4 MB`, `5 of 9 rows`."""
-    if report.unit != "bytes":
-        return str(report).partition(": ")[2]
-    from rich.filesize import decimal
+@contextmanager
+def reporting_to(sink: Sink) -> Iterator[None]:
+    """Send the reports of all work that begins within to a sink, as to the bars of a terminal.
 
-    total = "" if report.total is None else f" of {decimal(report.total)}"
-    return f"{decimal(report.done)}{total}"
+    sink: receives them in place of the sink that the work would have by itself. It holds for
+        this thread.
+    """
+    token = _SINK.set(sink)
+    try:
+        yield
+    finally:
+        _SINK.reset(token)
+
+
+def reporter(default: Sink | None = None, work: str = "", every: float = 0.1) -> Progress:
+    """Returns the progress of a piece of work, for the sink of `reporting_to` if there is one.
+
+    default: the sink otherwise; None (default) reports nothing.
+    work: what is done, such as an asset and its partition.
+    every: as for `Progress`.
+    """
+    return Progress(_SINK.get() or default, every, work)

@@ -126,9 +126,13 @@ def threaded_map(
 ) -> Generator[Result]:
     """Yield `function(task)` for each task, in the order of the tasks, computed in threads.
 
-    For functions that wait for other processes. At most two tasks a thread are in flight.
-    Raises whatever `function` raises. Closing the generator waits for the tasks that run.
+    For functions that wait for other processes, or let go of Python's lock. With `workers` of 0
+    or 1 everything runs here. Otherwise at most two tasks a thread are in flight. Raises whatever
+    `function` raises. Closing the generator waits for the tasks that run.
     """
+    if workers <= 1:
+        yield from map(function, tasks)
+        return
     with ThreadPoolExecutor(workers) as executor:
         try:
             yield from _in_order(executor, function, tasks, workers)

@@ -2,16 +2,19 @@
 
 The rules of a frozen config dataclass come from its type hints and the metadata of its fields:
 `choices` (of the value, or of each item of a tuple), `least`, `most` and `above` (of a number).
-A config checks itself with `check_fields`; `tables` checks files with the same rules.
+A config checks itself with `check_fields`; `tables` checks files with the same rules. For people,
+the metadata has `help`, a sentence, and `unit`, of a number.
 
 Two more keys of the metadata are for records: `affects_output: False` marks a field that cannot
 change the output of a build, and `counted_before: True` one of these that fingerprints of earlier
-versions count.
+versions count. `in_event: True` marks a field that events always show; of the others they show
+those that are not at their default.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import sys
 from collections.abc import Collection, Mapping
@@ -47,6 +50,9 @@ class FieldRule:
     choices: the values allowed; empty for any.
     least, most: smallest and largest number; None for no bound of the field's own.
     above: the number must be greater than this; None for no such bound.
+    unit: of a number, as `rows`; empty for what is no number.
+    in_event: whether events always show the field.
+    needed: whether the field has no default, so that the asset fills it in.
     """
 
     name: str
@@ -59,6 +65,16 @@ class FieldRule:
     least: float | None = None
     most: float | None = None
     above: float | None = None
+    unit: str = ""
+    in_event: bool = False
+    needed: bool = False
+
+    @property
+    def sentences(self) -> str:
+        """The field for a person: meaning, what is allowed, unit and default."""
+        unit = f" Unit: {self.unit}." if self.unit else ""
+        default = "not set" if self.default is None else toml_value(self.default)
+        return f"{self.help} Must be {self.words}.{unit} Default: {default}.".strip()
 
     @property
     def words(self) -> str:
@@ -87,7 +103,9 @@ class FieldRule:
             return f" from {_number(self.least)} to {_number(self.most)}"
         if self.least is not None:
             return f", {_number(self.least)} or more"
-        return "" if self.most is None else f", {_number(self.most)} or less"
+        if self.most is not None:
+            return f", {_number(self.most)} or less"
+        return " of at most 64 bits" if self.kind is int else ""
 
     def refusal(self, value: object) -> str | None:
         """Returns why the field cannot hold a value, as `must be ...`; None if it can."""
@@ -215,6 +233,21 @@ def shown(value: object) -> str:
     return cut(printable(str(value)), _MOST_SHOWN)
 
 
+def toml_value(value: object) -> str:
+    """Returns a value of a config as `gristmill.toml` writes it, whole and on one line.
+
+    value: bool, int, float, str, a path, or a list or tuple of these.
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml_value, value))}]"
+    # The escapes of JSON are those of TOML; JSON leaves DEL as it is, which TOML forbids.
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 def _number(value: float) -> str:
     return "2**63 - 1" if value == _MOST_INT else str(value)
 
@@ -247,5 +280,8 @@ def _rule(spec: dataclasses.Field[Any], hint: Any) -> FieldRule:
         None if spec.default is dataclasses.MISSING else spec.default,
         str(spec.metadata.get("help", "")),
         choices,
+        unit=str(spec.metadata.get("unit", "")),
+        in_event=bool(spec.metadata.get("in_event")),
+        needed=spec.default is dataclasses.MISSING,
         **bounds,
     )

@@ -2,7 +2,7 @@
 
 A file of the data root has any table; the file of a drop has the tables of its inbox. What each
 field may hold is in `fields`; which tables a family has is in its catalog.
-Source: docs/settings.md.
+Source: docs/configuration.md.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from gristmill.contract import BadInput
 from gristmill.printable import cut, printable
-from gristmill.settings.fields import FieldRule, check_fields, nearest, rules_of, shown
+from gristmill.settings.fields import FieldRule, nearest, rules_of, shown
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.toml import read_toml
 
@@ -98,36 +98,6 @@ class Settings(dict[str, Any]):
     def __init__(self, values: Mapping[str, Any], file: Path) -> None:
         super().__init__(values)
         self.file = file
-
-
-@dataclass(frozen=True)
-class InboxSettings:
-    """How files of drops are opened.
-
-    follow_links: whether a link in a drop counts as the file that it leads to; default False.
-    roots: folders that such links may lead into, absolute or relative to the data root;
-        default none.
-    """
-
-    follow_links: bool = field(
-        default=False,
-        metadata={"help": "Follow links in drops to files in `roots`; false refuses every link."},
-    )
-    roots: tuple[str, ...] = field(
-        default=(),
-        metadata={
-            "help": "Folders that links in drops may lead into, or their paths below the data root."
-        },
-    )
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        if self.follow_links and not self.roots:
-            raise ValueError("follow_links needs roots: name the folders that links may point into")
-
-
-INBOX: Final = Table("inbox", InboxSettings)
-"""The one table that belongs to no family."""
 
 
 def read_root(file: Path, table: Table, known: Mapping[str, Table]) -> dict[str, Any]:
@@ -220,6 +190,10 @@ def _tables(
         for name, value in names.items():
             path = (*group, name)
             if path in paths:
+                inner = _inner_tables(path, value, paths)
+                if inner and isinstance(value, dict):
+                    waiting.append((path, {key: value[key] for key in inner}))
+                    value = {key: value[key] for key in value if key not in inner}  # noqa: PLW2901
                 yield paths[path], value
             elif path not in groups:
                 listed = known.values() if here is None else here
@@ -230,6 +204,17 @@ def _tables(
                 waiting.append((path, value))
             else:
                 raise BadInput(file, f"[{name}] must hold tables, not {shown(value)}")
+
+
+def _inner_tables(path: _Path, value: object, paths: Collection[_Path]) -> list[str]:
+    """The names in a table that lead to tables of their own, as `macroxue` in `[inbox]`.
+
+    A misspelt one does, too, where the table has any: it is then refused as an unknown table.
+    """
+    inner = {other[len(path)] for other in paths if other[: len(path)] == path != other}
+    if not inner or not isinstance(value, dict):
+        return []
+    return [key for key in value if key in inner or isinstance(value[key], dict)]
 
 
 def _unknown_table(

@@ -17,6 +17,8 @@ HARMONY = Code(
     compatible_with=(
         "90753833b2ceaec2bc496791ebf64c40df6ef92070b5cf51a2dda5cf594af235",
         "1aaea29a64d8bdeffa02d3f77bdc4ec1cbcdf88954eca1479ea823412869e8ae",
+        "9e5cdda2b649e893941175f3d6529c7105354fbb58b2b0c82637f3ccc30eb0ed",
+        "9fb9645fdd3b28e629e194845b1987a9858ae94d7b047b735291fabdd641efe0",
     ),
     undigested="90753833b2ceaec2bc496791ebf64c40df6ef92070b5cf51a2dda5cf594af235",
 )
@@ -25,7 +27,11 @@ HARMONY_MANIFEST = Code(
         "gristmill.synth.build.harmony_manifest",
         "gristmill.synth.build.import_harmony",
     ),
-    compatible_with=("586eae8a847578dccbe0a3fdc2ae9888757ed5633f447670bdb8d4cceab17d93",),
+    compatible_with=(
+        "586eae8a847578dccbe0a3fdc2ae9888757ed5633f447670bdb8d4cceab17d93",
+        "e435266e6c5fe72a60043003d830b31574c840b5ec2695ae440bebb43629b35c",
+        "281e5f9a54cf1758d6cecc125b7fd76f321b2dbef7e522ab1ac97da7cce221b2",
+    ),
 )
 KD_SHARDS = Code(
     modules=("gristmill.synth.build.kd_shard",),
@@ -33,6 +39,8 @@ KD_SHARDS = Code(
     compatible_with=(
         "cb0843949bc0421194e65ece6e2989ebbcfe0044c28e73259d5f940e46fb4775",
         "93dff0d603542600e5234c1f99845f2cb6ffc6a87535c0587f38b543951800aa",
+        "60c09d748ba6746eb6ff08f1c1ea3dde42f391966564988e2c8d5d370cda7fe9",
+        "f71e10b794fc55f994009f61e10086ef9b1251e3213901f3a1eb119472cfdee9",
     ),
     undigested="cb0843949bc0421194e65ece6e2989ebbcfe0044c28e73259d5f940e46fb4775",
 )

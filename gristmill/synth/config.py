@@ -5,8 +5,8 @@ the same input and config. The configs are not in the builders' modules, so that
 importing them loads neither NumPy nor Arrow.
 
 The metadata of a field has `help`, a sentence for the user, and `choices` where
-the values are a fixed list, and the bounds of a number: `least`, `most`. Fields that cannot change
-a byte have `affects_output: False`.
+the values are a fixed list, and of a number the bounds `least` and `most` and the `unit`. Fields
+that cannot change a byte have `affects_output: False`.
 """
 
 from __future__ import annotations
@@ -84,17 +84,25 @@ class HarmonyConfig:
     num_shards: int = field(
         default=files.SHARDS,
         metadata={
-            "help": "Number of shards that the raw files are divided into, at least 1.",
+            "help": "Number of shards that the raw files are divided into.",
             "least": 1,
+            "unit": "shards",
         },
     )
     max_rows: int = field(
         default=-1,
-        metadata={"help": "Raw rows to read for one shard, the skipped ones included; -1 for all."},
+        metadata={
+            "help": "Raw rows to read for one shard, the skipped ones included; -1 for all.",
+            "unit": "rows",
+        },
     )
     rows_per_group: int = field(
         default=2000,
-        metadata={"help": "Rows in one row group of the Parquet file, at least 1.", "least": 1},
+        metadata={
+            "help": "Rows in one row group of the Parquet file.",
+            "least": 1,
+            "unit": "rows",
+        },
     )
     workers: int = field(
         default=1,
@@ -102,6 +110,7 @@ class HarmonyConfig:
             "affects_output": False,
             "least": 0,
             "most": MOST_WORKERS,
+            "unit": "processes",
             "help": "Processes that convert the raw files of one shard; 0 or 1 for no further "
             "process.",
         },
@@ -142,7 +151,8 @@ class KDConfig:
     valid_fraction: float = field(
         default=0.001,
         metadata={
-            "help": "Fraction of the conversations in the valid split, from 0 to 1.",
+            "help": "Fraction of the conversations in the valid split.",
+            "unit": "fraction of the conversations",
             "least": 0,
             "most": 1,
         },
@@ -151,14 +161,16 @@ class KDConfig:
         default=-1,
         metadata={
             "help": "Documents of one shard, over both splits, at most; a negative value for "
-            "no cap. A capped shard is built in one process."
+            "no cap. A capped shard is built in one process.",
+            "unit": "rows",
         },
     )
     max_tokens: int = field(
         default=-1,
         metadata={
             "help": "Tokens of one shard, over both splits; a negative value for no cap. "
-            "The last document may pass the cap."
+            "The last document may pass the cap.",
+            "unit": "tokens",
         },
     )
     bad_rows: int = field(
@@ -170,6 +182,7 @@ class KDConfig:
             "least": 0,
             "help": "Refused rows of one shard to set aside in quarantine/, at most; one more "
             "fails the build.",
+            "unit": "rows",
         },
     )
     workers: int = field(
@@ -178,6 +191,7 @@ class KDConfig:
             "affects_output": False,
             "least": 0,
             "most": MOST_WORKERS,
+            "unit": "processes",
             "help": "Processes that build one shard; 0 or 1 for no further process.",
         },
     )
@@ -209,7 +223,11 @@ class RawSettings:
 
     files: int = field(
         default=files.FILES,
-        metadata={"help": "Number of Parquet files that make a drop complete.", "least": 1},
+        metadata={
+            "help": "Number of Parquet files that make a drop complete.",
+            "least": 1,
+            "unit": "files",
+        },
     )
 
     def __post_init__(self) -> None:

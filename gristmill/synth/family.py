@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gristmill.contract import Trace, Violation
-from gristmill.families import Catalog, Kind, Law, Option, Request, Subject
+from gristmill.families import Catalog, Column, Kind, Law, Option, Request, Subject
 from gristmill.settings.tables import Table
 from gristmill.synth import code
 from gristmill.synth.config import HarmonyConfig, KDConfig, RawSettings, SourceSettings
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+
+def _columns(asset: str) -> Sequence[Column]:
+    from gristmill.synth.show.columns import columns
+
+    return columns(asset)
 
 
 def _harmony_laws(subject: Subject) -> Iterable[Violation]:
@@ -114,6 +120,7 @@ SMOKE_TABLE = Table(
 )
 
 CATALOG = Catalog(
+    columns=_columns,
     kinds=[
         Kind(
             "synth/harmony",
@@ -153,6 +160,7 @@ CATALOG = Catalog(
         Option("shard", str, "SYNTH: the number of the shard.", _FIRST_SHARD),
         Option("split", str, "The split; train by default.", choices=("train", "valid")),
     ],
+    inboxes=("synth", "synth_harmony"),
     samples={"synth/samples": _write_conversations},
     settings=[
         Table("synth/raw", RawSettings, _INBOXES),

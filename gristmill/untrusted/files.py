@@ -239,12 +239,11 @@ def _descend(path: Path, root: Path, follow: bool) -> int:
         folder = os.open(root, _FOLDER)
     except OSError as error:
         _raise(error, root)
-    here = root
-    for part in parts:
-        here = here / part
+    for level, part in enumerate(parts, 1):
         try:
             inner = os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
         except OSError as error:
+            here = root.joinpath(*parts[:level])
             if error.errno in _OTHER_KIND:
                 _refuse_folder(folder, part, here, follow)
             _raise(error, here)

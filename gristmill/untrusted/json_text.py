@@ -13,8 +13,10 @@ from gristmill.untrusted.limits import LIMITS, Limits
 
 _BLANK: Final = b" \t\r\n"
 # A string, or a mark of the structure. A string that does not end matches as one quote.
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|["\[\]{},:]', re.DOTALL)
-_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*+"|["\[\]{}]', re.DOTALL)
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["\[\]{},:]', re.DOTALL)
+_BRACKET = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["\[\]{}]', re.DOTALL)
+# As much as has no bracket outside of strings, and the bracket behind it.
+_NESTED = re.compile(rb'(?:[^"\[\]{}]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([\[\]{}])', re.DOTALL)
 _MARK = re.compile(rb"[^ \t\r\n]")
 
 
@@ -133,6 +135,13 @@ class _Window:
         place = self.at
         depth = 0
         while True:
+            if depth:
+                nested = _NESTED.match(self.text, place)
+                if nested is not None:
+                    depth = self._deeper(depth, nested.group(1))
+                    place = nested.end()
+                    continue
+                # A string goes on behind what was read, or the value does.
             match = _TOKEN.search(self.text, place)
             mark = match.group() if match else b""
             if match is None or mark == b'"':
@@ -147,14 +156,17 @@ class _Window:
                 found = bytes(self.text[self.at : match.start()]).strip(_BLANK)
                 self.at = match.start()
                 return found
-            depth += (mark in (b"[", b"{")) - (mark in (b"]", b"}"))
-            if depth < 0 or depth > self._limits.depth:
-                raise self.bad(
-                    "not JSON: a bracket too many"
-                    if depth < 0
-                    else f"nested deeper than {self._limits.depth} levels"
-                )
+            depth = self._deeper(depth, mark)
             place = match.end()
+
+    def _deeper(self, depth: int, mark: bytes) -> int:
+        """The depth behind a mark."""
+        depth += (mark in (b"[", b"{")) - (mark in (b"]", b"}"))
+        if depth < 0:
+            raise self.bad("not JSON: a bracket too many")
+        if depth > self._limits.depth:
+            raise self.bad(f"nested deeper than {self._limits.depth} levels")
+        return depth
 
 
 def members(

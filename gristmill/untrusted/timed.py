@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import TypeVar
 
 from gristmill.contract import BadInput
@@ -40,6 +41,62 @@ def within(seconds: float, file: Path, function: Callable[[], Result]) -> Result
             raise  # an error of the function's own
         _unfinished[file] = thread
         raise BadInput(file, f"takes more than {seconds:g} seconds to look at") from None
+
+
+def each_within(
+    seconds: float, files: Sequence[Path], function: Callable[[Path], Result]
+) -> Generator[tuple[Path, Result | Exception], None, None]:
+    """Yield each file with the result of `function(file)`, waited for at most so long, or an error.
+
+    seconds: to wait for each.
+    files: what the function looks at.
+    function: as for `within`; it is called in one thread for as long as it answers.
+
+    Where it does not answer, the error is the BadInput of `within`, and the others go on.
+    """
+    left = list(files)
+    while left:
+        stop, answers = threading.Event(), SimpleQueue[Result | Exception]()
+        thread = threading.Thread(
+            target=_answers, args=(answers, function, left, stop), daemon=True
+        )
+        thread.start()
+        try:
+            for number, file in enumerate(left):
+                try:
+                    answer = answers.get(timeout=seconds)
+                except Empty:
+                    _unfinished[file] = thread
+                    answer = BadInput(file, f"takes more than {seconds:g} seconds to look at")
+                    left = left[number + 1 :]
+                    yield file, answer
+                    break
+                yield file, answer
+            else:
+                return
+        finally:
+            stop.set()
+
+
+def _answers(
+    answers: SimpleQueue[Result | Exception],
+    function: Callable[[Path], Result],
+    files: Sequence[Path],
+    stop: threading.Event,
+) -> None:
+    for file in files:
+        if stop.is_set():
+            return
+        earlier = _unfinished.get(file)
+        if earlier is not None and earlier.is_alive():
+            rule = "is still being looked at: its file system does not answer"
+            answers.put(BadInput(file, rule))
+            continue
+        _unfinished.pop(file, None)
+        try:
+            answers.put(function(file))
+        except Exception as error:  # noqa: BLE001  any error goes to the caller
+            answers.put(error)
 
 
 def _answer(answer: Future[Result], function: Callable[[], Result]) -> None:

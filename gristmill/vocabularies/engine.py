@@ -51,6 +51,11 @@ O200K_PATTERN: Final = (
     + r")|\s+(?!\S)|\s+"
 )
 
+# GPT-2's six alternatives, grouped alike; nothing follows those whose runs need no way back, so
+# that the possessive forms of tiktoken's pattern match the same.
+GPT2_PATTERN: Final = r"(?:'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+)|\s+(?!\S)|\s+"
+
+_PATTERN: Final = {O200K: O200K_PATTERN, GPT2: GPT2_PATTERN}
 _ENDOFTEXT: Final = {O200K: 199_999, GPT2: 50_256}
 _PRETOKENIZER: Final = {O200K: "o200k", GPT2: "gpt2"}
 
@@ -86,7 +91,6 @@ def tiktoken_encoding(vocabulary: Vocabulary, path: Path) -> tiktoken.Encoding:
     pinned one.
     """
     import tiktoken
-    from tiktoken_ext.openai_public import r50k_pat_str
 
     ranks = {}
     for line in read_verified(vocabulary, path).splitlines():
@@ -94,7 +98,7 @@ def tiktoken_encoding(vocabulary: Vocabulary, path: Path) -> tiktoken.Encoding:
         ranks[base64.b64decode(token)] = int(rank)
     return tiktoken.Encoding(
         name=f"{vocabulary.name}_ordinary",
-        pat_str=O200K_PATTERN if vocabulary == O200K else r50k_pat_str,
+        pat_str=_PATTERN[vocabulary],
         mergeable_ranks=ranks,
         # No call allows this token. Without any, tiktoken searches for the empty
         # string and finds it at every character.

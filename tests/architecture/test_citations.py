@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gristmill.families import FAMILIES
 from tests.paths import CHECKOUT
 
 CITED = re.compile(r"\b(docs/[\w/.-]+\.md)(?:#([\w-]+))?")
@@ -82,7 +83,7 @@ def test_a_page_cites_no_document_outside_the_repository(file: Path) -> None:
 
 def test_the_code_cites_the_format_pages() -> None:
     cited = {page for file in CODE for page, _ in CITED.findall((CHECKOUT / file).read_text())}
-    assert {f"docs/formats/{name}.md" for name in ("macroxue", "synth", "chess")} <= cited
+    assert {f"docs/formats/{name}.md" for name in FAMILIES} <= cited
 
 
 def test_slugs_are_those_of_a_hosted_view(tmp_path: Path) -> None:

@@ -12,27 +12,44 @@ from tests.paths import CHECKOUT
 ACROSS = {
     "assets/macroxue/test_checks.py": "checks of 2048 in a run and by themselves",
     "assets/test_damaged_inputs.py": "all edges of the graph with damaged inputs",
+    "assets/test_progress.py": "what the builders of all samples report",
+    "assets/test_pictures.py": "the pictures of all assets, as the UI shows them",
+    "assets/puzzles/test_real.py": "the builds of real puzzles through Dagster",
     "chess/build/test_goldens.py": "all builders of chess against golden files",
     "chess/build/test_killed.py": "builders of chess that are killed",
     "chess/build/test_progress.py": "what the builders of chess report",
     "chess/kernels/test_rules.py": "all kernels against python-chess",
     "chess/read/test_training_loader.py": "a reader written from the format page alone",
     "chess/test_init.py": "the public names of chess",
+    "examples/test_lights_out.py": "the example of docs/adding-a-puzzle.md",
     "examples/test_train_tiny_gpt.py": "the example that trains on the sample shards",
     "fuzz/test_corpus.py": "all parsers on the inputs of the fuzzers",
     "goldens/test_goldens.py": "the output of all builders against that of earlier code",
     "macroxue/build/test_progress.py": "what the builders of 2048 report",
     "macroxue/build/test_traps.py": "mistakes of earlier implementations",
     "macroxue/read/test_damaged.py": "all readers of 2048 on damaged files",
+    "notebooks/test_data_checks.py": "the notebooks, over a small data root",
     "publish/test_kill.py": "publishing, killed at every step",
     "publish/test_real_builds.py": "the builds of all assets, killed and with failing calls",
+    "puzzles/laws/test_workers.py": "builds and laws of every kind with several workers",
+    "puzzles/read/test_training.py": "a toy model trained on every kind of puzzle",
+    "puzzles/build/test_arc_real.py": "the builds of real ARC tasks",
+    "puzzles/read/test_trace_of_builds.py": "traces of built datasets, made once more",
+    "reasoning/build/test_shard_kills.py": "builds of shards that are killed",
     "synth/build/test_progress.py": "what the builders of SYNTH report",
     "synth/render/test_golden.py": "both renderers against golden tokens",
     "test_packaging.py": "the wheel and the editable install",
 }
 """Tests of several modules, and what they are about."""
 
-HELPED = {"test_budget.py", "test_definitions.py", "test_operate.py", "test_requirements.py"}
+HELPED = {
+    "test_budget.py",
+    "test_dealing.py",
+    "test_definitions.py",
+    "test_operate.py",
+    "test_requirements.py",
+    "test_run_folder.py",
+}
 """Tests of modules outside the packages, and of the tests' own helpers."""
 
 

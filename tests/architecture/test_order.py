@@ -15,7 +15,7 @@ LAYERS = ["gristmill", "resources", "assets", "sensors", "definitions", "command
 HEAVY = ["numpy", "torch", "polars", "numba", "pyarrow", "dagster", "megatron", "tiktoken"]
 
 ROOMS = ["format", "OWN", "raw", "read", "build", "laws", "show"]
-OUTSIDE = {"code", "config", "family", "samples", ""}
+OUTSIDE = {"code", "commands", "config", "family", "samples", ""}
 """Modules of a family beside its rooms; "" is its `__init__`."""
 
 BASE = {
@@ -33,8 +33,9 @@ BELOW = {
     **dict.fromkeys(BASE, BASE),
     "run": BASE,
     "untrusted": BASE | {"run"},
+    "hub": BASE | {"run"},
     "settings": BASE | {"untrusted"},
-    "families": BASE | {"settings"},
+    "families": BASE | {"run", "settings"},
     "inbox": BASE | {"untrusted"},
     "vocabularies": BASE | {"run", "untrusted"},
     "provenance": BASE | {"run", "families", "untrusted"},

@@ -79,11 +79,17 @@ def test_the_family_is_two_folders_and_one_line(checkout: Path) -> None:
     assert sum(one != other for one, other in zip(before, after, strict=True)) == 1
 
 
+def _built(checkout: Path, *drops: str) -> str:
+    """What building these drops says; each holds two lines."""
+    for name in drops:
+        drop = checkout / "data/drops/letters" / name
+        drop.mkdir(parents=True)
+        (drop / "a.txt").write_text("Abba\ncab\n")
+    return _run(checkout, "operate.py", "materialize", "letters/counts")
+
+
 def test_a_drop_goes_through_the_definitions_to_the_reader(checkout: Path) -> None:
-    drop = checkout / "data/drops/letters/first"
-    drop.mkdir(parents=True)
-    (drop / "a.txt").write_text("Abba\ncab\n")
-    table = _run(checkout, "operate.py", "materialize", "letters/counts")
+    table = _built(checkout, "first")
     assert re.search(r"letters/counts +first +built .* 2 ", table), table
     artifact = "data/letters/counts/first"
     assert _gristmill(checkout, "show", artifact, "1").split() == ["a:1", "b:1", "c:1"]
@@ -99,15 +105,19 @@ def test_a_drop_goes_through_the_definitions_to_the_reader(checkout: Path) -> No
     assert "nothing needed doing" in again
 
 
+@pytest.mark.slow
 def test_a_drop_without_text_is_refused_and_a_damaged_artifact_is_found(checkout: Path) -> None:
-    (checkout / "data/drops/letters/empty").mkdir(parents=True)
-    table = _run(checkout, "operate.py", "materialize", "letters/counts")
-    assert "letters/empty: it holds no .txt file" in table
-    lines = checkout / "data/letters/counts/first/lines.jsonl"
+    other = checkout / "data/drops/letters/other"
+    other.mkdir(parents=True)
+    (other / "notes.md").write_text("no letters")
+    table = _built(checkout, "second")
+    assert "letters/other: it holds no .txt file" in table
+    lines = checkout / "data/letters/counts/second/lines.jsonl"
     lines.write_text("")
     assert "lines.jsonl" in _gristmill(checkout, "verify", "data", fails=True)
 
 
+@pytest.mark.slow
 def test_the_sensor_and_the_samples_know_the_family(checkout: Path) -> None:
     code = (
         "import definitions\n"

@@ -28,12 +28,14 @@ OWN_FILES = {
     "chess/raw/partial_download.py": "downloads that this process writes itself",
     "chess/raw/pgn.py": "the PGN of a published month",
     "chess/raw/archive.py": "the PGN that this process unpacked",
-    "synth/raw/hub.py": "downloads that this process writes itself",
+    "inbox/copying.py": "the lock and the list that this process writes",
+    "inbox/staging.py": "the copy that this process writes",
     "provenance/raw_inputs.py": "the list of inputs in a published record",
 }
 """Modules that also open files which are not of a drop, and which files these are."""
 
 STREAMS = {
+    "reasoning/raw/parquet_child.py": "a Parquet file that is open",
     "chess/raw/unpack.py": "members of a ZIP that is open, and the PGN that it writes",
 }
 """Modules with such calls on files that are open, or that they write."""

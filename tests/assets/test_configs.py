@@ -2,47 +2,138 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import dagster as dg
 import pytest
 
-from assets.configs import launchpad, resolve
+from assets.chess.assets import ChessMonth
+from assets.configs import chosen_values, launchpad, resolve
+from definitions import build_defs
+from gristmill import families
 from gristmill.chess.config import MonthConfig
 from gristmill.contract import BadInput
-from gristmill.macroxue.config import MergeConfig, PackConfig, ValueConfig
+from gristmill.macroxue.config import MergeConfig, PackConfig
+from gristmill.reasoning.config import NormalizeConfig
+from gristmill.settings.fields import rules_of
 from gristmill.settings.tables import Settings
-from gristmill.synth.config import HarmonyConfig, KDConfig
+from gristmill.synth.config import KDConfig
 
 
 @dataclass(frozen=True)
 class Example:
     layout: Literal["wide", "narrow"] = field(default="wide", metadata={"help": "The rows' form."})
-    rows: int = 3
+    rows: int = field(default=3, metadata={"unit": "rows"})
 
 
 def _described(config: type[Any], name: str, **options: Any) -> str:
     return str(launchpad(config, **options).model_fields[name].description)
 
 
-def test_a_field_shows_its_help_its_choices_and_its_default() -> None:
-    expected = "The rows' form. One of 'wide', 'narrow'. default: 'wide'"
+def test_a_field_shows_its_help_its_choices_its_unit_and_its_default() -> None:
+    expected = 'The rows\' form. Must be one of "wide", "narrow". Default: "wide".'
     assert _described(Example, "layout") == expected
-    assert _described(Example, "rows") == "default: 3"
+    expected = "Must be a whole number of at most 64 bits. Unit: rows. Default: 3."
+    assert _described(Example, "rows") == expected
 
 
 def test_a_default_of_the_asset_is_the_one_that_is_shown() -> None:
-    assert _described(Example, "rows", defaults={"rows": 7}) == "default: 7"
+    assert _described(Example, "rows", defaults={"rows": 7}).endswith("Default: 7.")
+
+
+def _choices(field_: dg.Field) -> tuple[str, ...]:
+    """The values that the UI lists for a field."""
+    kind: Any = field_.config_type
+    while hasattr(kind, "inner_type"):
+        kind = kind.inner_type
+    return tuple(kind.config_values)
+
+
+@pytest.fixture(scope="module")
+def whole_graph() -> dg.JobDefinition:
+    """The job of all assets, which the launchpad asks about a config."""
+    return build_defs().resolve_implicit_global_asset_job_def()
+
+
+@pytest.fixture(scope="module")
+def launchpads() -> dict[str, dict[str, dg.Field]]:
+    """The fields that the UI shows, by the table of gristmill.toml that they stand for."""
+    found = {}
+    for asset in build_defs().assets or []:
+        schema = asset.op.config_schema if isinstance(asset, dg.AssetsDefinition) else None
+        if shape := getattr(getattr(schema, "config_type", None), "fields", None):
+            found[asset.key.to_user_string()] = dict(shape)
+    found["chess/month"] = ChessMonth.to_fields_dict()
+    return found
+
+
+def test_every_field_of_every_launchpad_says_what_it_is(
+    launchpads: dict[str, dict[str, dg.Field]],
+) -> None:
+    tables = families.tables()
+    without_launchpad = {"inbox", "synth/raw", "reasoning/sources"}
+    chosen = {name for name in tables if not name.startswith("inbox/")} - without_launchpad
+    assert set(launchpads) == chosen
+    for name, fields in launchpads.items():
+        rules = rules_of(tables[name].config)
+        settable = set(tables[name].rules(in_root=False)) - {"num_shards"}
+        assert settable <= set(fields) <= set(rules), name
+        for key, field_ in fields.items():
+            rule = replace(rules[key], default=tables[name].defaults.get(key, rules[key].default))
+            where = f"{name} {key}"
+            assert rule.help.endswith("."), where
+            assert field_.description == rule.sentences, where
+            assert rule.words in rule.sentences and "Default: " in rule.sentences, where
+            if rule.kind in (int, float):
+                assert f"Unit: {rule.unit}." in rule.sentences and rule.unit, where
+            if rule.choices:
+                assert _choices(field_) == rule.choices, where
 
 
 @pytest.mark.parametrize(
-    "config", [PackConfig, MergeConfig, ValueConfig, HarmonyConfig, KDConfig, MonthConfig]
+    ("op", "values", "reason"),
+    [
+        ("macroxue__pack", {"layout": "packed48"}, "not in enum type aligned48 | packed46"),
+        ("macroxue__pack", {"layout": 48}, "layout"),
+        ("macroxue__pack", {"layouts": "aligned48"}, 'unexpected config entry "layouts"'),
+        ("macroxue__pack", {"shard_rows": "many"}, 'Value "many"'),
+        ("macroxue__values", {"gamma": "high"}, 'Value "high"'),
+        ("reasoning__normalized", {"cleaning": ["boxed", "box"]}, "cleaning[1] not in enum type"),
+        ("reasoning__normalized", {"cleaning": "boxed"}, "must be list"),
+        ("reasoning__gpt2_shards", {"safetensors": "yes"}, 'Value "yes"'),
+        ("synth__harmony", {"reasoning_effort": "most"}, "low | medium | high"),
+        ("synth_smoke__kd_shards", {"engine": "fast"}, "auto | tiktoken"),
+        ("puzzles__domino", {"augmentation": "both"}, "reversal | modular"),
+        ("chess_month", {"time_controls": ["slow"]}, "time_controls[0] not in enum type"),
+        ("chess_month", {"split": "random"}, "moves | shuffle"),
+    ],
 )
-def test_every_field_that_a_person_can_choose_has_a_help_text(config: type[Any]) -> None:
-    silent = [spec.name for spec in dataclasses.fields(config) if not spec.metadata.get("help")]
-    assert silent == []
+def test_a_wrong_choice_type_or_key_is_refused_before_a_run_starts(
+    whole_graph: dg.JobDefinition, op: str, values: dict[str, Any], reason: str
+) -> None:
+    group = "resources" if op == "chess_month" else "ops"
+    with pytest.raises(dg.DagsterInvalidConfigError, match=re.escape(reason)):
+        dg.validate_run_config(whole_graph, {group: {op: {"config": values}}})
+
+
+def test_right_choices_are_accepted_and_reach_the_config_as_texts(
+    whole_graph: dg.JobDefinition,
+) -> None:
+    for op, values in (
+        ("macroxue__pack", {"layout": "packed46", "shard_rows": 5}),
+        ("macroxue__pack", {"layout": None}),
+        ("reasoning__normalized", {"cleaning": ["boxed", "final_line"]}),
+    ):
+        assert dg.validate_run_config(whole_graph, {"ops": {op: {"config": values}}})
+    run = launchpad(PackConfig)(layout="packed46")
+    assert type(chosen_values(run)["layout"]) is str
+    run = launchpad(NormalizeConfig)(cleaning=["boxed"])
+    assert [type(item) for item in chosen_values(run)["cleaning"]] == [str]
+    config = resolve(NormalizeConfig, Settings({}, Path("x.toml")), run)
+    assert config == NormalizeConfig(cleaning=("boxed",))
 
 
 def test_values_come_from_the_run_then_the_file_then_the_asset() -> None:

@@ -20,6 +20,7 @@ from assets.event_metadata import (
     event_metadata,
 )
 from gristmill import markdown
+from gristmill.provenance import Input
 from gristmill.publish.build import Published
 
 
@@ -40,9 +41,15 @@ def published(
         outputs=[SimpleNamespace(bytes=5), SimpleNamespace(bytes=7)],
         seconds=1.5,
         peak_memory_bytes=2_000_000,
+        artifact="corn",
+        partition=None,
+        config={},
+        inputs=[],
+        inputs_file=None,
+        tokenizer=None,
         more=more or {},
     )
-    fields = {"folder": Path("/data/corn"), "rebuilt": True, "notes": [], **rest}
+    fields = {"folder": Path("/data/corn"), "rebuilt": True, "notes": [], "before": None, **rest}
     return SimpleNamespace(record=record, **fields)  # type: ignore[return-value]
 
 
@@ -167,3 +174,65 @@ def test_a_record_is_cut_where_it_is_long_and_says_so() -> None:
 def test_a_title_that_is_a_count_is_refused() -> None:
     with pytest.raises(ValueError, match="both have 'rows'"):
         event_metadata(published({"rows": 1}), lambda _: {"rows": 2})
+
+
+def test_a_count_that_is_zero_and_was_zero_is_named_in_one_row() -> None:
+    counts = {"rows": 0, "warnings": 0, "bad_rows": 0, "mean": 0.0, "kept": 3}
+    before = SimpleNamespace(counts={"bad_rows": 2, "warnings": 0}, config={})
+    metadata = event_metadata(published(counts, before=before), lambda _: {"drift": 0})
+    assert metadata["zero"] == "drift, warnings"
+    assert {"drift", "warnings"}.isdisjoint(metadata)
+    assert (metadata["bad_rows"], metadata["kept"], metadata["rows"]) == (0, 3, 0)
+    assert metadata["mean"] == 0.0  # a measurement
+    first = event_metadata(published(counts))
+    assert first["zero"] == "warnings, bad_rows"
+    assert "zero" not in event_metadata(published({"rows": 1}))
+
+
+def test_names_of_drops_keep_the_row_of_zeros_short() -> None:
+    metadata = event_metadata(published({f"languages/{name}": 0 for name in HOSTILE}))
+    assert len(metadata["zero"]) < 1100
+    assert stored(metadata) <= MOST_BYTES
+
+
+def test_a_number_has_one_name() -> None:
+    shards = published({"examples": 12, "shards": 1, "bytes": 12})
+    shards.record.asset = "reasoning/gpt2_shards"  # its rows are its examples
+    metadata = event_metadata(shards, lambda _: {"rows": 12})
+    assert "examples" not in metadata and "counts/bytes" not in metadata
+    assert (metadata["rows"], metadata["dagster/partition_row_count"]) == (12, 12)
+    assert event_metadata(shards)["examples"] == 12
+    other = published({"bytes": 7})
+    assert event_metadata(other)["counts/bytes"] == 7
+
+
+def test_config_vocabulary_and_drop_have_rows_of_their_own_and_no_plot() -> None:
+    shards = published({"examples": 12})
+    shards.record.asset = "reasoning/gpt2_shards"
+    shards.record.config = {"seq_len": 2048, "world_size": 2, "workers": 9}
+    shards.record.tokenizer = SimpleNamespace(name="gpt2")
+    shards.record.inputs = [
+        Input(asset="reasoning/raw", partition="gsm8k__test", path="drops/reasoning/gsm8k/a.jsonl")
+    ]
+    metadata = event_metadata(shards)
+    assert metadata["config/seq_len"] == "2048"
+    assert metadata["config/world_size"] == "2"
+    assert "config/workers" not in metadata
+    assert metadata["tokenizer"] == "gpt2"
+    link = metadata["source drop"]
+    assert isinstance(link, dg.UrlMetadataValue)
+    assert link.url == "/assets/reasoning/raw?view=partitions&partition=gsm8k__test"
+
+
+def test_an_event_stays_bounded_with_a_config_of_long_texts() -> None:
+    shards = published({f"languages/{name}": 1 for name in HOSTILE}, notes=HOSTILE)
+    shards.record.asset = "synth/harmony"
+    config = {"model_identity": HOSTILE[0] * 50, "developer": HOSTILE[1] * 50}
+    shards.record.config = config
+    names = SimpleNamespace(counts={}, config=dict.fromkeys(config, "x"))
+    metadata = event_metadata(
+        SimpleNamespace(**{**vars(shards), "before": names}),  # type: ignore[arg-type]
+        lambda _: {"page": "a line of text é\n" * 90_000},
+    )
+    assert "chosen for this run alone" in value(metadata, "config changed")
+    assert stored(metadata) <= MOST_BYTES

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
-from assets.inbox import Inbox
+from assets.inbox import Inbox, Start
 from commands.graph import INBOXES
 from gristmill import families
-from gristmill.inbox import Arrival, present_drops
+from gristmill.inbox import Arrival, Shape, present_drops
 
 DYNAMIC = dg.DynamicPartitionsDefinition(name="toy_drops")
 MONTHS = dg.MonthlyPartitionsDefinition(start_date="2020-06", fmt="%Y-%m")
@@ -29,15 +30,71 @@ def arrival(key: str) -> Arrival:
     ("partitions", "expected"), [(DYNAMIC, ["d1"]), (MONTHS, ["d1"]), (SHARDS, ["00", "01"])]
 )
 def test_a_drop_is_built_into_its_partition_or_into_every_static_one(partitions, expected):
-    assert list(inbox(partitions).partitions_of("d1")) == expected
+    assert list(inbox(partitions).partitions_of(arrival("d1"))) == expected
+
+
+def test_a_drop_is_built_into_the_static_partitions_that_its_family_names():
+    named = replace(inbox(SHARDS), keys_of=lambda drop: [f"{drop.name}1"])
+    assert list(named.partitions_of(arrival("0"))) == ["01"]
+    dynamic = replace(inbox(DYNAMIC), keys_of=lambda _: ["01"])
+    assert list(dynamic.partitions_of(arrival("d1"))) == ["d1"]
+
+
+def test_a_reserved_entry_of_an_inbox_is_no_drop_and_is_not_refused(tmp_path: Path) -> None:
+    for name in ("audits", "d1"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").touch()
+    found = present_drops(tmp_path, lambda _: None, Shape(reserved=("audits",)))
+    assert [drop.key for drop in found.arrivals] == ["d1"]
+    assert found.refusals == []
 
 
 def test_only_unknown_keys_of_dynamic_partitions_are_new(instance):
     instance.add_dynamic_partitions("toy_drops", ["d1"])
     arrivals = [arrival("d2"), arrival("d1"), arrival("d0")]
-    assert inbox(DYNAMIC).new_keys(instance, arrivals) == ["d2", "d0"]
-    assert inbox(MONTHS).new_keys(instance, arrivals) == []
+    assert inbox(DYNAMIC).additions(instance, arrivals) == {"toy_drops": ["d2", "d0"]}
+    assert inbox(MONTHS).additions(instance, arrivals) == {}
     assert (inbox(DYNAMIC).dynamic, inbox(SHARDS).dynamic) == ("toy_drops", None)
+
+
+@dg.asset(partitions_def=dg.DynamicPartitionsDefinition(name="toy_recipes"))
+def made() -> None: ...
+
+
+def test_the_runs_of_a_drop_and_built_in_keys_become_partitions_of_their_definitions(instance):
+    instance.add_dynamic_partitions("toy_recipes", ["known"])
+    several = replace(
+        inbox(DYNAMIC),
+        starts=lambda _, drop, settled: [
+            Start((made,), f"of-{drop.name}", "" if "d2" in settled else "waits for d2")
+        ],
+        built_in={"toy_recipes": ["known", "fixed"]},
+    )
+    arrivals = [arrival("d1")]
+    starts = several.starts_of(instance, arrivals[0], ["d1"])
+    assert starts == [Start((made,), "of-d1", "waits for d2")]
+    assert several.starts_of(instance, arrivals[0], ["d1", "d2"])[0].waiting == ""
+    assert several.additions(instance, arrivals, starts) == {
+        "toy_recipes": ["fixed", "of-d1"],
+        "toy_drops": ["d1"],
+    }
+    assert several.additions(instance, []) == {"toy_recipes": ["fixed"]}
+    assert several.named_by_drops == ["toy_drops", "toy_recipes"]
+    assert inbox(SHARDS).named_by_drops == []
+
+
+def test_the_partitions_of_a_drop_without_runs_of_its_own_are_built_by_all_targets(instance):
+    assert inbox(SHARDS).starts_of(instance, arrival("d1"), []) == [
+        Start([], "00"),
+        Start([], "01"),
+    ]
+
+
+def test_an_inbox_in_another_knows_its_data_root_and_has_a_name_for_dagster(tmp_path: Path) -> None:
+    nested = replace(inbox(DYNAMIC), folder="toy/recipes")
+    assert nested.name == "toy_recipes"
+    assert nested.lake_of(tmp_path / "drops/toy/recipes/a.toml").root == tmp_path
+    assert inbox(DYNAMIC).lake_of(tmp_path / "drops/toy/d1").root == tmp_path
 
 
 FOLDERS = [inbox for inbox in INBOXES if not inbox.shape.endings]

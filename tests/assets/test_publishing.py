@@ -7,12 +7,14 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._serdes import serialize_value
 
 from assets import configs, worker
 from assets.publishing import BATCH, publish_asset
 from gristmill import families, provenance
-from gristmill.contract import BadInput, FileNote, GristmillError, Summary
+from gristmill.contract import BadInput, FileNote, GristmillError, NothingToBuild, Summary
 from gristmill.publish.build import Attempt, Build
+from gristmill.run.progress import Report, reporting_to
 from gristmill.settings.tables import Table
 from resources import Lake
 
@@ -36,6 +38,10 @@ class Counts(Summary):
 def build(lake: Lake, key: str | None, config: Config, asset: str) -> Build:
     if key == "k05" and (lake.root / "bad").exists():
         raise GristmillError("k05: the input is broken")
+    if key == "k06" and (lake.root / "bug").exists():
+        raise ZeroDivisionError("division by zero")
+    if key == "k07" and (lake.root / "none").exists():
+        raise NothingToBuild("k07: not there yet")
 
     def make(attempt: Attempt) -> Counts:
         attempt.out.mkdir()
@@ -233,6 +239,126 @@ def test_a_library_error_fails_the_run_with_its_own_words(run, tmp_path):
     (tmp_path / "bad").touch()
     failure = run("first", keys=["k05"]).get_step_failure_events()[0].step_failure_data
     assert failure.user_failure_data.description == "k05: the input is broken"
+
+
+def test_an_error_of_the_library_shows_no_stack_trace_of_the_builder(run, tmp_path):
+    (tmp_path / "bad").touch()
+    event = run("first", keys=["k05"]).get_step_failure_events()[0].step_failure_data
+    assert (
+        event.error.message
+        == "dagster._core.definitions.events.Failure: k05: the input is broken\n"
+    )
+    assert event.error.cause is None
+    assert event.error.context is None
+    assert event.user_failure_data.metadata["error"].value == "GristmillError"
+
+
+def observation(result: dg.ExecuteInProcessResult, key: str) -> dg.AssetObservation:
+    (found,) = [
+        event.asset_observation_data.asset_observation
+        for event in result.get_asset_observation_events()
+        if event.asset_observation_data.asset_observation.partition == key
+    ]
+    return found
+
+
+def test_the_reason_of_a_failure_is_on_the_page_of_the_partition(run, tmp_path):
+    (tmp_path / "bad").touch()
+    (tmp_path / "bug").touch()
+    for keys in (["k05"], KEYS):
+        seen = observation(run("first", keys=keys), "k05")
+        assert seen.description == "failed: k05: the input is broken"
+        assert {name: value.value for name, value in seen.metadata.items()} == {
+            "status": "failed",
+            "reason": "k05: the input is broken",
+            "error": "GristmillError",
+        }
+    for keys in (["k06"], KEYS):
+        seen = observation(run("first", keys=keys), "k06")
+        assert seen.metadata["reason"].value == "ZeroDivisionError: division by zero"
+        assert "report it" in seen.metadata["cure"].value
+        assert "Traceback" not in str(seen)
+
+
+def test_an_error_that_the_library_does_not_expect_keeps_its_stack_trace(run, tmp_path):
+    (tmp_path / "bug").touch()
+    event = run("first", keys=["k06"]).get_step_failure_events()[0].step_failure_data
+    assert event.user_failure_data is None
+    assert event.error.cause.message == "ZeroDivisionError: division by zero\n"
+    assert "in build" in event.error.cause.stack[-1]
+
+
+def logged(instance: dg.DagsterInstance, result: dg.ExecuteInProcessResult) -> list[str]:
+    return [
+        entry.user_message
+        for entry in instance.all_logs(result.run_id)
+        if not entry.is_dagster_event
+    ]
+
+
+def test_in_a_batch_the_log_has_the_reason_before_the_stack_trace(run, instance, tmp_path):
+    (tmp_path / "bad").touch()
+    (tmp_path / "bug").touch()
+    result = run("first", keys=KEYS)
+    library, unexpected = logged(instance, result)
+    assert library == "k05: k05: the input is broken"
+    assert unexpected.startswith("k06: ZeroDivisionError: division by zero\nWhat to do: ")
+    assert "Traceback (most recent call last)" in unexpected
+    failure = result.get_step_failure_events()[0].step_failure_data.user_failure_data
+    lines = failure.description.split("\n")
+    assert lines[:3] == [
+        "2 of 8 partitions failed, the others are published:",
+        "k05: k05: the input is broken",
+        "k06: ZeroDivisionError: division by zero",
+    ]
+    assert lines[3] == "What to do:"
+    assert lines[4].startswith("k06: gristmill does not expect this error")
+
+
+def test_the_log_says_in_one_line_what_was_built(run, instance, tmp_path):
+    lines = logged(instance, run("first", keys=["k01"]))
+    assert len(lines) == 1
+    assert lines[0].startswith("first/k01: 2 rows, 20 bytes, built in 0.")
+    assert lines[0].endswith(f" s, in {tmp_path}/first/k01")
+    assert logged(instance, run("first", keys=["k01"])) == [
+        f"first/k01: 2 rows, 20 bytes, in {tmp_path}/first/k01; "
+        "nothing to do: same inputs, config and code"
+    ]
+
+
+def test_the_metadata_of_an_event_is_stored_once(run, instance):
+    for assets, keys in ((["first"], ["k01"]), (["first", "second"], KEYS[:1]), (["alone"], None)):
+        result = run(*assets, keys=keys)
+        bearing = [
+            str(entry.dagster_event_type)
+            for entry in instance.all_logs(result.run_id)
+            if '"provenance"' in serialize_value(entry)
+        ]
+        assert bearing == ["DagsterEventType.ASSET_MATERIALIZATION"] * len(assets)
+
+
+def test_reports_of_a_run_go_to_the_terminal_that_started_it(run, instance, tmp_path):
+    (tmp_path / "bad").touch()
+    (tmp_path / "none").touch()
+    reports: list[Report] = []
+    with reporting_to(reports.append):
+        run("first", keys=["k04"])
+        run("first", keys=KEYS[5:])
+        run("alone")
+    assert [(report.work, report.note) for report in reports if report.moment == "end"] == [
+        ("first k04", "built"),
+        ("first k05", "failed: k05: the input is broken"),
+        ("first k06", "built"),
+        ("first k07", "not built: k07: not there yet"),
+        ("alone", "built"),
+    ]
+    assert [report.work for report in reports if report.moment == "begin"] == [
+        "first k04",
+        "first k05",
+        "first k06",
+        "first k07",
+        "alone",
+    ]
 
 
 def test_a_missing_upstream_is_named(run):

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from gristmill.families import FAMILIES
+from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.synth.raw import files
 from tests.commands.drops import Command
+from tests.reasoning.raw.test_hub import Hub as Corpora
+from tests.reasoning.raw.test_hub import corpora_server
 from tests.synth.raw.test_hub import COMMIT, REPO, Hub, no_waiting_between_attempts, server
 
-__all__ = ["no_waiting_between_attempts", "server"]  # fixtures
+__all__ = ["corpora_server", "no_waiting_between_attempts", "server"]  # fixtures
+
+needs_reasoning = pytest.mark.skipif("reasoning" not in FAMILIES, reason="not registered")
 
 
 def test_the_command_fetches_and_goes_on(run: Command, data: Path, server: Hub) -> None:
@@ -30,3 +38,93 @@ def test_the_command_refuses_a_branch(run: Command) -> None:
     done = run("fetch", "synth", "--revision", "main")
     assert done.exit_code == 2
     assert "40 hex digits" in done.output
+
+
+@needs_reasoning
+def test_every_path_of_the_corpora_is_checked(run: Command, corpora_server: Corpora) -> None:
+    words = ["fetch", "reasoning", "--check", "--endpoint", corpora_server.address]
+    done = run(*words, "gsm8k", "wiqa")
+    assert done.exit_code == 1
+    lines = done.output.splitlines()
+    assert lines[0] == ("gsm8k  public  openai/gsm8k  reached at 01234567, 2 files (3,333 bytes)")
+    assert lines[2].startswith("wiqa  public  allenai/wiqa  not reached: allenai/wiqa at main: ")
+    assert lines[-1] == "no path of wiqa can be reached"
+    assert run(*words, "gsm8k").exit_code == 0
+
+
+@needs_reasoning
+def test_a_corpus_is_fetched_from_its_mirror(
+    run: Command, data: Path, corpora_server: Corpora
+) -> None:
+    mirror = f'[reasoning.sources]\nwiqa = "{corpora_server.address}/openai/gsm8k"\n'
+    (data / "gristmill.toml").write_text(mirror)
+    done = run("fetch", "reasoning", "wiqa")
+    assert done.exit_code == 0, done.output
+    assert "wiqa: openai/gsm8k at 01234567" in done.output
+    fetched = sorted(path.name for path in (data / "drops/reasoning/wiqa").iterdir())
+    assert fetched == [
+        ".source.json",
+        "main-test.jsonl",
+        "main-train.jsonl",
+        "socratic-train.jsonl",
+    ]
+
+
+@needs_reasoning
+def test_a_corpus_that_cannot_be_fetched_does_not_keep_the_others_away(
+    run: Command, data: Path, corpora_server: Corpora
+) -> None:
+    corpora_server.gated.add("google/reveal")
+    files = corpora_server.repositories["openai/gsm8k"]
+    corpora_server.repositories["allenai/wiqa"] = {"train.jsonl": files["main/train.jsonl"]}
+    done = run("fetch", "reasoning", "--endpoint", corpora_server.address)
+    assert done.exit_code == 1
+    assert "reveal: not fetched: google/reveal at main: 403" in done.output
+    fetched = sorted(str(path.parent.name) for path in data.glob("drops/reasoning/*/*train.jsonl"))
+    assert fetched == ["gsm8k", "wiqa"]
+    last = done.output.splitlines()[-1]
+    assert last == "not fetched: " + ", ".join(name for name in CORPORA if name not in fetched)
+
+
+@needs_reasoning
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["reasoning", "gsm9k"], "'gsm9k' is no known corpus"),
+        (["reasoning", "gsm8k", "--files", "3"], "--files is for synth"),
+        (["reasoning", "--repo", "a/b"], "--repo and --revision are for one corpus"),
+        (["reasoning", "gsm8k", "--from", "mirror"], "gsm8k has no mirror"),
+        (["synth", "gsm8k"], "synth is one corpus"),
+        (["synth", "--check"], "synth is one corpus"),
+        (["puzzles", "arc_agi"], "'arc_agi' cannot be fetched: choose of sudoku-extreme"),
+        (["puzzles", "--from", "seed"], "--from is not for puzzles"),
+        (["puzzles", "--files", "1"], "--files is not for puzzles"),
+        (["puzzles", "--repo", "a/b"], "--repo and --revision are for one source"),
+    ],
+)
+def test_options_of_the_other_family_are_refused(
+    run: Command, words: list[str], reason: str
+) -> None:
+    done = run("fetch", *words)
+    assert done.exit_code == 2
+    assert reason in done.output
+
+
+def test_the_tables_of_puzzles_are_fetched_into_the_drops_of_their_recipes(
+    run: Command, data: Path, corpora_server: Corpora
+) -> None:
+    rows = b"source,question,answer,rating\n"
+    tables = {"train.csv": rows * 100, "test.csv": rows}
+    corpora_server.repositories["sapientinc/sudoku-extreme"] = tables
+    words = ["fetch", "puzzles", "--endpoint", corpora_server.address]
+    done = run(*words, "sudoku-extreme", "--check")
+    assert done.exit_code == 0, done.output
+    assert "sudoku-extreme: sapientinc/sudoku-extreme at 01234567, 2 files" in done.output
+    assert not (data / "drops/puzzles").exists()
+    done = run(*words)
+    assert done.exit_code == 1
+    assert "maze-30x30-hard-1k: not fetched: " in done.output
+    assert done.output.splitlines()[-1] == "not fetched: maze-30x30-hard-1k"
+    assert (data / "drops/puzzles/sudoku-extreme/train.csv").read_bytes() == rows * 100
+    other = run(*words, "maze-30x30-hard-1k", "--repo", "sapientinc/sudoku-extreme")
+    assert other.exit_code == 0, other.output

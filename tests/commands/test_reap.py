@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import dagster as dg
+from dagster._core.events import EngineEventData
 
 from assets import worker
 from gristmill.run.parts import PartStore
@@ -65,6 +66,21 @@ def test_reap_closes_runs_without_a_process_and_no_others(
     assert {after[run_id] for run_id in dead} == {"FAILURE"}
     assert after[alive] == "STARTED"
     assert run("reap").output == ""
+
+
+def test_a_run_without_a_tag_is_judged_by_the_process_that_its_events_name(
+    run: Command, instance: dg.DagsterInstance
+) -> None:
+    runs = {}
+    for process in (os.getpid(), int(gone().split(":")[1])):
+        run_id = runs[process] = started(instance, {})
+        made = instance.get_run_by_id(run_id)
+        assert made is not None
+        instance.report_engine_event("started", made, EngineEventData.in_process(process))
+    alive, dead = runs.values()
+    output = run("reap").output
+    assert f"run {dead[:8]} (STARTED): its process is gone" in output
+    assert alive[:8] not in output
 
 
 def test_reap_sweeps_what_a_killed_build_left(run: Command, data: Path) -> None:

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import os
 import socket
+import time
+from functools import partial
 from pathlib import Path
 
+import click
+import dagster as dg
 import pytest
+from dagster._daemon.types import DaemonHeartbeat
 
-from commands import services
-from tests.commands.drops import Command
+from assets import worker
+from commands.serving import other_daemons, services
+from tests.commands.drops import Command, land
+from tests.commands.test_reap import gone, started
+
+_REFUSE = other_daemons.refuse_other_daemons
 
 
 @pytest.fixture
@@ -53,6 +62,64 @@ def test_an_instance_is_served_once(
         assert run("ui").exit_code == 0
     assert (tmp_path / "another/ui.lock").exists()
     assert os.environ["DAGSTER_HOME"] == str(tmp_path / "another")
+
+
+def test_it_says_what_it_serves(
+    run: Command, data: Path, served: list[tuple[Path, str, int]]
+) -> None:
+    result = run("ui", "--port", "3999")
+    assert f"serving the data root {data} with 0 artifacts" in result.output
+    assert "open http://127.0.0.1:3999" in result.output
+    land(data, "one")
+    assert run("materialize", "macroxue/pack").exit_code == 0
+    assert f"serving the data root {data} with 1 artifact\n" in run("ui").output
+    assert "with 0 artifacts" in run("ui", "--data-root", "elsewhere").output
+
+
+def test_runs_of_dead_processes_are_closed_before_it_serves(
+    run: Command, instance: dg.DagsterInstance, served: list[tuple[Path, str, int]]
+) -> None:
+    mine = started(instance, {worker.TAG: str(worker.identity(os.getpid()))})
+    dead = started(instance, {worker.TAG: gone()})
+    result = run("ui")
+    assert f"closed run {dead[:8]} (STARTED): its process is gone" in result.output
+    assert len(served) == 1
+    statuses = {item.run_id: item.status.value for item in instance.get_runs()}
+    assert statuses == {mine: "STARTED", dead: "FAILURE"}
+
+
+def test_a_daemon_at_work_is_refused_and_changes_nothing(
+    run: Command,
+    instance: dg.DagsterInstance,
+    served: list[tuple[Path, str, int]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dead = started(instance, {worker.TAG: gone()})
+    instance.add_daemon_heartbeat(DaemonHeartbeat(time.time(), "SENSOR", "other"))
+
+    def sleep(_: float) -> None:
+        instance.add_daemon_heartbeat(DaemonHeartbeat(time.time(), "SENSOR", "other"))
+
+    monkeypatch.setattr(other_daemons, "refuse_other_daemons", partial(_REFUSE, sleep=sleep))
+    result = run("ui")
+    assert result.exit_code == 1
+    assert "another Dagster daemon works on this instance" in result.output
+    assert served == []
+    run_of = instance.get_run_by_id(dead)
+    assert run_of is not None and run_of.status is dg.DagsterRunStatus.STARTED
+    assert instance.get_daemon_heartbeats()
+
+
+def test_the_next_start_need_not_wait_for_what_ended_in_order(
+    run: Command, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def serve(*_: object) -> None:
+        instance.add_daemon_heartbeat(DaemonHeartbeat(time.time(), "SENSOR", "own"))
+        raise click.ClickException("the web server ended")
+
+    monkeypatch.setattr(services, "serve", serve)
+    assert run("ui").exit_code == 1
+    assert not instance.get_daemon_heartbeats()
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "http"])

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
 
-from assets.checks import _result
+from assets.checking.checked import CHECKED
+from assets.checking.results import Known, found_by_run, state_of
+from assets.checking.rules import Looked
+from assets.checking.verdicts import opened
 from assets.event_metadata import event_metadata
+from assets.macroxue.assets import pack
 from gristmill import markdown
 from gristmill.chess.show.preview import invalid_reasons, openings
 from gristmill.contract import Violation
 from gristmill.inbox import Look, Refusal
 from gristmill.macroxue.show.board import safe_name
+from gristmill.provenance import Input, Record, Tokenizer
 from gristmill.synth.show.preview import preview
-from sensors.raw_drops import _events
+from sensors.reports import events_of
 from tests.hostile import TEXTS
 
 Event = dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation
@@ -42,18 +49,27 @@ def events(folder: Path) -> Iterator[Event]:
     counts |= {f"exercises/{text}": 2 for text in TEXTS}
     shard = {"preview": preview(folder / "none", "00", folder / "none", counts)}
     yield _built("synth/kd_shards", "00", shard, folder, counts)
+    yield _built("synth/harmony", "00", {}, folder)
     inbox = SimpleNamespace(raw_drop=dg.AssetKey(["macroxue", "raw_drop"]), folder="macroxue")
     seen = Look(refusals=[Refusal(text[:3000], text, is_new=True) for text in TEXTS])
-    yield from _events(inbox, [], seen)  # type: ignore[arg-type]
-    violations = [Violation("law", text, text) for text in TEXTS]
-    check = dg.AssetCheckKey(dg.AssetKey(["macroxue", "pack"]), "intact")
-    result = _result(check, None, 1, violations)
-    yield dg.AssetCheckEvaluation(
-        asset_key=check.asset_key,
-        check_name=check.name,
-        passed=False,
-        description=result.description,
-        metadata=result.metadata,
+    yield from events_of(inbox, [], {}, seen, {})  # type: ignore[arg-type]
+    yield _checked([Violation("law", text, text) for text in TEXTS])
+
+
+def _checked(violations: list[Violation]) -> dg.AssetCheckEvaluation:
+    rule = CHECKED[pack.key].rules["intact"]
+    looked = Looked({"p": ""}, [("p", violation) for violation in violations])
+    others = [
+        Looked({f"p{number}": ""}, [(f"p{number}", violation)])
+        for number, violation in enumerate(violations)
+    ]
+    with opened(Path(os.devnull)) as verdicts:
+        for one in (looked, *others):
+            verdicts.keep("macroxue/pack", "intact", one.verdicts(lambda *_: "cure"))
+        state = state_of(rule, "macroxue/pack", verdicts, Known(None, ()))
+    key = dg.AssetCheckKey(pack.key, "intact")
+    return state.evaluation(key, False).with_metadata(
+        {**state.metadata, **found_by_run(looked, None)}
     )
 
 
@@ -64,16 +80,32 @@ def _built(
     folder: Path,
     counts: dict[str, Any] | None = None,
 ) -> dg.AssetMaterialization:
-    numbers = counts or {f"languages/{text}": 1 for text in TEXTS}
-    record = SimpleNamespace(
+    record = Record(
+        artifact="artifact",
         asset=asset,
-        counts=numbers,
+        partition=partition,
+        code_version="1",
+        git_sha=None,
+        config={"text": TEXTS, "model_identity": "".join(TEXTS)},
+        config_sha256="",
+        fingerprint="",
+        data_version="",
+        inputs=[
+            Input(asset="macroxue/raw_drop", partition="d6", path=f"drops/macroxue/{text}/file")
+            for text in TEXTS
+        ],
+        tokenizer=Tokenizer(name=TEXTS[0], path="tokenizer", sha256=""),
         outputs=[],
+        counts=counts or {f"languages/{text}": 1 for text in TEXTS},
+        libraries={},
         seconds=0.0,
         peak_memory_bytes=0,
-        model_dump=lambda mode: {"asset": asset, "counts": numbers, "config": {"text": TEXTS}},
+        created=datetime(2026, 1, 2, tzinfo=UTC),
     )
-    published: Any = SimpleNamespace(record=record, folder=folder, rebuilt=True, notes=TEXTS)
+    before = record.model_copy(update={"config": {"model_identity": TEXTS[0]}})
+    published: Any = SimpleNamespace(
+        record=record, folder=folder / "artifact", rebuilt=True, notes=TEXTS, before=before
+    )
     return dg.AssetMaterialization(
         asset.split("/"),
         partition=partition,

@@ -5,21 +5,25 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from assets import worker
 from bench.servers import Server, copy_checkout, plain_environment
 from gristmill import provenance
 from gristmill.layout import WORK
 from gristmill.macroxue.samples import write_drop
+from tests.sample_root import SampleRoot
 
 PACK, RAW_DROP = ["macroxue", "pack"], ["macroxue", "raw_drop"]
-CHECKS = ["intact", "lawful"]
+CHECKS = ["built", "intact", "lawful"]
 RUNNING = ("QUEUED", "NOT_STARTED", "STARTING", "STARTED")
 
 _PARTITION = """query($key: AssetKeyInput!, $partition: String, $partitions: [String!]) {
@@ -70,14 +74,27 @@ class Run:
 class LiveInstance:
     """The project as a person has it: a checkout, a data root, a running `dagster dev`.
 
-    Where a method takes no asset, it is about the packs of 2048.
+    Where a method takes no asset, it is about the packs of 2048. root: a data root and what its
+    instance knows, to begin with copies of both; default an empty data root.
     """
 
-    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        environment: Mapping[str, str] | None = None,
+        root: SampleRoot | None = None,
+    ) -> None:
         self.checkout, self.data = folder / "checkout", folder / "data"
         self._environment = {**(environment or {}), "GRISTMILL_DATA": str(self.data)}
         copy_checkout(self.checkout)
-        self.drops.mkdir(parents=True)
+        if root is not None:
+            shutil.copytree(root.data, self.data, symlinks=True)
+            for name in ("history", "schedules"):
+                storage = self.checkout / ".dagster/storage"
+                shutil.copytree(root.home / name, storage / name, dirs_exist_ok=True)
+        self.drops.mkdir(parents=True, exist_ok=True)
+        # A person's copies take longer than those of a test, which two looks see complete.
+        (self.data / "gristmill.toml").write_text("[inbox]\nsettle_seconds = 0\n")
         self.server = self.start()
 
     @property
@@ -172,7 +189,7 @@ class LiveInstance:
             under_way = any(run.status in RUNNING for run in runs)
             return runs if len(runs) >= count and not under_way else None
 
-        found: list[Run] = until(f"{count} runs of {key} have ended", settled, 150)
+        found: list[Run] = until(f"{count} runs of {key} have ended", settled)
         assert len(found) == count
         return found
 
@@ -180,8 +197,14 @@ class LiveInstance:
         """The process of a run, once it writes into its slot, the folder `folder`."""
 
         def process() -> str | None:
-            tags = next(run.tags for run in self.runs(None) if run.run_id == run_id)
-            return tags.get("gristmill/worker") if (folder / "staging").exists() else None
+            if not (folder / "staging").exists():
+                return None
+            # Dagster's server does not show this tag.
+            storage = self.checkout / ".dagster/storage/history/runs.db"
+            query = "select value from run_tags where run_id = ? and key = ?"
+            with closing(sqlite3.connect(f"file:{storage}?mode=ro", uri=True)) as database:
+                row = database.execute(query, (run_id, worker.TAG)).fetchone()
+            return None if row is None else str(row[0])
 
         signature: str = until(f"the run is at work in {folder.name}", process)
         return int(signature.split(":")[1])
@@ -198,7 +221,7 @@ class LiveInstance:
         assert "backfillId" in launched, launched
         return str(launched["backfillId"])
 
-    def backfilled(self, backfill: str, seconds: float = 300.0) -> tuple[str, list[Run]]:
+    def backfilled(self, backfill: str, seconds: float = 600.0) -> tuple[str, list[Run]]:
         """Status and runs of a backfill, once it and all of them have ended."""
 
         # The daemon looks at backfills every 30 s, and an asset waits for those before it.
@@ -246,7 +269,7 @@ def _run(item: dict[str, Any]) -> Run:
     return Run(item["runId"], item["status"], tags)
 
 
-def until(what: str, holds: Callable[[], Any], seconds: float = 90.0) -> Any:
+def until(what: str, holds: Callable[[], Any], seconds: float = 300.0) -> Any:
     """Wait until `holds` gives something true, and give it; the answer last seen goes in the error.
 
     Polls without pause but for a blink, since what is waited for may be short.

@@ -1,29 +1,22 @@
-"""Hostile text of drops in a real browser: no page of the UI makes a link, picture or script of it.
-
-Needs Chromium and a Python with Playwright: `GRISTMILL_PLAYWRIGHT` names it, default this one.
-"""
+"""Hostile text of drops in a real browser: the UI makes no link, picture or script of it."""
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bench.servers import plain_environment
+from tests.e2e import browser
 from tests.e2e.live_instance import LiveInstance
 from tests.hostile import HOST
 from tests.paths import CHECKOUT
-from tests.requirements import cannot_run
 
 pytestmark = pytest.mark.slow
 
-PYTHON = os.environ.get("GRISTMILL_PLAYWRIGHT", sys.executable)
 PAGES = {
     "partition of a pack": "assets/macroxue/pack?view=partitions&partition=hostile",
     "events of packs": "assets/macroxue/pack?view=events",
@@ -31,6 +24,7 @@ PAGES = {
     "refused drops": "assets/macroxue/raw_drop?view=events",
     "a month": "assets/chess/valid_games?view=partitions&partition=2024-01",
     "a shard": "assets/synth/kd_shards?view=partitions&partition=00",
+    "chosen text": "assets/synth/harmony?view=partitions&partition=00",
 }
 # Reports, in the copy of the checkout, what the code of every family makes of hostile text.
 REPORT = """
@@ -47,19 +41,10 @@ with open_instance() as instance:
 
 
 @pytest.fixture(scope="module")
-def chromium() -> str:
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
-    if found is None:
-        cannot_run("browser", "Chromium is not installed: apt-get install chromium")
-    has = subprocess.run([PYTHON, "-c", "import playwright"], capture_output=True, check=False)
-    if has.returncode:
-        cannot_run("browser", f"{PYTHON} has no Playwright: set GRISTMILL_PLAYWRIGHT")
-    return found
-
-
-@pytest.fixture(scope="module")
-def pages(live_instance: LiveInstance, chromium: str, tmp_path_factory: Any) -> dict[str, Any]:
+def pages(request: pytest.FixtureRequest, tmp_path_factory: Any) -> dict[str, Any]:
     """What the browser found on each page."""
+    browser.chromium()
+    live_instance: LiveInstance = request.getfixturevalue("live_instance")
     live_instance.server.stop_sensors()
     shutil.copytree(CHECKOUT / "tests", live_instance.checkout / "tests", dirs_exist_ok=True)
     done = subprocess.run(
@@ -75,16 +60,11 @@ def pages(live_instance: LiveInstance, chromium: str, tmp_path_factory: Any) -> 
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    addresses = [f"http://{live_instance.server.place}/{page}" for page in PAGES.values()]
-    looked = subprocess.run(
-        [PYTHON, str(Path(__file__).with_name("browser.py"))],
-        input=json.dumps([addresses, chromium]),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert looked.returncode == 0, looked.stderr
-    return dict(zip(PAGES, json.loads(looked.stdout), strict=True))
+    with browser.opened() as context:
+        return {
+            name: browser.looked_at(context, f"http://{live_instance.server.place}/{page}")
+            for name, page in PAGES.items()
+        }
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests import budget
 from tests.paths import CHECKOUT
 from tests.sample_root import SampleRoot
 
@@ -33,13 +34,14 @@ def run(*options: str) -> subprocess.CompletedProcess[str]:
 def test_the_loss_of_each_span_falls(sample_root: SampleRoot, tmp_path: Path) -> None:
     data = sample_root.data / "megatron/synth_kd_v1_smoke"
     picture = tmp_path / "losses.svg"
-    done = run("--data", str(data), "--steps", "10", "--plot", str(picture))
+    steps = max(10, budget.count(50, 0.5))
+    done = run("--data", str(data), "--steps", str(steps), "--plot", str(picture))
     assert done.returncode == 0, done.stdout + done.stderr
     for span in ("reasoning", "final"):
         losses = [
             float(loss) for loss in re.findall(rf"{span} ([\d.]+) \(\d+ labels\)", done.stdout)
         ]
-        assert len(losses) == 10
+        assert len(losses) == steps
         # Before the first step every token of the vocabulary has about the same probability.
         assert 12.1 < losses[0] < 12.4
         assert max(losses[-2:]) < losses[0] - 1

@@ -11,6 +11,8 @@ import sys
 import warnings
 from importlib import import_module
 
+from tests.paths import CHECKOUT
+
 
 def main(arguments: list[str]) -> None:
     from tests.fuzz import interpreted
@@ -25,13 +27,18 @@ def main(arguments: list[str]) -> None:
 
     import atheris
 
-    # Only these modules are changed: numba could not compile a changed one. All are forgotten
-    # before the first one comes back, or two of them would know different classes of a third.
+    # Only these modules are changed, and none that they import: numba could not compile a changed
+    # one. All are forgotten before the first one comes back, or two of them would know different
+    # classes of a third.
     for name in parser.modules:
         sys.modules.pop(name, None)
-    with atheris.instrument_imports(include=list(parser.modules)):
+    others = [name for name in _modules() if name not in parser.modules]
+    with atheris.instrument_imports(include=list(parser.modules), exclude=others):
         for name in parser.modules:
             import_module(name)
+    # Kernels are compiled at their first use, which takes longer than an input may.
+    for seed in sorted(parser.corpus.glob("seed-*")):
+        parser.check(seed.read_bytes())
     count = 0
 
     def one_input(data: bytes) -> None:
@@ -49,6 +56,13 @@ def main(arguments: list[str]) -> None:
 
     atexit.register(lambda: print(f"inputs: {count}", flush=True))  # noqa: T201
     atheris.Fuzz()
+
+
+def _modules() -> list[str]:
+    """The names of all modules of the library."""
+    files = (CHECKOUT / "gristmill").rglob("*.py")
+    parts = (file.relative_to(CHECKOUT).with_suffix("").parts for file in files)
+    return [".".join(names[:-1] if names[-1] == "__init__" else names) for names in parts]
 
 
 if __name__ == "__main__":

@@ -273,8 +273,204 @@ def common(root: Path) -> Iterator[tuple[str, bytes]]:
         yield "markdown", text
 
 
+def reasoning_steps(root: Path) -> Iterator[tuple[str, bytes]]:
+    from gristmill.reasoning.format import align, reports
+    from gristmill.reasoning.format.corpora import CORPORA
+    from gristmill.reasoning.samples import CHAINS
+    from tests.reasoning.format.test_align import _ROW
+    from tests.reasoning.format.test_reports import REPORT, _reference
+
+    yield "reasoning_alignment", align.line(_ROW)
+    yield "reasoning_alignment", align.line(_ROW) * 2
+    yield "reasoning_report", reports.to_bytes(REPORT)
+    yield "reasoning_report", reports.to_bytes(REPORT | _reference())
+    gate = {"passed": False, "baseline": None, "breaches": ["a"]}
+    yield "reasoning_report", reports.to_bytes(REPORT | {"gate": gate})
+    audit = {"example_id": "gsm8k_test_000007", "text_sha256": "ab", "verdict": "right"}
+    more = {"by": "Ana", "at": "2026-11-22T10:00:00+00:00", "notes": ""}
+    line = json.dumps(audit).encode()
+    yield "reasoning_audits", line
+    yield "reasoning_audits", line + b"\n\n" + json.dumps(audit | more).encode() + b"\n"
+    for place in range(len(CORPORA)):
+        for chain in CHAINS:
+            listed = [item.encode() for item in chain] if isinstance(chain, list) else []
+            cot = b"\n".join(listed) or str(chain or "").encode()
+            yield "reasoning_steps", bytes([place]) + b"\0".join([b"Why?", cot, b"42", *listed])
+    worked = b"\0Why?\0\0She has 1+1=<<1+1=2>>2.\nThen <<2*3.5%=.07>>.07\n#### 7"
+    yield "reasoning_steps", worked
+    yield "reasoning_steps", b"\5Why?\0Conflict: 1\nEffect: cup\nPrecondition: cup\0A"
+
+
+def reasoning(root: Path) -> Iterator[tuple[str, bytes]]:
+    import bz2
+    import lzma
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    import zstandard
+
+    from gristmill.reasoning.build.raw_manifest import write_raw_manifest
+    from gristmill.reasoning.format.corpora import CORPORA
+    from gristmill.reasoning.samples import write_drop
+    from tests.reasoning.build.test_raw_manifest import record
+
+    with tempfile.TemporaryDirectory() as folder:
+        for place, corpus in enumerate(CORPORA):
+            for path in write_drop(Path(folder) / corpus, corpus):
+                ending = path.name.split(".")[1]
+                if path.suffix in (".gz", ".xz", ".parquet"):
+                    continue
+                octets = path.read_bytes()
+                way = ("jsonl", "json", "csv", "tsv").index(ending)
+                chooser = bytes([place, way + 4 * (place % 2)])
+                if ending == "jsonl":
+                    lines = octets.splitlines(keepends=True)
+                    for begin in range(0, len(lines), 9):
+                        yield "reasoning_normalized", chooser + b"".join(lines[begin : begin + 4])
+                        yield "reasoning_json", b"".join(lines[begin : begin + 2])
+                elif len(octets) < 4000:
+                    yield "reasoning_normalized", chooser + octets
+                elif ending == "csv":
+                    yield "reasoning_normalized", chooser + b"".join(octets.splitlines(True)[:9])
+                else:
+                    values = json.loads(octets)
+                    first = values[:1] if isinstance(values, list) else dict([*values.items()][:3])
+                    yield "reasoning_normalized", chooser + json.dumps(first).encode()
+        records = [record("wiqa__test"), record("gsm8k__train")]
+        write_raw_manifest(records, None, Path(folder) / "out", generated_at="1")
+        yield "reasoning_raw_manifest", (Path(folder) / "out/manifest.json").read_bytes()
+    text = b'{"question": "q", "answer": "a"}\n'
+    for octets in (
+        b"[" + text + b"," + text + b"]",
+        b'{"0": ' + text + b', "7": {}}',
+        b"\n" + text,
+    ):
+        yield "reasoning_json", octets
+        yield "reasoning_normalized", b"\0\0" + octets
+    packers = (lambda data: gzip.compress(data, mtime=0), bz2.compress, lzma.compress)
+    for which, pack in enumerate((*packers, zstandard.ZstdCompressor().compress)):
+        yield "reasoning_packed", bytes([which]) + pack(text * 9) + pack(b"")
+    for options in ({"compression": "none"}, {"compression": "zstd"}):
+        sink = io.BytesIO()
+        rows = [{"question": "q", "steps": ["a", None], "x": {"y": 1.5}}, {"question": None}]
+        pq.write_table(pa.Table.from_pylist(rows * 3), sink, **options)
+        yield "reasoning_parquet", sink.getvalue()
+    yield (
+        "reasoning_drop_names",
+        b"wiqa\ntrain.jsonl\ntest-00000-of-00001.parquet\nDev.json.gz\nx.md",
+    )
+    yield "reasoning_drop_names", b"gsm8k\na.csv\n\xff.jsonl"
+    line = {"question": "q", "answer": "more", "cot": "a\nb", "source_dataset": "wiqa"}
+    line |= {"perturbation": None, "effect1": "x", "effect2": 1, "cot_steps": ["a", "b"]}
+    yield "reasoning_normalized_file", json.dumps(line).encode() + b"\n"
+    yield "reasoning_normalized_file", json.dumps(line, indent=1).encode()
+
+
+def puzzles_arc(root: Path) -> Iterator[tuple[str, bytes]]:
+    from gristmill.puzzles.raw.samples.arc import write_arc_sample
+
+    with tempfile.TemporaryDirectory() as folder:
+        write_arc_sample(Path(folder) / "arc")
+        for path in sorted(Path(folder).rglob("*.json")):
+            if path.stat().st_size < 1500:
+                yield "puzzles_arc_task", b"1" + path.read_bytes()
+    small = {"input": [[0, 9]], "output": [[1], [2]]}
+    for task in (
+        {"test": [small], "train": [small, small], "name": "other"},
+        {"train": [small], "test": [small], "name": "a_b"},
+        {"train": [small], "test": [{"input": [[1, True]], "output": [[1]]}]},
+        {"train": [small]},
+    ):
+        yield "puzzles_arc_task", b"0" + json.dumps(task).encode()
+
+
+def puzzles_reader(root: Path) -> Iterator[tuple[str, bytes]]:
+    from tests.fuzz.parsers.puzzles_reader import _FIELDS
+    from tests.puzzles.read.folders import write_split
+
+    usual = {"groups": 3, "most_puzzles": 2, "seq_len": 3}
+    cases = (
+        {},
+        {"dtype": "int32"},
+        {"dtype": ">i4", "ignore_label_id": None},
+        {"index_dtype": "int64", "dtype": "int64", "ignore_label_id": 3},
+        {"most_puzzles": 1},
+        {"most_examples": 3},
+        {"groups": 1, "most_puzzles": 1},
+        {"sets": ("all", "more")},
+    )
+    for case in cases:
+        with tempfile.TemporaryDirectory() as scratch:
+            train = write_split(Path(scratch) / "train", **{**usual, **case}) / "train"
+            arrays = [(train / f"all__{field}.npy").read_bytes() for field in _FIELDS]
+            yield "puzzles_dataset", _APART.join([(train / "dataset.json").read_bytes(), *arrays])
+
+
+def puzzles_rows(root: Path) -> Iterator[tuple[str, bytes]]:
+    from gristmill.puzzles.raw.samples.sudoku import generated_sudoku
+
+    head = b"source,question,answer,rating\n"
+    for rows in (
+        b"s,12,34,5\n,..,99,-7\n",
+        b"s,12,34,5\r\n\r\nt,1,2,3",
+        b'"a,b","12",34,"5"\n"c ""d""",56,78,7.2\n',
+        b'"a\nb",12,34,5\n',
+        b"s,12,34\n",
+        b"\xff, #,So,x\n",
+    ):
+        yield "puzzles_rated_csv", head + rows
+    yield "puzzles_rated_csv", b"\xef\xbb\xbf" + head.replace(b"\n", b"\r\n") + b"s,12,34,5\n"
+    pairs = [generated_sudoku(number)[:2] for number in range(12)]
+    yield "puzzles_sudoku_bank", "\n".join(question for question, _ in pairs).encode()
+    yield "puzzles_sudoku_bank", "\n".join(" ".join(pair) for pair in pairs).encode()
+    rated = [f"a{k} {question.replace('0', '.')} {k}.5" for k, (question, _) in enumerate(pairs)]
+    yield "puzzles_sudoku_bank", "\r\n\n".join(rated).encode()
+    yield "puzzles_sudoku_bank", b"." * 81 + b"\n" + pairs[0][0].encode()
+
+
+def puzzles_maze(root: Path) -> Iterator[tuple[str, bytes]]:
+    head = b"source,question,answer,rating\n"
+    for data in (
+        b"",
+        head,
+        head + b"a,S  G,So G,2\n",
+        head + b'a,"S  G","So G",2\r\n\r\nb,SG##,SG##,1',
+        b"\xef\xbb\xbf" + head + b"a,S    #  G,Soo  o# G,4\n",
+        head + b"a,S    #  G,Soo  o# oG,4\n",
+        head + b"a,S  G##,So G##,2\n",
+        head + b"a,S.#G,S.#G,1\n",
+        head + b"a,S\xff#G,S #G,1\n",
+        head + b"a,SS G,SSoG,1\n",
+        head + b"a,S  #  # G,Soo# o# G,4\nb,SG ######,SG ######,1\n\nc,##SG#####,##SG#####,1\n",
+        head + b"a,S  #  # G,Soo# o# G,4\nb,SG ######,SG ######,1\n\n",
+    ):
+        yield "puzzles_maze_csv", data
+
+
+def puzzles_recipes(root: Path) -> Iterator[tuple[str, bytes]]:
+    for text in (
+        "",
+        'kind = "domino"\n[settings]\nnum_games = 20\n',
+        'kind = "arc"\nsources = ["arc_agi", "concept_arc/corpus"]\n[settings]\nnum_aug = 3\n',
+        'kind = "sudoku"\nsources = ["a"]\n[settings]\nmin_difficulty = 2\ntest_share = 0.5\n',
+        'kind = "maze"\nsources = ["../a"]\n',
+        'kind = "chess"\n',
+    ):
+        yield "puzzles_recipe", text.encode()
+    yield "puzzles_source_names", b"LICENSE\na.json\na.csv\nb.csv\n.b.csv\nc.TXT\nd.txt"
+    yield "puzzles_source_names", b"README.md\n\xff.csv"
+
+
 def main(root: Path) -> None:
-    for source in (common, macroxue, synth, chess):
+    families = (common, macroxue, synth, chess, reasoning, reasoning_steps)
+    for source in (
+        *families,
+        puzzles_arc,
+        puzzles_maze,
+        puzzles_reader,
+        puzzles_recipes,
+        puzzles_rows,
+    ):
         for name, data in source(root):
             corpus = PARSERS[name].corpus
             corpus.mkdir(parents=True, exist_ok=True)

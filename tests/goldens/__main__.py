@@ -7,9 +7,8 @@ import json
 import tempfile
 from pathlib import Path
 
-from gristmill.vocabularies.fetch import fetch
 from tests.goldens import FILE, with_the_code_that_stands
-from tests.paths import CHECKOUT
+from tests.kept_vocabularies import kept_vocabularies
 from tests.sample_root import SampleRoot
 
 
@@ -17,8 +16,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true")
     is_wanted = parser.parse_args().write
-    vocabularies = CHECKOUT / ".test-data"
-    fetch(vocabularies)
+    vocabularies = kept_vocabularies()
     with tempfile.TemporaryDirectory() as folder:
         entries = with_the_code_that_stands(SampleRoot.build(Path(folder), vocabularies))
     text = json.dumps(entries, indent=1, sort_keys=True) + "\n"

@@ -82,9 +82,13 @@ def test_a_file_that_a_tool_marks_as_unfinished_holds_the_drop_back(inbox, name)
     assert [inbox.arrivals() for _ in range(3)] == [[], ["copying"], []]
 
 
-def test_an_empty_folder_is_still_arriving(inbox):
+def test_an_empty_folder_is_refused_when_it_stays_empty(inbox):
     (inbox.folder / "empty").mkdir(parents=True)
-    assert [inbox.look().arriving for _ in range(3)] == [["empty"]] * 3
+    assert inbox.look().arriving == ["empty"]
+    (refusal,) = inbox.look().refusals
+    assert refusal.reason.startswith("the folder holds no file")
+    inbox.drop("empty")
+    assert [inbox.arrivals(), inbox.arrivals()] == [[], ["empty"]]
 
 
 def test_a_replaced_drop_arrives_again_with_another_run_key(inbox):
@@ -258,7 +262,8 @@ def test_an_entry_that_is_no_file_or_folder_is_no_drop(tmp_path, kind):
             os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(1, 5))
         else:
             pytest.skip("only root can make devices")
-        (inbox / good).mkdir() if shape is FOLDER else (inbox / good).write_text("x = 1")
+        (inbox / good).mkdir() if shape is FOLDER else None
+        (inbox / good / "file" if shape is FOLDER else inbox / good).write_text("x = 1")
         found = present_drops(inbox, lambda _: None, shape)
         assert [arrival.key for arrival in found.arrivals] == ["good"]
         assert found.refusals[0].reason.startswith(f"is a {kind}")
@@ -341,13 +346,15 @@ def test_whatever_a_family_raises_for_one_drop_the_others_arrive(inbox, error):
 
 
 def test_a_drop_that_hangs_is_refused_and_the_others_arrive(inbox, monkeypatch):
-    monkeypatch.setattr("gristmill.inbox.arrivals.DROP_SECONDS", 0.2)
+    monkeypatch.setattr("gristmill.inbox.judging.DROP_SECONDS", 0.5)
     for name in ("a_good", "hangs", "z_good"):
         inbox.drop(name)
     release = threading.Event()
+    waiting: list[threading.Thread] = []
 
     def refuse(path: Path) -> str | None:
         if path.name == "hangs":
+            waiting.append(threading.current_thread())
             release.wait(60)
         return None
 
@@ -355,11 +362,12 @@ def test_a_drop_that_hangs_is_refused_and_the_others_arrive(inbox, monkeypatch):
     look(inbox.folder, state, refuse, 20, 60.0)
     found = look(inbox.folder, state, refuse, 20, 60.0)
     assert [arrival.key for arrival in found.arrivals] == ["a_good", "z_good"]
-    assert "takes more than 0.2 seconds to look at" in found.refusals[0].reason
+    assert "takes more than 0.5 seconds to look at" in found.refusals[0].reason
     again = look(inbox.folder, state, refuse, 20, 60.0)
     assert "its file system does not answer" in again.refusals[0].reason
     release.set()
-    time.sleep(0.1)
+    for thread in waiting:
+        thread.join(60)
     assert [item.key for item in present_drops(inbox.folder, refuse).arrivals] == [
         "a_good",
         "hangs",

@@ -25,6 +25,10 @@ def test_another_folder_at_the_path_is_another_generation(tmp_path: Path) -> Non
     assert stable_listing.generation(one) is None
 
 
+def test_at_a_path_that_no_folder_can_have_there_is_none(tmp_path: Path) -> None:
+    assert stable_listing.generation(tmp_path / "a\0b") is None
+
+
 def test_a_listing_is_of_one_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, fresh = tmp_path / "a", tmp_path / "b"
     for made in (folder, fresh):

@@ -21,6 +21,7 @@ from gristmill.provenance import (
     list_artifacts,
     verification,
 )
+from gristmill.provenance.find_artifacts import artifacts_of
 from gristmill.provenance.inventory import Entry
 from gristmill.publish import inventory, remove
 from gristmill.publish.build import Build
@@ -191,7 +192,7 @@ def test_violations_begin_with_the_path_and_end_with_what_was_found(root: Path) 
 
 def test_missing_inputs_are_reported_unless_inputs_are_left_out(root: Path) -> None:
     shutil.rmtree(root / "drops")
-    assert len(_violations(root)) == 123
+    assert len(_violations(root)) == 2  # of each artifact that was made from them
     assert _violations(root, check_inputs=False) == []
 
 
@@ -261,18 +262,39 @@ def test_a_broken_law_is_a_violation_of_the_folder(
     assert (root / OUTER) not in [folder for _, folder in asked]
 
 
+def _survey(folder: Path, partitions: set[str] | None = None, **options: bool) -> list[str]:
+    items = artifacts_of(folder, "test/tiny", partitions)
+    return [
+        f"{finding.item.partition if finding.item else '-'}: {finding.violation.law}"
+        for finding in verification.survey(items, **options)
+    ]
+
+
 def test_a_survey_of_some_partitions_does_not_check_the_others(root: Path) -> None:
     shared = root / "megatron/kd"
-    assert verification.survey(shared, "test/tiny", {"p0"}) == (1, [])
-    assert verification.survey(root, "test/tiny") == (4, [])
-    assert verification.survey(root, "test/other") == (0, [])
+    assert _survey(shared, {"p0"}) == []
+    assert len(artifacts_of(root, "test/tiny")) == 4
+    assert _survey(root) == []
+    assert verification.survey([]) == []
     (shared / "p1_trace.jsonl").unlink()
-    assert verification.survey(shared, "test/tiny", {"p0"}) == (1, [])
-    count, violations = verification.survey(shared, "test/tiny", {"p1"})
-    assert (count, [violation.law for violation in violations]) == (1, ["output"])
+    assert _survey(shared, {"p0"}) == []
+    assert _survey(shared, {"p1"}) == ["p1: output"]
+    assert _survey(shared) == ["p1: output"]
     (shared / "stray").write_bytes(b"")
-    _, violations = verification.survey(shared, "test/tiny", {"p0"})
-    assert violations == [Violation("unlisted", str(shared / "stray"), "no record lists this file")]
+    assert _survey(shared, {"p0"}) == ["-: unlisted"]
+    assert _survey(shared, {"p0"}, whole_folders=False) == []
+    (root / OUTER / "stray").write_bytes(b"")
+    (found,) = verification.survey(artifacts_of(root / OUTER, "test/tiny")[:1], whole_folders=False)
+    assert found.item is not None
+    assert (found.folder, found.violation.law) == (root / OUTER, "unlisted")
+
+
+def test_an_artifact_that_is_removed_meanwhile_has_no_findings(root: Path) -> None:
+    items = artifacts_of(root / "megatron/kd", "test/tiny")
+    items[1].record_path.unlink()
+    assert [
+        finding.violation.law for finding in verification.survey(items, check_bytes=False)
+    ] == []
 
 
 def test_progress_reaches_its_total(root: Path) -> None:
@@ -514,3 +536,25 @@ def test_an_input_that_was_built_again_is_not_followed(chain: Path) -> None:
     (violation,) = provenance.verify(chain / "chain/last")
     assert (violation.where, violation.law) == (str(chain / OUTER), "input")
     assert "build again" in violation.found
+
+
+def test_a_folder_of_raw_files_that_is_gone_is_one_violation_with_the_hint(tmp_path: Path) -> None:
+    names = [*(f"drops/tiny/d1/{number}" for number in range(40)), "drops/tiny/other"]
+    (tmp_path / "drops/tiny/d1").mkdir(parents=True)
+    for name in names:
+        (tmp_path / name).write_text(name)
+    raw = [raw_input(tmp_path, name) for name in names]
+    publish(tiny_build(tmp_path, inputs=raw, partition="d1"))
+    assert provenance.verify(tmp_path) == []
+    shutil.rmtree(tmp_path / "drops/tiny/d1")
+    (tmp_path / "drops/tiny/other").unlink()
+    gone, file = sorted(provenance.verify(tmp_path), key=lambda violation: violation.where)
+    assert gone.where == str(tmp_path / "drops/tiny/d1")
+    assert gone.found == (
+        "is gone, with 40 files that it was made from: bring it back, or forget its partition: "
+        "gristmill retire d1"
+    )
+    assert file.where == str(tmp_path / "drops/tiny/other")
+    shutil.rmtree(tmp_path / "drops")
+    (gone,) = provenance.verify(tmp_path)
+    assert (gone.where, "retire" in gone.found) == (str(tmp_path / "drops"), False)

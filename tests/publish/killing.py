@@ -98,7 +98,7 @@ class Server:
         return process, status
 
     def close(self) -> None:
-        self._process.communicate(timeout=60)
+        self._process.communicate(timeout=300)
 
 
 class Killer:
@@ -245,7 +245,7 @@ def in_two_threads(act: Callable[[Item], str], items: Iterable[Item]) -> list[st
         return [name for one in both for name in one.result()]
 
 
-def wait_for_end(session: int, seconds: float = 5.0) -> list[int]:
+def wait_for_end(session: int, seconds: float = 60.0) -> list[int]:
     """Processes of a session that still run after so long."""
     deadline = time.monotonic() + seconds
     while (alive := _processes(session)) and time.monotonic() < deadline:

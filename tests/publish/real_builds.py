@@ -87,10 +87,51 @@ def _two_chess(root: Path, version: int) -> None:
     write_month(drop, "2024-01", 40, version)
 
 
+def _two_reasoning(root: Path, version: int) -> None:
+    folder = root / "drops/reasoning/gsm8k"
+    folder.mkdir(parents=True, exist_ok=True)
+    for split, records in (("train", 6), ("test", 4)):
+        lines = [
+            {"question": f"{n} and {version}?", "answer": f"They are {n}.\n#### {n + version}"}
+            for n in range(records)
+        ]
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def _two_puzzles(root: Path, version: int) -> None:
+    from gristmill.puzzles.raw.samples.sudoku import generated_sudoku
+
+    inbox = root / "drops/puzzles"
+    sudokus = {"train": range(2 + version), "test": range(5, 7)}
+    straight = ("S G######", "SoG######", 1)
+    bent = ("S  ## ##G", "Soo##o##G", 2)
+    mazes = {"train": [straight, bent][:version], "test": [("S ## ##G#", "So##o##G#", 3)]}
+    for split in ("train", "test"):
+        boards = [generated_sudoku(number) for number in sudokus[split]]
+        for kind, puzzles in (("sudoku", boards), ("maze", mazes[split])):
+            rows = [f"made,{','.join(map(str, puzzle))}" for puzzle in puzzles]
+            text = "\n".join(["source,question,answer,rating", *rows])
+            _write(inbox / f"{kind}-sample" / f"{split}.csv", text)
+    for width, split in enumerate(("training", "evaluation"), 2):
+        pairs = [{"input": [[n] * width], "output": [[version + 3, n]]} for n in range(3)]
+        task = json.dumps({"train": pairs[:2], "test": pairs[2:]})
+        _write(inbox / "arc-sample" / split / f"{split[0]}.json", task)
+    for recipe in ("domino-sample", "domino-optimal-play"):
+        text = f'kind = "domino"\n[settings]\nnum_games = {20 + version}\nnum_aug = 1\n'
+        _write(inbox / "recipes" / f"{recipe}.toml", text)
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text + "\n")
+
+
 DROPS: dict[str, Callable[[Path, int], None]] = {
     "macroxue": _two_macroxue,
     "synth": _two_synth,
     "chess": _two_chess,
+    "reasoning": _two_reasoning,
+    "puzzles": _two_puzzles,
 }
 """By family: writes version 1 or 2 of its drops into a data root."""
 
@@ -260,7 +301,7 @@ class _Server:
         return int.from_bytes(self._shared.read_bytes()[8:], "little")
 
     def close(self) -> None:
-        self._process.communicate(timeout=60)
+        self._process.communicate(timeout=300)
 
 
 def published(root: Path) -> dict[str, bytes]:

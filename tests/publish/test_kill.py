@@ -15,8 +15,8 @@ from tests.publish.scenarios import SCENARIOS
 # Workers take most of the time and do the same whatever is committed, so the
 # short matrix has them in one scenario.
 WITH_WORKERS = {"replace"}
-# `make test` kills the simplest and the richest commit, the slow tests all others.
-QUICK = {"fresh", "shared replace"}
+# `make test` kills the simplest commit, the slow tests all others.
+QUICK = {"fresh"}
 
 
 def _kill_all(killer: Killer, kills: Iterable[Kill], workers: int) -> list[str]:
@@ -57,6 +57,7 @@ def test_a_call_that_fails_at_every_place(killer: Killer, scenario: str, fault: 
     assert set(_kill_all(killer, sampled, 1)) <= {"old", "new"}
 
 
+@pytest.mark.slow
 def test_a_killed_worker_fails_the_build(killer: Killer) -> None:
     places = {call.place for call in killer.trace("replace", 2) if call.role == "worker"}
     kills = [Kill("replace", place, how="alone") for place in sorted(places)]

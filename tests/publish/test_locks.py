@@ -79,7 +79,7 @@ def start(tmp_path: Path) -> Starter:
 
 
 def _finish(process: subprocess.Popen[str]) -> None:
-    process.communicate("go\n", timeout=30)
+    process.communicate("go\n", timeout=120)
     assert process.returncode == 0
 
 
@@ -115,7 +115,7 @@ def test_two_partitions_of_a_shared_folder_are_built_at_once(
         builder.stdin.write("go\n")
         builder.stdin.flush()
     for builder in builders:
-        assert builder.wait(30) == 0
+        assert builder.wait(120) == 0
     folder = tmp_path / OUTER
     assert sorted(path.name for path in (folder / "provenance").iterdir()) == [
         "p1.json",

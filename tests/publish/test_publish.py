@@ -455,9 +455,27 @@ def test_a_shared_folder_holds_the_union(
             assert provenance.verify(root) == []
 
 
+def test_the_hash_of_large_files_is_a_stage(tmp_path: Path) -> None:
+    def make(attempt: Attempt) -> Summary:
+        attempt.out.mkdir()
+        (attempt.out / "rows.bin").write_bytes(bytes(3 << 20))
+        (attempt.out / "more.bin").write_bytes(b"x")
+        return Summary(files={})
+
+    reports: list[Report] = []
+    publish(tiny_build(tmp_path, make=make), progress=Progress(reports.append, every=0.0))
+    size = (3 << 20) + 1
+    hashed = [report for report in reports if report.stage == "hash"]
+    assert len(hashed) == 5
+    assert hashed[-1] == Report("hash", size, size, "bytes")
+
+
 def test_the_progress_of_a_publication_is_that_of_its_builder(tmp_path: Path) -> None:
     reports: list[Report] = []
     published = publish(tiny_build(tmp_path), progress=Progress(reports.append, every=0.0))
     rows = published.record.counts["rows"]
-    assert [report.done for report in reports] == [0, 2, 4, 6]
-    assert reports[-1] == Report("rows", rows, rows, "rows")
+    built = [report for report in reports if report.stage == "rows"]
+    assert [report.done for report in built] == [0, 2, 4, 6]
+    assert built[-1] == Report("rows", rows, rows, "rows")
+    files = len(published.record.outputs)
+    assert reports[-1] == Report("publish", files, files, "files")

@@ -155,11 +155,13 @@ def payload(folder: Path) -> dict[str, bytes]:
 
 
 def garbage(root: Path) -> list[str]:
-    """What lies below `.gristmill` folders besides locks, stamps and the inventory."""
+    """What lies below `.gristmill` folders besides locks, stamps, the inventory and verdicts."""
+    kept = ("locks", "stamps", "inventory", "inventory.lock")
     return [
         str(path.relative_to(root))
         for work in root.rglob(".gristmill")
         for path in work.rglob("*")
-        if path.relative_to(work).parts[0] not in ("locks", "stamps", "inventory", "inventory.lock")
+        if path.relative_to(work).parts[0] not in kept
+        and not path.name.startswith("verdicts.db")
         and path.name != "slots"
     ]

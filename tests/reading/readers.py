@@ -218,6 +218,63 @@ def _conversations(folder: Path) -> tuple[Sequence[Part], Sequence[str]]:
     return parts, [f"{home}/train/{name}" for name in names]
 
 
+def _sequences(folder: Path) -> tuple[Sequence[Part], Sequence[str]]:
+    from tests.reasoning.published import parts
+    from tests.reasoning.supervised_folder import write_supervised
+
+    made = [write_supervised(folder / f"made{n}", seed=n, examples=80, rows=32) for n in (0, 1)]
+    listed = parts(made, folder)
+    home = listed[0].artifact
+    used = [f"{home}/manifest.json"]
+    used += [f"{home}/{made[0].corpus}/{made[0].split}/shard_{n:05d}.pt" for n in range(3)]
+    return listed[:2], used
+
+
+def _stepped_sequences(folder: Path) -> tuple[Sequence[Part], Sequence[str]]:
+    from tests.reasoning.published import parts
+    from tests.reasoning.supervised_folder import write_supervised
+
+    made = [write_supervised(folder / f"made{n}", seed=n, examples=80, rows=32) for n in (0, 1)]
+    listed = parts(made, folder)
+    below = f"{made[0].corpus}/{made[0].split}"
+    used = [f"{listed[0].artifact}/{below}/{name}" for name in ("shard_00001.pt", "index.jsonl")]
+    return listed, [*used, f"{listed[2].artifact}/{below}.align.jsonl"]
+
+
+def open_sequences(root: Path, verify: Verify) -> Any:
+    from gristmill.reasoning.read.shard_reader import ShardReader
+
+    return ShardReader(root / "reasoning/tokenized/gpt2", verify=verify)
+
+
+def open_stepped_sequences(root: Path, verify: Verify) -> Any:
+    from gristmill.reasoning.read.shard_reader import ShardReader
+
+    home, steps = root / "reasoning/tokenized/gpt2", root / "reasoning/alignment"
+    return ShardReader(home, steps=steps, verify=verify)
+
+
+def _puzzles(folder: Path) -> tuple[Sequence[Part], Sequence[str]]:
+    from gristmill.puzzles.format.names import FIELDS, array, metadata
+    from tests.puzzles.read.folders import write_split
+
+    made = []
+    for version in (0, 1):
+        made.append(folder / f"puzzles{version}")
+        write_split(made[-1] / "train", seed=version, groups=30, most_examples=5)
+    home = "puzzles/p"
+    used = [metadata("train"), *(array("train", "all", field) for field in FIELDS)]
+    return [Part(home, "puzzles/arc", "p", made)], [f"{home}/{name}" for name in used]
+
+
+def open_puzzles(root: Path, verify: Verify) -> Any:
+    """The reader in test mode, which gives every example once in a pass."""
+    from gristmill.puzzles.read.dataset import PuzzleDataset, PuzzleDatasetConfig
+
+    config = PuzzleDatasetConfig(0, root / "puzzles/p", 4, True, 1, 0, 1)
+    return PuzzleDataset(config, verify=verify)
+
+
 VOCABULARIES = Path()
 """The data root with the vocabularies; the fixture `readers` sets it."""
 
@@ -253,6 +310,9 @@ MADE: dict[str, Callable[[Path], tuple[Sequence[Part], Sequence[str]]]] = {
     "games": _games,
     "uncached games": _uncached_games,
     "conversations": _conversations,
+    "sequences": _sequences,
+    "sequences with steps": _stepped_sequences,
+    "puzzles": _puzzles,
 }
 """Makes both versions of the artifacts, by what they hold."""
 
@@ -278,6 +338,21 @@ READERS: dict[str, tuple[str, Callable[[Path, Verify], Any], str]] = {
         "conversations",
         open_conversations,
         "gristmill/synth/read/dataset.py:SynthKDDataset",
+    ),
+    "ShardReader": (
+        "sequences",
+        open_sequences,
+        "gristmill/reasoning/read/shard_reader.py:ShardReader",
+    ),
+    "ShardReader with steps": (
+        "sequences with steps",
+        open_stepped_sequences,
+        "gristmill/reasoning/read/shard_reader.py:ShardReader",
+    ),
+    "PuzzleDataset": (
+        "puzzles",
+        open_puzzles,
+        "gristmill/puzzles/read/dataset.py:PuzzleDataset",
     ),
 }
 """What a reader reads, how it is opened, and its class."""

@@ -6,7 +6,7 @@ import ast
 import pickle
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from tests.reading.readers import READERS, Reader, publish_part
 
 torch = pytest.importorskip("torch")
 
-from torch.utils.data import DataLoader, Subset  # noqa: E402
+from torch.utils.data import DataLoader, IterableDataset, Subset  # noqa: E402
 
 # Megatron warns about the pad token -1, numpy about Megatron, torch about workers.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -32,6 +32,11 @@ WITH_WORKERS = [
     for name in READERS
 ]
 """Starting workers takes seconds; views of a reader are left to the slow tests."""
+
+BY_NUMBER = [name for name in READERS if name != "PuzzleDataset"]
+"""Readers of samples by number; the other gives batches in its own order."""
+
+CONTEXTS = ["fork", pytest.param("spawn", marks=pytest.mark.slow)]
 
 LEVELS: tuple[Verify, ...] = ("none", "sizes", "hash")
 
@@ -52,10 +57,27 @@ def samples_in(batch: dict[str, Any]) -> list[tuple[Any, ...]]:
     return found
 
 
+def loader_of(dataset: Any, batch_size: int, **options: Any) -> Iterable[dict[str, Any]]:
+    """A data loader of batches; a dataset that makes its batches itself has at most one worker."""
+    if not isinstance(dataset, IterableDataset):
+        return DataLoader(dataset, batch_size=batch_size, **options)
+    options.pop("shuffle", None)
+    options["num_workers"] = min(options.get("num_workers", 0), 1)
+    return Batches(DataLoader(dataset, batch_size=None, **options))
+
+
+class Batches:
+    """The batches in what the data loader of a PuzzleDataset gives."""
+
+    def __init__(self, loader: Any) -> None:
+        self.loader = loader
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return (batch for _, batch, _ in self.loader)
+
+
 def all_samples(dataset: Any) -> Counter[tuple[Any, ...]]:
-    return Counter(
-        sample for batch in DataLoader(dataset, batch_size=7) for sample in samples_in(batch)
-    )
+    return Counter(sample for batch in loader_of(dataset, 7) for sample in samples_in(batch))
 
 
 def read_until_stale(batches: Iterable[dict[str, Any]]) -> tuple[list[tuple[Any, ...]], bool]:
@@ -79,17 +101,20 @@ def root(reader: Reader, tmp_path: Path) -> Path:
 
 def test_every_reader_is_registered() -> None:
     found = set()
-    for family in FAMILIES:
-        for file in (CHECKOUT / "gristmill" / family / "read").glob("*.py"):
-            for node in ast.walk(ast.parse(file.read_text())):
-                if not isinstance(node, ast.ClassDef) or "Protocol" in map(ast.unparse, node.bases):
-                    continue
-                if any(getattr(item, "name", "") == "__getitem__" for item in node.body):
-                    found.add(f"{file.relative_to(CHECKOUT).as_posix()}:{node.name}")
+    for file in (CHECKOUT / "gristmill").glob("*/read/*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if not isinstance(node, ast.ClassDef):
+                continue
+            bases = [ast.unparse(base) for base in node.bases]
+            methods = {getattr(item, "name", "") for item in node.body}
+            passes = "__iter__" in methods and any(base.startswith("Reader[") for base in bases)
+            if ("__getitem__" in methods or passes) and "Protocol" not in bases:
+                found.add(f"{file.relative_to(CHECKOUT).as_posix()}:{node.name}")
     assert found == {place for _, _, place in READERS.values()}
-    assert {place.split("/")[1] for place in found} == set(FAMILIES)
+    assert {place.split("/")[1] for place in found} >= set(FAMILIES)
 
 
+@pytest.mark.parametrize("reader", BY_NUMBER, indirect=True)
 def test_a_plain_data_loader_delivers_every_sample_once(reader: Reader, root: Path) -> None:
     dataset = reader.open(root, "sizes")
     expected = all_samples(dataset)
@@ -103,16 +128,17 @@ def test_a_plain_data_loader_delivers_every_sample_once(reader: Reader, root: Pa
     ]
 
 
-@pytest.mark.parametrize("context", ["spawn", "fork"])
+@pytest.mark.parametrize("context", CONTEXTS)
 @pytest.mark.parametrize("reader", WITH_WORKERS, indirect=True)
 def test_a_rebuild_under_running_workers_never_mixes(
     reader: Reader, root: Path, context: str
 ) -> None:
     dataset = reader.open(root, "sizes")
-    expected = set(all_samples(dataset))
-    loader = DataLoader(
+    expected = set(samples := all_samples(dataset))
+    count = samples.total()
+    loader = loader_of(
         dataset,
-        batch_size=4,
+        4,
         shuffle=True,
         num_workers=2,
         multiprocessing_context=context,
@@ -124,22 +150,22 @@ def test_a_rebuild_under_running_workers_never_mixes(
     rest, stale = read_until_stale(batches)
     again, _ = read_until_stale(loader) if not stale else ([], stale)
     assert set(first + rest + again) <= expected
-    assert stale or len(first + rest) == len(again) == len(dataset)
+    assert stale or len(first + rest) == len(again) == count
     assert not set(all_samples(reader.open(root, "sizes"))) <= expected
 
 
-@pytest.mark.parametrize("context", ["spawn", "fork"])
+@pytest.mark.parametrize("context", CONTEXTS)
 @pytest.mark.parametrize("reader", WITH_WORKERS, indirect=True)
 def test_a_rebuild_before_the_first_batch_never_mixes(
     reader: Reader, root: Path, context: str
 ) -> None:
     dataset = reader.open(root, "sizes")
-    expected = set(all_samples(dataset))
-    loader = DataLoader(dataset, batch_size=16, num_workers=2, multiprocessing_context=context)
+    expected = set(samples := all_samples(dataset))
+    loader = loader_of(dataset, 16, num_workers=2, multiprocessing_context=context)
     reader.publish(root, 1)
     found, stale = read_until_stale(loader)
     assert set(found) <= expected
-    assert (stale, len(found)) == ((True, 0) if context == "spawn" else (False, len(dataset)))
+    assert (stale, len(found)) == ((True, 0) if context == "spawn" else (False, samples.total()))
 
 
 def test_a_rebuild_of_each_artifact_is_seen_after_a_pickle(reader: Reader, root: Path) -> None:

@@ -120,3 +120,56 @@ def test_the_settings_of_the_root_may_be_a_link_and_those_of_a_drop_may_not(lake
     (drop / "gristmill.toml").symlink_to(tmp_path / "mine.toml")
     with pytest.raises(BadInput, match=r"gristmill\.toml: is a link"):
         lake.settings("macroxue/pack", drop)
+
+
+FIVE = "[inbox]\nsettle_seconds = 5"
+
+
+@pytest.mark.parametrize(
+    ("text", "inbox", "expected"),
+    [
+        ("", "macroxue", (60.0, False)),
+        (FIVE, "macroxue", (5.0, False)),
+        (
+            "[inbox]\nsettle_seconds = 5\n[inbox.macroxue]\nsettle_seconds = 0",
+            "macroxue",
+            (0, False),
+        ),
+        (
+            "[inbox]\nsettle_seconds = 5\n[inbox.macroxue]\nrequire_done = true",
+            "macroxue",
+            (5, True),
+        ),
+        ("[inbox]\nrequire_done = true\n[inbox.pools]\nrequire_done = false", "pools", (60, False)),
+        ("[inbox.macroxue]\nrequire_done = true", "pools", (60.0, False)),
+        ("[inbox.puzzles]\nsettle_seconds = 7", "puzzles/recipes", (60.0, False)),
+        ("[inbox.puzzles.recipes]\nsettle_seconds = 7", "puzzles/recipes", (7.0, False)),
+        ("[inbox.puzzles.recipes]\nsettle_seconds = 7", "puzzles", (60.0, False)),
+        (FIVE, "toy", (5.0, False)),
+    ],
+)
+def test_an_inbox_has_settings_of_its_own_before_those_of_all(tmp_path, text, inbox, expected):
+    (tmp_path / "gristmill.toml").write_text(text)
+    lake = Lake(data_root=str(tmp_path))
+    settling = lake.settling(inbox)
+    assert (settling.seconds, settling.require_done) == expected
+    assert lake.link_rule().follow is False
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("[inbox.macroxu]\nrequire_done = true", "did you mean [inbox.macroxue]?"),
+        ("[inbox.puzzles.recipe]\nrequire_done = true", "did you mean [inbox.puzzles.recipes]?"),
+        ("[inbox.macroxue]\nfollow_links = true", "[inbox.macroxue] follow_links: unknown key"),
+        ("[inbox]\nsettle_seconds = -1", "must be a finite number from 0 to 604800"),
+        ("[inbox.macroxue]\nsettle_seconds = 604801", "must be a finite number from 0 to 604800"),
+        ("[inbox]\nmacroxue = 1", "[inbox.macroxue] must be a table"),
+        ("[inbox]\nrequire_done = 1", "must be true or false"),
+    ],
+)
+def test_wrong_settings_of_an_inbox_are_refused_with_the_key(tmp_path, text, rule):
+    (tmp_path / "gristmill.toml").write_text(text)
+    with pytest.raises(BadInput) as caught:
+        Lake(data_root=str(tmp_path)).settling("macroxue")
+    assert rule in str(caught.value)

@@ -98,6 +98,7 @@ def test_a_folder_that_the_caller_names_comes_first(code: Path, variable: str) -
     assert not home_cache(code).exists()
 
 
+@pytest.mark.slow
 def test_the_data_root_follows_where_the_user_has_no_cache(code: Path) -> None:
     (code / "data").mkdir()
     text = (
@@ -140,7 +141,14 @@ def test_a_folder_that_others_can_write_is_not_trusted(
     assert kernels.cache_folder() is None
 
 
-@pytest.mark.parametrize("file", ["kernels/code.py", "kernels/other.py", "format/rows.py"])
+@pytest.mark.parametrize(
+    "file",
+    [
+        "kernels/code.py",
+        pytest.param("kernels/other.py", marks=pytest.mark.slow),
+        pytest.param("format/rows.py", marks=pytest.mark.slow),
+    ],
+)
 def test_a_changed_source_is_compiled_again(code: Path, file: str) -> None:
     """The file itself, a neighbour, and the formats of the family."""
     python(code, CALL.format(value=5))
@@ -153,6 +161,31 @@ def test_a_changed_source_is_compiled_again(code: Path, file: str) -> None:
     assert len(list(home_cache(code).iterdir())) == 2
 
 
+@pytest.mark.parametrize(
+    ("file", "is_read"),
+    [
+        ("family/domains/draws.py", True),
+        ("family/domains/kind/other.py", True),
+        ("family/format/rows.py", True),
+        ("family/domains/other_kind/code.py", False),
+        ("family/build/code.py", False),
+    ],
+)
+def test_a_nested_folder_is_keyed_by_the_folders_above_it(
+    code: Path, file: str, is_read: bool
+) -> None:
+    """The domains of a family have a folder for each kind, whose kernels call those above it."""
+    package = code / "code/family/domains/kind"
+    package.mkdir(parents=True)
+    (package / "code.py").write_text(MODULE)
+    before = kernels._key.__wrapped__(package)
+    changed = code / "code" / file
+    changed.parent.mkdir(parents=True, exist_ok=True)
+    changed.write_text("FACTOR = 4\n")
+    assert (kernels._key.__wrapped__(package) != before) is is_read
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["numba.__version__", "llvmlite.__version__", "sys.version"])
 def test_another_numba_or_python_has_a_folder_of_its_own(
     code: Path, monkeypatch: pytest.MonkeyPatch, name: str
@@ -164,6 +197,7 @@ def test_another_numba_or_python_has_a_folder_of_its_own(
     assert kernels._key.__wrapped__(package) != before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["get_host_cpu_name", "get_host_cpu_features"])
 def test_another_processor_has_a_folder_of_its_own(
     code: Path, monkeypatch: pytest.MonkeyPatch, name: str
@@ -180,7 +214,7 @@ def test_another_processor_has_a_folder_of_its_own(
     assert kernels._key.__wrapped__(package) != before
 
 
-@pytest.mark.parametrize("kind", ["*.nbc", "*.nbi"])
+@pytest.mark.parametrize("kind", ["*.nbc", pytest.param("*.nbi", marks=pytest.mark.slow)])
 def test_machine_code_that_is_cut_short_is_compiled_again(code: Path, kind: str) -> None:
     python(code, CALL.format(value=5))
     for file in home_cache(code).rglob(kind):
@@ -198,6 +232,7 @@ def test_a_full_disk_leaves_the_kernel_in_memory(code: Path) -> None:
     assert python(code, text + CALL.format(value=5)).startswith("17")
 
 
+@pytest.mark.slow
 def test_processes_that_fill_the_cache_at_once_get_their_own_signatures(code: Path) -> None:
     """Two signatures of one kernel: numba alone would give both the same file."""
     started = [
@@ -210,7 +245,7 @@ def test_processes_that_fill_the_cache_at_once_get_their_own_signatures(code: Pa
         )
         for value in ("5", "5.5", "5", "5.5")
     ]
-    answers = [process.communicate(timeout=120)[0].strip() for process in started]
+    answers = [process.communicate(timeout=600)[0].strip() for process in started]
     assert answers == ["17", "18.5", "17", "18.5"]
     assert len(machine_code(home_cache(code))) == 5
     text = (

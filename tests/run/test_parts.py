@@ -18,6 +18,7 @@ from gristmill.publish.publish import publish
 from gristmill.publish.slot import Slot
 from gristmill.run import parts
 from gristmill.run.parts import SHA256, PartStore, run_parts
+from gristmill.run.progress import Progress, Report
 from gristmill.run.workers import WorkerDied, ordered_map
 from tests.publish.tiny import TinyConfig, build_tiny, garbage, payload, raw_input, tiny_build
 from tests.run import tiny_work
@@ -78,6 +79,8 @@ def test_half_written_parts_are_swept_before_their_path_is_given_again(tmp_path:
     parts = _stopped_after_parts(tmp_path, TinyConfig())
     (parts / "rows-1.json").unlink()
     (parts / "rows-1.writing").write_bytes(b"half")
+    (parts / ".boards-x1").mkdir()
+    (parts / ".boards-x1/rows").write_bytes(b"half")
     (parts / "rows-1.writing-journal").write_bytes(b"hot")
     # tiny_work opens its path with "x": anything left there would fail the build.
     assert _computed(tmp_path, TinyConfig()) == 1
@@ -176,6 +179,34 @@ def test_parts_that_the_store_has_are_not_made_again(tmp_path: Path) -> None:
     assert made == [3, 4]
     assert [summary["rows"] for _, _, summary in finished] == [0, 1, 2, 3, 4]
     assert all(store.finished(name) == summary for name, _, summary in finished)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_parts_of_an_earlier_build_are_counted(tmp_path: Path, workers: int) -> None:
+    earlier = _store(tmp_path / "parts")
+    assert earlier.count() == PartStore(tmp_path / "none").count() == 0
+    list(run_parts(tiny_work.make, _tasks(3), earlier, workers, scratch=tmp_path))
+    assert (earlier.use.taken_over, earlier.use.parts) == (0, 3)
+    assert earlier.use.notes() == []
+    store = PartStore(tmp_path / "parts")
+    assert store.count() == 3
+    list(run_parts(tiny_work.make, _tasks(5), store, workers, scratch=tmp_path))
+    assert store.use.notes() == ["3 of 5 parts taken over from an earlier build"]
+    assert store == earlier
+
+
+def test_a_build_says_what_it_took_over_from_a_killed_one(tmp_path: Path) -> None:
+    parts = _stopped_after_parts(tmp_path, TinyConfig())
+    (parts / "rows-1.json").unlink()
+    reports: list[Report] = []
+    progress = Progress(reports.append)
+    published = publish(tiny_build(tmp_path, config=TinyConfig()), progress=progress)
+    assert published.notes == ["2 of 3 parts taken over from an earlier build"]
+    notes = [report.note for report in reports if report.moment == "note"]
+    assert notes == ["takes over 2 finished parts of an earlier build"]
+    again = publish(tiny_build(tmp_path, config=TinyConfig(seed=9)), progress=progress)
+    assert again.notes == []
+    assert len([report for report in reports if report.moment == "note"]) == 1
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import logging
 import threading
-from typing import Any
 
 import pytest
 
+from gristmill.contract import NothingToBuild
 from gristmill.run import progress as progress_module
-from gristmill.run.progress import SILENT, Progress, Report, TerminalBar, log_lines
+from gristmill.run.progress import (
+    SILENT,
+    Progress,
+    Report,
+    current_progress,
+    reporter,
+    reporting_to,
+)
 
 
 class Clock:
@@ -39,8 +45,9 @@ def test_a_sink_is_called_at_most_every_so_often(clock: Clock) -> None:
         for _ in range(20):
             clock.now += 1
             stage.advance(1)
-    assert [report.done for report in reports] == [0, 5, 10, 15, 20]
-    assert {report.total for report in reports} == {None}
+    assert [report.done for report in reports] == [0, 5, 10, 15, 20, 20]
+    # The total is known at the end.
+    assert [report.total for report in reports] == [None] * 5 + [20]
 
 
 def test_the_last_report_is_delivered_after_an_error(clock: Clock) -> None:
@@ -90,7 +97,7 @@ def test_counts_from_many_threads_add_up() -> None:
             thread.start()
         for thread in threads:
             thread.join()
-    assert [report.done for report in reports] == list(range(20_001))
+    assert [report.done for report in reports] == [*range(20_001), 20_000]
 
 
 def test_an_error_of_the_sink_fails_the_work() -> None:
@@ -116,41 +123,88 @@ def test_silent_progress_has_no_cost_of_a_clock(monkeypatch: pytest.MonkeyPatch)
         stage.move_to(2, 4)
 
 
-def test_a_log_gets_a_line_a_report(caplog: pytest.LogCaptureFixture, clock: Clock) -> None:
-    progress = Progress(log_lines(logging.getLogger("work")), every=10.0)
-    with caplog.at_level(logging.INFO, "work"):
-        with progress.stage("hash", unit="bytes", total=4_000) as stage:
-            for _ in range(4):
-                stage.advance(1_000)
-        with progress.stage("read", unit="games") as stage:
-            stage.advance(1_500)
-    assert [record.message for record in caplog.records] == [
-        "hash: 0 of 4,000 bytes",
-        "hash: 4,000 of 4,000 bytes",
-        "read: 0 games",
-        "read: 1,500 games",
+def test_the_rate_is_that_of_the_last_seconds(clock: Clock) -> None:
+    reports: list[Report] = []
+    with Progress(reports.append).stage("read", unit="bytes", total=100_000) as stage:
+        stage.advance(50_000)  # what a killed build left, in no time
+        for _ in range(50):
+            clock.now += 1
+            stage.advance(500)
+    last = reports[-2]
+    assert last.seconds == 49
+    assert last.rate == pytest.approx(500)
+    assert last.seconds_left == pytest.approx((100_000 - 74_500) / 500)
+    assert str(last) == "read: 74.5 kB of 100.0 kB, 500 bytes/s, 51 s left"
+
+
+def test_the_rate_is_even_over_twenty_seconds(clock: Clock) -> None:
+    reports: list[Report] = []
+    with Progress(reports.append).stage("read", unit="rows") as stage:
+        for amount in [900] * 30 + [100] * 10 + [300] * 10:
+            clock.now += 1
+            stage.advance(amount)
+    assert reports[-2].rate == pytest.approx(200)
+
+
+def test_rate_and_time_left_are_left_out_where_they_are_not_known() -> None:
+    assert str(Report("read", 5, None, "rows")) == "read: 5 rows"
+    assert str(Report("read", 5, 9, "rows")) == "read: 5 of 9 rows"
+    assert str(Report("read", 5, None, "rows", rate=2000.0)) == "read: 5 rows, 2,000 rows/s"
+    assert Report("read", 9, 9, "rows", rate=3.0).seconds_left is None
+    assert str(Report("read", 1, 9, "rows", rate=0.5)) == "read: 1 of 9 rows, 16 s left"
+
+
+def test_work_reports_its_begin_and_its_end(clock: Clock) -> None:
+    reports: list[Report] = []
+    progress = Progress(reports.append, work="pack d6")
+    with progress.working() as lines:
+        clock.now += 3
+        progress.say("second try")
+        with progress.stage("read", "rows", 0) as stage:
+            stage.say("slow")
+        lines.append("built")
+    assert [(r.moment, r.note, r.work) for r in reports] == [
+        ("begin", "", "pack d6"),
+        ("note", "second try", "pack d6"),
+        ("stage", "", "pack d6"),
+        ("note", "read: slow", "pack d6"),
+        ("end", "built", "pack d6"),
     ]
+    assert reports[-1].seconds == 3
 
 
-def test_a_bar_is_shown_nowhere_but_on_a_terminal(capfd: pytest.CaptureFixture[str]) -> None:
-    with TerminalBar() as bar, Progress(bar).stage("verify", unit="bytes") as stage:
-        stage.move_to(3_000_000, 3_000_000)
-    assert tuple(capfd.readouterr()) == ("", "")
+@pytest.mark.parametrize(
+    ("error", "note"),
+    [
+        (ValueError("bad row\nline 2"), "failed: bad row"),
+        (NothingToBuild("no month yet"), "not built: no month yet"),
+        (ZeroDivisionError(), "failed: ZeroDivisionError"),
+        (KeyboardInterrupt(), "stopped"),
+    ],
+)
+def test_work_that_fails_ends_with_the_reason(error: BaseException, note: str) -> None:
+    reports: list[Report] = []
+    with pytest.raises(type(error)), Progress(reports.append).working():
+        raise error
+    assert [report.note for report in reports] == ["", note]
 
 
-def test_a_bar_shows_each_stage_with_its_amounts(monkeypatch: pytest.MonkeyPatch) -> None:
-    import rich.console
+def test_code_without_a_progress_finds_that_of_its_thread() -> None:
+    outer, inner = Progress(), Progress()
+    assert current_progress() is SILENT
+    with outer.current():
+        with inner.current():
+            assert current_progress() is inner
+        assert current_progress() is outer
+    assert current_progress() is SILENT
 
-    monkeypatch.setattr(rich.console.Console, "is_terminal", True)
-    bar = TerminalBar()
-    bar(Report("verify", 1_200_000, 3_400_000, "bytes"))
-    bar(Report("read", 5, None, "rows"))
-    bar(Report("read", 7, 9, "rows"))
-    shown: list[tuple[str, Any, float, str]] = [
-        (task.description, task.total, task.completed, task.fields["amount"])
-        for task in bar._bars.tasks
-    ]
-    assert shown == [
-        ("verify", 3_400_000, 1_200_000, "1.2 MB of 3.4 MB"),
-        ("read", 9, 7, "7 of 9 rows"),
-    ]
+
+def test_reports_go_to_the_sink_of_the_terminal_or_to_the_default() -> None:
+    log: list[Report] = []
+    terminal: list[Report] = []
+    with reporting_to(terminal.append):
+        reporter(log.append, "pack d6").say("shown")
+    reporter(log.append, "pack d7").say("logged")
+    reporter().say("nowhere")
+    assert [(report.work, report.note) for report in terminal] == [("pack d6", "shown")]
+    assert [(report.work, report.note) for report in log] == [("pack d7", "logged")]

@@ -1,13 +1,13 @@
 """What the raw-drop sensor asks Dagster for, tick by tick."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 
-from assets.inbox import Inbox
+from assets.inbox import Inbox, Start
 from gristmill.inbox import present_drops
 from resources import Lake
 from sensors.raw_drops import raw_drop_sensor
@@ -36,6 +36,7 @@ def instance() -> Iterator[dg.DagsterInstance]:
 @pytest.fixture
 def tick(instance: dg.DagsterInstance, tmp_path: Path) -> Any:
     cursor: list[str | None] = [None]
+    (tmp_path / "gristmill.toml").write_text("[inbox]\nsettle_seconds = 0\n")
 
     def evaluate() -> dg.SensorResult:
         lake = Lake(data_root=str(tmp_path))
@@ -55,6 +56,12 @@ def tick(instance: dg.DagsterInstance, tmp_path: Path) -> Any:
     return evaluate
 
 
+def reported(result: dg.SensorResult) -> list[Any]:
+    """The events of a tick without the evaluation of the check `arrivals`."""
+    kinds = (dg.AssetMaterialization, dg.AssetObservation)
+    return [event for event in result.asset_events if isinstance(event, kinds)]
+
+
 def land(root: Path, key: str, name: str = "grain.txt", text: str = "oats") -> None:
     folder = root / "drops/toy" / key
     folder.mkdir(parents=True, exist_ok=True)
@@ -71,7 +78,7 @@ def test_a_settled_drop_becomes_a_partition_a_version_and_a_run(tick, tmp_path):
     result = tick()
     (request,) = result.run_requests
     assert request.partition_key == "d1"
-    observed, landed = result.asset_events
+    observed, landed = reported(result)
     signature = landed.tags["dagster/data_version"]
     assert request.run_key.startswith(f"d1:{signature}:")
     assert [add.partition_keys for add in result.dynamic_partitions_requests] == [["d1"]]
@@ -105,7 +112,7 @@ def test_a_drop_that_was_built_without_the_sensor_starts_no_run(tick, tmp_path, 
     tick()
     result = tick()
     assert result.run_requests == []
-    assert result.asset_events == []
+    assert reported(result) == []
     assert result.skip_reason.skip_message == "built already: d1"
     land(tmp_path, "d1", text="wheat")
     tick()
@@ -125,11 +132,11 @@ def test_a_refused_drop_is_observed_once_and_is_the_reason_of_each_tick(tick, tm
     land(tmp_path, "d2", name="chaff.txt")
     tick()
     result = tick()
-    (observation,) = result.asset_events
+    (observation,) = reported(result)
     assert observation.metadata["refused"].value == "d2"
     assert "no grain.txt" in observation.metadata["reason"].value
     again = tick()
-    assert again.asset_events == []
+    assert reported(again) == []
     assert "d2 is refused: no grain.txt in it" in again.skip_reason.skip_message
 
 
@@ -155,15 +162,15 @@ def test_ten_thousand_loose_files_are_reported_once_and_shortly(tick, tmp_path):
         (folder / f"game_{number:05}.jsonl.gz").touch()
     land(tmp_path, "d1")
     first = tick()
-    assert len(first.asset_events) == 21
-    assert first.asset_events[-1].metadata["refused"].value == "and 9,980 more"
+    assert len(reported(first)) == 21
+    assert reported(first)[-1].metadata["refused"].value == "and 9,980 more"
     assert "game_00009.jsonl.gz is refused: a drop is a folder" in first.skip_reason.skip_message
     assert "and 9,990 more; still arriving: d1" in first.skip_reason.skip_message
     second = tick()
     assert [request.partition_key for request in second.run_requests] == ["d1"]
-    assert len(second.asset_events) == 2
+    assert len(reported(second)) == 2
     quiet = tick()
-    assert quiet.asset_events == []
+    assert reported(quiet) == []
     for result in (first, second, quiet):
         assert len(result.cursor) < 1_000
     for result in (first, quiet):
@@ -186,3 +193,128 @@ def test_only_new_refusals_are_warned_of(tick, tmp_path, monkeypatch):
     assert len(messages) == 21
     tick()
     assert len(messages) == 21
+
+
+# One drop that starts runs of several assets, each with partitions of its own.
+
+
+def of_letter(letter: str) -> dg.AssetsDefinition:
+    definition = dg.DynamicPartitionsDefinition(name=f"toy_{letter}")
+
+    @dg.asset(key=["toy", letter], deps=[raw_drop], partitions_def=definition)
+    def made() -> None: ...
+
+    return made
+
+
+LETTERS = {letter: of_letter(letter) for letter in "ab"}
+
+
+def starts(instance: dg.DagsterInstance, drop: Path, settled: Collection[str]) -> Sequence[Start]:
+    known = {*instance.get_dynamic_partitions("toy_drops"), *settled}
+    both = "" if {"d1", "d2"} <= known else "waits for the other"
+    return [
+        Start((LETTERS["a"],), f"{drop.name}-alone"),
+        Start((LETTERS["b"],), "both", both),
+    ]
+
+
+several = Inbox(
+    "toy",
+    raw_drop.key,
+    partitions,
+    list(LETTERS.values()),
+    refuse,
+    starts=starts,
+    built_in={"toy_a": ["fixed"]},
+)
+
+
+@pytest.fixture
+def see(instance: dg.DagsterInstance, tmp_path: Path) -> Any:
+    cursor: list[str | None] = [None]
+    watch = raw_drop_sensor(several)
+    (tmp_path / "gristmill.toml").write_text("[inbox]\nsettle_seconds = 0\n")
+
+    def evaluate() -> dg.SensorResult:
+        lake = Lake(data_root=str(tmp_path))
+        definitions = dg.Definitions(
+            assets=[raw_drop, *LETTERS.values()], resources={"lake": lake}, sensors=[watch]
+        )
+        context = dg.build_sensor_context(
+            instance=instance,
+            cursor=cursor[0],
+            resources={"lake": lake},
+            definitions=definitions,
+        )
+        result = watch(context)
+        assert isinstance(result, dg.SensorResult)
+        cursor[0] = result.cursor
+        for request in result.dynamic_partitions_requests or []:
+            instance.add_dynamic_partitions(
+                request.partitions_def_name, request.partition_keys or []
+            )
+        return result
+
+    return evaluate
+
+
+def requested(result: dg.SensorResult) -> list[tuple[str, str | None]]:
+    return [
+        (asset.to_user_string(), request.partition_key)
+        for request in result.run_requests or []
+        for asset in request.asset_selection or []
+    ]
+
+
+def test_built_in_partitions_are_added_by_the_first_look(see, instance):
+    see()
+    assert list(instance.get_dynamic_partitions("toy_a")) == ["fixed"]
+    assert see().dynamic_partitions_requests == []
+
+
+def test_a_run_that_waits_for_another_drop_starts_when_that_one_lands(see, tmp_path, instance):
+    land(tmp_path, "d1")
+    see()
+    first = see()
+    assert requested(first) == [("toy/a", "d1-alone")]
+    assert list(instance.get_dynamic_partitions("toy_b")) == ["both"]
+    assert list(instance.get_dynamic_partitions("toy_drops")) == ["d1"]
+    land(tmp_path, "d2")
+    see()
+    second = see()
+    assert requested(second) == [("toy/a", "d2-alone"), ("toy/b", "both")]
+    keys = [request.run_key for request in [*first.run_requests, *second.run_requests]]
+    assert len(set(keys)) == len(keys)
+    assert requested(see()) == []
+
+
+def test_drops_that_settle_together_start_a_common_run_once(see, tmp_path):
+    land(tmp_path, "d1"), land(tmp_path, "d2")
+    see()
+    result = see()
+    assert requested(result) == [("toy/a", "d1-alone"), ("toy/b", "both"), ("toy/a", "d2-alone")]
+    assert {event.partition for event in reported(result)} == {"d1", "d2"}
+
+
+def test_a_drop_whose_runs_all_wait_is_reported_and_says_for_what(see, tmp_path, monkeypatch):
+    def waiting(*_: object) -> list[Start]:
+        return [Start((LETTERS["b"],), "both", "waits for the other")]
+
+    monkeypatch.setitem(several.__dict__, "starts", waiting)
+    land(tmp_path, "d1")
+    see()
+    result = see()
+    assert result.run_requests == []
+    assert [event.partition for event in reported(result)] == ["d1", "d1"]
+    assert result.skip_reason.skip_message == "arrived: d1; both waits for the other"
+
+
+def test_a_run_that_the_command_line_has_built_is_not_started(see, tmp_path, instance):
+    land(tmp_path, "d1")
+    found = present_drops(tmp_path / "drops/toy", refuse)
+    materialize(instance, raw_drop.key, found.arrivals[0].signature)
+    event = dg.AssetMaterialization(asset_key=["toy", "a"], partition="d1-alone")
+    instance.report_runless_asset_event(event)
+    see()
+    assert see().skip_reason.skip_message == "built already: d1"

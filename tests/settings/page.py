@@ -1,15 +1,15 @@
-"""The tables of docs/settings.md. `python -m tests.settings.page` writes them again."""
+"""The tables of docs/configuration.md. `python -m tests.settings.page` writes them again."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from gristmill import families
-from gristmill.settings.fields import FieldRule
+from gristmill.settings.fields import FieldRule, toml_value
 from gristmill.settings.tables import Table
 from tests.paths import CHECKOUT
 
-PAGE = CHECKOUT / "docs" / "settings.md"
+PAGE = CHECKOUT / "docs" / "configuration.md"
 START, END = "<!-- tables: begin -->\n", "<!-- tables: end -->\n"
 
 
@@ -29,23 +29,18 @@ def _table(table: Table) -> Iterator[str]:
         places = ["the pool's file, `drops/pools/<pool>.toml`"]
     yield f"### {table.name.replace('/', '.')}\n"
     yield f"Read from: {', '.join([*places, '`gristmill.toml` of the data root'])}.\n"
-    yield "| key | allowed | default | meaning |"
-    yield "|---|---|---|---|"
+    yield "| key | allowed | unit | default | meaning |"
+    yield "|---|---|---|---|---|"
     for name, rule in table.rules().items():
         drop_key = name in table.rules(in_root=False)
         help_text = rule.help if drop_key else f"{rule.help} In the data root's file only."
-        yield f"| `{name}` | {_cell(rule.words)} | {_default(rule)} | {_cell(help_text)} |"
+        cells = (f"`{name}`", _cell(rule.words), rule.unit, _default(rule), _cell(help_text))
+        yield f"| {' | '.join(cells)} |"
     yield ""
 
 
 def _default(rule: FieldRule) -> str:
-    if rule.default is None:
-        return "none"
-    if isinstance(rule.default, tuple):
-        return ", ".join(f"`{item}`" for item in rule.default) or "empty"
-    if isinstance(rule.default, str):
-        return f"`{_cell(rule.default.replace(chr(10), ' '))}`" if rule.default else "empty"
-    return f"`{str(rule.default).lower()}`"
+    return "not set" if rule.default is None else f"`{_cell(toml_value(rule.default))}`"
 
 
 def _cell(text: str) -> str:

@@ -167,4 +167,15 @@ def test_every_family_has_its_tables_and_they_start_with_known_assets() -> None:
 
 def test_docs_settings_md_lists_every_table_and_key() -> None:
     renew = "run `python -m tests.settings.page`"
-    assert on_the_page() == rendered(), f"docs/settings.md is out of date: {renew}"
+    assert on_the_page() == rendered(), f"docs/configuration.md is out of date: {renew}"
+
+
+def test_every_key_of_every_table_has_its_sentence_and_every_number_its_unit() -> None:
+    rules = [
+        (f"{table.header} {name}", rule)
+        for table in families.tables().values()
+        for name, rule in table.rules().items()
+    ]
+    assert [where for where, rule in rules if not rule.help.endswith(".")] == []
+    numbers = [(where, rule) for where, rule in rules if rule.kind in (int, float)]
+    assert [where for where, rule in numbers if not rule.unit] == []

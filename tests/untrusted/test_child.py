@@ -98,7 +98,7 @@ def test_too_much_time_names_the_file_and_the_limit() -> None:
 
 
 def test_a_child_that_waits_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gristmill.untrusted.child._MORE_SECONDS", 0.2)
+    monkeypatch.setattr("gristmill.untrusted.child._MORE_SECONDS", 1.0)
     items = stream(hostile.wait, file=FILE, seconds=0.1)
     pid = next(items)
     with pytest.raises(BadInput, match="takes more than 1 seconds to read"):

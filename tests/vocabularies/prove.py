@@ -16,9 +16,8 @@ from pathlib import Path
 
 from gristmill.vocabularies import engine, proven
 from gristmill.vocabularies.engine import Gigatoken, tiktoken_encoding
-from gristmill.vocabularies.fetch import fetch
 from gristmill.vocabularies.pinned import VOCABULARIES, Vocabulary
-from tests.paths import CHECKOUT
+from tests.kept_vocabularies import kept_vocabularies
 from tests.vocabularies.places import drop
 
 CONTEXTS = (
@@ -106,8 +105,7 @@ def sampled_codes(vocabulary: Vocabulary, seed: str, count: int) -> list[int]:
 def main() -> None:
     if reason := engine.why_tiktoken_alone():
         raise SystemExit(f"{reason}: install the proven versions, or change PROVEN_VERSIONS first")
-    root = CHECKOUT / ".test-data"
-    fetch(root)
+    root = kept_vocabularies()
     tables = {each.name: measured(each, drop(root, each)) for each in VOCABULARIES}
     for name, text in tables.items():
         print(name, *textwrap.wrap(text, 90), sep="\n  ")  # noqa: T201

@@ -202,7 +202,7 @@ def _sources(
     paths: Sequence[Path], names: Sequence[str], progress: Progress
 ) -> list[dict[str, Any]]:
     sizes = [path.stat().st_size for path in paths]
-    with progress.stage("hash", unit="bytes", total=sum(sizes)) as stage:
+    with progress.stage("hash input", unit="bytes", total=sum(sizes)) as stage:
         return [
             {"name": name, "bytes": size, "sha256": sha256_file(path, stage.advance)}
             for name, size, path in zip(names, sizes, paths, strict=True)

@@ -87,7 +87,8 @@ def read_tag(buf, p, end, tags, first, n, known):
     wide = 0
     for k in range(q + 2, end - 2):
         c = buf[k]
-        if c < 32:
+        # json.dumps escapes the control characters, DEL (127) among them.
+        if c < 32 or c == 127:
             return UNUSUAL, 0
         if c > 127:
             wide = 1

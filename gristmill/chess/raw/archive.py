@@ -62,8 +62,9 @@ def _finish(
     if fetched:
         record["http"] = asdict(fetched)
     (out / SOURCE).write_text(json.dumps(record, indent=2))
+    hashed = FileNote(sha256=record["pgn"]["sha256"], bytes=record["pgn"]["bytes"])
     return ArchiveSummary(
-        files={pgn.name: FileNote(), SOURCE: FileNote(payload=False)},
+        files={pgn.name: hashed, SOURCE: FileNote(payload=False)},
         origin=origin,
         archive_bytes=archive[0],
         archive_sha256=archive[1],

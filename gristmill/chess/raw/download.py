@@ -194,7 +194,7 @@ def fetch(
         suffix .json.
     config: timeouts and limits.
     sleep: waits so many seconds; `time.sleep` by default.
-    progress: gets the stage "download", in bytes.
+    progress: gets the stage "download", in bytes, and a line for each retry.
 
     Raises NotPublished for the status 404 and 410, DownloadError where the attempts or
     the time are used up and for every final answer of the server.
@@ -230,4 +230,6 @@ def _fetch(
                     f"{url}: {error}, after {requests} requests; try again later"
                 ) from error
             wait = min(config.backoff * 2 ** (failures - 1), _LONGEST_WAIT)
-            sleep(max(wait, error.wait if isinstance(error, _TryAgain) else 0.0))
+            wait = max(wait, error.wait if isinstance(error, _TryAgain) else 0.0)
+            stage.say(f"{error}: request {requests + 1} from byte {size:,} in {wait:.0f} s")
+            sleep(wait)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gristmill.svg import BOLD, MIDDLE, card, text_at
+from gristmill.svg import BOLD, INK, MIDDLE, SOFT, card, fitted, small_card, small_text, text_at
 
 _LIGHT, _DARK, _FROM, _TO = "#efe6d2", "#b58f6b", "#e9d56b", "#d9bd3c"
-_INK, _SOFT = "#4a4038", "#8a7d70"
 _CELL, _LEFT, _TOP = 34, 20, 34
 _SIDE = 8 * _CELL
 _BASE = "M10 36H30V32H10Z"
@@ -24,6 +23,8 @@ _SHAPES = {
     "q": f"{_BASE}M13 32L8 12L14 20L16 9L20 19L24 9L26 20L32 12L27 32Z",
     "k": f"{_BASE}M13 32L10 20C10 14 18 14 20 18C22 14 30 14 30 20L27 32ZM20 16V5M16 9H24",
 }
+
+_GLYPHS = dict(zip("KQRBNPkqrbnp", "♔♕♖♗♘♙♚♛♜♝♞♟", strict=True))
 
 
 def squares_after(moves: Sequence[str]) -> list[str]:
@@ -117,7 +118,7 @@ def board_svg(
     if last and last[0] in "abcdefgh":
         marked = {_square(last[:2]): _FROM, _square(last[2:4]): _TO}
     body = [_definitions({piece for piece in board if piece})]
-    body.append(text_at(_LEFT, 22, title, 12.5, _INK, BOLD))
+    body.append(text_at(_LEFT, 22, fitted(title, _SIDE, 12.5), 12.5, INK, BOLD))
     body.append(f'<rect x="{_LEFT}" y="{_TOP}" width="{_SIDE}" height="{_SIDE}" fill="{_LIGHT}"/>')
     dark = [square for square in range(64) if (square % 8 + square // 8) % 2 == 0]
     body.append(f'<path d="{"".join(map(_cell, dark))}" fill="{_DARK}"/>')
@@ -125,9 +126,9 @@ def board_svg(
     body += [_piece(square, piece) for square, piece in enumerate(board) if piece]
     for i in range(8):
         x = _LEFT + i * _CELL + _CELL / 2
-        body.append(text_at(x, _TOP + _SIDE + 13, "abcdefgh"[i], 10, _SOFT, MIDDLE))
+        body.append(text_at(x, _TOP + _SIDE + 13, "abcdefgh"[i], 11, SOFT, MIDDLE))
         y = _TOP + (7 - i) * _CELL + _CELL / 2 + 4
-        body.append(text_at(_LEFT / 2 + 1, y, str(i + 1), 10, _SOFT, MIDDLE))
+        body.append(text_at(_LEFT / 2 + 1, y, str(i + 1), 11, SOFT, MIDDLE))
     bottom = _TOP + _SIDE + 33
     turn = "black" if len(moves) % 2 else "white"
     caption = f"ply {len(moves)} · {last or 'start'} · {turn} to move" + (
@@ -135,5 +136,36 @@ def board_svg(
     )
     lines = [caption, *notes]
     for i, line in enumerate(lines):
-        body.append(text_at(_LEFT, bottom + 16 * i, line, 11.5, _INK))
+        body.append(text_at(_LEFT, bottom + 16 * i, fitted(line, _SIDE + 20, 11.5), 11.5, SOFT))
     return card(_SIDE + 2 * _LEFT, bottom + 16 * len(lines) - 4, title or caption, body)
+
+
+def small_board_svg(moves: Sequence[str], title: str, note: str) -> str:
+    """The position after some moves for the overview of an asset, with pieces as characters.
+
+    moves: legal UCI moves from the start position. title, note: lines above the board.
+    """
+    board, cell, top = squares_after(moves), 22, 46
+    dark = "".join(f"M{1 - row % 2} {row}.5h{7 + row % 2}" for row in range(8))
+    rows = []
+    for row in range(8):
+        pieces = board[56 - 8 * row : 64 - 8 * row]
+        held = [file for file, piece in enumerate(pieces) if piece]
+        if held:
+            glyphs = "".join(_GLYPHS[pieces[file]] for file in held)
+            places = " ".join(map(str, held))
+            rows.append(f"<text x='{places}' y='{row}'>{glyphs}</text>")
+    side = 8 * cell
+    left = (224 - side) // 2
+    return small_card(
+        top + side + 10,
+        [
+            small_text(10, 20, title, " font-weight='700'"),
+            small_text(10, 38, note, f" fill='{SOFT}'"),
+            f"<g transform='translate({left} {top}) scale({cell})'>"
+            f"<path d='M0 4h8' stroke='{_LIGHT}' stroke-width='8'/>"
+            f"<path d='{dark}' stroke='{_DARK}' stroke-dasharray='1'/>",
+            f"<g transform='translate(.5 .82)' font-size='.86' text-anchor='middle' fill='#111'>"
+            f"{''.join(rows)}</g></g>",
+        ],
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gristmill import markdown
 from gristmill.chess.config import SPLITS
@@ -17,8 +17,8 @@ from gristmill.chess.format import sidecar
 from gristmill.chess.format.names import PROFILE
 from gristmill.chess.format.rows import PHASES, moves_of
 from gristmill.chess.read.trace import trace
-from gristmill.chess.show.board import board_svg
-from gristmill.markdown import Markdown, escape, table
+from gristmill.chess.show.board import board_svg, small_board_svg
+from gristmill.markdown import escape, table
 from gristmill.svg import histogram_svg
 
 _OPENINGS_SHOWN = 15
@@ -55,7 +55,7 @@ def distributions(profile: Mapping[str, Any]) -> str:
     # The full words would overlap below their bars.
     by_phase = [(name.removesuffix("game"), phases[name]) for name in PHASES if phases.get(name, 0)]
     games, plies = f"{profile['games']:,} games", f"{profile['plies']:,} plies"
-    return "\n\n".join(
+    return markdown.images(
         (
             markdown.image("results", histogram_svg("Results", results, games)),
             markdown.image("phases", histogram_svg("Phase of positions", by_phase, plies)),
@@ -136,7 +136,7 @@ def drift(profile: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, fl
 
 
 def positions(path: Path, split: str | None = None, boards: int = 6) -> str:
-    """A Markdown table of boards: positions of games spread over a folder.
+    """Boards in Markdown: positions of games spread over a folder.
 
     path: folder of validated games or a game dataset.
     split: split of a dataset; None for validated games.
@@ -145,24 +145,62 @@ def positions(path: Path, split: str | None = None, boards: int = 6) -> str:
     beside = sidecar.Sidecar.open(path, split or "games")
     if beside is None or beside.games == 0:
         return "no games"
-    drawings: list[Markdown] = []
     count = min(boards, beside.games)
-    for number in range(count):
-        row = beside.games * number // count
-        traced = trace(path, row, split)
-        moves = moves_of(traced.row)
-        ply = max(1, min(len(moves), round(len(moves) * (number + 1) / (count + 1))))
-        before = int(_plies_before(beside, row))
-        phase = PHASES[int(beside.phases(before, len(moves))[ply - 1]) & 3]
-        headers = traced.row.get("headers", {})
-        players = f"{headers.get('White', '?')} – {headers.get('Black', '?')}"
-        title = players if headers else f"game {traced.row['game_id'][:10]}"
-        notes = [f"{traced.source['name'][:28]} at byte {traced.pgn_offset:,}"]
-        title = f"{title[:34]} · {traced.row['result'][:8]}"
-        svg = board_svg(moves[:ply], title=title, phase=phase, notes=notes)
-        drawings.append(markdown.image("position", svg))
-    rows = [drawings[start : start + 3] for start in range(0, len(drawings), 3)]
-    return table(("", "", ""), rows, "lll")
+    found = [_position(path, beside, split, number, count) for number in range(count)]
+    return markdown.images(
+        markdown.image(
+            "position",
+            board_svg(each.moves, title=each.title, phase=each.phase, notes=[each.origin]),
+        )
+        for each in found
+    )
+
+
+def one_position(path: Path, split: str | None = None) -> str:
+    """One position in the middle of a game, small enough for the overview of an asset.
+
+    path: folder of validated games or a game dataset.
+    split: split of a dataset; None for validated games.
+    """
+    beside = sidecar.Sidecar.open(path, split or "games")
+    if beside is None or beside.games == 0:
+        return "no games"
+    each = _position(path, beside, split, 0, 1)
+    note = f"ply {len(each.moves)} · {each.phase}"
+    return markdown.inline_image(
+        "position",
+        small_board_svg(each.moves, each.title, note),
+        small_board_svg(each.moves, "", note),
+        small_board_svg(each.moves[:12], "", f"ply {len(each.moves[:12])}"),
+    )
+
+
+class _Position(NamedTuple):
+    """A position of a game: its moves, and who played, what phase it is, where it stands."""
+
+    moves: Sequence[str]
+    title: str
+    phase: str
+    origin: str
+
+
+def _position(
+    path: Path, beside: sidecar.Sidecar, split: str | None, number: int, count: int
+) -> _Position:
+    row = beside.games * number // count
+    traced = trace(path, row, split)
+    moves = moves_of(traced.row)
+    ply = max(1, min(len(moves), round(len(moves) * (number + 1) / (count + 1))))
+    before = int(_plies_before(beside, row))
+    headers = traced.row.get("headers", {})
+    players = f"{headers.get('White', '?')} – {headers.get('Black', '?')}"
+    title = players if headers else f"game {traced.row['game_id'][:10]}"
+    return _Position(
+        moves=moves[:ply],
+        title=f"{title[:34]} · {traced.row['result'][:8]}",
+        phase=PHASES[int(beside.phases(before, len(moves))[ply - 1]) & 3],
+        origin=f"{traced.source['name'][:28]} at byte {traced.pgn_offset:,}",
+    )
 
 
 def _plies_before(beside: sidecar.Sidecar, row: int) -> int:
@@ -195,6 +233,7 @@ def validated_preview(path: Path, before: Mapping[str, Any] | None = None) -> di
     """
     profile = read_profile(path)
     documents = {
+        "picture": one_position(path),
         "distributions": distributions(profile),
         "openings": openings(profile),
         "reasons": invalid_reasons(profile),
@@ -223,4 +262,8 @@ def dataset_preview(path: Path, splits: Sequence[str] = SPLITS) -> dict[str, str
         mean = stats["split_avg_plies"][split]
         rows.append((split, f"{games:,}", f"{plies:,}", f"{mean:.1f}", *sides))
     headers = ("split", "games", "plies", "mean plies", "White", "Black")
-    return {"splits": table(headers, rows, "lrrrrr"), "positions": positions(path, "train")}
+    return {
+        "picture": one_position(path, "train"),
+        "splits": table(headers, rows, "lrrrrr"),
+        "positions": positions(path, "train"),
+    }

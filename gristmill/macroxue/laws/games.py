@@ -22,6 +22,7 @@ from gristmill.macroxue.read.step_stream import Batch, StepStream
 from gristmill.macroxue.rules.board_eval import board_scores, line_table, packed_scores
 from gristmill.macroxue.rules.moves import move
 from gristmill.macroxue.rules.true_ranks import TrueRanks, true_ranks
+from gristmill.run.progress import current_progress
 
 # Rows of large tiles whose board_eval is computed together.
 _BATCH_ROWS = 1 << 13
@@ -42,14 +43,17 @@ def game_laws(path: Path) -> Iterator[Violation]:
     score: the rewards of a run never exceed `max_score`; in a whole game they sum to it. Runs
         with the warning `count_mismatch` are not judged by it.
     files_open: the files can be read, and agree with metadata.db.
+    The current progress gets the stage "game laws" in rows.
     Source: docs/formats/macroxue.md#game-laws.
     """
     try:
         stream = StepStream(path)
         excused = _runs_with_count_mismatch(path)
         finder, table = Finder(), line_table()
-        for batch in stream.batches(whole_runs=True):
-            yield from _batch_laws(stream, batch, excused, finder, table)
+        with current_progress().stage("game laws", "rows", stream.rows) as stage:
+            for batch in stream.batches(whole_runs=True):
+                yield from _batch_laws(stream, batch, excused, finder, table)
+                stage.advance(len(batch.rows))
         yield from finder.rest()
     except BadInput as error:
         yield Violation("files_open", error.file, error.rule)

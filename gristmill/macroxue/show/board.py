@@ -11,7 +11,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gristmill.macroxue.rules.moves import DIRECTIONS
-from gristmill.svg import BOLD, END, MIDDLE, card, text_at
+from gristmill.svg import (
+    BOLD,
+    END,
+    INK,
+    MIDDLE,
+    RULE,
+    SOFT,
+    bitmap,
+    card,
+    small_card,
+    small_text,
+    text_at,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -26,7 +38,7 @@ _TILES = (
 )
 _BEYOND = "#3c3a32"
 _FRAME, _DARK, _LIGHT = "#bbada0", "#776e65", "#f9f6f2"
-_CHOSEN, _OTHER, _GROOVE, _FAINT = "#f65e3b", "#c9b8a4", "#ece4d8", "#b3a89c"
+_CHOSEN, _OTHER, _GROOVE, _FAINT = "#ff9070", "#c9b8a4", "#485a6e", "#8c98a6"
 _CELL, _GAP, _LEFT, _TOP = 46, 6, 22, 22
 _SIDE = 4 * _CELL + 5 * _GAP
 _ARROWS = "↑↓←→"
@@ -105,7 +117,6 @@ def board_svg(
     title: str = "",
     notes: Sequence[str] = (),
     absolute: bool = False,
-    scale: float = 1.0,
 ) -> str:
     """SVG of a board: an arrow for the chosen move, and a bar for each expected value.
 
@@ -116,7 +127,6 @@ def board_svg(
     title: text above the bars, default none.
     notes: lines of text below the bars, default none.
     absolute: as in `bar_lengths`, default False.
-    scale: as in `svg.card`, default 1.
 
     The text has about 3.5 kB. Raises ValueError for another number of ranks or values, and for a
     move above 3.
@@ -128,10 +138,10 @@ def board_svg(
     )
     body = [frame, *(_tile(cell, rank) for cell, rank in enumerate(ranks)), _arrow(move)]
     left = 2 * _LEFT + _SIDE + 8
-    body.append(text_at(left, _TOP + 16, title, 15, _DARK, BOLD))
+    body.append(text_at(left, _TOP + 16, title, 15, INK, BOLD))
     for k, length in enumerate(bar_lengths(evs, legal, absolute)):
         y = _TOP + 40 + k * 34
-        ink = _CHOSEN if k == move else _DARK
+        ink = _CHOSEN if k == move else INK
         weight = BOLD if k == move else ""
         allowed = bool(legal >> k & 1)
         name = f"{_ARROWS[k]} {DIRECTIONS[k]}"
@@ -146,8 +156,8 @@ def board_svg(
             fill = _CHOSEN if k == move else _OTHER
             body.append(f'{groove}"{max(7, 190 * length):.1f}" fill="{fill}"/>')
     for line, note in enumerate(notes):
-        body.append(text_at(left, _TOP + 188 + 17 * line, note, 11.5, _DARK))
-    return card(left + 190 + _LEFT, _SIDE + 2 * _TOP, title or "board", body, scale)
+        body.append(text_at(left, _TOP + 188 + 17 * line, note, 11.5, SOFT))
+    return card(left + 190 + _LEFT, _SIDE + 2 * _TOP, title or "board", body)
 
 
 def safe_name(name: str) -> str:
@@ -179,11 +189,10 @@ def step_notes(step: PackedStep) -> list[str]:
     ]
 
 
-def step_svg(step: PackedStep, scale: float = 1.0) -> str:
+def step_svg(step: PackedStep) -> str:
     """`board_svg` of a step of a pack.
 
     step: to draw; the values of tuple networks are drawn as chances.
-    scale: as in `svg.card`, default 1.
     """
     return board_svg(
         step.ranks,
@@ -193,7 +202,34 @@ def step_svg(step: PackedStep, scale: float = 1.0) -> str:
         title=step_title(step),
         notes=step_notes(step),
         absolute=step.valuation.startswith("tuple"),
-        scale=scale,
+    )
+
+
+def small_step_svg(step: PackedStep) -> str:
+    """A step of a pack for the overview of its asset: the board and the chosen move."""
+    cell, top = 44, 32
+    ranks = [min(rank, len(_TILES)) for rank in step.ranks]
+    used = sorted(set(ranks))
+    squares = [[used.index(rank) for rank in ranks[row : row + 4]] for row in range(0, 16, 4)]
+    tiles = [str(1 << rank) if rank else "" for rank in step.ranks]
+    # A number is in the middle of six characters; no-break spaces keep their width.
+    lines = [
+        f"<text y='{row + 0.6:g}' textLength='4'>"
+        + "".join(f"{tile:^6}" for tile in tiles[4 * row : 4 * row + 4]).replace(" ", "\xa0")
+        + "</text>"
+        for row in range(4)
+    ]
+    walls = "".join(f"M{k} 0v4M0 {k}h4" for k in (1, 2, 3))
+    title = f"{step_title(step)} · {_ARROWS[step.move]} {DIRECTIONS[step.move]}"
+    return small_card(
+        top + 4 * cell + 10,
+        [
+            small_text(10, 20, title, " font-weight='700'"),
+            f"<g transform='translate(10 {top})scale({cell})' style='font:.27px monospace'"
+            " fill='#222'>",
+            bitmap(squares, [tile_colours(rank)[0] for rank in used], 0, 0, 1),
+            f"<path d='{walls}' stroke='{RULE}' stroke-width='.08'/>{''.join(lines)}</g>",
+        ],
     )
 
 

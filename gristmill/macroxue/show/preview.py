@@ -11,18 +11,13 @@ from pathlib import Path
 
 from gristmill import markdown
 from gristmill.macroxue.format.metadata_db import Run
-from gristmill.macroxue.read.lookup import Pack, PackedStep
-from gristmill.macroxue.rules.moves import DIRECTIONS
-from gristmill.macroxue.show.board import safe_name, step_svg
-from gristmill.markdown import Markdown
-from gristmill.svg import histogram_svg
+from gristmill.macroxue.read.lookup import Pack
+from gristmill.macroxue.show.board import small_step_svg, step_svg
+from gristmill.svg import histogram_svg, small_histogram
 
 _FIRST, _BEST = 10, 20
 _SCORE_BINS = 10
 _RUNS_SHOWN = 3
-# Three boards in a row fit the width of the dialog in which Dagster shows Markdown.
-SCALE = 0.66
-"""Scale of the boards, as in `svg.card`."""
 
 
 def pack_preview(path: Path) -> dict[str, str]:
@@ -35,10 +30,27 @@ def pack_preview(path: Path) -> dict[str, str]:
     """
     pack = Pack(path)
     return {
+        "picture": _picture(pack),
         "table of runs": _runs(pack.runs, len(pack)),
         "distributions": _distributions(pack.runs),
         "boards": _boards(pack),
     }
+
+
+def _picture(pack: Pack) -> str:
+    """A late board of the best run, small enough for the overview."""
+    played = [run for run in pack.runs if run.steps]
+    if not played:
+        return "No steps.\n"
+    best = min(played, key=lambda run: (-run.max_score, run.id))
+    (step,) = pack.steps([pack.first_row(best.id) + _late(best)])
+    scores = score_bins([run.max_score for run in pack.runs])
+    histogram = small_histogram("Score", scores, f"{len(pack.runs):,} runs")
+    return markdown.inline_image(f"run {best.id}", small_step_svg(step), histogram)
+
+
+def _late(run: Run) -> int:
+    return (run.steps - 1) * 19 // 20
 
 
 def _runs(runs: Sequence[Run], rows: int) -> str:
@@ -118,15 +130,13 @@ def _boards(pack: Pack) -> str:
         return "No steps.\n"
     ranked = sorted(played, key=lambda run: (-run.max_score, run.id))
     chosen = {run.id: run for run in (ranked[0], ranked[len(ranked) // 2], ranked[-1])}
-    lines = []
+    paragraphs = []
     for run in list(chosen.values())[:_RUNS_SHOWN]:
         first = pack.first_row(run.id)
-        rows = [first, first + run.steps // 2, first + (run.steps - 1) * 19 // 20]
-        lines.append((markdown.bold(f"run {run.id}"), *map(_board, pack.steps(rows))))
-    return markdown.table(("", "start", "middle", "late"), lines, "llll") + "\n"
-
-
-def _board(step: PackedStep) -> Markdown:
-    image = markdown.image(f"run {step.run.id}, step {step.step_index}", step_svg(step, SCALE))
-    valuation = markdown.code(safe_name(step.valuation))
-    return Markdown(f"{image} {DIRECTIONS[step.move]}, {valuation}")
+        steps = pack.steps([first, first + run.steps // 2, first + _late(run)])
+        boards = [
+            markdown.image(f"run {run.id}, step {step.step_index}", step_svg(step))
+            for step in steps
+        ]
+        paragraphs += [markdown.bold(f"run {run.id}: start, middle, late"), markdown.images(boards)]
+    return "\n\n".join(paragraphs) + "\n"

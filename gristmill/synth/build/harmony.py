@@ -10,7 +10,7 @@ from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from gristmill.contract import FileNote, GristmillError, Summary
 from gristmill.run.parts import PartStore, run_parts
@@ -82,17 +82,11 @@ def to_harmony(
     name = shard_name(f"{shard_index:02d}")
     tasks, rows = _tasks(run, config, links)
     with closing(Joiner(out / name, config)) as joiner:
-        with progress.stage("convert", unit="rows", total=rows) as stage:
-            uncounted: list[harmony_part.NotCounted] = []
-            named = _named(tasks, joiner, parts, out, uncounted)
-            make = joiner.make if config.workers <= 1 else harmony_part.make_part
-            finished = run_parts(make, named, parts, config.workers, scratch=out)
-            with closing(named), closing(finished):
-                for task, (_, path, summary) in zip(tasks, finished, strict=False):
-                    joiner.add(path, summary, task.path)
-                    stage.advance(summary["read"])
-                if uncounted:
-                    raise GristmillError(f"{uncounted[0]}: build again") from uncounted[0]
+        made = _made(tasks, joiner, parts, out)
+        with progress.stage("convert", unit="rows", total=rows) as stage, closing(made):
+            for task, path, summary in made:
+                joiner.add(path, summary, task.path)
+                stage.advance(summary["read"])
         note = joiner.finish()
     files: dict[str, FileNote] = {} if note is None else {name: note}
     skipped = joiner.read - joiner.rows
@@ -103,23 +97,49 @@ def _tasks(
     run: Sequence[Path], config: HarmonyConfig, links: LinkRule
 ) -> tuple[list[harmony_part.Task], int]:
     """Return a task for each raw file up to the cap, and how many raw rows they read."""
-    sizes = []
+    sizes, expected = [], []
     for path in run:
         with harmony_part.opened(path, config, links) as file:
             sizes.append(file.rows)
+            expected.append(file.filled_at_most(raw.TEXTS) if config.workers > 1 else None)
     tasks: list[harmony_part.Task] = []
     left = config.max_rows
-    for path, rows in zip(run, sizes, strict=True):
+    for path, rows, kept in zip(run, sizes, expected, strict=True):
         last = config.max_rows >= 0 and left <= rows and rows > 0
-        tasks.append(harmony_part.Task(path, left if last else None, 0, config, links))
         if last:
+            tasks.append(harmony_part.Task(path, left, 0, config, links))
             return tasks, config.max_rows
+        tasks.append(harmony_part.Task(path, None, 0, config, links, kept))
         left -= rows
     return tasks, sum(sizes)
 
 
+def _made(
+    tasks: Sequence[harmony_part.Task], joiner: Joiner, parts: PartStore | None, out: Path
+) -> Generator[tuple[harmony_part.Task, Path, dict[str, Any]]]:
+    """Yield each task with the file of its part and the part's summary, which are added next."""
+    workers = tasks[0].config.workers
+    make = joiner.make if workers <= 1 else harmony_part.make_part
+    done = 0
+    while done < len(tasks):
+        uncounted: list[harmony_part.NotCounted] = []
+        named = _named(tasks, done, joiner, parts, out, uncounted)
+        finished = run_parts(make, named, parts, workers, scratch=out)
+        with closing(named), closing(finished):
+            for task, (_, path, summary) in zip(tasks[done:], finished, strict=False):
+                yield task, path, summary
+                done += 1
+                if task.expected not in (None, summary["kept"]):
+                    # The parts after it begin at wrong rows, and so may those of other files.
+                    tasks = [replace(each, expected=None) for each in tasks]
+                    break
+            if uncounted:
+                raise GristmillError(f"{uncounted[0]}: build again") from uncounted[0]
+
+
 def _named(
     tasks: Sequence[harmony_part.Task],
+    done: int,
     joiner: Joiner,
     parts: PartStore | None,
     out: Path,
@@ -127,29 +147,42 @@ def _named(
 ) -> Generator[tuple[str, harmony_part.Task]]:
     """Yield the tasks with the rows that the row group under way has, and the parts' names.
 
+    done: number of tasks whose parts were added.
     uncounted: gets the error of a file whose rows cannot be counted; no task follows it.
     """
     size, workers = tasks[0].config.rows_per_group, tasks[0].config.workers
     if workers <= 1:
         # Each part is added before the next task is asked for.
-        for index, task in enumerate(tasks):
-            yield f"file_{index:06d}", replace(task, before=joiner.under_way)
+        for index, task in enumerate(tasks[done:], done):
+            yield _part(index, replace(task, before=joiner.under_way))
         return
-    before = 0
-    counting = ((f"count_{index:06d}", task) for index, task in enumerate(tasks))
+    before = joiner.under_way
+    counting = (
+        (f"count_{index:06d}", task)
+        for index, task in enumerate(tasks[:-1])
+        if index >= done and task.expected is None
+    )
     # A thread waits for the child process that reads, so it needs no process of its own.
     threads = 1 + workers // _CONVERTED_AS_COUNTED
     counted = run_parts(
         harmony_part.count, counting, parts, threads, scratch=out, engine=threaded_map
     )
     with closing(counted):
-        for index, task in enumerate(tasks):
-            yield f"file_{index:06d}", replace(task, before=before)
+        for index, task in enumerate(tasks[done:], done):
+            yield _part(index, replace(task, before=before))
             if index + 1 == len(tasks):
                 return
-            try:
-                _, _, summary = next(counted)
-            except harmony_part.NotCounted as error:
-                uncounted.append(error)
-                return  # making the part says why, unless the counting alone failed
-            before = (before + summary["kept"]) % size
+            kept = task.expected
+            if kept is None:
+                try:
+                    _, _, summary = next(counted)
+                except harmony_part.NotCounted as error:
+                    uncounted.append(error)
+                    return  # making the part says why, unless the counting alone failed
+                kept = summary["kept"]
+            before = (before + kept) % size
+
+
+def _part(index: int, task: harmony_part.Task) -> tuple[str, harmony_part.Task]:
+    """Return a task with the name of its part, whose bytes depend on the rows before it, too."""
+    return f"file_{index:06d}_{task.before}", task

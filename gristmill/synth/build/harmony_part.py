@@ -40,6 +40,8 @@ class Task:
     before: how many rows the row group under way has from the files before.
     config: of the conversion.
     links: what happens if the raw file is a link.
+    expected: how many rows it has that are kept, as its footer lets expect; None (default) if
+        they must be counted.
     """
 
     path: Path
@@ -47,6 +49,7 @@ class Task:
     before: int
     config: HarmonyConfig
     links: LinkRule
+    expected: int | None = None
 
 
 class NotCounted(GristmillError):
@@ -258,7 +261,7 @@ def _check(path: Path, file: UntrustedParquet) -> None:
 def _write_rows(file: HashedFile, batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> None:
     import pyarrow as pa
 
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
     with pa.ipc.new_stream(file, schema, options=options) as writer:
         for batch in batches:
             writer.write_batch(batch)

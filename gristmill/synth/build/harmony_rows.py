@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from gristmill.contract import BadInput
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format import parquet
@@ -246,10 +248,12 @@ def _has_valid_strings(batch: pa.RecordBatch) -> bool:
 def _kept(batch: pa.RecordBatch) -> pa.Array:
     """Return the numbers of the rows whose three texts are not empty."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    every = pa.scalar(True)
+    every = np.ones(len(batch), dtype=np.bool_)
     for name in raw.TEXTS:
-        lengths = pc.fill_null(pc.binary_length(batch.column(name)), 0)
-        every = pc.and_(every, pc.greater(lengths, 0))
-    return pc.indices_nonzero(every).cast(pa.int64())
+        column = batch.column(name)
+        starts = np.frombuffer(column.buffers()[1], np.int32)[column.offset :][: len(batch) + 1]
+        every &= starts[:-1] < starts[1:]
+        if column.null_count:
+            every &= column.is_valid().to_numpy(zero_copy_only=False)
+    return pa.array(np.flatnonzero(every), pa.int64())

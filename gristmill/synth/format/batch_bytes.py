@@ -1,19 +1,24 @@
 """How many bytes the rows of a batch take once each has its own values, and such batches.
 
-Arrow stores a string of a dictionary once, and Python makes it once for each row. See also
-`parquet_child.py`, which divides batches by these numbers.
+Arrow stores a string of a dictionary once, and Python makes it once for each row. Batches that
+`parquet_child.py` reads are divided by these numbers.
 Source: `docs/formats/synth.md#parquet-limits`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from gristmill.contract import BadInput
 from gristmill.synth.format.parquet import is_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+BATCH_BYTES: Final = 16 << 20
+"""Bytes of a batch, unless it is one row."""
 _CELL: Final = 64
 """Bytes that Python takes for one value in a nested column, about."""
 
@@ -45,6 +50,49 @@ def bytes_apart(array: pa.Array, cell: int = 0) -> int:
     if kind.num_fields:
         return size + bytes_apart(array.flatten(), _CELL)
     return size + int(array.nbytes)
+
+
+def longest(array: pa.Array) -> int:
+    """Return how many bytes `bytes_apart` of one value is at most.
+
+    array: of any type. Other values than strings count together.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        return bytes_apart(array)
+    # Beside a value are two offsets and a bit.
+    return _CELL + (pc.max(pc.binary_length(array)).as_py() or 0)
+
+
+def divided(
+    batch: pa.RecordBatch, path: Path, first_row: int, row_bytes: int
+) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Yield a batch in parts that are small enough, in order, each with its bytes.
+
+    batch: rows of a file.
+    path: of the file, for error messages.
+    first_row: number of rows before the batch.
+    row_bytes: bytes of one row, at most.
+
+    Raises BadInput for a row that takes more. Source: `docs/formats/synth.md#parquet-limits`.
+    """
+    waiting = [(0, len(batch))]
+    while waiting:
+        begin, length = waiting.pop()
+        part = batch.slice(begin, length)
+        size = sum(map(bytes_apart, part.columns))
+        if length == 1 and size > row_bytes:
+            rule = f"takes {size:,} bytes: a row may take {row_bytes:,}"
+            raise BadInput(path, rule, first_row + begin + 1)
+        # A row is too long or not, whatever the rows beside it.
+        fits = size <= row_bytes or sum(map(longest, part.columns)) <= row_bytes
+        if length == 1 or (size <= BATCH_BYTES and fits):
+            yield with_strings(part), size
+        else:
+            half = length // 2
+            waiting += [(begin + half, length - half), (begin, half)]
 
 
 def rows_within(texts: pa.Array, most: int) -> int:

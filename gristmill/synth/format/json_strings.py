@@ -24,7 +24,11 @@ from gristmill.run.kernels import kernel
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_WORD: Final = 8
+_WIDE: Final = 32
+"""Bytes that are looked at together."""
+_KEPT: Final = 64 << 20
+"""Bytes of an array that is kept for the next call."""
+_spare: Final[list[npt.NDArray[np.uint8]]] = []
 _NULL: Final = np.frombuffer(b"null", dtype=np.uint8)
 _QUOTES: Final = 2
 _ESCAPE: Final = 6
@@ -34,10 +38,7 @@ _SHORT: Final = {8: b"b", 9: b"t", 10: b"n", 12: b"f", 13: b"r", 34: b'"', 92: b
 _LETTERS: Final = np.zeros(256, dtype=np.uint8)
 _LETTERS[list(_SHORT)] = list(b"".join(_SHORT.values()))
 _HEX: Final = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
-# The same byte in all eight of a word.
-_LOW, _HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
-_SPACE, _QUOTE = np.uint64(0x2020202020202020), np.uint64(0x2222222222222222)
-_BACKSLASH, _DELETE = np.uint64(0x5C5C5C5C5C5C5C5C), np.uint64(0x7F7F7F7F7F7F7F7F)
+_SPACE, _QUOTE, _BACKSLASH, _DELETE = b' "\\\x7f'
 
 
 def joined(columns: Sequence[pa.Array], between: Sequence[str], rows: pa.Array) -> pa.Array:
@@ -69,63 +70,81 @@ def joined(columns: Sequence[pa.Array], between: Sequence[str], rows: pa.Array) 
     texts = [text.encode("ascii") for text in between]
     cuts = np.cumsum([0, *map(len, texts)])
     most += len(wanted) * (int(cuts[-1]) + len(columns) * (_QUOTES + len(_NULL)))
-    out = np.empty(most + _WORD, dtype=np.uint8)
+    out = _space(most + _WIDE)
     offsets = np.zeros(len(wanted) + 1, dtype=np.int32)
     text = np.frombuffer(b"".join(texts), np.uint8).copy()
     size = _write(octets, begins, ends, text, cuts, _LETTERS, _HEX, out, offsets)
     if size > np.iinfo(np.int32).max:
         raise ValueError(f"{size:,} bytes of JSON are too many for one column: give fewer rows")
-    # The system gives no memory for the bytes of `out` that nothing was written to.
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(out[:size])]
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(out[:size].tobytes())]
+    if len(out) <= _KEPT:
+        _spare[:] = [out]
     return pa.Array.from_buffers(pa.string(), len(wanted), buffers)
+
+
+def _space(size: int) -> npt.NDArray[np.uint8]:
+    """Return an array of at least so many bytes: fresh memory costs more than a copy out of it."""
+    try:
+        space = _spare.pop()  # one thread alone gets it
+    except IndexError:
+        pass
+    else:
+        if len(space) >= size:
+            return space
+    # The system gives no memory for bytes that nothing is written to.
+    return np.empty(size, dtype=np.uint8)
 
 
 def _octets(buffers: Sequence[pa.Buffer | None]) -> tuple[npt.NDArray[np.uint8], list[int]]:
     """Return the bytes of all buffers in one array, and where each buffer begins in it.
 
-    The compiled code reads whole words, so there is a word behind the last buffer. The columns of
-    a batch that came from another process lie in one message, and are not copied.
+    The compiled code reads beyond the end of a text, so there are bytes behind the last buffer. The
+    columns of a batch that came from another process lie in one message, and are not copied.
     """
     there = [buffer for buffer in buffers if buffer is not None]
     whole = there[0].parent if there else None
     if whole is not None and all(
         buffer.parent is not None
         and buffer.parent.address == whole.address
-        and buffer.address + buffer.size + _WORD <= whole.address + whole.size
+        and buffer.address + buffer.size + _WIDE <= whole.address + whole.size
         for buffer in there
     ):
         octets = np.frombuffer(whole, np.uint8)
         places = [0 if buffer is None else buffer.address - whole.address for buffer in buffers]
     else:
         values = [np.frombuffer(buffer or b"", np.uint8) for buffer in buffers]
-        octets = np.concatenate([*values, np.zeros(_WORD, np.uint8)])
+        octets = np.concatenate([*values, np.zeros(_WIDE, np.uint8)])
         places = [0, *itertools.accumulate(map(len, values))][:-1]
     octets.flags.writeable = False
     return octets, places
 
 
-def _load(typingctx, array, place):
-    """Eight bytes of an array as a number."""
+def _copy_wide(typingctx, data, place, out, o):
+    """Copy some bytes to another array; how many, from the first on, are in JSON what they are."""
 
     def codegen(context, builder, signature, args):
-        data = context.make_array(signature.args[0])(context, builder, value=args[0]).data
-        word = ir.IntType(64).as_pointer()
-        return builder.load(builder.bitcast(builder.gep(data, [args[1]]), word), align=1)
+        source = context.make_array(signature.args[0])(context, builder, value=args[0])
+        target = context.make_array(signature.args[2])(context, builder, value=args[2])
+        wide = ir.VectorType(ir.IntType(8), _WIDE)
 
-    return types.uint64(array, types.int64), codegen
+        def of(octet):
+            return ir.Constant(wide, [octet] * _WIDE)
 
+        begin = builder.gep(source.data, [args[1]])
+        octets = builder.load(builder.bitcast(begin, wide.as_pointer()), align=1)
+        end = builder.gep(target.data, [args[3]])
+        builder.store(octets, builder.bitcast(end, wide.as_pointer()), align=1)
+        # Below a space an octet wraps, so one comparison finds control characters and others.
+        beyond = of(_DELETE - _SPACE)
+        found = builder.icmp_unsigned(">=", builder.sub(octets, of(_SPACE)), beyond)
+        for octet in (_QUOTE, _BACKSLASH):
+            found = builder.or_(found, builder.icmp_unsigned("==", octets, of(octet)))
+        bits = builder.bitcast(found, ir.IntType(_WIDE))
+        # Without a set bit it is the number of bits.
+        count = builder.cttz(bits, ir.Constant(ir.IntType(1), 0))
+        return builder.zext(count, ir.IntType(64))
 
-def _store(typingctx, array, place, number):
-    """Write a number as eight bytes of an array."""
-
-    def codegen(context, builder, signature, args):
-        data = context.make_array(signature.args[0])(context, builder, value=args[0]).data
-        word = ir.IntType(64).as_pointer()
-        place = builder.bitcast(builder.gep(data, [args[1]]), word)
-        builder.store(args[2], place, align=1)
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64, types.uint64), codegen
+    return types.int64(data, types.int64, out, types.int64), codegen
 
 
 def _copy(typingctx, text, start, size, out, o):
@@ -143,28 +162,8 @@ def _copy(typingctx, text, start, size, out, o):
 
 
 # Any: mypy sees an intrinsic as a function with one more argument.
-load: Any = intrinsic(_load)
-store: Any = intrinsic(_store)
+copy_wide: Any = intrinsic(_copy_wide)
 copy: Any = intrinsic(_copy)
-
-
-@njit(forceinline=True)
-def _plain(word):
-    """How many bytes of a word, from the lowest on, are in JSON what they are in the text."""
-    quote, backslash, delete = word ^ _QUOTE, word ^ _BACKSLASH, word ^ _DELETE
-    # The highest bit of each byte that is not; bits above the lowest such byte may be wrong.
-    found = (word - _SPACE) & ~word
-    found |= (quote - _LOW) & ~quote
-    found |= (backslash - _LOW) & ~backslash
-    found |= (delete - _LOW) & ~delete
-    found = (found | word) & _HIGH
-    count = _WORD
-    if found:
-        count = 0
-        while not found & np.uint64(0x80):
-            found >>= np.uint64(8)
-            count += 1
-    return count
 
 
 @njit(forceinline=True)
@@ -200,11 +199,9 @@ def _write_value(data, place, end, letters, digits, out, o):
     out[o] = 34
     o += 1
     while place < end:
-        word = load(data, place)
-        store(out, o, word)
-        plain = min(_plain(word), end - place)
+        plain = min(copy_wide(data, place, out, o), end - place)
         place, o = place + plain, o + plain
-        if plain == _WORD or place == end:
+        if plain == _WIDE or place == end:
             continue
         code, place = _character(data, place)
         if code < 0x80 and letters[code]:

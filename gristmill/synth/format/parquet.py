@@ -33,8 +33,9 @@ def opened(path: Path, once: Sequence[str]) -> pq.ParquetFile:
     try:
         parquet = pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True)
         names = parquet.schema_arrow.names
-    # A column name that is not UTF-8 is a UnicodeDecodeError.
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    # A column name that is not UTF-8 is a UnicodeDecodeError; an exception of Arrow's C++ library
+    # that has no class in Python is a RuntimeError.
+    except (pa.ArrowException, OSError, UnicodeDecodeError, RuntimeError) as error:
         raise BadInput(path, f"is not a readable Parquet file ({error}): get it again") from error
     if repeated := [name for name in once if names.count(name) > 1]:
         count = names.count(repeated[0])
@@ -77,7 +78,7 @@ def batches(
         ):
             rows += len(batch)
             yield _without_views(batch)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, RuntimeError) as error:
         rule = f"is damaged in this row or one after it ({error}): get it again"
         raise BadInput(path, rule, first_row + rows + 1) from error
     if rows != expected:
@@ -139,3 +140,50 @@ def values(column: pa.Array) -> tuple[list[Any], dict[int, UnicodeDecodeError]]:
                 decoded.append(None)
                 errors[index] = error
         return decoded, errors
+
+
+def statistics(parquet: pq.ParquetFile, group: int, leaf: int) -> pq.Statistics | None:
+    """Return the statistics of a column in a row group; None where the footer gives none.
+
+    parquet: the open file.
+    group: number of the row group.
+    leaf: number of the column among the leaves of the schema.
+
+    A footer may give the column another type than its schema does. Arrow ends the process when
+    it is asked for the statistics of such a column.
+    """
+    column = parquet.metadata.row_group(group).column(leaf)
+    if column.physical_type != parquet.schema.column(leaf).physical_type:
+        return None
+    return column.statistics
+
+
+def null_count(parquet: pq.ParquetFile, group: int, leaf: int) -> int | None:
+    """Return the nulls of a column in a row group as the footer says; None where it does not.
+
+    parquet: the open file.
+    group: number of the row group.
+    leaf: number of the column among the leaves of the schema.
+    """
+    said = statistics(parquet, group, leaf)
+    if said is None or not said.has_null_count:
+        return None
+    return int(said.null_count)
+
+
+def rows_without_text(parquet: pq.ParquetFile, group: int, leaf: int) -> int | None:
+    """Return the rows of a row group without a text in a column, if no text is empty.
+
+    parquet: the open file.
+    group: number of the row group.
+    leaf: number of the column among the leaves of the schema.
+
+    None where the footer does not say it, or says that the least text is empty: so may be others.
+    Source: `docs/formats/synth.md#harmony-part-files`.
+    """
+    rows = parquet.metadata.row_group(group).num_rows
+    nulls = null_count(parquet, group, leaf)
+    if nulls is None or not 0 <= nulls < rows:
+        return nulls if nulls == rows else None
+    said = statistics(parquet, group, leaf)
+    return None if said is None or (said.has_min_max and not said.min_raw) else nulls

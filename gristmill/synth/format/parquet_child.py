@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gristmill.contract import BadInput
-from gristmill.synth.format.batch_bytes import bytes_apart, with_strings
+from gristmill.synth.format.batch_bytes import divided, with_strings
+from gristmill.synth.format.parquet import null_count, rows_without_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-BATCH_BYTES: Final = 16 << 20
-"""Bytes of a batch, unless it is one row."""
 RATIO: Final = 1000
 """Bytes of rows for each byte of the file, at most."""
 ANY_RATIO_BYTES: Final = 64 << 20
@@ -86,12 +85,9 @@ def describe(descriptor: int, path: Path, nulls: Sequence[str]) -> Described:
         count = parquet.num_row_groups
         groups = [metadata.row_group(group).num_rows for group in range(count)]
         _check_rows(groups, metadata.num_rows, os.fstat(descriptor).st_size, path)
-        # Statistics are kept for leaves, and a struct has several: names are not enough.
-        leaves = {
-            parquet.schema.column(leaf).path: leaf for leaf in range(len(parquet.schema.names))
-        }
+        leaves = _leaves(parquet)
         counts = {
-            name: [_null_count(metadata.row_group(group), leaves[name]) for group in range(count)]
+            name: [null_count(parquet, group, leaves[name]) for group in range(count)]
             for name in nulls
             if name in leaves
         }
@@ -118,7 +114,7 @@ def read(descriptor: int, path: Path, wanted: Wanted) -> Iterator[memoryview]:
             wanted.size, row_groups=wanted.groups, columns=wanted.columns, use_threads=False
         )
         for batch in batches:
-            for part, size in _divided(batch, path, row, wanted.row_bytes):
+            for part, size in divided(batch, path, row, wanted.row_bytes):
                 allowed -= size
                 if allowed < 0:
                     rule = f"holds more than {RATIO:,} times the bytes of the file up to this row"
@@ -158,6 +154,36 @@ def filled(descriptor: int, path: Path, wanted: Wanted, rows: int | None) -> int
         rule = f"is damaged in this row or one after it ({_cut(error)}): get it again"
         raise BadInput(path, rule, row + 1) from error
     return count
+
+
+def filled_at_most(descriptor: int, path: Path, columns: Sequence[str]) -> int | None:
+    """Return what `filled` counts if no text is empty, by the footer; None if it says nothing.
+
+    descriptor: of the open file.
+    path: of the file, for error messages.
+    columns: names of columns of strings.
+
+    The footer may be wrong, and a text may be empty. Raises BadInput for a damaged footer.
+    Source: `docs/formats/synth.md#harmony-part-files`.
+    """
+    parquet = _opened(descriptor, path)
+    try:
+        full, leaves = 0, _leaves(parquet)
+        if not leaves.keys() >= set(columns):
+            return None
+        for number in range(parquet.num_row_groups):
+            rows = parquet.metadata.row_group(number).num_rows
+            if not rows:
+                continue
+            nulls = [rows_without_text(parquet, number, leaves[name]) for name in columns]
+            known = [count for count in nulls if count is not None]
+            # Nulls of two columns may be in the same rows.
+            if len(known) < len(nulls) or sum(map(bool, known)) > 1:
+                return None
+            full += rows - sum(known)
+    except _errors() as error:
+        raise _unreadable(path, error) from error
+    return full
 
 
 def _filled(batch: pa.RecordBatch) -> int:
@@ -206,7 +232,9 @@ def _errors() -> tuple[type[Exception], ...]:
     """What Arrow raises for a damaged file, errors of Python's conversions included."""
     import pyarrow as pa
 
-    return (pa.ArrowException, OSError, ValueError, TypeError, LookupError, OverflowError)
+    # RuntimeError: an exception of its C++ library that has no class in Python.
+    known = (OSError, ValueError, TypeError, LookupError, OverflowError, RuntimeError)
+    return (pa.ArrowException, *known)
 
 
 def _unreadable(path: Path, error: Exception) -> BadInput:
@@ -250,31 +278,10 @@ def _check_rows(groups: Sequence[int], rows: int, size: int, path: Path) -> None
         raise BadInput(path, f"{rule}: it looks like a decompression bomb")
 
 
-def _null_count(group: pq.RowGroupMetaData, leaf: int) -> int | None:
-    statistics = group.column(leaf).statistics
-    if statistics is None or not statistics.has_null_count:
-        return None
-    return int(statistics.null_count)
-
-
-def _divided(
-    batch: pa.RecordBatch, path: Path, first_row: int, row_bytes: int
-) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """Yield a batch in parts that are small enough, in order, each with its bytes."""
-    waiting = [(0, len(batch))]
-    while waiting:
-        begin, length = waiting.pop()
-        part = batch.slice(begin, length)
-        size = sum(map(bytes_apart, part.columns))
-        if length == 1 and size > row_bytes:
-            rule = f"takes {size:,} bytes: a row may take {row_bytes:,}"
-            raise BadInput(path, rule, first_row + begin + 1)
-        # A row is too long or not, whatever the rows beside it.
-        if length == 1 or size <= min(BATCH_BYTES, row_bytes):
-            yield with_strings(part), size
-        else:
-            half = length // 2
-            waiting += [(begin + half, length - half), (begin, half)]
+def _leaves(parquet: pq.ParquetFile) -> dict[str, int]:
+    """Statistics are kept for leaves, and a struct has several: names are not enough."""
+    schema = parquet.schema
+    return {schema.column(leaf).path: leaf for leaf in range(len(schema.names))}
 
 
 def _as_stream(batch: pa.RecordBatch) -> memoryview:

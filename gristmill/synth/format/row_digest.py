@@ -69,6 +69,11 @@ def _contents(column: pa.Array, before: int) -> tuple[memoryview, memoryview]:
     if pa.types.is_integer(kind):
         nulls = np.flatnonzero(column.is_null()) + before if column.null_count else ()
         return _bytes(pa.array(nulls, pa.int64()), "<i8"), _bytes(pc.fill_null(column, 0), "<i8")
+    if pa.types.is_string(kind) and len(column) and not column.null_count:
+        _, starts, data = column.buffers()
+        ends = np.frombuffer(starts, dtype="<i4")[column.offset :][: len(column) + 1]
+        values = memoryview(data)[ends[0] : ends[-1]] if data is not None else memoryview(b"")
+        return np.diff(ends).view(np.uint8).data, values
     nested = pa.types.is_list(kind) and kind.value_type == pa.int32()
     if not nested and not pa.types.is_string(kind):
         column = column.cast(pa.string()) if _casts(kind) else _as_repr(column)

@@ -162,6 +162,23 @@ class UntrustedParquet:
         )
         return count
 
+    def filled_at_most(self, columns: Sequence[str]) -> int | None:
+        """Return what `filled` counts if no text is empty, by the footer; None if it says nothing.
+
+        columns: names of columns of strings.
+
+        The footer may be wrong, and a text may be empty. Raises BadInput for a damaged footer.
+        Source: `docs/formats/synth.md#harmony-part-files`.
+        """
+        count: int | None = child.run(
+            parquet_child.filled_at_most,
+            self._path,
+            list(columns),
+            file=self._path,
+            descriptors=[self._file.fileno()],
+        )
+        return count
+
     def _seconds(self) -> float:
         """Return the time in which all rows must be read."""
         return _SECONDS + os.fstat(self._file.fileno()).st_size / _BYTES_PER_SECOND

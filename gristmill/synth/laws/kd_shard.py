@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gristmill import provenance
 from gristmill.contract import GristmillError, Violation
+from gristmill.run.progress import current_progress
 from gristmill.synth.format import aligned, indexed
 from gristmill.synth.format.indexed import Indexed
 from gristmill.synth.laws import trace
@@ -42,22 +43,28 @@ def kd_laws(
     valid_fraction: the configured fraction, which the split must obey; default not
         tested.
 
-    Memory does not grow with the datasets.
+    Memory does not grow with the datasets. The current progress gets the stage "laws" in shards.
     Source: `docs/formats/synth.md#shard-laws`.
     """
     numbers = [partition] if partition is not None else shard_numbers(root)
     if not numbers:
         yield Violation("shards", ".", "there is no shard in train or valid, and no trace")
-    for number in numbers:
-        splits: dict[str, Values | None] = {}
-        for split in SPLITS:
-            splits[split] = yield from _split(root, split, number)
-        # The trace reads all documents, so their values are checked meanwhile.
-        broken = list(trace.check(root, number, splits, valid_fraction))
-        for values in splits.values():
-            if values is not None:
-                yield from values.violations()
-        yield from broken
+    with current_progress().stage("laws", "files", len(numbers)) as stage:
+        for number in numbers:
+            yield from _shard_laws(root, number, valid_fraction)
+            stage.advance(1)
+
+
+def _shard_laws(root: Path, number: str, valid_fraction: float | None) -> Iterator[Violation]:
+    splits: dict[str, Values | None] = {}
+    for split in SPLITS:
+        splits[split] = yield from _split(root, split, number)
+    # The trace reads all documents, so their values are checked meanwhile.
+    broken = list(trace.check(root, number, splits, valid_fraction))
+    for values in splits.values():
+        if values is not None:
+            yield from values.violations()
+    yield from broken
 
 
 def _split(root: Path, split: str, number: str) -> Generator[Violation, None, Values | None]:

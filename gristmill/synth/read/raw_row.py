@@ -211,10 +211,9 @@ def _fewest_without(shard: pq.ParquetFile, group: int) -> int:
 
 
 def _statistics(shard: pq.ParquetFile, group: int) -> Iterator[pq.Statistics | None]:
-    metadata = shard.metadata.row_group(group)
     leaves = {shard.schema.column(leaf).path: leaf for leaf in range(len(shard.schema.names))}
     for name in raw.TEXTS:
-        yield metadata.column(leaves[name]).statistics if name in leaves else None
+        yield parquet.statistics(shard, group, leaves[name]) if name in leaves else None
 
 
 def _kept(file: Path, shard: pq.ParquetFile, group: int) -> Iterator[int]:

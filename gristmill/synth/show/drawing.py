@@ -8,11 +8,12 @@ from html import escape
 from typing import Final
 
 from gristmill.printable import printable
+from gristmill.svg import GROUND, INK, MONOSPACED, SOFT, WIDEST, fitted
 from gristmill.synth.format import harmony_tokens
 from gristmill.synth.show.tokens import Line, ShownToken
 
-_WIDTH: Final = 1000
-_LEFT: Final = 100
+_WIDTH: Final = WIDEST
+_LEFT: Final = 80
 _LINE: Final = 22
 _HEIGHT: Final = 17
 _CHARACTER: Final = 6.65
@@ -22,9 +23,9 @@ _FILLS: Final = ("#e3e7ea", "#ffd766", "#a9dfb0")
 _EDGES: Final = ("#8a97a0", "#c98a00", "#2f8f46")
 _STYLE: Final = (
     "text{font:11px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:#22272b}"
-    ".h{font-weight:bold}.l{fill:#5b6770}.m{fill:#75818a}"
+    f".h{{font-weight:bold;fill:{INK}}}.l{{fill:{SOFT}}}.m{{fill:{SOFT}}}"
     + "".join(
-        f".s{span}{{fill:{fill};stroke:{edge}}}.s{span}m{{fill:{fill};fill-opacity:.5;"
+        f".s{span}{{fill:{fill};stroke:{edge}}}.s{span}m{{fill:{fill};fill-opacity:.2;"
         f"stroke:{edge};stroke-dasharray:2 2}}"
         for span, (fill, edge) in enumerate(zip(_FILLS, _EDGES, strict=True))
     )
@@ -58,11 +59,12 @@ class _Drawing:
         x = 10.0
         for span, name in enumerate(harmony_tokens.SPANS):
             x = self._token(ShownToken(name, span, span == harmony_tokens.PROMPT), x) + 8
-        self._text(x, "dashed and pale: masked, not in the loss", "l")
+        self._y += _LINE
+        self._text(10, "dashed and pale: masked, not in the loss", "l")
         self._y += _LINE + 6
 
     def title(self, title: str) -> None:
-        self._text(10, title, "h")
+        self._text(10, fitted(title, _WIDTH - 20, 11, MONOSPACED), "h")
         self._y += _LINE
 
     def line(self, line: Line) -> None:
@@ -81,7 +83,8 @@ class _Drawing:
             name = f"s{token.span}{'m' if token.masked else ''}"
             outline = f"M{x:.0f} {self._y}h{width:.0f}v{_HEIGHT}h-{width:.0f}z"
             self._paths.setdefault(name, []).append(outline)
-        style = "l" if token.span is None else "c" if token.control else "m" if token.masked else ""
+        style = " ".join(["c"] * token.control + ["m"] * token.masked)
+        style = "l" if token.span is None else style
         self._text(x + 3, token.marked, style)
         return x + width
 
@@ -95,7 +98,8 @@ class _Drawing:
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{self._y + 4}" '
             f'viewBox="0 0 {_WIDTH} {self._y + 4}"><style>{_STYLE}</style>'
-            f'<rect width="100%" height="100%" fill="#fff"/>{paths}{"".join(self._texts)}</svg>'
+            f'<rect width="100%" height="100%" rx="8" fill="{GROUND}"/>{paths}'
+            f"{''.join(self._texts)}</svg>"
         )
 
 

@@ -9,10 +9,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from gristmill.svg import BAR, GROUND, RULE, SOFT, WIDEST
 from gristmill.synth.format import indexed
 
 _BARS: Final = 32
-_WIDTH, _HEIGHT, _LEFT, _BASE = 720, 200, 60, 160
+_WIDTH, _HEIGHT, _LEFT, _BASE = WIDEST, 200, 60, 160
 _TALLEST: Final = 130
 
 Lengths = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
@@ -76,9 +77,9 @@ def histogram(lengths: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) ->
     )
     median = _LEFT + (middle - edges[0]) / (edges[-1] - edges[0]) * step * _BARS
     return _svg(
-        f'<g fill="#6c8ebf">{bars}</g>'
-        f'<path d="M{_LEFT} {_BASE}H{_WIDTH - 20}" stroke="#5b6770"/>'
-        f'<path d="M{median:.1f} 24V{_BASE}" stroke="#c0392b" stroke-dasharray="4 3"/>'
+        f'<g fill="{BAR}">{bars}</g>'
+        f'<path d="M{_LEFT} {_BASE}H{_WIDTH - 20}" stroke="{RULE}"/>'
+        f'<path d="M{median:.1f} 24V{_BASE}" stroke="#fff" stroke-dasharray="4 3"/>'
         f'<text x="{median + 5:.1f}" y="28">median {middle:,.0f}</text>'
         f'<text x="{_LEFT - 8}" y="{_BASE - _TALLEST + 4}" text-anchor="end">{tallest:,}</text>'
         f'<text x="{_LEFT - 8}" y="{_BASE + 3}" text-anchor="end">0</text>{ticks}'
@@ -91,6 +92,6 @@ def _svg(drawing: str) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{_HEIGHT}" '
         f'viewBox="0 0 {_WIDTH} {_HEIGHT}">'
-        "<style>text{font:11px sans-serif;fill:#5b6770}</style>"
-        f'<rect width="100%" height="100%" fill="#fff"/>{drawing}</svg>'
+        f"<style>text{{font:11px sans-serif;fill:{SOFT}}}</style>"
+        f'<rect width="100%" height="100%" rx="8" fill="{GROUND}"/>{drawing}</svg>'
     )

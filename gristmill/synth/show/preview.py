@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from gristmill import markdown
+from gristmill.svg import small_shares
 from gristmill.synth.format import harmony_tokens, indexed
 from gristmill.synth.show import drawing, tokens
 from gristmill.synth.show.lengths import document_lengths, histogram
@@ -61,6 +62,15 @@ def _markdown(
         bars = histogram(lengths, numbers)
         paragraphs.append(markdown.image("Document lengths in tokens", bars))
     return "\n\n".join([*paragraphs, *_names(counts), *_remarks(counts)]) + "\n"
+
+
+def picture(counts: Mapping[str, int | float]) -> str:
+    """Return the spans of a shard's labels as a picture for the overview of its asset.
+
+    counts: of the shard's record.
+    """
+    labels = [(name, int(counts.get(f"spans/{name}", 0))) for name in harmony_tokens.SPANS]
+    return markdown.inline_image("Spans of the labels", small_shares("Tokens by span", labels))
 
 
 def _names(counts: Mapping[str, int | float]) -> Iterator[str]:

@@ -21,6 +21,7 @@ def tick(tmp_path: Path) -> Iterator[Any]:
     cursor: list[str | None] = [None]
     lake = Lake(data_root=str(tmp_path))
     sensor = raw_drop_sensor(INBOX)
+    (tmp_path / "gristmill.toml").write_text("[inbox]\nsettle_seconds = 0\n")
     with dg.DagsterInstance.ephemeral() as instance:
 
         def evaluate() -> dg.SensorResult:
@@ -61,7 +62,7 @@ def test_a_file_whose_name_carries_a_month_starts_that_months_run(tick, inbox, n
     assert request.partition_key == month
     assert request.run_key.startswith(f"{month}:")
     assert result.dynamic_partitions_requests == []
-    observed, landed = result.asset_events
+    observed, landed, _ = result.asset_events
     assert landed.asset_key.to_user_string() == "chess/raw_drop"
     assert observed.partition == landed.partition == month
     assert tick().run_requests == []

@@ -43,7 +43,7 @@ def evaluate(instance: dg.DagsterInstance, lake: Lake, key: str | None, **config
         )
     )
     checks = {done.check_name: done for done in result.get_asset_check_evaluations()}
-    assert set(checks) == {"intact", "lawful", "noteworthy"}
+    assert set(checks) == {"built", "intact", "lawful", "noteworthy"}
     return checks["noteworthy"]
 
 
@@ -63,4 +63,8 @@ def test_notes_are_a_warning_that_names_them(instance: dg.DagsterInstance, tmp_p
     assert "noted: run " in noted.metadata["listed"].value
     everything = evaluate(instance, lake, None)
     assert everything.metadata["artifacts"].value == 2
-    assert everything.metadata["violations"].value == 1
+    # Files choose another value of game_laws than this run.
+    assert everything.metadata["violations"].value == 2
+    (row,) = everything.metadata["findings"].value.records
+    assert row.data["partition"] == "noted"
+    assert r"built with game\_laws" in everything.metadata["listed"].value

@@ -81,6 +81,7 @@ def test_stats_manifest_and_vocabulary(golden: Path, made: Path) -> None:
             assert one["files"][name]["rel_path"] == two["files"][name]["rel_path"]
 
 
+@pytest.mark.slow
 @pytest.mark.real
 def test_a_cache_of_the_earlier_rows_without_a_sidecar(golden: Path, tmp_path: Path) -> None:
     build_splice_cache(golden / "golden_game", tmp_path / "cache", CacheConfig(workers=2))

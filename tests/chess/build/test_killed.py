@@ -14,6 +14,7 @@ from gristmill.chess import ValidateConfig, validate
 from gristmill.chess.samples import write_month
 from gristmill.run.parts import PartStore
 from tests.paths import CHECKOUT
+from tests.publish.killing import wait_for_end
 
 _SHARE = 1 << 14
 _CHILD = """
@@ -46,7 +47,7 @@ def hashes(folder: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_killed_validation_goes_on_from_its_finished_parts(tmp_path: Path, workers: int) -> None:
     pgn, script, folder = tmp_path / "x.pgn", tmp_path / "child.py", tmp_path / "parts"
     write_month(pgn, "2024-01", 400, 5)
@@ -56,9 +57,10 @@ def test_a_killed_validation_goes_on_from_its_finished_parts(tmp_path: Path, wor
     child = subprocess.Popen(
         [sys.executable, str(script), *map(str, arguments)],
         env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
+        start_new_session=True,
     )
     try:
-        until = time.monotonic() + 60
+        until = time.monotonic() + 300
         while not list(folder.glob("*.json")):
             assert child.poll() is None, "ended before its first part was finished"
             assert time.monotonic() < until
@@ -66,7 +68,7 @@ def test_a_killed_validation_goes_on_from_its_finished_parts(tmp_path: Path, wor
     finally:
         child.send_signal(signal.SIGKILL)
     assert child.wait() == -signal.SIGKILL
-    time.sleep(0.2)  # the kernel ends the workers
+    assert wait_for_end(child.pid) == []
     parts = PartStore(folder)
     ledgers = sorted(path.name.removesuffix(".json") for path in folder.glob("*.json"))
     assert 0 < len(ledgers) < pgn.stat().st_size // _SHARE

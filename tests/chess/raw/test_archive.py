@@ -30,6 +30,8 @@ def test_a_month_is_fetched_checked_and_recorded(serve, pgn: bytes, tmp_path: Pa
     }  # fmt: skip
     assert record["http"]["etag"] == '"v1"'
     assert summary.pgn_sha256 == hashlib.sha256(pgn).hexdigest()
+    note = summary.files["lichess_elite_2024-01.pgn"]  # the publisher does not read it again
+    assert (note.sha256, note.bytes) == (summary.pgn_sha256, len(pgn))
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
         "lichess_elite_2024-01.pgn", "source.json"
     ]  # fmt: skip
@@ -130,7 +132,7 @@ def test_a_download_reports_its_bytes_also_where_it_goes_on(
     reports: list[Report] = []
     progress = Progress(reports.append, 0.0)
     fetch_month(MONTH, tmp_path / "a", server.config, sleep=nap([]), progress=progress)
-    download = [report for report in reports if report.stage == "download"]
+    download = [r for r in reports if r.stage == "download" and r.moment == "stage"]
     done = [report.done for report in download]
     assert done == sorted(done)
     assert len(data) // 3 in done

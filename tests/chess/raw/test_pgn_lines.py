@@ -83,6 +83,7 @@ def test_the_games_around_it_are_read(
     assert not list(event_line_laws(tmp_path / "out", tmp_path))
 
 
+@pytest.mark.slow
 def test_a_comment_that_closes_many_games_later_costs_one_game(tmp_path: Path) -> None:
     pgn = tmp_path / "x.pgn"
     games = [game(str(n)) for n in range(300)]

@@ -127,7 +127,21 @@ except BadInput as error:
 """
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+LONG = {
+    "empty lines",
+    "an open comment",
+    "a long comment",
+    "a comment in a game",
+    "tags",
+    "moves",
+    "variations",
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] if name in LONG else []) for name in HOSTILE],
+)
 def test_a_hostile_pgn_takes_less_than_a_gigabyte(tmp_path: Path, name: str) -> None:
     text, rule = HOSTILE[name]
     (tmp_path / "x.pgn").write_bytes(text())

@@ -5,7 +5,9 @@ import xml.etree.ElementTree as ET
 import chess
 
 from gristmill.chess.samples import make_games
-from gristmill.chess.show.board import board_svg, squares_after
+from gristmill.chess.show.board import board_svg, small_board_svg, squares_after
+from gristmill.svg import OVERVIEW
+from tests.drawings import is_right
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -46,3 +48,20 @@ def test_a_pawn_taken_in_passing_leaves_its_square() -> None:
         squares = squares_after(moves.split())
         assert squares[taken] == ""
         assert len([piece for piece in squares if piece]) == 31
+
+
+def test_a_small_board_has_each_piece_on_its_square() -> None:
+    moves = ["e2e4", "d7d5", "e4d5", "d8d5"]
+    svg = small_board_svg(moves, "t" * 90, "<n>")
+    is_right(svg, OVERVIEW)
+    found = [""] * 64
+    for node in list(ET.fromstring(svg).iter(f"{SVG}text"))[2:]:
+        files, row = node.attrib["x"].split(), int(node.attrib["y"])
+        for file, glyph in zip(files, node.text or "", strict=True):
+            found[8 * (7 - row) + int(file)] = glyph
+    letters = dict(zip("♔♕♖♗♘♙♚♛♜♝♞♟", "KQRBNPkqrbnp", strict=True))
+    assert [letters.get(glyph, "") for glyph in found] == squares_after(moves)
+    dark = ET.fromstring(svg).findall(f".//{SVG}path")[1].attrib
+    # From the left in each row from the top: h8 and a1 are dark.
+    assert dark["d"].split("M")[1:3] == ["1 0.5h7", "0 1.5h8"]
+    assert dark["stroke-dasharray"] == "1"

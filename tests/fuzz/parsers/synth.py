@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tests.fuzz.parser import TEN_THOUSAND, Parser, file, folder, scratch, split
 
 _FORMAT = "gristmill.synth.format"
@@ -26,16 +28,25 @@ def index(data: bytes) -> None:
 def parquet_file(data: bytes) -> None:
     """A raw Parquet file, as the child process reads it: its footer, its rows as values.
 
-    In this process a crash or the fuzzer's own limit on memory would be a finding; the child
-    turns both into BadInput, as `tests/synth/format/test_parquet_child.py` shows.
+    Arrow ends the process for some files, which the child turns into BadInput. So a child reads
+    each input first, and then this process, whose branches guide the fuzzer.
     """
+    from gristmill.synth.format.untrusted_parquet import UntrustedParquet
+
+    path = file("x.parquet", data)
+    with UntrustedParquet(path, [], ["synth_id"]) as opened:
+        for _ in opened.batches(100, row_bytes=1 << 20):
+            pass
+    _read_parquet(path)
+
+
+def _read_parquet(path: Path) -> None:
     import pyarrow as pa
 
     from gristmill.synth.build.harmony_rows import RawRows
     from gristmill.synth.format import parquet_child
     from gristmill.synth.raw.files import TEXTS, check_columns
 
-    path = file("x.parquet", data)
     with path.open("rb") as opened:
         described = parquet_child.describe(opened.fileno(), path, ["synth_id"])
         names, groups = described.schema.names, list(range(len(described.groups)))
@@ -93,15 +104,12 @@ _RENDERER = []
 
 def _renderer():  # type: ignore[no-untyped-def]
     from gristmill.synth.render.templates import Renderer
-    from gristmill.vocabularies.fetch import fetch
     from gristmill.vocabularies.find import find
     from gristmill.vocabularies.pinned import O200K
-    from tests.paths import CHECKOUT
+    from tests.kept_vocabularies import kept_vocabularies
 
     if not _RENDERER:
-        root = CHECKOUT / ".test-data"
-        fetch(root)
-        vocabulary = find(O200K, root)
+        vocabulary = find(O200K, kept_vocabularies())
         _RENDERER.append((vocabulary, Renderer(vocabulary)))
     return _RENDERER[0]
 

@@ -298,6 +298,7 @@ def test_config_is_checked(wrong: dict[str, object]) -> None:
         MergeConfig(**wrong)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.real
 def test_real_pools_are_the_same_from_any_workers_and_process(tmp_path: Path) -> None:
     from tests.macroxue.conftest import REAL

@@ -145,7 +145,7 @@ def lines(draw: Any) -> bytes:
     return joined(chosen).encode()
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(lines())
 @example(step(branch_evs={"up": 1e39}))
 def test_scanner_equals_strict_parser_on_shaped_lines(line: bytes) -> None:

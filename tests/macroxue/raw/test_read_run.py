@@ -87,6 +87,7 @@ def test_blank_lines_are_counted_and_give_no_rows(
     assert raised.value.row == 2 * blank.count(b"\n") + 3
 
 
+@pytest.mark.slow
 def test_small_files_that_unpack_to_much_are_read_in_bounded_memory(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.macroxue.raw.bombs", str(tmp_path)],

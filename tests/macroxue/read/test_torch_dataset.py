@@ -24,7 +24,7 @@ def pool(tmp_path: Path) -> StepDataset:
     return StepDataset(tmp_path / "pool", tmp_path / "values")
 
 
-@pytest.mark.parametrize("start", ["fork", "spawn"])
+@pytest.mark.parametrize("start", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_an_epoch_sees_every_training_row_once_and_no_other(pool: StepDataset, start: str) -> None:
     train, held = pool.split(0.3, by="permutation")
     data = pool.as_torch(train)

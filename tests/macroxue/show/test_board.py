@@ -2,24 +2,30 @@
 
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from gristmill import markdown
 from gristmill.macroxue.build.pack import pack
 from gristmill.macroxue.config import PackConfig
 from gristmill.macroxue.read.lookup import Pack
+from gristmill.macroxue.rules.moves import DIRECTIONS
 from gristmill.macroxue.samples import write_drop
 from gristmill.macroxue.show.board import (
     bar_lengths,
     board_svg,
     safe_name,
+    small_step_svg,
     step_svg,
     step_text,
+    step_title,
     tile_colours,
 )
-from tests.drawings import SVG, texts
+from gristmill.svg import OVERVIEW
+from tests.drawings import SVG, is_right, texts
 from tests.macroxue.games import play, write_pack
 
 
@@ -97,7 +103,7 @@ def test_values_of_tuple_rows_are_drawn_as_chances(tmp_path: Path) -> None:
     for step, absolute in ((search, False), (chances, True)):
         widths = [190 * length for length in bar_lengths(step.evs, step.legal, absolute) if length]
         drawn = re.findall(
-            r'height="7" rx="3.5" width="([\d.]+)" fill="#(?:f65e3b|c9b8a4)"', step_svg(step)
+            r'height="7" rx="3.5" width="([\d.]+)" fill="#(?:ff9070|c9b8a4)"', step_svg(step)
         )
         assert drawn == [f"{max(7, width):.1f}" for width in widths]
 
@@ -105,3 +111,25 @@ def test_values_of_tuple_rows_are_drawn_as_chances(tmp_path: Path) -> None:
 def test_names_are_cut_to_24_characters() -> None:
     assert safe_name("a" * 30) == "a" * 24
     assert safe_name("tuple_11 <b>`|") == "tuple_11 ?b???"
+
+
+def test_a_small_board_has_each_number_in_its_cell_and_fits_the_overview(tmp_path: Path) -> None:
+    opened = Pack(write_pack(tmp_path / "pack", [play(0, 40)]))
+    for row in range(len(opened)):
+        step = opened.step(row)
+        svg = small_step_svg(step)
+        is_right(svg, OVERVIEW)
+        title, *lines = texts(svg)
+        assert title == f"{step_title(step)} · {'↑↓←→'[step.move]} {DIRECTIONS[step.move]}"
+        shown = [line[6 * k : 6 * k + 6].strip("\xa0") for line in lines for k in range(4)]
+        assert shown == [str(1 << rank) if rank else "" for rank in step.ranks]
+        assert len(markdown.inline_image("run 0", svg)) <= markdown.INLINE
+
+
+def test_the_largest_tiles_of_a_small_board_share_a_colour(tmp_path: Path) -> None:
+    opened = Pack(write_pack(tmp_path / "pack", [play(0, 8)]))
+    ranks = tuple(range(16))
+    svg = small_step_svg(replace(opened.step(0), ranks=ranks))
+    assert "65536" not in svg
+    assert "32768" in svg
+    is_right(svg, OVERVIEW)

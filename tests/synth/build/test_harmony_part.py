@@ -5,10 +5,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,10 @@ from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.publish.build import Attempt, Build
 from gristmill.publish.publish import publish
 from gristmill.publish.slot import Slot
-from gristmill.run.parts import PartStore
+from gristmill.run.parts import PartStore, run_parts
 from gristmill.run.progress import Progress, Report
-from gristmill.run.workers import WorkerDied
-from gristmill.synth.build import harmony_part
+from gristmill.run.workers import WorkerDied, ordered_map, threaded_map
+from gristmill.synth.build import harmony, harmony_part
 from gristmill.synth.build.harmony import HarmonySummary, to_harmony
 from gristmill.synth.build.harmony_join import Joiner
 from gristmill.synth.config import HarmonyConfig
@@ -35,6 +35,7 @@ from gristmill.synth.raw import files as raw
 from gristmill.synth.samples import write_drop
 from gristmill.untrusted.files import REFUSE_LINKS
 from tests.paths import CHECKOUT
+from tests.publish.killing import wait_for_end
 from tests.synth.build.test_harmony import expected
 
 ROWS = [60, 60, 0, 60, 60, 300, 60, 60]
@@ -108,7 +109,19 @@ def test_a_shard_has_the_bytes_that_one_writer_would_write(
     assert summary.rows + summary.skipped == (min(most, sum(ROWS)) if most >= 0 else sum(ROWS))
 
 
-@pytest.mark.parametrize(("group", "most"), [(7, -1), (100, 250)])
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers are threads, which start at once."""
+
+    def engine(function: Any, tasks: Any, workers: int) -> Any:
+        return (threaded_map if workers > 1 else ordered_map)(function, tasks, workers)
+
+    monkeypatch.setattr(harmony, "run_parts", partial(run_parts, engine=engine))
+
+
+@pytest.mark.parametrize(
+    ("group", "most"), [(7, -1), pytest.param(100, 250, marks=pytest.mark.slow)]
+)
 def test_the_bytes_do_not_depend_on_workers(
     drop: list[Path], tmp_path: Path, group: int, most: int
 ) -> None:
@@ -121,6 +134,7 @@ def test_the_bytes_do_not_depend_on_workers(
     assert [built[workers] == built[1] for workers in built] == [True] * 4
 
 
+@pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_cap_of_no_rows_reads_the_first_file_that_has_some(tmp_path: Path, workers: int) -> None:
     paths = write_drop(tmp_path / "drop", files=3, rows=4)
@@ -137,6 +151,7 @@ def test_a_cap_of_no_rows_reads_the_first_file_that_has_some(tmp_path: Path, wor
         to_harmony(paths, tmp_path / "bad", 0, config)
 
 
+@pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_row_beyond_the_cap_is_not_converted(tmp_path: Path, workers: int) -> None:
     paths = write_drop(tmp_path / "drop", files=2, rows=4)
@@ -167,6 +182,7 @@ def _damaged(path: Path) -> None:
     path.write_bytes(data)
 
 
+@pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_the_first_bad_row_in_file_order_is_named(tmp_path: Path, workers: int) -> None:
     paths = write_drop(tmp_path / "drop", files=8, rows=20)
@@ -197,6 +213,7 @@ def _same_rows(path: Path, rows: int, broken: int | None = None) -> Path:
     return path
 
 
+@pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_row_group_of_several_files_may_take_so_many_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
@@ -225,6 +242,7 @@ def test_a_file_is_not_read_beyond_the_rows_that_no_row_group_can_take(
         to_harmony(paths, tmp_path / "out", 0, _config(rows_per_group=100))
 
 
+@pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_progress_counts_the_raw_rows_of_each_file(
     drop: list[Path], tmp_path: Path, workers: int
@@ -253,7 +271,7 @@ def main():
     out, parts, stop, workers, *paths = sys.argv[1:]
     add = harmony_join.Joiner.add
     def add_or_die(self, part, *rest):
-        if part.name == f"file_{int(stop):06d}.part":
+        if part.name.startswith(f"file_{int(stop):06d}_"):
             os.kill(os.getpid(), signal.SIGKILL)
         add(self, part, *rest)
     harmony_join.Joiner.add = add_or_die
@@ -265,7 +283,15 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize(("killed", "resumed"), [(1, 1), (1, 2), (2, 1), (2, 2)])
+@pytest.mark.parametrize(
+    ("killed", "resumed"),
+    [
+        (1, 1),
+        pytest.param(1, 2, marks=pytest.mark.slow),
+        pytest.param(2, 1, marks=pytest.mark.slow),
+        (2, 2),
+    ],
+)
 def test_a_killed_build_continues_from_its_finished_parts(
     drop: list[Path], tmp_path: Path, killed: int, resumed: int
 ) -> None:
@@ -273,15 +299,15 @@ def test_a_killed_build_continues_from_its_finished_parts(
     script.write_text(_CHILD)
     folder.mkdir()
     arguments = [tmp_path / "killed", folder, 5, killed, *drop]
-    done = subprocess.run(
+    child = subprocess.Popen(
         [sys.executable, str(script), *map(str, arguments)],
         env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
-        check=False,
+        start_new_session=True,
     )
-    assert done.returncode == -signal.SIGKILL
-    time.sleep(0.2)  # the kernel ends the workers
+    assert child.wait() == -signal.SIGKILL
+    assert wait_for_end(child.pid) == []
     kept = {path.stem for path in folder.glob("file_*.json")}
-    assert {f"file_{number:06d}" for number in range(6)} <= kept
+    assert {f"file_{number:06d}" for number in range(6)} <= {name[:11] for name in kept}
     assert len(kept) < len(ROWS) or killed > 1
     _resumes(drop, tmp_path, PartStore(folder), kept, resumed)
 
@@ -309,6 +335,7 @@ def _dying(task: harmony_part.Task, path: Path) -> dict[str, object]:
     return harmony_part.make_part(task, path)
 
 
+@pytest.mark.slow
 def test_a_build_whose_worker_died_continues(
     drop: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -351,7 +378,8 @@ def test_finished_files_are_not_converted_again(
         builds.append(to_harmony(drop, tmp_path / str(number), 0, _config(), store))
         assert names == [[path.name for path in drop], [], ["synth_006.parquet"]][number]
         if number == 1:
-            os.truncate(store.data("file_000005"), 100)
+            (part,) = store.folder.glob("file_000005_*.part")
+            os.truncate(part, 100)
     assert builds[0] == builds[1] == builds[2]
     assert sha256_file(tmp_path / "0/synth_harmony_shard_00.parquet") == sha256_file(
         tmp_path / "2/synth_harmony_shard_00.parquet"
@@ -434,6 +462,59 @@ def test_texts_of_every_form_are_counted(tmp_path: Path, kind: pa.DataType) -> N
     assert harmony_part.make_part(task, tmp_path / "part")["kept"] == expected_rows
 
 
+def _with_texts(path: Path, texts: list[str | None]) -> Path:
+    names = (*raw.TEXTS, "synth_id")
+    columns = {name: pa.array(["x"] * len(texts)) for name in names}
+    pq.write_table(pa.table(columns | {raw.TEXTS[2]: pa.array(texts, pa.string())}), path)
+    return path
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("wrong", [[3], [0, 5], range(8)])
+def test_footers_that_let_expect_other_rows_change_no_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: Sequence[int]
+) -> None:
+    """Where a text is long its column has no least text, so that nothing tells of empty ones."""
+    long = "\U0010ffff" * 2000
+    paths = [
+        _with_texts(
+            tmp_path / f"{number}.parquet",
+            ["a", None, "b", long, *(["", "c"] if number in wrong else ["d"] * number)],
+        )
+        for number in range(8)
+    ]
+    alone = to_harmony(paths, tmp_path / "alone", 0, _config(rows_per_group=7))
+    store = PartStore(tmp_path / "parts")
+    store.folder.mkdir()
+    counted: list[int] = []
+    count = harmony_part.count
+
+    def counting(task: harmony_part.Task, path: Path) -> dict[str, Any]:
+        counted.append(int(task.path.stem))
+        return count(task, path)
+
+    monkeypatch.setattr(harmony_part, "count", counting)
+    for name, kept in (("none", None), ("kept", store), ("again", store)):
+        made = to_harmony(paths, tmp_path / name, 0, _config(rows_per_group=7, workers=3), kept)
+        assert (made, _shard(tmp_path / name)) == (alone, _shard(tmp_path / "alone"))
+        # Those behind the first file that differs, but the last one.
+        assert set(counted) == set(range(wrong[0] + 1, len(paths) - 1))
+    resumed = to_harmony(paths, tmp_path / "one", 0, _config(rows_per_group=7), store)
+    assert (resumed, _shard(tmp_path / "one")) == (alone, _shard(tmp_path / "alone"))
+
+
+@pytest.mark.usefixtures("threads")
+def test_a_file_whose_footer_says_how_many_rows_are_kept_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [_with_texts(tmp_path / f"{n}.parquet", ["a", None, "b"] * n) for n in range(5)]
+    monkeypatch.setattr(UntrustedParquet, "filled", None)
+    for workers in (1, 2):
+        to_harmony(paths, tmp_path / str(workers), 0, _config(rows_per_group=7, workers=workers))
+    assert _shard(tmp_path / "1") == _shard(tmp_path / "2")
+
+
+@pytest.mark.usefixtures("threads")
 def test_a_count_that_fails_alone_is_named_and_not_stored(
     drop: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -450,6 +531,7 @@ def test_a_count_that_fails_alone_is_named_and_not_stored(
     config = _config(rows_per_group=7, workers=2)
     with monkeypatch.context() as patched:
         patched.setattr(UntrustedParquet, "filled", late)
+        patched.setattr(UntrustedParquet, "filled_at_most", lambda *_: None)
         match = f"{drop[1]}: its rows could not be counted: takes more than 1 s: build again"
         with pytest.raises(GristmillError, match=match):
             to_harmony(drop, tmp_path / "late", 0, config, store)

@@ -108,7 +108,7 @@ def test_a_sampled_row_fails_the_build(
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_the_sample_is_the_same_at_any_number_of_workers(
     write_rows: Write,
     vocabulary: Path,

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from gristmill.synth.read.trace import trace as trace_document
 from gristmill.synth.render import documents
 from gristmill.synth.show import terminal
 from tests.paths import CHECKOUT
+from tests.publish.killing import wait_for_end
 from tests.synth.conversations import as_json, conversation, hashes, message
 
 Write = Callable[..., Path]
@@ -69,11 +69,16 @@ def test_documents_keep_their_order_and_split(
 
 
 @pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("several", [3, pytest.param(2, marks=pytest.mark.slow)])
 def test_the_bytes_do_not_depend_on_workers_or_parts(
-    harmony: Path, vocabulary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    harmony: Path,
+    vocabulary: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    several: int,
 ) -> None:
     digests = {}
-    for workers in (0, 2, 3):
+    for workers in (0, several):
         out = tmp_path / str(workers)
         summary = build_kd_shard(harmony, out, KDConfig(vocabulary, 0.2, workers=workers))
         digests[workers] = (hashes(out), summary)
@@ -264,7 +269,7 @@ def test_the_first_bad_row_fails_the_build(
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_bad_rows_are_set_aside_within_their_bound(
     write_rows: Write, vocabulary: Path, tmp_path: Path, workers: int
 ) -> None:
@@ -291,7 +296,7 @@ def _with_bad_rows(write_rows: Write, count: int, good: int = 60) -> Path:
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_failed_build_names_all_bad_rows_and_keeps_its_parts(
     write_rows: Write, vocabulary: Path, tmp_path: Path, workers: int
 ) -> None:
@@ -401,7 +406,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize(("stop", "workers"), [(3, 1), (4, 2)])
+@pytest.mark.parametrize(("stop", "workers"), [(3, 1), pytest.param(4, 2, marks=pytest.mark.slow)])
 def test_a_killed_build_continues_from_its_finished_parts(
     harmony: Path, vocabulary: Path, tmp_path: Path, stop: int, workers: int
 ) -> None:
@@ -409,13 +414,13 @@ def test_a_killed_build_continues_from_its_finished_parts(
     script.write_text(_CHILD)
     folder.mkdir()
     arguments = [harmony, tmp_path / "killed", folder, vocabulary, stop, workers]
-    done = subprocess.run(
+    child = subprocess.Popen(
         [sys.executable, str(script), *map(str, arguments)],
         env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
-        check=False,
+        start_new_session=True,
     )
-    assert done.returncode == -signal.SIGKILL
-    time.sleep(0.2)  # the kernel ends the workers
+    assert child.wait() == -signal.SIGKILL
+    assert wait_for_end(child.pid) == []
     parts = PartStore(folder)
     # A worker may die between the data of a part and the entry with its hash.
     finished = [path.with_suffix(".part") for path in folder.glob("*.json")]

@@ -3,12 +3,14 @@
 import json
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.synth.format.json_strings import _octets, joined
+from gristmill.synth.format import json_strings
+from gristmill.synth.format.json_strings import _octets, _space, joined
 
 TEXTS = st.text(max_size=40) | st.text('ab"\\\n\x7f\x1fé€\U0001f600', max_size=40)
 
@@ -40,10 +42,10 @@ def test_every_character_has_the_escape_of_json() -> None:
 
 @pytest.mark.parametrize("character", ['"', "\\", "\n", "\x7f", "\x1f", "é", "€", "\U0001f600"])
 def test_an_escape_at_every_place_of_a_word(character: str) -> None:
-    texts = ["a" * before + character + "b" * (20 - before) for before in range(20)]
-    texts += ["~ !" * before + character for before in range(20)]
-    texts += [character * count for count in range(20)]
-    assert _joined([pa.array(texts)], ["", ""], range(60)) == list(map(json.dumps, texts))
+    texts = ["a" * before + character + "b" * (40 - before) for before in range(40)]
+    texts += ["~ !" * before + character for before in range(40)]
+    texts += [character * count for count in range(40)]
+    assert _joined([pa.array(texts)], ["", ""], range(120)) == list(map(json.dumps, texts))
 
 
 @settings(deadline=None)
@@ -76,6 +78,14 @@ def test_a_text_beside_the_end_of_memory_stays_whole() -> None:
     assert _joined([pa.array(texts)], ["", ""], range(200)) == list(map(json.dumps, texts))
 
 
+def test_an_array_that_is_used_again_is_large_enough() -> None:
+    for kept, size in ((10, 11), (10, 10), (11, 10)):
+        json_strings._spare[:] = [np.empty(kept, np.uint8)]
+        assert len(_space(size)) >= size
+        assert json_strings._spare == []
+    assert len(_space(7)) == 7
+
+
 @pytest.mark.parametrize("last", [0, 1, 55, 56, 57, 63, 64, 65])
 def test_columns_of_one_message_are_read_where_they_are(last: int) -> None:
     """The last buffer of a message may have no word behind it; then the columns are copied."""
@@ -90,7 +100,7 @@ def test_columns_of_one_message_are_read_where_they_are(last: int) -> None:
     octets, places = _octets(buffers)
     for buffer, place in zip(buffers, places, strict=True):
         assert bytes(octets[place : place + buffer.size]) == bytes(buffer)
-        assert place + buffer.size + 8 <= len(octets)
+        assert place + buffer.size + 32 <= len(octets)
     between = ["<", "|", ">"]
     assert _joined(received.columns, between, [0, 1, 2]) == _expected(columns, between, [0, 1, 2])
     assert _joined(received.slice(1).columns, between, [1]) == _expected(columns, between, [2])

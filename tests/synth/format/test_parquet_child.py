@@ -16,8 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.synth.format import parquet_child
+from gristmill.synth.format import batch_bytes, parquet_child
+from gristmill.synth.format.batch_bytes import bytes_apart, divided, longest
 from gristmill.synth.format.parquet_child import Wanted, describe, read
+from gristmill.synth.format.untrusted_parquet import UntrustedParquet
 from gristmill.synth.samples import write_drop
 from tests.paths import CHECKOUT
 from tests.synth.bombs import GOOD, dictionary_of_one, nested, nulls, write_all
@@ -68,6 +70,7 @@ def batches(path: Path, **wanted: Any) -> list[pa.RecordBatch]:
     return [pa.ipc.open_stream(stream).read_next_batch() for stream in streams]
 
 
+@pytest.mark.slow
 def test_every_hostile_file_is_read_or_refused_within_a_gibibyte(tmp_path: Path) -> None:
     files = dict(write_all(tmp_path))
     assert max(path.stat().st_size for path in files.values()) < 3_000_000
@@ -185,7 +188,7 @@ def test_a_row_may_take_so_many_bytes(tmp_path: Path) -> None:
 def test_a_batch_that_is_too_large_is_divided_in_order(
     tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parquet_child, "BATCH_BYTES", 5000)
+    monkeypatch.setattr(batch_bytes, "BATCH_BYTES", 5000)
     texts: list[Any] = [f"{number:03d}" * (100 if number % 7 else 1) for number in range(100)]
     texts[50] = None
     array: pa.Array = pa.array(texts)
@@ -209,7 +212,7 @@ def test_a_batch_that_is_too_large_is_divided_in_order(
 def test_values_of_nested_columns_count_more_than_their_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parquet_child, "BATCH_BYTES", 100 * 64)
+    monkeypatch.setattr(batch_bytes, "BATCH_BYTES", 100 * 64)
     lists = pa.array([[0] * 10] * 100, pa.list_(pa.int8()))
     structs = pa.array([{"a": 1, "b": [True]}] * 100)
     for column in (lists, structs):
@@ -253,3 +256,60 @@ def test_a_file_that_was_replaced_is_opened_again(tmp_path: Path) -> None:
     for number in range(1, 4):
         pq.write_table(pa.table({f"x{number}": [number] * number}), path)
         assert [batch.to_pydict() for batch in batches(path)] == [{f"x{number}": [number] * number}]
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ({"a": ["x", "y", "z"], "b": ["x", "y", "z"]}, 3),
+        ({"a": ["x", None, "z"], "b": ["x", "y", "z"]}, 2),
+        ({"a": ["x", None, None], "b": [None, None, None]}, None),
+        ({"a": ["x", None, "z"], "b": ["x", None, "z"]}, None),
+        ({"a": ["x", "", "z"], "b": ["x", "y", "z"]}, None),
+        ({"a": ["x", "y", "z"], "b": [None, None, None]}, 0),
+        ({"a": ["x", "y", "z"]}, None),
+        ({"a": [], "b": []}, 0),
+    ],
+)
+def test_rows_with_texts_are_counted_by_the_footer_where_it_says_so(
+    tmp_path: Path, columns: dict[str, list[str | None]], expected: int | None
+) -> None:
+    path = tmp_path / "x.parquet"
+    table = pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
+    for size in (1, 5):
+        pq.write_table(table, path, row_group_size=size)
+        with UntrustedParquet(path, []) as file:
+            counted = file.filled_at_most(["a", "b"])
+            if size == 5:
+                assert counted == expected
+            if counted is not None:
+                assert counted == file.filled(10, ["a", "b"])
+    pq.write_table(table, path, write_statistics=False)
+    with UntrustedParquet(path, []) as file:
+        assert file.filled_at_most(["a", "b"]) == (None if len(table) else 0)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array(["x" * 70, None, "", "é" * 90]).slice(1),
+        pa.array([None, None], pa.string()),
+        pa.array([], pa.large_string()),
+        pa.array(["a" * 99, "b"], pa.large_string()),
+        pa.array(["a" * 99, "b", "b"]).dictionary_encode(),
+        pa.array([[1, 2], [3]]),
+    ],
+)
+def test_no_value_takes_more_bytes_than_the_longest(array: pa.Array) -> None:
+    sizes = [bytes_apart(array.slice(at, 1)) for at in range(len(array))]
+    assert max(sizes, default=0) <= longest(array) <= max(bytes_apart(array), 64 + 180)
+
+
+def test_a_batch_of_many_rows_is_divided_only_where_one_of_them_may_be_too_long() -> None:
+    whole = pa.record_batch({"a": ["x" * 50] * 100, "b": ["y" * 50] * 100})
+    parts = [len(part) for part, _ in divided(whole, Path("x"), 0, 300)]
+    assert parts == [100]
+    parts = [len(part) for part, _ in divided(whole, Path("x"), 0, 200)]
+    assert sum(parts) == 100 and max(parts) <= 2
+    with pytest.raises(BadInput, match="takes 108 bytes: a row may take 107"):
+        list(divided(whole, Path("x"), 0, 107))

@@ -161,6 +161,10 @@ def test_a_fetch_reports_the_bytes_of_all_files(
     server.drop_after = [400]
     reports: list[Report] = []
     hub.fetch(tmp_path, source, progress=Progress(reports.append, every=0.0))
+    (retry,) = [report for report in reports if report.moment == "note"]
+    assert retry.note.startswith("fetch: Error while downloading from http://")
+    assert retry.note.endswith("Trying to resume download...")
+    reports.remove(retry)
     assert {(report.stage, report.total, report.unit) for report in reports} == {
         ("fetch", 6000, "bytes")
     }

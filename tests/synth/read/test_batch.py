@@ -58,6 +58,7 @@ def test_a_length_that_context_parallel_ranks_cannot_divide_is_refused(
         get_batch(iter([ranks.samples(0)]), cp_group=group_of(size))
 
 
+@pytest.mark.slow
 def test_two_ranks_have_their_slices_and_add_up_to_the_whole(tmp_path: Path) -> None:
     """Both tensor parallel, then both context parallel."""
     ranks.run(2, [2, 1], tmp_path)

@@ -23,7 +23,7 @@ def test_each_token_is_a_rectangle_of_its_span() -> None:
     # One token of each span is in the legend.
     assert paths == {"s0m": 2 + 1, "s1": 1 + 1, "s2": 3 + 1}
     assert texts(image, "h") == ["a <title>"]
-    assert texts(image, "c") == ["<|start|>"]
+    assert texts(image, "c m") == ["<|start|>"]
     assert texts(image, "m") == ["prompt", "hi"]
     legend = "dashed and pale: masked, not in the loss"
     assert texts(image, "l") == [legend, "user", "analysis", "… 9 more …", "final"]

@@ -18,7 +18,7 @@ def test_a_histogram_has_a_bar_for_each_length_and_the_median() -> None:
     bars = re.findall(r'<rect x="([\d.]+)" y="([\d.]+)" width="[\d.]+" height="([\d.]+)"', image)
     assert [height for _, _, height in bars] == ["32.5", "65.0", "130.0"]
     assert [y for _, y, _ in bars] == ["127.5", "95.0", "30.0"]
-    assert [x for x, _, _ in bars] == ["60.0", "260.0", "680.0"]
+    assert [x for x, _, _ in bars] == ["60.0", "185.0", "447.5"]
     assert ">median 42<" in image
     assert "(7 documents)" in image
 

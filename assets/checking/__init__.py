@@ -1,0 +1,1 @@
+"""What checks look at, what they keep, and what they show. See also `assets/checks.py`."""

@@ -1,0 +1,187 @@
+"""The check `arrivals` of each raw asset: which drops of an inbox are not in order, and why.
+
+The sensor and `gristmill materialize` evaluate it with what they found, when that changed; executed
+by itself it looks at the inbox.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import dagster as dg
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluationTargetMaterializationData as Target,  # Dagster has no public name for it
+)
+
+from assets.inbox import Inbox, rules_of
+from assets.versions import latest
+from gristmill import keys, markdown
+from gristmill.inbox import ARRIVING, VANISHED, Look, Standing, named_few, present_drops
+from gristmill.printable import plain
+from resources import Lake
+
+NAME: Final = "arrivals"
+_MOST_ROWS: Final = 200
+_STATES: Final = {"arriving": "still arriving"}
+_TABLE: Final = "drops"
+
+
+def arrivals_check(inbox: Inbox) -> dg.AssetChecksDefinition:
+    """Returns the check `arrivals` of the raw asset of an inbox.
+
+    inbox: the inbox.
+    """
+
+    @dg.asset_check(
+        asset=inbox.raw_drop,
+        name=NAME,
+        description=f"Names each drop in drops/{inbox.folder}/ that is refused, has vanished, is "
+        "still arriving or is not complete, with the reason. It only warns, as long as there is "
+        "one. Its sensor evaluates it when something changes; executed by itself it looks at "
+        "the inbox.",
+    )
+    def arrivals(context: dg.AssetCheckExecutionContext, lake: Lake) -> dg.AssetCheckResult:
+        rules, _ = rules_of(lake, inbox.folder)
+        is_known = is_taken(context.instance, inbox)
+        seen = present_drops(
+            lake.inbox(inbox.folder),
+            inbox.refusal,
+            inbox.shape,
+            rules.links,
+            rules.settling,
+            is_known,
+        )
+        found = out_of_order(context.instance, inbox, seen)
+        found += [
+            Standing(drop.key, ARRIVING, 0, "its sensor has not taken it yet: see its last tick")
+            for drop in seen.arrivals
+            if not is_known(drop.key, drop.signature)
+        ]
+        return dg.AssetCheckResult(**_result(inbox, found))
+
+    return arrivals
+
+
+def out_of_order(instance: dg.DagsterInstance, inbox: Inbox, seen: Look) -> list[Standing]:
+    """Returns the drops of an inbox that are not in order, vanished ones included.
+
+    instance: the Dagster instance that knows the partitions.
+    inbox: the inbox.
+    seen: a look at all of it.
+    """
+    if inbox.dynamic is None:
+        return seen.out_of_order
+    known = set(instance.get_dynamic_partitions(inbox.dynamic))
+    known -= {key for built_in in inbox.built_in.values() for key in built_in}
+    vanished = [
+        Standing(
+            key,
+            VANISHED,
+            0,
+            "its partition is known and the drop is gone: bring it back, or forget it with "
+            f"`gristmill retire {key if keys.refusal(key) is None else 'KEY'}`",
+        )
+        for key in sorted(known - seen.present)
+    ]
+    return [*seen.out_of_order, *vanished]
+
+
+def changed_evaluation(
+    instance: dg.DagsterInstance, inbox: Inbox, found: Sequence[Standing]
+) -> dg.AssetCheckEvaluation | None:
+    """Returns the evaluation to report; None where the last one says the same.
+
+    instance: the Dagster instance that has the last evaluation.
+    inbox: the inbox.
+    found: the drops that are not in order.
+
+    After new arrivals there is one that says the same, since Dagster shows an evaluation of an
+    earlier event of the asset as missing.
+    """
+    target = _newest(instance, inbox.raw_drop)
+    evaluation = dg.AssetCheckEvaluation(
+        asset_key=inbox.raw_drop,
+        check_name=NAME,
+        target_materialization_data=target,
+        **_result(inbox, found),
+    )
+    check = dg.AssetCheckKey(inbox.raw_drop, NAME)
+    record = instance.event_log_storage.get_latest_asset_check_execution_by_key([check]).get(check)
+    before = record.evaluation if record is not None else None
+    if before is None or _id(before.target_materialization_data) != _id(target):
+        return evaluation
+    return evaluation if _said(before) != _said(evaluation) else None
+
+
+def _newest(instance: dg.DagsterInstance, asset: dg.AssetKey) -> Target | None:
+    """The latest materialization of an asset as the target of an evaluation."""
+    records = instance.fetch_materializations(asset, limit=1).records
+    if not records:
+        return None
+    return Target(
+        storage_id=records[0].storage_id,
+        run_id=records[0].run_id,
+        timestamp=records[0].timestamp,
+    )
+
+
+def _id(target: Target | None) -> int | None:
+    return None if target is None else target.storage_id
+
+
+def is_taken(instance: dg.DagsterInstance, inbox: Inbox) -> Callable[[str, str], bool]:
+    """Returns a function: whether the drop of a key was taken before with a signature.
+
+    instance: the Dagster instance that the arrivals were reported to.
+    inbox: the inbox.
+    """
+    if isinstance(inbox.partitions, dg.StaticPartitionsDefinition):
+        fixed = inbox.partitions.get_partition_keys()
+        versions = {version for version, _ in latest(instance, inbox.raw_drop, fixed).values()}
+        return lambda _key, signature: signature in versions
+    reported = sorted(instance.get_materialized_partitions(inbox.raw_drop))
+    known = latest(instance, inbox.raw_drop, reported)
+    return lambda key, signature: known.get(key, ("", 0))[0] == signature
+
+
+def _result(inbox: Inbox, found: Sequence[Standing]) -> dict[str, Any]:
+    """Arguments of a result and of an evaluation."""
+    rows = [
+        dg.TableRecord(
+            {
+                "drop": plain(drop.key, 200),
+                "state": _STATES.get(drop.state, drop.state),
+                "since": _time(drop.since),
+                "reason": plain(drop.reason, 1000),
+            }
+        )
+        for drop in found[:_MOST_ROWS]
+    ]
+    metadata: dict[str, Any] = {"drops out of order": len(found)}
+    if rows:
+        columns = [dg.TableColumn(name) for name in ("drop", "state", "since", "reason")]
+        metadata[_TABLE] = dg.MetadataValue.table(rows, dg.TableSchema(columns))
+    named = [f"{plain(d.key, 200)} ({_STATES.get(d.state, d.state)})" for d in found]
+    description = (
+        f"{len(found)} in drops/{inbox.folder}/ not in order: {named_few(named)}"
+        if found
+        else f"all drops in drops/{inbox.folder}/ are complete and taken"
+    )
+    return {
+        "passed": not found,
+        "severity": dg.AssetCheckSeverity.WARN,
+        "description": markdown.escape(description),  # the UI shows it as Markdown
+        "metadata": metadata,
+    }
+
+
+def _said(evaluation: dg.AssetCheckEvaluation) -> object:
+    """What an evaluation says, without the times: each look may see others."""
+    table = evaluation.metadata.get(_TABLE)
+    rows = table.records if isinstance(table, dg.TableMetadataValue) else []
+    said = [[row.data[name] for name in ("drop", "state", "reason")] for row in rows]
+    return evaluation.passed, evaluation.description, said
+
+
+def _time(since: int) -> str:
+    return f"{datetime.fromtimestamp(since / 1000, UTC):%Y-%m-%d %H:%M} UTC" if since else ""

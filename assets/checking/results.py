@@ -1,0 +1,217 @@
+"""What a check shows: its state over all partitions, and what one run found.
+
+The state is a function of the kept verdicts alone, so that every run and every page says the
+same. See also `verdicts.py`: how they are kept; `assets/checks.py`: when a state is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import dagster as dg
+
+from assets.checking.rules import Looked, Rule
+from assets.checking.verdicts import BUILT, Verdict, Verdicts
+from gristmill import markdown
+
+TABLE: Final = "findings"
+"""Name of the table of partitions that fall short, in the metadata of an evaluation."""
+FALLING_SHORT: Final = "falling short"
+FOUND_BY_RUN: Final = "found in this run"
+WHOLE_ASSET: Final = "(the asset)"
+"""What the table says in place of a partition, for an asset without any."""
+
+_COLUMNS: Final = ("partition", "problem", "cure")
+# Rows and characters of a table: an event is stored for ever and has at most 100,000 bytes.
+_MOST_ROWS, _MOST_CHARACTERS = 200, 40_000
+
+
+@dataclass(frozen=True)
+class State:
+    """What a check says of all partitions of its asset.
+
+    passed: whether no partition falls short.
+    severity: of the findings.
+    description: one line for a person, as Markdown.
+    metadata: counts, and the table of the partitions that fall short.
+    """
+
+    passed: bool
+    severity: dg.AssetCheckSeverity
+    description: str
+    metadata: Mapping[str, Any]
+
+    def is_shown_by(self, evaluation: dg.AssetCheckEvaluation | None) -> bool:
+        """Whether an evaluation says the same."""
+        if evaluation is None:
+            return False
+        shown = (evaluation.passed, evaluation.severity if not self.passed else self.severity)
+        return shown == (self.passed, self.severity) and all(
+            evaluation.metadata.get(name) == value for name, value in self._stored().items()
+        )
+
+    def evaluation(
+        self, key: dg.AssetCheckKey, blocking: bool, target: Any = None
+    ) -> dg.AssetCheckEvaluation:
+        """Returns the state as an evaluation that belongs to no run."""
+        return dg.AssetCheckEvaluation(
+            asset_key=key.asset_key,
+            check_name=key.name,
+            passed=self.passed,
+            severity=self.severity,
+            description=self.description,
+            metadata=dict(self.metadata),
+            blocking=blocking,
+            target_materialization_data=target,
+        )
+
+    def _stored(self) -> Mapping[str, Any]:
+        return {
+            name: dg.MetadataValue.int(value) if isinstance(value, int) else value
+            for name, value in self.metadata.items()
+        }
+
+
+@dataclass(frozen=True)
+class Known:
+    """The partitions that an asset has.
+
+    keys: of its partitions; None if it has none.
+    published: those of which something is published.
+    """
+
+    keys: Collection[str] | None
+    published: Collection[str]
+
+    @classmethod
+    def of(cls, verdicts: Verdicts, asset: str, keys: Collection[str] | None) -> Known:
+        """The partitions by the kept verdicts; arguments as of the fields."""
+        known = cls(keys, ())
+        return cls(keys, {key for key in verdicts.subjects(asset) if known.has(key)})
+
+    def has(self, subject: str) -> bool:
+        """Whether a verdict is about a partition that there is, or about files of none.
+
+        Others are about partitions that were retired.
+        """
+        return self.keys is None or subject in self.keys or "/" in subject
+
+
+def state_of(rule: Rule, asset: str, verdicts: Verdicts, known: Known) -> State:
+    """Returns what a check says by the kept verdicts.
+
+    rule: the check.
+    asset: key of its asset.
+    verdicts: those that are kept.
+    known: the partitions that the asset has.
+    """
+    left: list[str] = []
+    if rule.newest_only:
+        kept = [one for one in verdicts.of(asset, rule.name) if known.has(one.subject)][-1:]
+        short = [one for one in kept if one.problem is not None]
+        count = len(kept)
+    else:
+        short = [one for one in verdicts.problems(asset, rule.name) if known.has(one.subject)]
+        others = filter(known.has, verdicts.unpublished(asset, rule.name))
+        count = len(known.published) + len(set(others) - set(known.published))
+        if rule.name != BUILT:
+            left = list(filter(known.has, verdicts.missing(asset, rule.name)))
+    metadata: dict[str, Any] = {
+        FALLING_SHORT: len(short),
+        "partitions": count,
+        **({"not checked": len(left)} if left else {}),
+        **({TABLE: _table(short)} if short else {}),
+    }
+    if rule.newest_only and kept and not short:
+        text = f"{kept[0].subject} is the newest: nothing found"
+    else:
+        text = _description(rule, short, count, known.keys is not None)
+    if left:
+        some = f"{len(left):,} of {count:,}"
+        text += f"; {some} not checked since they were built: execute this check to look at them"
+    return State(not short, rule.severity, markdown.escape(text), metadata)
+
+
+def found_by_run(looked: Looked | None, keys: Collection[str] | None) -> dict[str, Any]:
+    """Returns the metadata of what one run looked at and found.
+
+    looked: what its rule saw; None for a rule that looks at nothing.
+    keys: the partitions of the run; None if it looked at everything.
+    """
+    scope = (
+        "everything published" if keys is None else f"partitions of the run: {_first_keys(keys)}"
+    )
+    violations = [violation for _, violation in looked.findings] if looked else []
+    listed = markdown.bullets(markdown.code(str(violation)) for violation in violations)
+    return {
+        "scope": scope,
+        "artifacts": len(looked.looked_at) if looked else 0,
+        "violations": len(violations),
+        **({"listed": dg.MetadataValue.md(listed)} if listed else {}),
+    }
+
+
+def found_by(evaluation: dg.AssetCheckEvaluation) -> bool:
+    """Whether a run that evaluated a check found something in its own partitions.
+
+    evaluation: of any check; one that does not say so counts if it failed.
+    """
+    found = evaluation.metadata.get(FOUND_BY_RUN)
+    return bool(found.value) if found is not None else not evaluation.passed
+
+
+def findings_in(evaluation: dg.AssetCheckEvaluation | None) -> dict[str, tuple[str, str]]:
+    """Returns the problem and the cure by partition, as an evaluation shows them.
+
+    evaluation: of any check; one without a table has none.
+    """
+    table = evaluation.metadata.get(TABLE) if evaluation else None
+    if not isinstance(table, dg.TableMetadataValue):
+        return {}
+    return {
+        str(row.data["partition"]).replace(WHOLE_ASSET, ""): (
+            str(row.data["problem"]),
+            str(row.data["cure"]),
+        )
+        for row in table.records
+        if set(row.data) == set(_COLUMNS)
+    }
+
+
+def _table(short: Sequence[Verdict]) -> dg.TableMetadataValue:
+    records, size = [], 0
+    for one in short[:_MOST_ROWS]:
+        row = dict(
+            zip(_COLUMNS, (one.subject or WHOLE_ASSET, one.problem or "", one.cure), strict=True)
+        )
+        size += sum(map(len, row.values()))
+        if size > _MOST_CHARACTERS:
+            break
+        records.append(dg.TableRecord(row))
+    return dg.TableMetadataValue(
+        records, dg.TableSchema([dg.TableColumn(name) for name in _COLUMNS])
+    )
+
+
+def _description(rule: Rule, short: Sequence[Verdict], count: int, partitioned: bool) -> str:
+    if not short:
+        said = "the last build of each succeeded" if rule.name == BUILT else "nothing found"
+        if not count:
+            return "nothing is published"
+        if not partitioned:
+            return "the last build succeeded" if rule.name == BUILT else said
+        return f"{count:,} partition{'' if count == 1 else 's'}: {said}"
+    first = f"{short[0].problem}"
+    if not partitioned:
+        return first
+    return (
+        f"{len(short):,} of {count:,} partition{'' if count == 1 else 's'} "
+        f"({_first_keys([one.subject for one in short])}): {first}"
+    )
+
+
+def _first_keys(keys: Collection[str]) -> str:
+    first = list(keys)[:3]
+    return ", ".join(first) + (f" and {len(keys) - 3} more" if len(keys) > 3 else "")

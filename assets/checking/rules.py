@@ -1,0 +1,244 @@
+"""Rules: what a check looks at in some partitions of an asset, and what it says about each.
+
+A rule knows nothing of runs that came before: `verdicts.py` keeps what rules said, and
+`assets/checks.py` makes the checks of Dagster from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+import dagster as dg
+
+from assets import choices
+from assets.checking.verdicts import Place, Verdict, Verdicts
+from gristmill import provenance
+from gristmill.contract import Violation
+from gristmill.printable import plain
+from gristmill.provenance import verification
+from gristmill.provenance.check_artifact import MALFORMED
+from gristmill.provenance.find_artifacts import Artifact, artifacts
+from gristmill.provenance.verification import Finding
+from resources import Lake
+
+LONGEST_PROBLEM: Final = 700
+"""Characters of one problem in a table."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A published artifact: its partition (empty without), its files, its data version."""
+
+    subject: str
+    artifact: Artifact
+    data_version: str
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a check looks at.
+
+    lake: the data root.
+    asset: key of the asset.
+    below: folder relative to the data root that holds the asset's artifacts.
+    keys: the partitions; None for everything that is published.
+    since: when the run started; None reads again what the run itself built.
+    verdicts: those that are kept.
+    """
+
+    lake: Lake
+    asset: dg.AssetKey
+    below: str
+    keys: Collection[str] | None
+    since: datetime | None
+    verdicts: Verdicts
+
+    @property
+    def name(self) -> str:
+        """The key of the asset, as records name it."""
+        return self.asset.to_user_string()
+
+    @property
+    def whole(self) -> bool:
+        """Whether the check looks at all that is published."""
+        return self.keys is None
+
+    @cached_property
+    def standing(self) -> list[Standing]:
+        """The artifacts to look at; one whose record cannot be read has its path as a partition."""
+        places = None if self.keys is None else self._places(self.keys)
+        if places is not None:
+            return places
+        found = list(walk(self.lake.root / self.below, self.name, self.lake.root))
+        return [item for item in found if self.keys is None or item.subject in self.keys]
+
+    def _places(self, keys: Collection[str]) -> list[Standing] | None:
+        """The artifacts of some partitions; None if the place of one is not known."""
+        found = []
+        for key in keys:
+            path = self.verdicts.place(self.name, key)
+            if path is None:
+                return None
+            try:
+                record = provenance.read_record(path)
+            except MALFORMED:
+                return None
+            if (record.asset, record.partition or "") != (self.name, key):
+                return None
+            shared = path.parent.name == provenance.SHARED_RECORDS
+            folder = path.parents[1] if shared else path.parent
+            found.append(Standing(key, Artifact(folder, path), record.data_version))
+        return found
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What a rule saw: the data version of each partition, and what falls short in some.
+
+    looked_at: data version by partition.
+    findings: with the partition that each is about.
+    """
+
+    looked_at: Mapping[str, str]
+    findings: Sequence[tuple[str, Violation]] = ()
+
+    def verdicts(self, cure: Callable[[str, Sequence[Violation]], str]) -> Iterator[Verdict]:
+        """Yields one verdict for each partition.
+
+        cure: takes a partition and its findings; returns what to do.
+        """
+        by_subject: dict[str, list[Violation]] = {subject: [] for subject in self.looked_at}
+        for subject, violation in self.findings:
+            by_subject.setdefault(subject, []).append(violation)
+        for subject, found in by_subject.items():
+            version = self.looked_at.get(subject, "")
+            if found:
+                yield Verdict(subject, version, _summary(found), cure(subject, found))
+            else:
+                yield Verdict(subject, version)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One check of an asset.
+
+    name: of the check.
+    description: what it promises, for its page in the UI.
+    look: looks at a scope; None for a check that only shows what builds said.
+    cure: takes the asset's key, a partition and its findings; returns what to do.
+    severity: of a finding.
+    blocking: whether assets downstream in the same run wait for it, and are not built if it finds
+        something in the partitions of the run; default False.
+    of_bytes: whether its verdict counts for the very files, not for their data version;
+        default False.
+    newest_only: whether the last partition replaces those before it, as a daily report does;
+        default False.
+    """
+
+    name: str
+    description: str
+    look: Callable[[Scope], Looked] | None
+    cure: Callable[[str, str, Sequence[Violation]], str]
+    severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR
+    blocking: bool = False
+    of_bytes: bool = False
+    newest_only: bool = field(default=False, kw_only=True)
+
+
+def walk(folder: Path, asset: str, root: Path) -> Iterator[Standing]:
+    """Yields the artifacts of an asset, and records there that cannot be read.
+
+    folder: at or above the artifacts; it need not exist.
+    asset: its key.
+    root: the data root.
+    """
+    for item in artifacts(folder.absolute()):
+        try:
+            record = provenance.read_record(item.record_path)
+        except MALFORMED:
+            yield Standing(item.record_path.relative_to(root.absolute()).as_posix(), item, "")
+            continue
+        if record.asset == asset:
+            yield Standing(record.partition or "", item, record.data_version)
+
+
+def places(scope: Scope) -> dict[str, Place]:
+    """Returns where the records of the artifacts are, by partition."""
+    return {
+        item.subject: Place(item.artifact.record_path, item.data_version)
+        for item in scope.standing
+        if item.data_version
+    }
+
+
+def intact(scope: Scope) -> Looked:
+    """Bytes, records and inputs."""
+    found = verification.survey(
+        [item.artifact for item in scope.standing],
+        check_laws=False,
+        committed_since=scope.since,
+        whole_folders=scope.whole,
+    )
+    return looked(scope, found)
+
+
+def lawful(scope: Scope) -> Looked:
+    """The laws of the family."""
+    found = verification.survey(
+        [item.artifact for item in scope.standing],
+        check_bytes=False,
+        sampled=True,
+        committed_since=scope.since,
+    )
+    return looked(scope, found)
+
+
+def noteworthy(notes: Callable[[Path], Iterable[Violation]]) -> Callable[[Scope], Looked]:
+    """Returns what looks for the unusual: `notes` takes the folder of an artifact."""
+
+    def look(scope: Scope) -> Looked:
+        found = verification.notes([item.artifact for item in scope.standing], notes)
+        for item in filter(lambda each: each.data_version, scope.standing):
+            record = provenance.read_record(item.artifact.record_path)
+            found += (
+                Finding(item.artifact, item.artifact.folder, note)
+                for note in choices.config_notes(scope.lake, record)
+            )
+        return looked(scope, found)
+
+    return look
+
+
+def looked(scope: Scope, findings: Iterable[Finding]) -> Looked:
+    """Returns findings on artifacts by partition; files of no record go by their folder."""
+    subjects = {item.artifact: item.subject for item in scope.standing}
+    root = scope.lake.root.absolute()
+    # A folder that several partitions share has findings of its own; they end as they came.
+    looked_at = {item.subject: item.data_version for item in scope.standing}
+    return Looked(
+        looked_at,
+        [
+            (
+                subjects[finding.item]
+                if finding.item is not None
+                else f"{finding.folder.relative_to(root).as_posix()}/",
+                finding.violation,
+            )
+            for finding in findings
+        ],
+    )
+
+
+def command(asset: str, subject: str) -> str:
+    """Returns the command that builds a partition."""
+    return f"gristmill materialize {asset}" + (f" --partition {subject}" if subject else "")
+
+
+def _summary(found: Sequence[Violation]) -> str:
+    more = f" (and {len(found) - 1:,} more)" if len(found) > 1 else ""
+    return plain(f"{found[0]}", LONGEST_PROBLEM) + more

@@ -1,0 +1,291 @@
+"""Verdicts: what the checks said about each partition of each asset, kept below the data root.
+
+One SQLite file, `.gristmill/verdicts.db`. A verdict counts for the data version that it was
+reached on. The file may be deleted: the checks start again from what stands on disk and from the
+findings of their latest evaluations. See also `rules.py`: how a verdict is reached;
+`results.py`: what the UI shows of them.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from gristmill import provenance
+from gristmill.layout import WORK
+from gristmill.provenance.check_artifact import MALFORMED
+
+FILE: Final = "verdicts.db"
+BUILT: Final = "built"
+"""Name of the check whose verdicts are those of builds: it outlives what was published."""
+
+_WAIT_SECONDS: Final = 30
+_TABLES: Final = """
+create table if not exists assets (asset text primary key) without rowid;
+create table if not exists artifacts (asset text, subject text, record text, data_version text,
+  stamp integer, primary key (asset, subject)) without rowid;
+create table if not exists verdicts (asset text, name text, subject text, data_version text,
+  problem text, cure text, primary key (asset, name, subject)) without rowid;
+"""
+# A verdict on another data version than the published one does not count.
+_COUNTING: Final = (
+    "from verdicts v left join artifacts a using (asset, subject) where v.asset = ? and "
+    "v.name = ? and (v.data_version = '' or coalesce(a.data_version, v.data_version) = "
+    "v.data_version)"
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check said about one partition.
+
+    subject: the partition's key; empty for an asset without partitions; the path of a folder for
+        what belongs to no partition.
+    data_version: of the artifact that was looked at; empty if there was none.
+    problem: what falls short; None if nothing does.
+    cure: what to do about it.
+    """
+
+    subject: str
+    data_version: str
+    problem: str | None = None
+    cure: str = ""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A published artifact of an asset: where its record is, and its data version."""
+
+    record: Path
+    data_version: str
+
+
+class Verdicts:
+    """The verdicts of one data root. `opened` makes and closes it.
+
+    root: the data root.
+    connection: to the file of verdicts.
+    """
+
+    def __init__(self, root: Path, connection: sqlite3.Connection) -> None:
+        self._root, self._connection = root, connection
+
+    def knows(self, asset: str) -> bool:
+        """Whether the artifacts of an asset were registered once."""
+        query = "select 1 from assets where asset = ?"
+        return self._connection.execute(query, (asset,)).fetchone() is not None
+
+    def register_all(self, asset: str, places: Mapping[str, Place]) -> None:
+        """Say which artifacts of an asset there are; verdicts on others are forgotten.
+
+        asset: its key.
+        places: by partition.
+        """
+        with self._connection:
+            self._connection.execute("delete from artifacts where asset = ?", (asset,))
+            self._connection.execute("insert or ignore into assets values (?)", (asset,))
+            for subject, place in places.items():
+                self._register(asset, subject, place)
+
+    def published(self, asset: str, subject: str, place: Place, void: Iterable[str] = ()) -> None:
+        """Say that a partition was built, or found to be current: its last build succeeded.
+
+        asset: its key.
+        subject: the partition.
+        place: where it is.
+        void: names of the checks whose verdicts do not count for the new files; default none.
+        """
+        with self._connection:
+            self._register(asset, subject, place)
+            for name in (BUILT, *void):
+                self._forget(asset, name, subject)
+
+    def failed(self, asset: str, subject: str, problem: str, cure: str) -> None:
+        """Say that the last build of a partition failed."""
+        self.keep(asset, BUILT, [Verdict(subject, "", problem, cure)])
+
+    def not_failed(self, asset: str, subject: str) -> None:
+        """Say that the last build of a partition did not fail, though it published nothing."""
+        with self._connection:
+            self._forget(asset, BUILT, subject)
+
+    def place(self, asset: str, subject: str) -> Path | None:
+        """Returns where the record of a partition is, if it was registered."""
+        query = "select record from artifacts where asset = ? and subject = ?"
+        row = self._connection.execute(query, (asset, subject)).fetchone()
+        return None if row is None else self._root / row[0]
+
+    def subjects(self, asset: str) -> list[str]:
+        """Returns the partitions of which something is published, as far as it was registered."""
+        query = "select subject from artifacts where asset = ? order by subject"
+        return [subject for (subject,) in self._connection.execute(query, (asset,))]
+
+    def keep(self, asset: str, name: str, verdicts: Iterable[Verdict]) -> None:
+        """Keep the verdicts of a check, in place of its earlier ones on the same partitions.
+
+        asset: its key.
+        name: of the check.
+        verdicts: at most one for each partition.
+        """
+        rows = [
+            (asset, name, given.subject, given.data_version, given.problem, given.cure)
+            for given in verdicts
+        ]
+        with self._connection:
+            self._connection.executemany(
+                "insert or replace into verdicts values (?, ?, ?, ?, ?, ?)", rows
+            )
+
+    def replace(self, asset: str, name: str, verdicts: Iterable[Verdict]) -> None:
+        """Keep these verdicts of a check alone: it looked at everything."""
+        with self._connection:
+            self._connection.execute(
+                "delete from verdicts where asset = ? and name = ?", (asset, name)
+            )
+        self.keep(asset, name, verdicts)
+
+    def of(self, asset: str, name: str) -> list[Verdict]:
+        """Returns the verdicts of a check, in the order of the partitions.
+
+        One on another data version than the one that is published does not count.
+        """
+        query = f"select v.subject, v.data_version, problem, cure {_COUNTING} order by v.subject"
+        return [Verdict(*row) for row in self._connection.execute(query, (asset, name))]
+
+    def problems(self, asset: str, name: str) -> list[Verdict]:
+        """Returns the verdicts of a check on the partitions that fall short."""
+        query = (
+            f"select v.subject, v.data_version, problem, cure {_COUNTING} "
+            "and problem is not null order by v.subject"
+        )
+        return [Verdict(*row) for row in self._connection.execute(query, (asset, name))]
+
+    def unpublished(self, asset: str, name: str) -> list[str]:
+        """Returns the partitions with a verdict of a check and without an artifact."""
+        query = f"select v.subject {_COUNTING} and a.subject is null"
+        return [subject for (subject,) in self._connection.execute(query, (asset, name))]
+
+    def missing(self, asset: str, name: str) -> list[str]:
+        """Returns the published partitions on which a check has no verdict."""
+        query = (
+            "select a.subject from artifacts a left join verdicts v on v.asset = a.asset and "
+            "v.subject = a.subject and v.name = ? and v.data_version in ('', a.data_version) "
+            "where a.asset = ? and v.subject is null"
+        )
+        return [subject for (subject,) in self._connection.execute(query, (name, asset))]
+
+    def revision(self) -> int:
+        """Returns a number that changes when another process keeps verdicts."""
+        (number,) = self._connection.execute("pragma data_version").fetchone()
+        return int(number)
+
+    def refresh(self, asset: str, of_bytes: Iterable[str]) -> None:
+        """Forget the verdicts on artifacts that are gone or were built again elsewhere.
+
+        asset: its key.
+        of_bytes: names of the checks whose verdicts count for the very files; the verdicts of
+            others also count for another build with the same data version.
+        """
+        query = "select subject, record, data_version, stamp from artifacts where asset = ?"
+        changed = [
+            (subject, record, version)
+            for subject, record, version, stamp in self._connection.execute(query, (asset,))
+            if _stamp(f"{self._root}/{record}") != stamp
+        ]
+        if not changed:
+            return
+        with self._connection:
+            for subject, record, version in changed:
+                path = self._root / record
+                with suppress(*MALFORMED):
+                    found = provenance.read_record(path)
+                    self._register(asset, subject, Place(path, found.data_version))
+                    names = of_bytes if found.data_version == version else None
+                    self._forget_verdicts(asset, subject, names)
+                    continue
+                if not os.path.lexists(path):
+                    self._connection.execute(
+                        "delete from artifacts where asset = ? and subject = ?", (asset, subject)
+                    )
+                    self._forget_verdicts(asset, subject, None)
+
+    def _register(self, asset: str, subject: str, place: Place) -> None:
+        row = (
+            asset,
+            subject,
+            os.path.relpath(place.record, self._root),
+            place.data_version,
+            _stamp(str(place.record)),
+        )
+        self._connection.execute("insert or replace into artifacts values (?, ?, ?, ?, ?)", row)
+
+    def _forget(self, asset: str, name: str, subject: str) -> None:
+        self._connection.execute(
+            "delete from verdicts where asset = ? and name = ? and subject = ?",
+            (asset, name, subject),
+        )
+
+    def _forget_verdicts(self, asset: str, subject: str, names: Iterable[str] | None) -> None:
+        """Forget those of some checks, or of all but `built`."""
+        if names is None:
+            self._connection.execute(
+                "delete from verdicts where asset = ? and subject = ? and name != ?",
+                (asset, subject, BUILT),
+            )
+        for name in names or ():
+            self._forget(asset, name, subject)
+
+
+@contextmanager
+def opened(root: Path) -> Iterator[Verdicts]:
+    """Open the verdicts of a data root; without a file that can be used, none are kept.
+
+    root: the data root.
+    """
+    root = root.absolute()
+    connection = _connected(root / WORK / FILE)
+    try:
+        yield Verdicts(root, connection)
+    finally:
+        connection.close()
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return _prepared(path)
+    except (OSError, sqlite3.OperationalError):
+        pass  # a data root that cannot be written to
+    except sqlite3.DatabaseError:
+        # Not a database any more: everything in it can be found again.
+        for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
+            path.with_name(name).unlink(missing_ok=True)
+        return _prepared(path)
+    return _prepared(":memory:")
+
+
+def _prepared(path: Path | str) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=_WAIT_SECONDS)
+    try:
+        # A kill loses nothing, and a commit need not wait for the disk.
+        connection.execute("pragma journal_mode = wal")
+        connection.execute("pragma synchronous = normal")
+        connection.executescript(_TABLES)
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _stamp(path: str) -> int:
+    """Time and inode of a record, so that a replaced one differs; 0 if there is none."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return 0
+    return (found.st_mtime_ns ^ (found.st_ino << 20)) & 0x7FFF_FFFF_FFFF_FFFF

@@ -1,0 +1,69 @@
+"""The groups of assets in the UI: what each is about, and its page in `docs/`.
+
+Dagster gives groups no text, so the subject stands before the description of each asset. The name
+of a group is written where its assets are: `assets/<family>/assets.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import dagster as dg
+
+DOCS: Final = "/docs/"
+"""Where `gristmill ui` serves the pages of `docs/`."""
+PAGE: Final = "docs"
+"""The name of the metadata entry with the address of the page."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """What the assets of a group are about.
+
+    subject: two or three words.
+    page: the file in `docs/` that describes them.
+    """
+
+    subject: str
+    page: str
+
+
+GROUPS: Final = {
+    "tokenizers": Group("Vocabularies", "formats/vocabularies.md"),
+    "macroxue": Group("2048 self-play", "macroxue.md"),
+    "synth/harmony": Group("SYNTH conversations", "synth.md"),
+    "synth/full": Group("SYNTH for training", "synth.md"),
+    "synth/smoke": Group("SYNTH, small for tests", "synth.md"),
+    "chess/monthly": Group("Chess, month by month", "chess.md"),
+    "reasoning/texts": Group("Reasoning texts", "reasoning.md"),
+    "reasoning/tokens": Group("Reasoning tokens", "reasoning.md"),
+    "reasoning/quality": Group("Reasoning steps and reports", "reasoning.md"),
+    "puzzles": Group("Puzzles", "puzzles.md"),
+}
+"""The groups by name. A `/` nests a group in another one. Others are shown without a subject."""
+
+
+def with_subjects(
+    assets: Iterable[dg.AssetsDefinition | dg.AssetSpec],
+) -> Sequence[dg.AssetsDefinition | dg.AssetSpec]:
+    """Returns assets whose descriptions begin with their group's subject and end with its page.
+
+    assets: of any groups; those whose group is not in `GROUPS` are left as they are.
+    """
+    return dg.map_asset_specs(_with_subject, assets)
+
+
+def _with_subject(spec: dg.AssetSpec) -> dg.AssetSpec:
+    group = GROUPS.get(spec.group_name or "")
+    if group is None:
+        return spec
+    place = f"{DOCS}{group.page}"
+    return spec.replace_attributes(
+        description=(
+            f"{group.subject}: {spec.description}\n\n"
+            f"More: [docs/{group.page}]({place}), which `gristmill ui` serves."
+        ),
+        metadata={**spec.metadata, PAGE: dg.MetadataValue.url(place)},
+    )

@@ -1,0 +1,241 @@
+"""The files of a Dagster instance on SQLite: its databases, the logs of runs, and their sizes.
+
+Dagster has no function that deletes parts of its history, so the tables are named here. See
+`retention.py`, which decides what is deleted.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import dagster as dg
+
+_BUSY_SECONDS: Final = 30.0
+_RUNS_IN_STATEMENT: Final = 200
+_NEWEST: Final = (
+    dg.DagsterEventType.ASSET_MATERIALIZATION.value,
+    dg.DagsterEventType.ASSET_OBSERVATION.value,
+    dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED.value,
+)
+RUNLESS: Final = ""
+"""The run id of events that no run reported."""
+
+
+class NotSqlite(Exception):
+    """The instance keeps its history elsewhere than in SQLite files; the text says so."""
+
+
+class InstanceFiles:
+    """The databases and log folders of one instance.
+
+    instance: the Dagster instance.
+
+    Raises NotSqlite where its history is not in SQLite files.
+    """
+
+    def __init__(self, instance: dg.DagsterInstance) -> None:
+        path_for_shard = getattr(instance.event_log_storage, "path_for_shard", None)
+        if path_for_shard is None:
+            raise NotSqlite(
+                "the history of this instance is not in SQLite files: use the tools of its database"
+            )
+        self._index = Path(path_for_shard("index"))
+        self._runs = self._index.parent.parent / "runs.db"
+        self._schedules = self._index.parents[2] / "schedules" / "schedules.db"
+        logs = getattr(instance.compute_log_manager, "_base_dir", None)
+        self._logs = Path(logs) if logs else None
+
+    def newest_runs(self) -> set[str]:
+        """Returns the runs with the newest event of a kind of a partition or of a check.
+
+        The kinds are: materialized, observed, planned. Without these runs a partition would no
+        longer be materialized, failed, or checked.
+        """
+        kinds = ", ".join("?" * len(_NEWEST))
+        with closing(self._connect(self._index)) as index:
+            rows = index.execute(
+                "SELECT DISTINCT run_id FROM event_logs WHERE id IN (SELECT max(id) FROM event_logs"
+                f" WHERE asset_key IS NOT NULL AND dagster_event_type IN ({kinds})"
+                " GROUP BY asset_key, partition, dagster_event_type)"
+                " UNION SELECT run_id FROM asset_check_executions WHERE id IN"
+                " (SELECT max(id) FROM asset_check_executions GROUP BY asset_key, check_name)",
+                _NEWEST,
+            ).fetchall()
+        return {str(row[0]) for row in rows}
+
+    def delete_events(self, runs: Sequence[str]) -> None:
+        """Delete the events of some runs from the index, and their logs.
+
+        runs: ids of runs that have ended, none of them in `newest_runs`.
+        """
+        for start in range(0, len(runs), _RUNS_IN_STATEMENT):
+            some = runs[start : start + _RUNS_IN_STATEMENT]
+            marks = ", ".join("?" * len(some))
+            with self._changed(self._index) as index:
+                index.execute(
+                    "DELETE FROM asset_event_tags WHERE event_id IN"
+                    f" (SELECT id FROM event_logs WHERE run_id IN ({marks}))",
+                    some,
+                )
+                for table in ("event_logs", "asset_check_executions"):
+                    index.execute(f"DELETE FROM {table} WHERE run_id IN ({marks})", some)
+            self.delete_logs(some)
+
+    def delete_runs(self, runs: Sequence[str]) -> None:
+        """Delete runs whose events are deleted, with their tags.
+
+        runs: ids of runs.
+        """
+        for start in range(0, len(runs), _RUNS_IN_STATEMENT):
+            some = runs[start : start + _RUNS_IN_STATEMENT]
+            marks = ", ".join("?" * len(some))
+            with self._changed(self._runs) as database:
+                for table in ("run_tags", "runs"):
+                    database.execute(f"DELETE FROM {table} WHERE run_id IN ({marks})", some)
+
+    def runless(self, before: float) -> list[int]:
+        """Returns the storage ids of old events without a run that a newer one has replaced.
+
+        before: seconds since 1970.
+        """
+        with closing(self._connect(self._index)) as index:
+            rows = index.execute(
+                "SELECT id FROM event_logs WHERE run_id = ?"
+                " AND timestamp < datetime(?, 'unixepoch')"
+                " AND asset_key IS NOT NULL AND id NOT IN (SELECT max(id) FROM event_logs"
+                " WHERE asset_key IS NOT NULL GROUP BY asset_key, partition, dagster_event_type)"
+                " AND dagster_event_type IN (?, ?)",
+                (RUNLESS, before, *_NEWEST[:2]),
+            ).fetchall()
+        return [int(row[0]) for row in rows]
+
+    def delete_runless(self, events: Sequence[int], before: float) -> None:
+        """Delete events without a run, and their log before a time.
+
+        events: what `runless` returned.
+        before: seconds since 1970.
+        """
+        with self._changed(self._index) as index:
+            ids = [(event,) for event in events]
+            index.executemany("DELETE FROM asset_event_tags WHERE event_id = ?", ids)
+            index.executemany("DELETE FROM event_logs WHERE id = ?", ids)
+        log = self._index.parent / f"{RUNLESS}.db"
+        if log.exists():
+            with self._changed(log) as database:
+                database.execute(
+                    "DELETE FROM event_logs WHERE timestamp < datetime(?, 'unixepoch')", (before,)
+                )
+
+    def ticks(self, before: float) -> int:
+        """Returns the number of ticks of sensors and schedules before a time.
+
+        before: seconds since 1970.
+        """
+        with closing(self._connect(self._schedules)) as schedules:
+            (count,) = schedules.execute(
+                "SELECT count(*) FROM job_ticks WHERE timestamp < datetime(?, 'unixepoch')",
+                (before,),
+            ).fetchone()
+        return int(count)
+
+    def delete_ticks(self, before: float) -> None:
+        """Delete the ticks of sensors and schedules before a time.
+
+        before: seconds since 1970.
+        """
+        with self._changed(self._schedules) as schedules:
+            schedules.execute(
+                "DELETE FROM job_ticks WHERE timestamp < datetime(?, 'unixepoch')", (before,)
+            )
+
+    def logged(self) -> dict[str, int]:
+        """Returns the bytes of log files by run id, those of runs that are gone included."""
+        sizes: dict[str, int] = {}
+        for path in self._index.parent.glob("*.db*"):
+            run = path.name.partition(".db")[0]
+            if run not in (self._index.stem, RUNLESS):
+                sizes[run] = sizes.get(run, 0) + _size(path)
+        for folder in self._logs.iterdir() if self._logs and self._logs.is_dir() else ():
+            sizes[folder.name] = sizes.get(folder.name, 0) + _size(folder)
+        return sizes
+
+    def is_old(self, run: str, before: float) -> bool:
+        """Returns whether no log file of a run was changed since a time.
+
+        run: id of a run, or the name of a folder of logs.
+        before: seconds since 1970.
+        """
+        places = [self._index.parent / f"{run}.db", *([self._logs / run] if self._logs else [])]
+        return all(_changed_at(place) < before for place in places)
+
+    def delete_logs(self, runs: Collection[str]) -> None:
+        """Delete the log files of runs; what the partitions were built from stays in the index.
+
+        runs: ids of runs that have ended.
+        """
+        for run in runs:
+            for suffix in (".db-wal", ".db-shm", ".db"):
+                (self._index.parent / f"{run}{suffix}").unlink(missing_ok=True)
+            if self._logs is not None:
+                shutil.rmtree(self._logs / run, ignore_errors=True)
+
+    def compact(self) -> str | None:
+        """Give the space of what was deleted back to the disk; returns why that failed, or None."""
+        for path in (self._index, self._runs, self._schedules):
+            try:
+                with closing(self._connect(path)) as database:
+                    database.execute("VACUUM")
+            except sqlite3.Error as error:
+                return f"{path}: {error}"
+        return None
+
+    def size(self) -> int:
+        """Returns the bytes of all databases and logs."""
+        history = self._index.parent.parent
+        folders = [history, self._schedules.parent, *([self._logs] if self._logs else [])]
+        return sum(_size(folder) for folder in folders)
+
+    @staticmethod
+    def _connect(path: Path) -> sqlite3.Connection:
+        return sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+
+    @contextmanager
+    def _changed(self, path: Path) -> Iterator[sqlite3.Connection]:
+        """One transaction: all of it is stored, or nothing."""
+        with closing(self._connect(path)) as database:
+            database.execute("BEGIN IMMEDIATE")
+            try:
+                yield database
+            except BaseException:
+                database.execute("ROLLBACK")
+                raise
+            database.execute("COMMIT")
+
+
+def _changed_at(path: Path) -> float:
+    """When a file, or the latest one below a folder, was changed; 0 for what is not there."""
+    if not path.is_dir():
+        with suppress(FileNotFoundError):
+            return path.stat().st_mtime
+        return 0.0
+    return max((_changed_at(entry) for entry in path.iterdir()), default=path.stat().st_mtime)
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file, or of all files below a folder; what vanishes meanwhile counts nothing."""
+    if not path.is_dir():
+        with suppress(FileNotFoundError):
+            return path.stat().st_size
+        return 0
+    total = 0
+    for folder, _, names in os.walk(path):
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += (Path(folder) / name).stat().st_size
+    return total

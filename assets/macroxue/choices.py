@@ -1,0 +1,43 @@
+"""Which files choose the config of packs, values and pools."""
+
+from __future__ import annotations
+
+from assets.choices import Choices
+from gristmill.macroxue.raw.pool_file import PoolFile, read_pool_file
+from gristmill.settings.tables import Settings
+from resources import Lake
+
+PACK, VALUES, POOL = "macroxue/pack", "macroxue/values", "macroxue/pool"
+
+
+def pack_settings(lake: Lake, key: str) -> Settings:
+    """Returns what files give for a pack; a drop that is gone has no file.
+
+    lake: the data root.
+    key: key of the drop.
+    """
+    drop = lake.inbox("macroxue") / key
+    return lake.settings(PACK, drop if drop.is_dir() else None)
+
+
+def pool_settings(lake: Lake, described: PoolFile, key: str) -> Settings:
+    """Returns what files give for a pool: the pool's file, key by key, before the data root's.
+
+    lake: the data root.
+    described: the contents of the pool's file.
+    key: key of the pool.
+    """
+    file = lake.inbox("pools") / f"{key}.toml"
+    return Settings({**lake.settings(POOL), **described.settings}, file=file)
+
+
+def _pool_settings(lake: Lake, key: str) -> Settings:
+    file = lake.inbox("pools") / f"{key}.toml"
+    return pool_settings(lake, read_pool_file(file, lake.link_rule()), key)
+
+
+CHOICES = {
+    PACK: Choices(PACK, pack_settings),
+    VALUES: Choices(VALUES, lambda lake, _: lake.settings(VALUES)),
+    POOL: Choices(POOL, _pool_settings),
+}

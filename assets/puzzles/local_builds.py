@@ -1,0 +1,41 @@
+"""What `gristmill build` builds: datasets of recipes whose input is there, without a Dagster run.
+
+See also `builds.py`: inputs, config, builder and laws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from assets.family import Local
+from assets.puzzles.assets import RUNS
+from assets.puzzles.recipes import missing_sources, recipes
+from resources import Lake
+
+if TYPE_CHECKING:
+    from gristmill.publish.build import Build
+
+
+def _build(kind: str, lake: Lake, key: str, values: Mapping[str, Any]) -> Build:
+    from assets.puzzles import builds
+
+    return builds.puzzle_build(kind, lake, RUNS[kind](**values), key)
+
+
+def _names(kind: str) -> Callable[[Lake], Sequence[str]]:
+    """What returns the recipes of a kind whose input is there, sorted by name."""
+
+    def present(lake: Lake) -> Sequence[str]:
+        every = recipes(lake).values()
+        return sorted(
+            recipe.name
+            for recipe in every
+            if recipe.kind == kind and not missing_sources(lake, recipe)
+        )
+
+    return present
+
+
+LOCAL = {f"puzzles/{kind}": Local(partial(_build, kind), _names(kind)) for kind in RUNS}

@@ -1,0 +1,126 @@
+"""Checks of the reasoning assets beside those of every asset: checksums, drift, invariance.
+
+See also `assets/checks.py`: bytes, records and laws.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import dagster as dg
+
+from assets.checking.rules import Looked, Rule, Scope, command
+from assets.checks import checks_of
+from gristmill.contract import Violation
+from gristmill.reasoning.format import names
+
+Report = Mapping[str, Any]
+
+_DESCRIPTIONS: Final = {
+    "drift": "The report is within the tolerances of its baseline. If this check fails, staging "
+    'and readers with verify="hash" refuse the shards until a person accepts the change: set '
+    "`[reasoning.qc_report] baseline` to the day of this report, and materialize it again.",
+    "invariance": "Changes of a raw record that normalisation claims to absorb (white space at the "
+    "edges, a byte order mark, CRLF) change less than 1 % of the token ids. If this check fails, "
+    'staging and readers with verify="hash" refuse the shards until a newer report passes.',
+    "coverage": "Every split that has token shards is aligned, and has steps in some examples. "
+    "This check only warns.",
+}
+
+
+_CURES: Final = {
+    "drift": "look at the report: if the change is meant, set `[reasoning.qc_report] baseline` to "
+    "its day and materialize it again",
+    "invariance": "a newer report must pass: mend the normalisation, build the shards again, then "
+    "the report of the day",
+    "coverage": "look at the drop: its records have no steps, or no annotations came with it",
+}
+
+
+def shard_checks(manifest: dg.AssetsDefinition) -> dg.AssetChecksDefinition:
+    """Returns the check `checksums`: what staging verifies, over all published shards.
+
+    manifest: the asset of the shards' manifest.
+    """
+    rule = Rule(
+        "checksums",
+        "Every shard has the hash of its tensor and of its file that meta file and manifest "
+        "state, no file is without an entry and no entry without a file, and normalised files "
+        "have the hashes of the raw manifest.",
+        _checksums,
+        lambda asset, *_: f"build the shard that is named again, then `{command(asset, '')}`",
+    )
+    return checks_of(manifest, names.TOKENIZED, [rule], "checksums")
+
+
+def quality_checks(report: dg.AssetsDefinition) -> dg.AssetChecksDefinition:
+    """Returns the checks of the daily report; `drift` and `invariance` block, `coverage` warns.
+
+    The newest report counts. report: the asset of the reports.
+    """
+    rules = [
+        Rule(
+            name,
+            description,
+            _of_reports(_FOUND[name]),
+            lambda *_, name=name: _CURES[name],
+            dg.AssetCheckSeverity.WARN if name == "coverage" else dg.AssetCheckSeverity.ERROR,
+            blocking=name != "coverage",
+            newest_only=True,
+        )
+        for name, description in _DESCRIPTIONS.items()
+    ]
+    return checks_of(report, names.REPORTS, rules, "reasoning_quality")
+
+
+def _checksums(scope: Scope) -> Looked:
+    from gristmill.reasoning.read.verify import verify_shards
+
+    found = verify_shards(scope.lake.root / names.TOKENIZED)
+    version = next((item.data_version for item in scope.standing), "")
+    return Looked({"": version}, [("", violation) for violation in found])
+
+
+def _of_reports(find: Callable[[Report], Iterator[str]]) -> Callable[[Scope], Looked]:
+    """Returns what looks at the reports of the run's days; executed alone, at the newest one."""
+
+    def look(scope: Scope) -> Looked:
+        folder = scope.lake.root / names.REPORTS
+        paths = sorted(folder.glob("*.json"))[-1:]
+        if scope.keys is not None:
+            paths = [folder / f"{day}.json" for day in scope.keys]
+        reports = {path.stem: json.loads(path.read_bytes()) for path in paths if path.is_file()}
+        return Looked(
+            dict.fromkeys(reports, ""),
+            [
+                (day, Violation("report", day, reason))
+                for day, content in reports.items()
+                for reason in find(content)
+            ],
+        )
+
+    return look
+
+
+def _drift(report: Report) -> Iterator[str]:
+    others = set(_invariance(report))
+    for breach in report["gate"]["breaches"]:
+        if str(breach) not in others:
+            yield str(breach)
+
+
+def _invariance(report: Report) -> Iterator[str]:
+    yield from (str(breach) for breach in report.get("invariance", {}).get("breaches", ()))
+
+
+def _coverage(report: Report) -> Iterator[str]:
+    for name, split in report["splits"].items():
+        if split["examples"] and not split["alignment_coverage"]:
+            yield f"{name}: no example has steps"
+
+
+_FOUND: Final[Mapping[str, Callable[[Report], Iterator[str]]]] = {
+    "drift": _drift,
+    "invariance": _invariance,
+    "coverage": _coverage,
+}

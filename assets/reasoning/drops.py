@@ -1,0 +1,98 @@
+"""The drops of the reasoning family: a folder for each corpus, and the audits beside them."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from assets.reasoning.records import RAW, published_partitions, record_path
+from gristmill.contract import GristmillError, NothingToBuild
+from gristmill.provenance import Input, raw_inputs
+from gristmill.reasoning.format import names
+from gristmill.reasoning.format.corpora import CORPORA, Corpus
+from gristmill.reasoning.raw import drops
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+from resources import Lake
+
+INBOX = "reasoning"
+
+
+def refusal(path: Path) -> str | None:
+    """Returns why a drop is not built, or None.
+
+    path: the drop, a folder in `drops/reasoning/`.
+    """
+    return drops.refusal(path, _links(path))
+
+
+def keys_of(path: Path) -> list[str]:
+    """Returns the partitions that are built from a drop: those of the splits that it has.
+
+    path: the drop, a folder that is not refused.
+    """
+    return [f"{path.name}__{split}" for split in drops.splits_of(path, _links(path))]
+
+
+def files_of(lake: Lake, corpus: Corpus, split: str) -> list[Path]:
+    """Returns the raw files of a split, in the order in which they are read.
+
+    lake: the data root.
+    corpus, split: of the partition.
+
+    Raises NothingToBuild if there is no drop of the corpus or no file of the split in it, and
+    BadInput if the drop is refused.
+    """
+    folder = lake.inbox(INBOX) / corpus.name
+    if not folder.is_dir():
+        raise NothingToBuild(f"there is no drop drops/{INBOX}/{corpus.name}")
+    if reason := drops.refusal(lake.drop(INBOX, corpus.name), lake.link_rule()):
+        raise GristmillError(reason)
+    files = drops.split_files(folder, corpus, split, lake.link_rule())
+    if not files:
+        raise NothingToBuild(f"drops/{INBOX}/{corpus.name} has no file of the split {split}")
+    return files
+
+
+def available(lake: Lake) -> set[str]:
+    """Returns the partitions that the drops give, and those that are published.
+
+    lake: the data root.
+    """
+    dropped = {
+        key
+        for corpus in CORPORA
+        if (folder := lake.inbox(INBOX) / corpus).is_dir() and refusal(folder) is None
+        for key in keys_of(folder)
+    }
+    return dropped | set(published_partitions(lake, names.NORMALIZED))
+
+
+def split_inputs(lake: Lake, files: Iterable[Path], partition: str) -> list[Input]:
+    """Returns raw files as inputs; files that the partition's record knows are not hashed again.
+
+    lake: the data root.
+    files: the files of the split.
+    partition: key of the partition.
+    """
+    known = raw_inputs.known_hashes(record_path(lake, names.NORMALIZED, partition))
+    return raw_inputs.raw_inputs(lake.root, files, RAW, partition, known, lake.link_rule())
+
+
+def audit_inputs(lake: Lake, partition: str) -> list[Input]:
+    """Returns the audits of a partition as inputs: its file, or none.
+
+    lake: the data root.
+    partition: key of the partition.
+    """
+    path = lake.inbox(INBOX) / names.audits(partition)
+    if not os.path.lexists(path):  # a link that leads nowhere is refused below
+        return []
+    known = raw_inputs.known_hashes(record_path(lake, names.ALIGNMENT, partition))
+    return raw_inputs.raw_inputs(lake.root, [path], RAW, partition, known, lake.link_rule())
+
+
+def _links(path: Path) -> LinkRule:
+    """What happens to links in a drop; `Inbox.refusal` reports a wrong setting."""
+    try:
+        return Lake(data_root=str(path.parents[2])).link_rule()
+    except GristmillError:
+        return REFUSE_LINKS

@@ -1,0 +1,82 @@
+"""Names of the reasoning assets, and the records of what they published."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gristmill import provenance
+from gristmill.provenance import Input, Record
+from gristmill.reasoning.format.corpora import PARTITIONS
+from resources import Lake
+
+RAW = "reasoning/raw"
+NORMALIZED, RAW_MANIFEST = "reasoning/normalized", "reasoning/raw_manifest"
+SHARDS, MANIFEST = "reasoning/gpt2_shards", "reasoning/manifest"
+ALIGNMENT, REPORT = "reasoning/alignment", "reasoning/qc_report"
+MANIFEST_VERSION = "1"
+"""Code version of both manifests."""
+
+
+@dataclass(frozen=True)
+class ManifestConfig:
+    """The config of a manifest: the records that it is written from.
+
+    records: digest of each record, by partition.
+    """
+
+    records: Mapping[str, str]
+
+
+def record_path(lake: Lake, folder: str, partition: str) -> Path:
+    """Returns the path of a partition's record in the folder that the partitions share.
+
+    lake: the data root.
+    folder: path of the folder relative to the data root.
+    partition: key of the partition, or `manifest`.
+    """
+    return provenance.record_path(lake.root / folder, partition, shared=True)
+
+
+def is_published(lake: Lake, folder: str, partition: str) -> bool:
+    """Whether a partition is published in the folder that the partitions share.
+
+    Arguments as for `record_path`.
+    """
+    return record_path(lake, folder, partition).exists()
+
+
+def published_partitions(lake: Lake, folder: str) -> list[str]:
+    """Returns the partitions that are published in a folder, in the order of the corpora.
+
+    lake: the data root.
+    folder: path of the folder relative to the data root.
+    """
+    return [key for key in PARTITIONS if is_published(lake, folder, key)]
+
+
+def published_inputs(lake: Lake, folder: str, asset: str) -> list[Input]:
+    """Returns all published partitions of an asset as inputs, in the order of the corpora.
+
+    lake: the data root.
+    folder: path of the asset's folder relative to the data root.
+    asset: key of the asset.
+    """
+    return [lake.published(folder, asset, key) for key in published_partitions(lake, folder)]
+
+
+def published_records(lake: Lake, folder: str) -> list[Record]:
+    """Returns the records of all published partitions, in the order of the corpora.
+
+    lake: the data root.
+    folder: path of the folder relative to the data root.
+    """
+    keys = published_partitions(lake, folder)
+    return [provenance.read_record(record_path(lake, folder, key)) for key in keys]
+
+
+def manifest_config(records: Sequence[Record]) -> ManifestConfig:
+    """Returns the config of a manifest.
+
+    records: the records of the partitions.
+    """
+    return ManifestConfig({str(record.partition): record.digest for record in records})

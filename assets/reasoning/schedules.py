@@ -1,0 +1,61 @@
+"""The schedules of the reasoning family: the daily report, the weekly audit sample."""
+
+import dagster as dg
+
+from assets.reasoning import assets
+from assets.reasoning.partitions import today
+from resources import Lake
+
+reasoning_report = dg.define_asset_job(
+    "reasoning_report",
+    selection=[assets.qc_report],
+    description="The report of the current day, with drift, invariance and coverage.",
+)
+
+
+@dg.schedule(
+    name="reasoning_daily_report",
+    job=reasoning_report,
+    cron_schedule="0 5 * * *",
+    execution_timezone="UTC",
+    default_status=dg.DefaultScheduleStatus.STOPPED,
+    description="Every day at 05:00 UTC: the report of that day. Off by default.",
+)
+def reasoning_daily_report() -> dg.RunRequest:
+    """Returns the run of the current day's report."""
+    day = today().isoformat()
+    return dg.RunRequest(run_key=day, partition_key=day)
+
+
+@dg.op(
+    description="Draws examples of every aligned split for an audit, the least sure ones first, "
+    "and reports their ids on the page of `reasoning/alignment`."
+)
+def draw_audit_sample(context: dg.OpExecutionContext, lake: Lake) -> None:
+    """Report the audit sample of every aligned split as an observation."""
+    from assets.reasoning.audit_sample import observations
+
+    for observation in observations(lake):
+        context.log_event(observation)
+
+
+@dg.job(
+    name="reasoning_audit_sample",
+    description="The examples whose steps a person looks at this week: see `gristmill audit`.",
+)
+def reasoning_audit_sample() -> None:
+    """Draw the audit sample."""
+    draw_audit_sample()
+
+
+reasoning_weekly_audits = dg.ScheduleDefinition(
+    name="reasoning_weekly_audits",
+    job=reasoning_audit_sample,
+    cron_schedule="0 6 * * 1",
+    execution_timezone="UTC",
+    default_status=dg.DefaultScheduleStatus.STOPPED,
+    description="Every Monday at 06:00 UTC: draws the audit sample. Off by default.",
+)
+
+JOBS = [reasoning_report, reasoning_audit_sample]
+SCHEDULES = [reasoning_daily_report, reasoning_weekly_audits]

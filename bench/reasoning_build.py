@@ -1,0 +1,175 @@
+"""What the reasoning benchmarks share: raw corpora, and one published build of them all."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from bench.cpu_seconds import cpu_seconds
+from bench.distinct_text import Text
+from gristmill.contract import Summary, Violation
+from gristmill.provenance import Input, raw_inputs, read_record, record_path
+from gristmill.publish.build import Attempt, Build
+from gristmill.publish.publish import publish
+from gristmill.reasoning.build.manifest import write_manifest
+from gristmill.reasoning.build.normalize import normalize
+from gristmill.reasoning.build.shards import tokenize
+from gristmill.reasoning.config import NormalizeConfig, TokenizeConfig
+from gristmill.reasoning.format import names
+from gristmill.reasoning.laws.manifest import manifest_laws
+from gristmill.reasoning.laws.normalized import normalized_laws
+from gristmill.reasoning.laws.shard_texts import text_laws
+from gristmill.reasoning.laws.shards import shard_laws
+
+HERE = Path(__file__).resolve().parent.parent
+REAL = Path(os.environ.get("GRISTMILL_REAL_DATA", HERE.parent / "shared" / "data")) / "reasoning"
+
+DISTINCT = "openr1_math_220k"
+"""Corpus whose place the distinct text takes."""
+_REAL_FILES = {
+    "gsm8k": ("gsm8k/train.jsonl", "gsm8k/test.jsonl"),
+    "cot_collection": tuple(
+        f"flan_cot/{name}_train.tsv" for name in ("aqua", "ecqa", "qasc", "strategyqa")
+    ),
+    "reasoning_traces": ("metamath/GSM8K_Backward.jsonl",),
+}
+# Median and spread of the lengths of distinct bodies, in characters: question, reasoning, answer.
+_LENGTHS = ((250, 0.6), (500, 0.8), (60, 0.8))
+
+
+def write_drops(root: Path, records: int, seed: int = 1, real: bool = True) -> list[str]:
+    """The real files once, and records of text that no other repeats; the partitions."""
+    partitions, number = [], 0
+    for corpus, files in _REAL_FILES.items() if real else ():
+        drop = root / "drops" / "reasoning" / corpus
+        drop.mkdir(parents=True)
+        for name in files:
+            file = REAL / name
+            number += sum(1 for _ in file.open("rb"))
+            split = "test" if file.stem == "test" else "train"
+            named = file.name if split in file.name else f"{split}-{file.name}"
+            shutil.copyfile(file, drop / named)
+            partitions.append(f"{corpus}__{split}")
+    write_distinct(root / "drops" / "reasoning" / DISTINCT, max(0, records - number), seed)
+    return [*dict.fromkeys(partitions), f"{DISTINCT}__train"]
+
+
+def write_distinct(drop: Path, records: int, seed: int) -> None:
+    drop.mkdir(parents=True)
+    text, dice = Text(seed), random.Random(seed)
+    keys = ("prompt", "chain_of_thought", "response")
+    with (drop / "train.jsonl").open("w") as file:
+        for _ in range(records):
+            bodies = [
+                text.body(max(10, int(dice.lognormvariate(math.log(median), spread))))
+                for median, spread in _LENGTHS
+            ]
+            file.write(json.dumps(dict(zip(keys, bodies, strict=True))) + "\n")
+
+
+def normalized(root: Path, partitions: list[str]) -> None:
+    """Publish the normalised files."""
+    config = NormalizeConfig()
+    for partition in partitions:
+        corpus, split = partition.split("__")
+        drop = root / "drops" / "reasoning" / corpus
+
+        def make(attempt: Attempt, drop: Path = drop, split: str = split) -> Summary:
+            return normalize(drop, attempt.out, config, split=split)
+
+        def laws(out: Path, partition: str = partition) -> Iterator[Violation]:
+            return normalized_laws(out, partition)
+
+        files = sorted(drop.iterdir())
+        publish(
+            Build(
+                root=root,
+                artifact=names.NORMALIZED,
+                asset="reasoning/normalized",
+                partition=partition,
+                code_version="1",
+                config=config,
+                inputs=raw_inputs.raw_inputs(root, files, "reasoning/raw", corpus, known={}),
+                make=make,
+                laws=laws,
+                shared=True,
+            )
+        )
+
+
+def published(
+    root: Path, partitions: list[str], vocabulary: Path, *, workers: int = 1, engine: str = "auto"
+) -> int:
+    """Publish shards, index and manifest from normalised files; the number of text tokens."""
+    shutil.rmtree(root / "reasoning" / "tokenized", ignore_errors=True)
+    config = TokenizeConfig(vocabulary, workers=workers, engine=engine)
+    tokenized = root / names.TOKENIZED
+    tokens = 0
+    for partition in partitions:
+        corpus, split = partition.split("__")
+        jsonl = root / names.NORMALIZED / names.normalized(corpus, split)
+
+        def make(attempt: Attempt, jsonl: Path = jsonl) -> Summary:
+            return tokenize(jsonl, attempt.out, config, attempt.parts)
+
+        def laws(out: Path, partition: str = partition) -> Iterator[Violation]:
+            yield from shard_laws(out, partition, sampled=True)
+            yield from text_laws(out, partition, root / names.NORMALIZED, vocabulary, sampled=True)
+
+        done = publish(
+            Build(
+                root=root,
+                artifact=names.TOKENIZED,
+                asset="reasoning/gpt2_shards",
+                partition=partition,
+                code_version="1",
+                config=config,
+                inputs=[_input(root, names.NORMALIZED, partition)],
+                make=make,
+                laws=laws,
+                shared=True,
+            )
+        )
+        tokens += int(done.record.counts["text_tokens"])
+    publish(
+        Build(
+            root=root,
+            artifact=names.TOKENIZED,
+            asset="reasoning/manifest",
+            partition=names.MANIFEST_RECORD,
+            code_version="1",
+            config=NormalizeConfig(),
+            inputs=[_input(root, names.TOKENIZED, each) for each in partitions],
+            make=lambda attempt: write_manifest(tokenized, attempt.out, partitions),
+            laws=lambda out: manifest_laws(out, names.MANIFEST_RECORD, tokenized),
+            shared=True,
+        )
+    )
+    return tokens
+
+
+def lines(root: Path, partitions: list[str]) -> Iterator[bytes]:
+    """The lines of all normalised files."""
+    for partition in partitions:
+        corpus, split = partition.split("__")
+        with (root / names.NORMALIZED / names.normalized(corpus, split)).open("rb") as file:
+            yield from file
+
+
+def cpu(work: Callable[[], object]) -> float:
+    """CPU seconds of this process and its children that `work` takes."""
+    before = cpu_seconds()
+    work()
+    return cpu_seconds() - before
+
+
+def _input(root: Path, folder: str, partition: str) -> Input:
+    record = read_record(record_path(root / folder, partition, shared=True))
+    return Input(
+        asset=record.asset, partition=partition, path=folder, data_version=record.data_version
+    )

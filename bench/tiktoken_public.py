@@ -1,0 +1,70 @@
+"""tiktoken's public function that encodes for us, beside the private functions below it.
+
+`encode_to_numpy` is what `gristmill/vocabularies/encode.py` calls. Of the private functions one
+makes the same buffer of bytes, and one a list. Each in turn encodes the 1,000 real conversations,
+and its fastest round counts; CPU seconds. Needs the real conversations (GRISTMILL_REAL_DATA) and a
+vocabulary.
+
+    python -m bench.tiktoken_public [--rounds 9]
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from array import array
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.synth import DATA, bodies_of
+from bench.synth_build import NAME, write_real
+from gristmill.vocabularies.engine import tiktoken_encoding
+from gristmill.vocabularies.find import find
+from gristmill.vocabularies.pinned import O200K
+
+_ASKED = 0.97
+
+
+def fastest(
+    functions: list[Callable[[str], object]], bodies: list[str], rounds: int
+) -> list[float]:
+    """CPU seconds of each function over all bodies: the fastest of some rounds, in turns.
+
+    One round after the other, since a body that was just encoded is encoded three times as fast.
+    """
+    best = [float("inf")] * len(functions)
+    for first in range(rounds):
+        for step in range(len(functions)):
+            number = (first + step) % len(functions)
+            began = time.process_time()
+            for body in bodies:
+                functions[number](body)
+            best[number] = min(best[number], time.process_time() - began)
+    return best
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=9)
+    rounds = parser.parse_args().rounds
+    with tempfile.TemporaryDirectory() as folder:
+        write_real(Path(folder) / NAME)
+        bodies = bodies_of(Path(folder) / NAME)
+    tiktoken = tiktoken_encoding(O200K, find(O200K, DATA))
+    private = tiktoken._core_bpe
+    functions: list[Callable[[str], object]] = [
+        lambda text: tiktoken.encode_to_numpy(text, disallowed_special=()).data,
+        lambda text: memoryview(private.encode_to_tiktoken_buffer(text, set())),
+        lambda text: array("I", private.encode_ordinary(text)),
+    ]
+    ours, *theirs = fastest(functions, bodies, rounds)
+    for seconds, what in zip(theirs, ("its buffer", "a list"), strict=True):
+        print(
+            f"encode_to_numpy over the private function that makes {what}: {seconds / ours:.3f} "
+            f"of its rate; asked {_ASKED}"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""`gristmill build`: one partition without a Dagster run, or one rank of it in an array job."""
+
+from __future__ import annotations
+
+import click
+
+import definitions
+from assets import choices
+from assets.family import Local
+from commands.checkout import CheckoutCommand
+from commands.terminal import say, shown
+from gristmill.contract import GristmillError, NothingToBuild
+from gristmill.publish.build import Build, Published
+from gristmill.publish.by_rank import build_rank
+from gristmill.publish.publish import publish
+from gristmill.run.progress import Progress, reporter
+from gristmill.run.shown_progress import shown_on_stderr
+from resources.lake import Lake
+
+
+@click.command(cls=CheckoutCommand)
+@click.argument("asset")
+@click.argument("partition", required=False)
+@click.option(
+    "--rank", type=click.IntRange(min=0), help="Make the parts of this rank alone, from 0."
+)
+@click.option(
+    "--world-size",
+    type=click.IntRange(min=1),
+    help="Number of ranks; it comes before that of gristmill.toml.",
+)
+def build(asset: str, partition: str | None, rank: int | None, world_size: int | None) -> None:
+    """Build and publish PARTITION of ASSET in this process, without a Dagster run.
+
+    Without PARTITION it takes every partition whose inputs are there.
+
+    With --rank and --world-size it makes the parts of one rank, for array jobs on one file system.
+    Ranks may run at once, in any order, and again. The one that finds the parts of all ranks
+    publishes. The UI shows the artifact after the next `gristmill materialize`, which builds
+    nothing again.
+    """
+    if (rank is None) != (world_size is None):
+        raise click.UsageError("--rank and --world-size belong together")
+    local, lake = _local(asset), Lake()
+    if refused := choices.refused_files(lake, [asset]):
+        raise GristmillError("\n".join(refused))
+    if rank is not None and world_size is not None:
+        _check_rank(local, asset, rank, world_size)
+    keys = local.partitions(lake) if partition is None else [partition]
+    if not keys:
+        raise GristmillError(f"{asset}: no partition can be built: build its inputs first")
+    with shown_on_stderr():
+        for key in keys:
+            progress = reporter(work=f"{asset} {key}")
+            try:
+                with progress.working() as lines:
+                    if rank is None or world_size is None:
+                        _say(publish(_described(local, lake, key), progress=progress))
+                    else:
+                        _build_rank(local, lake, key, rank, world_size, progress)
+                    lines.append("done")
+            except NothingToBuild as reason:
+                if partition is not None:
+                    raise
+                say(f"{shown(key)}: not built: {shown(str(reason))}")
+
+
+def _check_rank(local: Local, asset: str, rank: int, world_size: int) -> None:
+    """Raise UsageError for ranks that do not fit."""
+    if local.ranks is None:
+        raise click.UsageError(f"{asset} has no ranks: leave out --rank")
+    if rank >= world_size:
+        raise click.UsageError(f"--rank {rank}: must be below --world-size {world_size}")
+
+
+def _described(local: Local, lake: Lake, partition: str, **values: int) -> Build:
+    """The build of a partition. Raises UsageError for an unknown one."""
+    try:
+        return local.build(lake, partition, values)
+    except ValueError as error:
+        raise click.UsageError(f"partition {error}") from error
+
+
+def _build_rank(
+    local: Local, lake: Lake, partition: str, rank: int, world_size: int, progress: Progress
+) -> None:
+    assert local.ranks is not None
+    described = _described(local, lake, partition, world_size=world_size)
+    configured = local.ranks(lake, partition, {}).world_size
+    if configured != world_size:
+        # The number is part of the fingerprint.
+        table = described.asset.replace("/", ".")
+        say(
+            f"note: gristmill.toml has world_size {configured}, with which the next "
+            f"`gristmill materialize` builds again: write world_size = {world_size} to [{table}]"
+        )
+    ranks = local.ranks(lake, partition, {"world_size": world_size})
+    built = build_rank(described, ranks, rank, progress)
+    say(f"{shown(described.title)}: rank {rank}: {built.made} parts made")
+    if built.published is None:
+        missing = ", ".join(map(str, built.missing))
+        say(f"{shown(described.title)}: not published yet: parts are missing of rank {missing}")
+    else:
+        _say(built.published)
+
+
+def _local(asset: str) -> Local:
+    """How an asset is built without Dagster. Raises UsageError where that is not offered."""
+    known = {
+        name: local for family in definitions.families() for name, local in family.local.items()
+    }
+    if asset not in known:
+        raise click.UsageError(
+            f"{asset!r} is none of {', '.join(sorted(known))}: use gristmill materialize"
+        )
+    return known[asset]
+
+
+def _say(published: Published) -> None:
+    record = published.record
+    what = "published" if published.rebuilt else "unchanged"
+    say(f"{shown(str(published.folder))}: {what}, data version {record.data_version[:12]}")
+    for note in published.notes:
+        say(shown(note))

@@ -1,0 +1,129 @@
+"""`gristmill drop`: copy a folder or a file into an inbox, so that it is taken whole."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import click
+from rich.markup import escape
+
+from assets.inbox import Inbox, rules_of
+from commands.checkout import CheckoutCommand
+from commands.graph import INBOXES
+from commands.terminal import say, shown
+from gristmill import keys
+from gristmill.contract import GristmillError
+from gristmill.inbox.copying import Copied, copy_in, source_files
+from gristmill.inbox.listing import list_inbox
+from gristmill.inbox.staging import Tools
+from gristmill.publish import atomic_fs
+from gristmill.run.progress import Progress
+from gristmill.run.shown_progress import TerminalBar
+from gristmill.untrusted.errors import explained
+from gristmill.untrusted.files import LinkRule
+from resources.lake import Lake
+
+_INBOXES = {inbox.folder: inbox for inbox in INBOXES}
+
+
+@click.command(cls=CheckoutCommand)
+@click.argument("path", type=click.Path(exists=True, resolve_path=True, path_type=Path))
+@click.option(
+    "--family", required=True, type=click.Choice(sorted(_INBOXES)), help="The inbox below drops/."
+)
+@click.option("--name", help="Key of the drop; the name of PATH by default.")
+@click.option("--replace", is_flag=True, help="Replace a drop that has other contents.")
+def drop(path: Path, family: str, name: str | None, replace: bool) -> None:
+    """Copy PATH, a folder or a file, into an inbox, so that the drop is taken whole.
+
+    It appears there in one step, with a list of its sums, by which it is verified. A copy that was
+    interrupted goes on where it stopped when the command is run again. A drop that is there with
+    the same contents is left alone; one with others needs --replace.
+    """
+    lake, inbox = Lake(), _INBOXES[family]
+    rules, wrong = rules_of(lake, family)
+    if wrong:
+        raise GristmillError(wrong)
+    place = _place(lake, inbox, path, name, rules.links)
+    try:
+        copied = _copy(path, place, rules.links, replace)
+    except OSError as error:
+        raise GristmillError(
+            f"{error.filename or place}: {error.strerror or error}: when that is mended, run the "
+            "command again; the copy goes on where it stopped"
+        ) from error
+    counted = f"{copied.files:,} file{'' if copied.files == 1 else 's'}, {copied.bytes:,} bytes"
+    kept = copied.bytes - copied.written
+    resumed = f"; {kept:,} bytes were copied before" if copied.written and kept > 0 else ""
+    say(f"{escape(str(place))}: {copied.status} ({counted}{resumed})")
+    if reason := _refusal(inbox, place):
+        say(f"[yellow]it will be refused[/]: {shown(reason)}")
+    elif copied.status != "there already":
+        say("its sensor takes it within a minute, or run `gristmill materialize --all`")
+
+
+def _copy(path: Path, place: Path, links: LinkRule, replace: bool) -> Copied:
+    if path == place:
+        raise click.UsageError(f"{path} is in the inbox already")
+    if place.is_relative_to(path) or path.is_relative_to(place):
+        raise click.UsageError(f"{path}: holds its own copy or is in it: name another folder")
+    sizes = source_files(path, links)
+    _check_space(place, sum(sizes.values()))
+    with TerminalBar() as bar, Progress(bar).stage("copy", "bytes", sum(sizes.values())) as stage:
+        tools = Tools(atomic_fs.place, atomic_fs.exchange, stage.advance, links)
+        return copy_in(path, place, sizes, tools, replace)
+
+
+def _check_space(place: Path, size: int) -> None:
+    """Raise GristmillError where the disk has no room for what is not copied yet."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    staged = place.parent / f".{place.name}.copying"
+    there = [path for path in (staged, *staged.rglob("*")) if path.is_file()]
+    needed = size - sum(path.stat().st_size for path in there)
+    free = shutil.disk_usage(place.parent).free
+    if needed > free:
+        raise GristmillError(
+            f"{place}: needs {needed:,} bytes, {free:,} are free: make room, then run it again"
+        )
+
+
+def _place(lake: Lake, inbox: Inbox, path: Path, name: str | None, links: LinkRule) -> Path:
+    """Where the drop goes. Raises click.UsageError for a name or a kind that cannot be there."""
+    folder, shape = lake.inbox(inbox.folder), inbox.shape
+    if path.is_dir() and shape.endings:
+        raise click.UsageError(
+            f"{path} is a folder: drops/{inbox.folder}/ takes {' or '.join(shape.endings)} files"
+        )
+    if not path.is_dir() and not shape.endings:
+        raise click.UsageError(
+            f"{path} is a file: drops/{inbox.folder}/ takes folders; put it into one"
+        )
+    file = path.name
+    ending = next((one for one in shape.endings if file.endswith(one)), "")
+    if shape.endings and not ending:
+        raise click.UsageError(f"{file} must end in {' or '.join(shape.endings)}")
+    if name is not None:
+        file = name if ending and name.endswith(ending) else name + ending
+    key = file.removesuffix(ending)
+    if shape.key_in is not None:
+        found = shape.key_in(file)
+        if found is None:
+            raise click.UsageError(f"{file}: does not say which partition it is: use --name")
+        key = found
+    if reason := keys.refusal(key) or keys.refusal(file.removesuffix(ending)):
+        raise click.UsageError(f"{reason}: choose another with --name")
+    if file in shape.reserved:
+        raise click.UsageError(f"{file}: is a folder of its own in drops/{inbox.folder}/")
+    others = [entry.name for entry in list_inbox(folder, shape, links)[0].get(key, [])]
+    if other := next((one for one in others if one != file), None):
+        raise click.UsageError(f"{folder / other} is the same partition {key}: move it away first")
+    return folder / file
+
+
+def _refusal(inbox: Inbox, place: Path) -> str | None:
+    """Why the drop will be refused, as far as its family can say now."""
+    try:
+        return inbox.refusal(place)
+    except Exception as error:  # noqa: BLE001  the copy is complete
+        return explained(error)[0]

@@ -1,0 +1,1 @@
+"""What `gristmill materialize` runs: what needs a run, the runs, and how they came out."""

@@ -1,0 +1,167 @@
+"""Which partitions need no run: their artifacts are current, and the instance knows them.
+
+The records on disk say what is published, and from what; the instance says what its pages show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import dagster as dg
+
+import definitions
+from assets import versions
+from commands.graph import Graph
+from commands.runs.outcomes import PLANNED, named_in
+from commands.runs.ranges import PARTITION
+from commands.runs.table import Outcome
+from gristmill.contract import NothingToBuild
+from gristmill.printable import plain
+from gristmill.provenance import Record
+from gristmill.publish.publish import standing_record
+from gristmill.run.progress import SILENT, Progress
+from resources.lake import Lake
+
+
+@dataclass
+class Plan:
+    """What is to be done for the partitions of one asset.
+
+    standing: the outcome of each partition that needs no run.
+    together: partitions whose build is known; they may share runs.
+    alone: partitions without a build, by the error that says why; a run shows it.
+    """
+
+    standing: dict[str | None, Outcome] = field(default_factory=dict)
+    together: list[str | None] = field(default_factory=list)
+    alone: dict[str | None, Exception] = field(default_factory=dict)
+
+
+class Standing:
+    """What stands on disk and in the instance.
+
+    instance: the Dagster instance.
+    lake: the data root.
+    graph: the assets.
+    """
+
+    def __init__(self, instance: dg.DagsterInstance, lake: Lake, graph: Graph) -> None:
+        self._instance, self._lake, self._graph = instance, lake, graph
+        self._build_of = {
+            name: build_of
+            for family in definitions.families()
+            for name, build_of in family.builds_of_assets().items()
+        }
+
+    def plan(
+        self, asset: dg.AssetKey, keys: Sequence[str | None], progress: Progress = SILENT
+    ) -> Plan:
+        """Returns what is to be done for an asset.
+
+        asset: key of the asset.
+        keys: partition keys, as `Graph.keys` returns them.
+        progress: what the comparison with the records reports to; default: nothing.
+        """
+        plan = Plan()
+        current: dict[str | None, Record] = {}
+        name = asset.to_user_string()
+        with progress.stage(f"compare {name}", "files", len(keys)) as stage:
+            for key in keys:
+                self._compare(asset, key, plan, current)
+                stage.advance(1)
+        known = self._known(asset, current) - self._fallen_short(asset, current)
+        for key, record in current.items():
+            if key in known:
+                plan.standing[key] = _unchanged(name, key, record, self._lake)
+        plan.together = [key for key in keys if key not in plan.standing and key not in plan.alone]
+        return plan
+
+    def _compare(
+        self,
+        asset: dg.AssetKey,
+        key: str | None,
+        plan: Plan,
+        current: dict[str | None, Record],
+    ) -> None:
+        """Put the record of a partition into `current`, or what is known of it into `plan`."""
+        name = asset.to_user_string()
+        build_of = self._build_of.get(name)
+        if build_of is None:  # its family says no builds: a run finds out
+            return
+        try:
+            record = standing_record(build_of(self._lake, key))
+        except NothingToBuild as error:
+            if self._is_observed(asset, key, error):
+                reason = plain(str(error))
+                plan.standing[key] = Outcome(name, key or "", "not built", reason=reason)
+            else:
+                plan.alone[key] = error
+        except Exception as error:  # noqa: BLE001  the run of the partition reports it
+            plan.alone[key] = error
+        else:
+            if record is not None:
+                current[key] = record
+
+    def _known(self, asset: dg.AssetKey, current: Mapping[str | None, Record]) -> set[str | None]:
+        """The partitions whose latest event has the data version of the record.
+
+        The versions of the inputs must be those of now, too: a page would show the partition as
+        stale otherwise.
+        """
+        if None in current:
+            event = self._instance.get_latest_materialization_event(asset)
+            shown = event.asset_materialization if event else None
+            version = (shown.tags or {}).get(versions.DATA_VERSION) if shown else None
+            return {None} if version == current[None].data_version else set()
+        keys = [key for key in current if key is not None]
+        known = {
+            key: event
+            for key, (version, event) in versions.latest(self._instance, asset, keys).items()
+            if version == current[key].data_version
+        }
+        inputs = self._graph.inputs(asset)
+        stale = versions.outdated(self._instance, asset, inputs, known)
+        return {key for key in known if key not in stale}
+
+    def _fallen_short(self, asset: dg.AssetKey, keys: Collection[str | None]) -> set[str | None]:
+        """The partitions that a check of the asset finds wrong, or has not looked at to the end."""
+        latest = self._instance.event_log_storage.get_latest_asset_check_execution_by_key(
+            self._graph.checks(asset)
+        )
+        found: set[str | None] = set()
+        for record in latest.values():
+            if record.status.value == PLANNED:
+                found |= self._keys_of_run(record.run_id, keys)
+            elif record.event is not None and record.event.dagster_event is not None:
+                evaluation = record.event.dagster_event.asset_check_evaluation_data
+                if not evaluation.passed and evaluation.severity is dg.AssetCheckSeverity.ERROR:
+                    found |= named_in(evaluation, keys)
+        return found
+
+    def _keys_of_run(self, run: str, keys: Collection[str | None]) -> set[str | None]:
+        """The partitions of a run; all of the asset if it has no tag of one partition."""
+        started = self._instance.get_run_by_id(run)
+        key = started.tags.get(PARTITION) if started else None
+        return {key} if key is not None else set(keys)
+
+    def _is_observed(self, asset: dg.AssetKey, key: str | None, reason: Exception) -> bool:
+        """Whether the asset's page has the reason why a partition is not built."""
+        found = self._instance.fetch_observations(
+            dg.AssetRecordsFilter(asset, asset_partitions=None if key is None else [key]), limit=1
+        ).records
+        observation = found[0].asset_observation if found else None
+        shown = observation.metadata.get("reason") if observation else None
+        return shown is not None and shown.value == plain(str(reason))
+
+
+def _unchanged(asset: str, key: str | None, record: Record, lake: Lake) -> Outcome:
+    return Outcome(
+        asset,
+        key or "",
+        "unchanged",
+        rows=rows if isinstance(rows := record.counts.get("rows"), int) else None,
+        bytes=sum(output.bytes for output in record.outputs),
+        seconds=record.seconds,
+        place=str(lake.root / record.artifact),
+    )

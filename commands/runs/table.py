@@ -1,0 +1,162 @@
+"""The end of `gristmill materialize`: what was built and where, and what was not built and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+from rich import box
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from commands.terminal import console, say, shown_lines
+from commands.terminal import shown as shown_text
+from gristmill.run import amounts
+
+_COLOURS: Final = {"built": "green", "failed": "red"}
+# More unchanged artifacts than these are counted and not listed.
+_FEW: Final = 10
+# Partitions that one line about a common reason names.
+_MOST_NAMED: Final = 5
+# Width of a partition's column below its asset: with the numbers, a row has 80 characters.
+_KEY: Final = 23
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of one partition: a row of the table, or a line with the reason.
+
+    asset: key of the asset, as `macroxue/pack`.
+    partition: key of the partition; empty for an asset without partitions.
+    status: `built`, `unchanged`, `not built` or `failed`.
+    rows: number of rows; None for an artifact without rows.
+    bytes: sum over all files of the artifact.
+    seconds: duration of the recorded build.
+    place: the published folder; empty if nothing was published.
+    reason: why the partition was not built, or how it failed.
+    error: class of the library's error that it failed with; empty for any other failure.
+    """
+
+    asset: str
+    partition: str
+    status: str
+    rows: int | None = None
+    bytes: int = 0
+    seconds: float = 0.0
+    place: str = ""
+    reason: str = ""
+    error: str = ""
+
+    @property
+    def target(self) -> str:
+        """The asset, and the partition if there is one."""
+        return " ".join(filter(None, (self.asset, self.partition)))
+
+
+def show(outcomes: Sequence[Outcome], seconds: float, started_in: Path) -> None:
+    """Print a table of what is published, a line for each reason, and a summary.
+
+    outcomes: of all partitions, in order. What has a reason has no row; many unchanged ones are
+        counted alone.
+    seconds: duration of the command.
+    started_in: folders below this folder are shown relative to it.
+    """
+    unchanged = [item for item in outcomes if item.status == "unchanged"]
+    listed = [
+        item
+        for item in outcomes
+        if not item.reason and (item.status != "unchanged" or len(unchanged) <= _FEW)
+    ]
+    if listed:
+        table = _table(listed, started_in)
+        unlimited = console.options.update(width=100_000)
+        if Measurement.get(console, unlimited, table).maximum <= console.width:
+            console.print(table)
+        else:
+            _show_by_asset(listed, started_in)
+    for line in _reasons(outcomes):
+        say(line)
+    say(_summary(outcomes, seconds))
+
+
+def _summary(outcomes: Sequence[Outcome], seconds: float) -> str:
+    count = {
+        status: sum(item.status == status for item in outcomes)
+        for status in ("built", "unchanged", "not built", "failed")
+    }
+    if not count["built"] and not count["failed"]:
+        others = f"; {count['not built']} not built" if count["not built"] else ""
+        return f"nothing needed doing ({len(outcomes)} artifacts, {seconds:.1f} s{others})"
+    others = "".join(
+        f", {count[status]} {status}"
+        for status in ("unchanged", "not built", "failed")
+        if count[status]
+    )
+    return f"{count['built']} built in {seconds:.1f} s{others}; `gristmill ui` shows them"
+
+
+def _reasons(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Lines for what was not built; partitions of an asset with one reason share a line."""
+    together: dict[tuple[str, str, str], list[Outcome]] = {}
+    for item in outcomes:
+        if item.reason:
+            together.setdefault((item.asset, item.status, item.reason), []).append(item)
+    for (asset, status, reason), items in together.items():
+        names = [shown_text(item.partition) for item in items[:_MOST_NAMED] if item.partition]
+        more = f" and {len(items) - _MOST_NAMED} more" if len(items) > _MOST_NAMED else ""
+        target = " ".join(filter(None, (asset, ", ".join(names)))) + more
+        colour = "red" if status == "failed" else "yellow"
+        yield f"[{colour}]{status}[/] {target}: {shown_lines(reason)}"
+
+
+def _table(outcomes: Sequence[Outcome], started_in: Path) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in ("asset", "partition", "status", "folder"):
+        table.add_column(name, no_wrap=True)
+    for name in ("rows", "bytes", "seconds"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for item in outcomes:
+        table.add_row(
+            item.asset,
+            shown_text(item.partition),
+            f"[{_COLOURS.get(item.status, 'default')}]{item.status}[/]",
+            _place(item, started_in),
+            "" if item.rows is None else f"{item.rows:,}",
+            f"{item.bytes:,}" if item.place else "",
+            f"{item.seconds:.2f}" if item.place else "",
+        )
+    return table
+
+
+def _show_by_asset(outcomes: Sequence[Outcome], started_in: Path) -> None:
+    """Print each asset, its partitions with their numbers, and their folders on own lines."""
+    for asset, items in groupby(outcomes, key=lambda item: item.asset):
+        of_asset = list(items)
+        places = {_place(item, started_in) for item in of_asset}
+        say(f"[bold]{asset}[/]")
+        if len(places) == 1:
+            say(f"  {places.pop()}")
+        for item in of_asset:
+            key = Text.from_markup(shown_text(item.partition))
+            if key.cell_len > _KEY:
+                say(f"  {shown_text(item.partition)}")
+                key = Text()
+            key.align("left", _KEY)
+            status = Text(item.status, style=_COLOURS.get(item.status, ""))
+            status.align("left", len("unchanged"))
+            rows = "" if item.rows is None else f"{item.rows:,} rows"
+            numbers = f"{rows:>16}  {amounts.size(item.bytes):>9}"
+            took = f"{amounts.duration(item.seconds):>11}"
+            console.print(Text("  ").join([Text(), key, status, Text(numbers), Text(took)]))
+            if places:
+                say(f"    {_place(item, started_in)}")
+
+
+def _place(item: Outcome, started_in: Path) -> str:
+    place = Path(item.place)
+    shown = place.relative_to(started_in) if place.is_relative_to(started_in) else place
+    return shown_text(str(shown)) if item.place else ""

@@ -1,0 +1,31 @@
+"""The launcher of runs that `dagster.yaml` names: it notices that the process of a run is gone.
+
+Dagster's own launcher sees the death of a run only while the code server that started it lives.
+See also `commands/reap.py`, which closes dead runs when nothing serves the instance.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dagster as dg
+
+from assets import worker
+from commands import dagster_private
+
+
+class LocalHealthLauncher(dg.DefaultRunLauncher):
+    """Dagster's launcher on this machine; run monitoring asks it whether a run's process lives."""
+
+    @property
+    def supports_check_run_worker_health(self) -> bool:
+        """Whether `check_run_worker_health` answers: False where Dagster has no such check."""
+        return dagster_private.HAS_HEALTH
+
+    def check_run_worker_health(self, run: dg.DagsterRun) -> Any:
+        """Returns that the process of a run lives, or that it is gone; unknown counts as alive.
+
+        run: a run that says it is under way.
+        """
+        is_gone = worker.is_running(self._instance, run) is False
+        return dagster_private.health("the process of the run is gone" if is_gone else None)

@@ -1,0 +1,218 @@
+"""Runs what serves the instance: code servers, the web server and the daemon, and ends all of them.
+
+`dagster dev` does the same, without a way to put `LocalRequests` in front of the web server.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+import click
+import yaml
+
+from commands.serving import keeper
+from resources.lake import CHECKOUT
+
+_PR_SET_PDEATHSIG = 1
+_POLL_SECONDS = 0.2
+# A run under way is cancelled first, and a step may need a while to notice.
+_PATIENCE_SECONDS = 30.0
+_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_DAGSTER = (sys.executable, "-m", "dagster")
+_DAEMON = (sys.executable, str(Path(sys.executable).parent / "dagster-daemon"))
+
+
+class Service(NamedTuple):
+    """A program that runs as long as the others, and what it is called in messages."""
+
+    name: str
+    words: Sequence[str]
+
+
+def serve(checkout: Path, address: str, port: int, lock: int) -> None:
+    """Run the services until a signal asks to stop, or one of them ends.
+
+    checkout: the folder of workspace.yaml, in which the services start.
+    address, port: where the web server listens.
+    lock: the descriptor of the instance's lock, which is held until the last service is gone.
+
+    Raises click.ClickException where a service ended by itself.
+    """
+    folder = tempfile.mkdtemp(prefix="gristmill-ui-")
+    with _Group(folder, lock) as group, _stop_signals() as asked_to_stop:
+        workspace, code_servers = split_workspace(checkout / "workspace.yaml", Path(folder))
+        for service, socket in code_servers:
+            group.start(service)
+            group.wait(partial(_is_any, socket.exists, asked_to_stop.__len__))
+        if not asked_to_stop:
+            for service in _front(workspace, address, port):
+                group.start(service)
+            group.wait(partial(_is_any, asked_to_stop.__len__))
+
+
+@contextmanager
+def instance_lock(path: Path) -> Iterator[int]:
+    """Hold the lock of an instance; gives its descriptor.
+
+    path: the lock file, created with its folder where it does not exist.
+
+    Raises click.ClickException where another process serves the instance.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(descriptor, 100, 0).decode("ascii", "replace").strip()
+            raise click.ClickException(
+                f"process {holder or 'of another `gristmill ui`'} serves this instance already "
+                f"({path}): use that one, or stop it first"
+            ) from None
+        os.truncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def split_workspace(file: Path, folder: Path) -> tuple[Path, list[tuple[Service, Path]]]:
+    """Returns a workspace that names sockets, and the code servers that listen on them.
+
+    file: workspace.yaml; a location that is no `python_file` is left as it is.
+    folder: where the workspace is written and the sockets appear.
+    """
+    locations: list[dict[str, Any]] = yaml.safe_load(file.read_text())["load_from"]
+    servers: list[tuple[Service, Path]] = []
+    for number, location in enumerate(locations):
+        if "python_file" not in location:
+            continue
+        named = location["python_file"]
+        socket, name = folder / f"code-{number}.sock", named["location_name"]
+        words = [*_DAGSTER, "code-server", "start", "--socket", str(socket)]
+        words += ["--location-name", name, "--log-level", "warning"]
+        words += ["--use-python-environment-entry-point", "--inject-env-vars-from-instance"]
+        words += ["--python-file", str(file.parent / named["relative_path"])]
+        words += ["--working-directory", str(file.parent / named.get("working_directory", "."))]
+        servers.append((Service(f"the code server of {name}", words), socket))
+        locations[number] = {"grpc_server": {"location_name": name, "socket": str(socket)}}
+    workspace = folder / "workspace.yaml"
+    workspace.write_text(yaml.safe_dump({"load_from": locations}))
+    return workspace, servers
+
+
+def _front(workspace: Path, address: str, port: int) -> tuple[Service, Service]:
+    web = [sys.executable, "-m", "commands.serving.web_server", "-w", str(workspace)]
+    return (
+        Service("the web server", [*web, "-h", address, "-p", str(port)]),
+        Service("the daemon", [*_DAEMON, "run", "-w", str(workspace)]),
+    )
+
+
+class _Group:
+    """Processes that end together: with this one, with the first that ends, or by a signal."""
+
+    def __init__(self, folder: str, lock: int) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._running: list[tuple[str, subprocess.Popen[bytes]]] = []
+        self._keeper = subprocess.Popen(
+            [sys.executable, "-I", "-S", keeper.__file__, folder],
+            stdin=subprocess.PIPE,
+            pass_fds=[lock],
+            process_group=0,
+        )
+
+    def __enter__(self) -> _Group:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._interrupt()
+        if self._keeper.stdin is not None:
+            self._keeper.stdin.close()
+        for _name, process in self._running:
+            process.kill()  # where somebody killed the keeper
+            process.wait()
+        self._keeper.wait()
+
+    def start(self, service: Service) -> None:
+        self._running.append(
+            (
+                service.name,
+                subprocess.Popen(
+                    service.words,
+                    stdin=subprocess.DEVNULL,
+                    env=_environment(),
+                    process_group=self._keeper.pid,
+                    preexec_fn=self._die_with_parent,  # noqa: PLW1509  this process has one thread
+                ),
+            )
+        )
+
+    def wait(self, holds: Callable[[], bool]) -> None:
+        """Wait until `holds`; raises click.ClickException where a service ends before."""
+        while not holds():
+            for name, process in self._running:
+                if process.poll() is not None:
+                    raise click.ClickException(
+                        f"{name} ended ({_how(process.returncode)}), so that all were stopped: "
+                        "the lines above say why"
+                    )
+            time.sleep(_POLL_SECONDS)
+
+    def _interrupt(self) -> None:
+        """Ask the whole group to stop, runs included, and wait until the services have."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._keeper.pid, signal.SIGINT)
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while any(process.poll() is None for _, process in self._running):
+            if time.monotonic() > deadline:
+                click.echo("some processes do not stop: they are killed", err=True)
+                return
+            time.sleep(_POLL_SECONDS)
+
+    def _die_with_parent(self) -> None:
+        self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+@contextmanager
+def _stop_signals() -> Iterator[list[int]]:
+    """Collect the signals that ask to stop; a second one ends this process at once."""
+    received: list[int] = []
+
+    def note(number: int, _: FrameType | None) -> None:
+        received.append(number)
+        signal.signal(number, signal.SIG_DFL)
+
+    before = {number: signal.signal(number, note) for number in _STOPPING}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _environment() -> dict[str, str]:
+    """The variables of the services: each can import the launcher that dagster.yaml names."""
+    paths = [str(CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def _is_any(*questions: Callable[[], object]) -> bool:
+    return any(question() for question in questions)
+
+
+def _how(status: int) -> str:
+    return signal.Signals(-status).name if status < 0 else f"status {status}"

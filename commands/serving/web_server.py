@@ -1,0 +1,36 @@
+"""The program `python -m commands.serving.web_server`: Dagster's web server behind `LocalRequests`.
+
+It takes the options of `dagster-webserver`. `gristmill ui` starts it: see `services.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dagster_webserver.app
+from dagster_webserver.cli import main
+from dagster_webserver.webserver import DagsterWebserver
+from starlette.middleware import Middleware
+from starlette.routing import BaseRoute, Route
+
+from commands.serving import docs_pages
+from commands.serving.local_requests import LocalRequests
+
+
+class LocalWebserver(DagsterWebserver[Any, Any]):
+    """Dagster's web server with the pages of `docs/`; what another site's page sends is refused."""
+
+    def build_middleware(self) -> list[Middleware]:
+        """Returns the middleware, the outermost first."""
+        return [Middleware(LocalRequests), *super().build_middleware()]
+
+    def build_routes(self) -> list[BaseRoute]:
+        """Returns the routes; the first that fits a path answers."""
+        pages = Route("/docs/{path:path}", docs_pages.page)
+        return [pages, *super().build_routes()]  # type: ignore[no-untyped-call]
+
+
+if __name__ == "__main__":
+    # The program makes its application from the class of this name.
+    dagster_webserver.app.DagsterWebserver = LocalWebserver  # type: ignore[attr-defined]
+    main()  # type: ignore[no-untyped-call]

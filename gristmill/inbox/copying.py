@@ -1,0 +1,219 @@
+"""Copy a folder or a file into an inbox so that it appears there whole, or not at all.
+
+The copy grows in a hidden folder or file beside its place, and a copy that was killed goes on
+there: see `staging.py`. At the end one rename brings it to its place, with a list of its sums, by
+which the sensor verifies it. See also `marks.py`.
+Source: docs/drops.md#gristmill-drop.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from gristmill.contract import BadInput, GristmillError
+from gristmill.hashing import sha256_of
+from gristmill.inbox.listing import UNFINISHED
+from gristmill.inbox.lists import written_sums
+from gristmill.inbox.marks import DONE, INCOMPLETE, SUMS
+from gristmill.inbox.staging import Tools, remove, stage, write_all
+from gristmill.untrusted.files import LinkRule, open_file
+from gristmill.untrusted.walk import list_files
+
+
+class DropExists(GristmillError):
+    """There is a drop with this name and other contents."""
+
+
+@dataclass(frozen=True)
+class Copied:
+    """What became of a copy.
+
+    place: the drop.
+    files, bytes: of the drop, without marks.
+    written: bytes that this call wrote; the others were there.
+    status: `copied`, `replaced` or `there already`.
+    """
+
+    place: Path
+    files: int
+    bytes: int
+    written: int
+    status: str
+
+
+def source_files(source: Path, links: LinkRule) -> dict[str, int]:
+    """Returns the bytes of each file to copy, by its path in the source; a file's path is its name.
+
+    source: a folder or a file that a person named.
+    links: what happens to links in it.
+
+    Raises BadInput for an entry that a drop may not hold, a source that says that it is not
+    complete, and one without files; OSError where it cannot be read.
+    """
+    if not source.is_dir():
+        with open_file(source, root=source.parent, links=links) as file:
+            return {source.name: os.fstat(file.fileno()).st_size}
+    sizes = {}
+    for entry in list_files(source, root=source, links=links):
+        if entry.refusal is not None:
+            raise BadInput(source / entry.name, entry.refusal)
+        if entry.name == INCOMPLETE:
+            raise BadInput(source / entry.name, "says that the folder is not complete")
+        if entry.name.endswith(UNFINISHED):
+            raise BadInput(
+                source / entry.name,
+                "has a name that tools give to files they have not finished: let the copy end, or "
+                "remove it",
+            )
+        if entry.name != SUMS and entry.stat.st_mode:
+            sizes[entry.name] = entry.stat.st_size
+    if not set(sizes) - {DONE}:
+        raise BadInput(source, "has no file: there is nothing to copy")
+    return sizes
+
+
+def copy_in(
+    source: Path, place: Path, sizes: Mapping[str, int], tools: Tools, replace: bool = False
+) -> Copied:
+    """Copy a folder or a file into an inbox.
+
+    source: a folder or a file, outside of the inbox.
+    place: the path of the drop in its inbox.
+    sizes: of its files, as `source_files` returns them.
+    tools: renames, progress and links.
+    replace: whether a drop with other contents is replaced; default False.
+
+    Raises DropExists for a drop with other contents, BadInput for a source that is not as its
+    own SHA256SUMS says or that changes meanwhile, GristmillError while another process copies to
+    the same place, OSError where the disk is full or cannot be written.
+    """
+    place.parent.mkdir(parents=True, exist_ok=True)
+    is_folder = source.is_dir()
+    staged = place.parent / f".{place.name}.copying"
+    with only_copy(place):
+        exists = os.path.lexists(place)
+        if exists and _is_equal(source, place, sizes, tools):
+            remove(staged)
+            if not is_folder:
+                _mark_file(place, written_sums({place.name: _digest(place, tools.links)}))
+            return Copied(place, *_counts(sizes), 0, "there already")
+        if exists and not replace:
+            raise DropExists(
+                f"{place}: is there with other contents: choose another name with --name, or "
+                "replace it with --replace"
+            )
+        sums, written = stage(source, staged, sizes, tools)
+        if is_folder:
+            _write(staged / SUMS, written_sums(sums))
+            _flush_tree(staged)
+        else:
+            (place.parent / f"{place.name}.incomplete").touch()
+        _bring(staged, place, exists, tools)
+        if not is_folder:
+            _mark_file(place, written_sums({place.name: next(iter(sums.values()))}))
+    return Copied(place, *_counts(sizes), written, "replaced" if exists else "copied")
+
+
+def _is_equal(source: Path, place: Path, sizes: Mapping[str, int], tools: Tools) -> bool:
+    """Whether a drop has the files of the source, with the same bytes."""
+    if source.is_dir() != place.is_dir():
+        return False
+    try:
+        there = source_files(place, tools.links)
+    except BadInput:
+        return False
+    if not source.is_dir():
+        if list(there.values()) != list(sizes.values()):
+            return False
+        return _digest(source, tools.links) == _digest(place, tools.links)
+    if {**there, DONE: 0} != {**sizes, DONE: 0}:
+        return False
+    return all(
+        _digest(source / name, tools.links) == _digest(place / name, tools.links)
+        for name in sorted(sizes)
+        if name != DONE
+    )
+
+
+def _digest(path: Path, links: LinkRule) -> str:
+    with open_file(path, root=path.parent, links=links, buffering=0) as file:
+        return sha256_of(file)
+
+
+def _counts(sizes: Mapping[str, int]) -> tuple[int, int]:
+    counted = [size for name, size in sizes.items() if name != DONE]
+    return len(counted), sum(counted)
+
+
+def _mark_file(place: Path, sums: bytes) -> None:
+    """Put the list of a file beside it, and say that it is complete."""
+    _write(place.parent / f"{place.name}.sha256", sums)
+    (place.parent / f"{place.name}.incomplete").unlink(missing_ok=True)
+    _flush(place.parent)
+
+
+def _write(path: Path, octets: bytes) -> None:
+    """Write a small file whole or not at all."""
+    hidden = path.parent / f".{path.name}.writing"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(hidden, flags, 0o666), "wb", buffering=0) as file:
+        write_all(file, octets)
+        os.fsync(file.fileno())
+    hidden.replace(path)
+
+
+def _bring(staged: Path, place: Path, exists: bool, tools: Tools) -> None:
+    """The one rename by which the drop appears."""
+    if exists:
+        tools.exchange(staged, place)
+    else:
+        try:
+            tools.place(staged, place)
+        except FileExistsError as error:
+            raise DropExists(f"{place}: came while it was copied: run the command again") from error
+    _flush(place.parent)
+    remove(staged)
+
+
+@contextmanager
+def only_copy(place: Path) -> Iterator[None]:
+    """Hold the lock of a place, so that one process copies to it. The kernel frees it at death.
+
+    place: the path of the drop in its inbox.
+
+    Raises GristmillError while another process holds it.
+    """
+    path = place.parent / f".{place.name}.lock"
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    while True:
+        descriptor = os.open(path, flags, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The process that had the lock removes the file at its end.
+            if path.exists() and os.path.samestat(path.stat(), os.fstat(descriptor)):
+                yield
+                path.unlink(missing_ok=True)
+                return
+        except BlockingIOError as error:
+            raise GristmillError(f"{place}: another process copies to it: wait for it") from error
+        finally:
+            os.close(descriptor)
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _flush_tree(folder: Path) -> None:
+    """fsync the folders below one, the deepest first; the files are flushed as they are written."""
+    for here, _, _ in os.walk(folder, topdown=False):
+        _flush(Path(here))

@@ -1,0 +1,144 @@
+"""Marks of a drop: what whoever brings it says about whether it is complete.
+
+A drop that is a folder holds its marks; a drop that is a file has them beside it. They are no
+part of the drop's contents. See also `lists.py`: how `.done` and `SHA256SUMS` are verified.
+Source: docs/drops.md#marks.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+INCOMPLETE: Final = ".incomplete"
+DONE: Final = ".done"
+SUMS: Final = "SHA256SUMS"
+_BESIDE: Final = {".incomplete": INCOMPLETE, ".done": DONE, ".sha256": SUMS}
+
+
+@dataclass(frozen=True)
+class Settling:
+    """What an inbox waits for before it takes a drop.
+
+    seconds: for how long a drop without marks must stay unchanged; default 0: for two looks.
+    require_done: whether a drop without `.done` or `SHA256SUMS` waits whatever its age;
+        default False.
+
+    Source: docs/drops.md#when-a-drop-has-arrived.
+    """
+
+    seconds: float = 0.0
+    require_done: bool = False
+
+
+AT_ONCE: Final = Settling()
+"""Two equal looks are enough."""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The marks of one drop, and what they say against the times of its files.
+
+    paths: of the marks that are there, by `INCOMPLETE`, `DONE` and `SUMS`.
+    sizes: bytes of these files.
+    signature: of their sizes and times; empty without marks.
+    newest_ns: when the newest file of the drop changed, by the inode; 0 without files.
+    newest_name: the name of that file.
+    done_ns: when `.done` changed; 0 without one.
+    """
+
+    paths: Mapping[str, Path] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    signature: str = ""
+    newest_ns: int = 0
+    newest_name: str = ""
+    done_ns: int = 0
+
+    @property
+    def says_complete(self) -> bool:
+        """Whether a list or a `.done` that is no older than the files says so.
+
+        A folder that is copied together with an empty `.done` may have it before its other files.
+        """
+        if SUMS in self.paths or self.sizes.get(DONE, 0):
+            return True
+        return DONE in self.paths and self.done_ns >= self.newest_ns
+
+    def missing(self) -> str:
+        """Why a drop that needs a mark does not have one that counts."""
+        if DONE in self.paths:
+            return (
+                f"{self.newest_name} changed after {DONE} came: `touch` {DONE} when the copy is "
+                "complete"
+            )
+        return (
+            f"has no {DONE} and no {SUMS}, and require_done is true in gristmill.toml: bring one "
+            "of them as the last file"
+        )
+
+
+def marks_of(
+    found: Mapping[str, os.stat_result], place: Path, newest: tuple[int, str], beside: str = ""
+) -> Marks:
+    """Returns the marks of a drop.
+
+    found: the stat of each mark that is a regular file, by its name.
+    place: the folder that the marks are in.
+    newest: when the newest file of the drop changed, and its name.
+    beside: the name of the drop if it is a file; default: it is a folder.
+    """
+    kinds = {name: _BESIDE[name.removeprefix(beside)] if beside else name for name in found}
+    lines = [
+        f"{kinds[name]} {stat_.st_size} {stat_.st_mtime_ns} {stat_.st_ctime_ns}"
+        for name, stat_ in sorted(found.items())
+    ]
+    done = next((found[name].st_ctime_ns for name, kind in kinds.items() if kind == DONE), 0)
+    return Marks(
+        {kind: place / name for name, kind in kinds.items()},
+        {kind: found[name].st_size for name, kind in kinds.items()},
+        ";".join(lines),
+        *newest,
+        done,
+    )
+
+
+def is_mark(name: str) -> bool:
+    """Whether a file of a drop that is a folder is one of its marks.
+
+    name: its path relative to the drop.
+    """
+    return name in (INCOMPLETE, DONE, SUMS)
+
+
+def marked_file(name: str, endings: Iterable[str]) -> str | None:
+    """Returns the name of the file that an entry of an inbox is a mark of; None for no mark.
+
+    name: of the entry.
+    endings: those of the drops in the inbox; none where a drop is a folder.
+    """
+    for ending in _BESIDE:
+        file = name.removesuffix(ending)
+        if file != name and file.endswith(tuple(endings)) and any(endings):
+            return file
+    return None
+
+
+def stats_beside(path: Path) -> dict[str, os.stat_result]:
+    """Returns the stat of each mark of a file, by the name of the mark.
+
+    path: the file, a drop. A list must be a regular file; `NAME.incomplete` may be anything.
+    """
+    found = {}
+    for ending, kind in _BESIDE.items():
+        name = path.name + ending
+        try:
+            entry = (path.parent / name).lstat()
+        except FileNotFoundError:
+            continue
+        if kind == INCOMPLETE or stat.S_ISREG(entry.st_mode):
+            found[name] = entry
+    return found

@@ -1,0 +1,56 @@
+"""What a drop waits for before it is taken: marks, names of unfinished files, and its age.
+
+Source: docs/drops.md#when-a-drop-has-arrived.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gristmill.inbox.marks import INCOMPLETE, Marks, Settling
+from gristmill.printable import printable
+
+EMPTY: Final = "the folder holds no file: copy the files of the drop into it, or remove it"
+"""Why an empty folder is refused."""
+YOUNG: Final = (
+    "its files came or changed a short time ago: without .done a drop is taken when it stayed "
+    "unchanged for settle_seconds"
+)
+COMPARED: Final = "its files are being compared with SHA256SUMS"
+
+
+def held_back(marks: Marks, unfinished: str, settling: Settling) -> str:
+    """Returns why a drop waits whatever its age; empty where it does not.
+
+    marks: of the drop.
+    unfinished: a name in it that marks a file as unfinished; empty without one.
+    settling: whether the inbox needs a mark.
+    """
+    if INCOMPLETE in marks.paths:
+        mark = printable(marks.paths[INCOMPLETE].name)
+        return f"{mark} says that it is not complete: remove that file when it is"
+    if unfinished:
+        return (
+            f"{printable(unfinished)} has a name that tools give to files they have not finished: "
+            "let the copy end, or remove the file"
+        )
+    if settling.require_done and not marks.says_complete:
+        return printable(marks.missing())
+    return ""
+
+
+def is_young(marks: Marks, since: int, now_ns: int, settling: Settling) -> bool:
+    """Returns whether a drop has not yet stayed unchanged for long enough.
+
+    The time of the newest file counts, too, so that a drop that was moved in as a whole, or that
+    came while nothing looked, does not wait again.
+
+    marks: of the drop.
+    since: ms since 1970 of the first look that saw it as it is.
+    now_ns: nanoseconds since 1970.
+    settling: for how long.
+    """
+    changed = since * 1_000_000
+    if 0 < marks.newest_ns <= now_ns:
+        changed = min(changed, marks.newest_ns)
+    return now_ns - changed < settling.seconds * 1e9

@@ -1,0 +1,113 @@
+"""One partition built by several processes or machines, each of which makes the parts of one rank.
+
+They share the part store of the build's fingerprint, on one file system. While they work they
+share the partition's lock, so that no publisher clears the store; the process that finds the
+parts of all ranks publishes. Source: `docs/publishing.md#builds-by-rank`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from gristmill.layout import PARTS
+from gristmill.publish import disk_space, locks
+from gristmill.publish.build import Build, InputChanged, Published
+from gristmill.publish.input_proof import InputProof
+from gristmill.publish.publish import is_current, publish
+from gristmill.publish.slot import Slot
+from gristmill.run.parts import PartStore
+from gristmill.run.progress import SILENT, Progress
+
+
+class Ranks(Protocol):
+    """The parts of one build, by rank; a family's builder provides it."""
+
+    world_size: int
+    """Number of ranks."""
+
+    def names(self, rank: int) -> Sequence[str]:
+        """Names of the parts of a rank."""
+        ...
+
+    def make(self, rank: int, parts: PartStore, progress: Progress) -> None:
+        """Make the parts of a rank that the store does not have."""
+        ...
+
+
+@dataclass(frozen=True)
+class RankBuilt:
+    """What one rank did.
+
+    made: parts that it made; the others were there.
+    missing: ranks with parts that are not finished, ascending.
+    published: the artifact where this call published it or found it published, else None.
+    """
+
+    made: int
+    missing: Sequence[int]
+    published: Published | None
+
+
+def build_rank(build: Build, ranks: Ranks, rank: int, progress: Progress = SILENT) -> RankBuilt:
+    """Make the parts of one rank, and publish if the parts of all ranks are finished.
+
+    build: the partition.
+    ranks: its parts.
+    rank: from 0, below `ranks.world_size`.
+    progress: what the builder reports to; default: nothing.
+
+    Ranks may run at once and in any order, and again: finished parts are adopted. Raises ValueError
+    for another rank; locks.Busy where another process makes the parts of this rank, or builds the
+    partition; and what `publish` raises.
+    Source: `docs/publishing.md#builds-by-rank`.
+    """
+    if not 0 <= rank < ranks.world_size:
+        raise ValueError(f"rank {rank}: must be from 0 to {ranks.world_size - 1}")
+    slot = Slot.of(build)
+    own = slot.lock.with_name(f"{slot.lock.name}@rank{rank}")
+    with locks.locked(own, f"rank {rank} of {build.title}"):
+        if is_current(build):
+            return RankBuilt(0, [], _published(build, slot, progress))
+        parts = PartStore(slot.work / PARTS / build.parts_key)
+        with (
+            disk_space.translate_errors(build),
+            locks.locked(slot.lock, build.title, shared=True),
+        ):
+            made = _make(build, ranks, rank, parts, progress)
+    missing = [each for each in range(ranks.world_size) if _unfinished(ranks, each, parts)]
+    return RankBuilt(made, missing, None if missing else _published(build, slot, progress))
+
+
+def _make(build: Build, ranks: Ranks, rank: int, parts: PartStore, progress: Progress) -> int:
+    """Make the parts of a rank from inputs that are as recorded, before and after."""
+    parts.folder.mkdir(parents=True, exist_ok=True)
+    disk_space.check(build, parts.folder)
+    before = _unfinished(ranks, rank, parts)
+    proof = InputProof(build, progress)
+    proof.before()
+    try:
+        ranks.make(rank, parts, progress)
+        proof.after()
+    except InputChanged:
+        # What was made from the changed input must not be adopted.
+        for name in before:
+            parts.forget(name)
+        raise
+    return len(before)
+
+
+def _unfinished(ranks: Ranks, rank: int, parts: PartStore) -> list[str]:
+    """Parts of a rank without an entry; the publisher compares their hashes, too."""
+    return [name for name in ranks.names(rank) if not parts.is_listed(name)]
+
+
+def _published(build: Build, slot: Slot, progress: Progress) -> Published:
+    """Publish once the others have let go of the lock; one of them may be first."""
+    while True:
+        try:
+            return publish(build, progress=progress)
+        except locks.Busy:
+            with locks.locked(slot.lock, build.title, wait=True):
+                pass

@@ -1,0 +1,64 @@
+"""Puzzles to datasets of the original `PuzzleDataset`: ARC, Sudoku, mazes and Domino.
+
+The public names are imported when they are first used, so that this import loads neither numpy
+nor torch. See `docs/puzzles.md`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gristmill.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from gristmill.puzzles.build.arc import build_arc
+    from gristmill.puzzles.build.domino import build_domino
+    from gristmill.puzzles.build.maze import build_maze
+    from gristmill.puzzles.build.sudoku import build_sudoku
+    from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, SudokuConfig
+    from gristmill.puzzles.domains.arc_augment import aug_id, task_hash
+    from gristmill.puzzles.domains.arc_vote import arc_vote, inverse
+    from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata
+    from gristmill.puzzles.read.dataset import PuzzleDataset, PuzzleDatasetConfig
+    from gristmill.puzzles.read.trace import trace
+
+__all__ = [
+    "ArcConfig",
+    "DominoConfig",
+    "MazeConfig",
+    "PuzzleDataset",
+    "PuzzleDatasetConfig",
+    "PuzzleDatasetMetadata",
+    "SudokuConfig",
+    "arc_vote",
+    "aug_id",
+    "build_arc",
+    "build_domino",
+    "build_maze",
+    "build_sudoku",
+    "inverse",
+    "task_hash",
+    "trace",
+]
+
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "build.arc": ("build_arc",),
+        "build.domino": ("build_domino",),
+        "build.maze": ("build_maze",),
+        "build.sudoku": ("build_sudoku",),
+        "config": ("ArcConfig", "DominoConfig", "MazeConfig", "SudokuConfig"),
+        "domains.arc_augment": (
+            "aug_id",
+            "task_hash",
+        ),
+        "domains.arc_vote": (
+            "arc_vote",
+            "inverse",
+        ),
+        "format.metadata": ("PuzzleDatasetMetadata",),
+        "read.dataset": ("PuzzleDataset", "PuzzleDatasetConfig"),
+        "read.trace": ("trace",),
+    },
+)

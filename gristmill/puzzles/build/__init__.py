@@ -1,0 +1,1 @@
+"""Sources to puzzle datasets: the base of all builders, and one module for each puzzle."""

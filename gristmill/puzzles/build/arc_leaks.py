@@ -1,0 +1,171 @@
+"""Tasks of several ARC sources: each id once, and no test pair that training has too.
+
+A pair is compared in its canonical form, since an augmented twin is a leak as well.
+Source: `docs/formats/puzzles.md#leaks`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from gristmill.contract import BadInput
+from gristmill.puzzles.config import ArcConfig
+from gristmill.puzzles.domains.arc_augment import flat, task_hash
+from gristmill.puzzles.raw.arc_tasks import ArcTask
+
+KNOWN_LEAKS: Final = {
+    ("070dd51e", "40853293"): "a0d8a1c820dff36a63e0e518281156f710b3cada01066a70f04bba930133272b",
+    ("50a16a69", "caa06a1f"): "84f2b735e8ebcbac9e9f0101cebfa219604f406edd94b052b47a7e55fe7ee8a8",
+}
+"""Evaluation and training task of ARC-1 that share a pair, and the sha256 of its canonical form.
+
+They are part of the published benchmark, whose scores count them: `leaks = "refuse"` lets them be.
+"""
+_NAMED: Final = 10
+_ADVICE: Final = 'leave one of the sources out, or set leaks = "drop"'
+
+
+class _Leak(NamedTuple):
+    """A test pair that training has too."""
+
+    evaluation: ArcTask
+    pair: int
+    training: ArcTask
+    training_pair: int
+    is_known: bool
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The tasks of a dataset.
+
+    tasks: sorted by their ids.
+    dropped: of each id the numbers of its test pairs that are left out.
+    leaks_dropped: test pairs that are left out, those of whole files included.
+    known_leaks: test pairs that are not, though training has them: see `KNOWN_LEAKS`.
+    files_dropped: files whose id another file has.
+    """
+
+    tasks: tuple[ArcTask, ...]
+    dropped: dict[str, frozenset[int]]
+    leaks_dropped: int
+    known_leaks: int
+    files_dropped: int
+
+    def numbers(self, task: ArcTask, split: str) -> tuple[int, ...]:
+        """The numbers of the pairs of a task that the dataset has in a split."""
+        left_out = self.dropped.get(task.base, frozenset()) if split == "test" else frozenset()
+        return tuple(number for number in task.numbers(split) if number not in left_out)
+
+
+def select(tasks: Sequence[ArcTask], config: ArcConfig) -> Selection:
+    """Return the tasks that a dataset is made of.
+
+    tasks: of all sources, in any order.
+    config: `leaks` counts.
+
+    Raises BadInput for an id that two files have, and for a test pair that another task has for
+    training; with `leaks = "drop"` only for files of one id and one role that differ.
+    Source: `docs/formats/puzzles.md#leaks`.
+    """
+    drops = config.leaks == "drop"
+    files: dict[str, list[ArcTask]] = defaultdict(list)
+    # A training task before an evaluation task, so that it is the one that stays.
+    for task in sorted(tasks, key=lambda each: (each.base, each.is_evaluation, str(each.path))):
+        files[task.base].append(task)
+    if not drops:
+        _refuse_mixed(files)
+    for same in files.values():
+        _refuse_twice(same, drops)
+    kept = tuple(same[0] for same in files.values())
+    lost = [other for same in files.values() for other in same[1:]]
+    leaks = _leaks(kept)
+    unknown = [leak for leak in leaks if not leak.is_known]
+    if unknown and not drops:
+        _refuse_leaks(unknown)
+    dropped: dict[str, frozenset[int]] = {}
+    for leak in leaks if drops else ():
+        base = leak.evaluation.base
+        dropped[base] = dropped.get(base, frozenset()) | {leak.pair}
+    return Selection(
+        kept,
+        dropped,
+        sum(len(task.numbers("test")) for task in lost if not files[task.base][0].is_evaluation)
+        + sum(map(len, dropped.values())),
+        0 if drops else len({(leak.evaluation.base, leak.pair) for leak in leaks}),
+        len(lost),
+    )
+
+
+def _refuse_mixed(files: dict[str, list[ArcTask]]) -> None:
+    mixed = [same for same in files.values() if len({task.is_evaluation for task in same}) > 1]
+    if not mixed:
+        return
+    named = ", ".join(same[0].base for same in mixed[:_NAMED])
+    first = mixed[0]
+    raise BadInput(
+        first[-1].path,
+        f"is an evaluation task whose id {first[0].path} has for training, and so is the task of"
+        f" {len(mixed)} ids in all: {named}{', ...' if len(mixed) > _NAMED else ''}. Training would"
+        f" hold test pairs: {_ADVICE}",
+    )
+
+
+def _refuse_twice(same: Sequence[ArcTask], drops: bool) -> None:
+    for other in same[1:]:
+        if not drops:
+            raise BadInput(
+                other.path, f"has the id {other.base} of {same[0].path}: {_ADVICE} for one of them"
+            )
+        if other.is_evaluation == same[0].is_evaluation and (
+            task_hash(other.pairs) != task_hash(same[0].pairs)
+        ):
+            raise BadInput(
+                other.path,
+                f"has the id {other.base} of {same[0].path}, and other pairs: remove one of them",
+            )
+
+
+def _leaks(tasks: Sequence[ArcTask]) -> list[_Leak]:
+    from gristmill.puzzles.domains.arc_kernels import canonical_pair
+
+    training: dict[bytes, list[tuple[ArcTask, int]]] = defaultdict(list)
+    tested: list[tuple[bytes, ArcTask, int]] = []
+    for task in tasks:
+        arrays = flat(task.pairs)
+        of_test = set(task.numbers("test"))
+        for number in range(len(task.pairs)):
+            form = canonical_pair(*arrays, number).tobytes()
+            if number in of_test:
+                tested.append((form, task, number))
+            else:
+                training[form].append((task, number))
+    return [
+        _Leak(task, number, other, place, _is_known(task, other, form))
+        for form, task, number in tested
+        for other, place in training.get(form, ())
+        if other is not task
+    ]
+
+
+def _is_known(evaluation: ArcTask, training: ArcTask, form: bytes) -> bool:
+    digest = KNOWN_LEAKS.get((evaluation.base, training.base))
+    return digest is not None and hashlib.sha256(form).hexdigest() == digest
+
+
+def _refuse_leaks(leaks: Sequence[_Leak]) -> None:
+    first = leaks[0]
+    named = ", ".join(
+        f"{leak.evaluation.base} pair {leak.pair} = {leak.training.base} pair {leak.training_pair}"
+        for leak in leaks[:_NAMED]
+    )
+    raise BadInput(
+        first.evaluation.path,
+        f"has a test pair that {first.training.path} has for training, up to symmetry and colours;"
+        f" {len(leaks)} such pairs in all: {named}{', ...' if len(leaks) > _NAMED else ''}"
+        f" (pairs are numbered from 0 in the order of the file): {_ADVICE}",
+    )

@@ -1,0 +1,252 @@
+"""The base of the builders: a plan of tasks becomes a dataset of the contract.
+
+A builder for a new kind of puzzle says how its tokens are numbered, splits its sources into tasks,
+and turns a task into batches; everything else is here: workers, parts that outlive a kill, indices,
+identifiers, metadata, origins. See also docs/adding-a-puzzle.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from gristmill.contract import BadInput, FileNote, Summary
+from gristmill.provenance import config_fields
+from gristmill.puzzles.format import names
+from gristmill.puzzles.format.batch import Batch
+from gristmill.puzzles.format.encoding import Encoding
+from gristmill.puzzles.format.join import SetFiles
+from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata
+from gristmill.puzzles.format.part_file import PartBatches, Sets, write_part
+from gristmill.puzzles.format.sources import SourceFile, Sources
+from gristmill.run.parts import PartStore, run_parts
+from gristmill.run.progress import SILENT, Progress
+from gristmill.run.workers import Engine, ordered_map
+
+Task = TypeVar("Task")
+
+MOST_EXAMPLES = 2**31 - 1
+"""Of a set: the index arrays are int32."""
+_ONE_SET = ("all",)
+
+
+@dataclass(frozen=True)
+class Plan(Generic[Task]):
+    """What a builder has to say.
+
+    kind: name of the kind of puzzle, as `sudoku`.
+    encoding: numbers that all examples share.
+    config: the builder's config, with the fields `dtype` ("int32" or "uint8") and `workers`.
+    tasks: name and task, in the order of the dataset. A name stands for one content: it is the key
+        of a finished part. A task covers sources whose batches take some 8 to 64 MB.
+    make: returns the batches of a task by split and set. It is pure: a task gives the same batches
+        in any thread and process.
+    files: the files that the origins number.
+    sets: names of the sets of each split, in the order of training (default: `all`).
+    engine: what runs `make`: processes (the default), for which it must pickle, or threads, for a
+        `make` that spends its time in compiled functions, since a process takes a second to start.
+    """
+
+    kind: str
+    encoding: Encoding
+    config: Any
+    tasks: Sequence[tuple[str, Task]]
+    make: Callable[[Task], Mapping[Sets, Batch]]
+    files: Sequence[SourceFile] = ()
+    sets: Mapping[str, Sequence[str]] = field(
+        default_factory=lambda: dict.fromkeys(names.SPLITS, _ONE_SET)
+    )
+    engine: Engine = ordered_map
+
+
+@dataclass(frozen=True)
+class DatasetSummary(Summary):
+    """What was built; the summary of a builder adds its own counts.
+
+    examples, puzzles, groups: by split. identifiers: the blank one included.
+    augmented: examples of the training split that are augmentations.
+    """
+
+    examples: Mapping[str, int]
+    puzzles: Mapping[str, int]
+    groups: Mapping[str, int]
+    identifiers: int
+    augmented: int
+
+
+def build_dataset(
+    plan: Plan[Any],
+    out: Path,
+    parts: PartStore | None = None,
+    progress: Progress = SILENT,
+) -> DatasetSummary:
+    """Build a dataset in `out`, a folder that does not exist yet.
+
+    plan: what to build.
+    parts: keeps finished parts for the build after a kill; default None.
+    progress: gets the rows done.
+
+    Raises BadInput where a split would have no example; ValueError where batches break the
+    encoding; WorkerDied and what `plan.make` raises.
+    Source: docs/formats/puzzles.md#contract
+    """
+    _check_plan(plan)
+    out.mkdir()
+    for split in names.SPLITS:
+        (out / split).mkdir()
+        (out / "trace" / split).mkdir(parents=True)
+    store = parts or PartStore(out / ".parts")
+    store.folder.mkdir(parents=True, exist_ok=True)
+    try:
+        made = _parts(plan, store, out, progress)
+        return _joined(plan, out, made, progress)
+    finally:
+        if parts is None:
+            for path in store.folder.iterdir():
+                path.unlink()
+            store.folder.rmdir()
+
+
+def _check_plan(plan: Plan[Any]) -> None:
+    if plan.encoding.blank_identifier_id != 0:
+        raise ValueError("the blank identifier must be 0, the first entry of identifiers.json")
+    if plan.encoding.vocab_size - 1 > np.iinfo(plan.config.dtype).max:
+        raise ValueError(f"{plan.config.dtype} cannot hold {plan.encoding.vocab_size} tokens")
+    if len({name for name, _ in plan.tasks}) != len(plan.tasks):
+        raise ValueError("two tasks have the same name")
+
+
+@dataclass(frozen=True)
+class _Make:
+    """Makes the part of a task."""
+
+    plan: Plan[Any]
+
+    def __call__(self, task: Any, path: Path) -> dict[str, Any]:
+        batches = self.plan.make(task)
+        for (split, set_name), batch in batches.items():
+            if set_name not in self.plan.sets[split]:
+                raise ValueError(f"{split} has no set {set_name}")
+            _check_batch(batch, self.plan.encoding)
+        return {
+            **write_part(path, batches),
+            "augmented": sum(
+                int(np.count_nonzero(batch.origins[:, 2]))
+                for (split, _), batch in batches.items()
+                if split == "train"
+            ),
+        }
+
+
+def _check_batch(batch: Batch, encoding: Encoding) -> None:
+    for name, tokens in (("inputs", batch.inputs), ("labels", batch.labels)):
+        if tokens.shape[1] != encoding.seq_len:
+            raise ValueError(f"{name} have {tokens.shape[1]} tokens, not {encoding.seq_len}")
+        if tokens.size and not 0 <= int(tokens.min()) <= int(tokens.max()) < encoding.vocab_size:
+            raise ValueError(f"{name} have tokens outside of 0 to {encoding.vocab_size - 1}")
+
+
+def _parts(
+    plan: Plan[Any], store: PartStore, out: Path, progress: Progress
+) -> list[tuple[PartBatches, dict[str, Any]]]:
+    # The tasks travel to the workers one by one, without the plan's own list of them.
+    make = _Make(Plan(plan.kind, plan.encoding, None, (), plan.make, (), plan.sets))
+    with progress.stage("parts", "files", len(plan.tasks)) as stage:
+        made = []
+        for _, path, summary in run_parts(
+            make, plan.tasks, store, plan.config.workers, scratch=out, engine=plan.engine
+        ):
+            made.append((PartBatches(path, summary), summary))
+            stage.advance(1)
+    return made
+
+
+def _joined(
+    plan: Plan[Any],
+    out: Path,
+    made: Sequence[tuple[PartBatches, dict[str, Any]]],
+    progress: Progress,
+) -> DatasetSummary:
+    batches = [part for part, _ in made]
+    files: dict[str, FileNote] = {}
+    identifiers: dict[str, int] = {names.BLANK: plan.encoding.blank_identifier_id}
+
+    def identifier_of(name: str) -> int:
+        return identifiers.setdefault(name, len(identifiers))
+
+    sets = {
+        split: [
+            SetFiles(out, (split, name), batches, plan.encoding.seq_len)
+            for name in plan.sets[split]
+        ]
+        for split in names.SPLITS
+    }
+    for split in names.SPLITS:
+        _check_sizes(plan, split, sets[split])
+    total = sum(each.examples for split in names.SPLITS for each in sets[split])
+    with (
+        progress.stage("join", "rows", total) as stage,
+        ThreadPoolExecutor(max(1, plan.config.workers)) as threads,
+    ):
+        writing = [
+            threads.submit(write)
+            for split in names.SPLITS
+            for each in sets[split]
+            for write in each.token_files(plan.config.dtype, stage.advance)
+        ]
+        for split in names.SPLITS:
+            for each in sets[split]:
+                files.update(each.write_indices(identifier_of))
+        files.update(written.result() for written in writing)
+    for split in names.SPLITS:
+        metadata = _metadata(plan, split, sets[split], len(identifiers))
+        (out / names.metadata(split)).write_text(metadata.text())
+    (out / names.IDENTIFIERS).write_text(json.dumps(list(identifiers)))
+    config = config_fields(plan.config, affecting_output=True)
+    (out / names.SOURCES).write_text(Sources(plan.kind, config, plan.files).text())
+    return DatasetSummary(
+        files=files,
+        examples={split: sum(each.examples for each in sets[split]) for split in names.SPLITS},
+        puzzles={split: sum(each.puzzles for each in sets[split]) for split in names.SPLITS},
+        groups={split: sum(each.groups for each in sets[split]) for split in names.SPLITS},
+        identifiers=len(identifiers),
+        augmented=sum(summary["augmented"] for _, summary in made),
+    )
+
+
+def _check_sizes(plan: Plan[Any], split: str, sets: Sequence[SetFiles]) -> None:
+    for name, each in zip(plan.sets[split], sets, strict=True):
+        if not each.examples:
+            raise BadInput(
+                plan.kind, f"the set {name} of the split {split} would have no example: add sources"
+            )
+        if each.examples > MOST_EXAMPLES:
+            raise BadInput(
+                plan.kind,
+                f"the set {name} of the split {split} would have {each.examples:,} examples, more"
+                f" than int32 indices can count: take fewer augmentations",
+            )
+
+
+def _metadata(
+    plan: Plan[Any], split: str, sets: Sequence[SetFiles], identifiers: int
+) -> PuzzleDatasetMetadata:
+    encoding = plan.encoding
+    return PuzzleDatasetMetadata(
+        pad_id=encoding.pad_id,
+        ignore_label_id=encoding.ignore_label_id,
+        blank_identifier_id=encoding.blank_identifier_id,
+        vocab_size=encoding.vocab_size,
+        seq_len=encoding.seq_len,
+        num_puzzle_identifiers=identifiers,
+        total_groups=sum(each.groups for each in sets),
+        mean_puzzle_examples=sum(each.examples for each in sets)
+        / sum(each.puzzles for each in sets),
+        sets=tuple(plan.sets[split]),
+    )

@@ -1,0 +1,218 @@
+"""The rows of all Sudoku sources: read, filtered, checked, and kept in one file for the build.
+
+In memory is a row of numbers for each puzzle; the boards are in the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.contract import BadInput
+from gristmill.puzzles.config import SudokuConfig
+from gristmill.puzzles.domains.source_key import source_key
+from gristmill.puzzles.domains.sudoku import board, checks
+from gristmill.puzzles.domains.sudoku.board import CELLS
+from gristmill.puzzles.domains.sudoku.canonical import invariants
+from gristmill.puzzles.domains.sudoku.solver import GAVE_UP, MOST_GUESSES, solutions_of
+from gristmill.puzzles.format.names import SPLITS
+from gristmill.puzzles.format.sources import SourceFile
+from gristmill.puzzles.raw.rated_csv import RatedRows, read_rows
+from gristmill.puzzles.raw.sudoku_bank import BankRows, SudokuFile, read_bank, sudoku_files
+from gristmill.run.progress import Progress, Stage
+from gristmill.untrusted.files import LinkRule
+
+Boards = npt.NDArray[np.uint8]
+_SHOWN: Final = 5
+
+
+@dataclass(frozen=True)
+class Table:
+    """The puzzles of all sources, one row each.
+
+    boards: the file, uint8 [rows, 2, 81]: digits of question and answer.
+    splits: uint8 [rows], the place in SPLITS. files: int32 [rows], the place in `sources`.
+    lines: int32 [rows], from 1. invariants: uint64 [rows].
+    sources: the files. paths: where they are, for messages.
+    """
+
+    boards: Path
+    splits: npt.NDArray[np.uint8]
+    files: npt.NDArray[np.int32]
+    lines: npt.NDArray[np.int32]
+    invariants: npt.NDArray[np.uint64]
+    sources: Sequence[SourceFile]
+    paths: Sequence[Path]
+
+    def where(self, row: int) -> str:
+        """File and line of a row, as `hard/train.csv:7`."""
+        return f"{self.sources[self.files[row]].path}:{self.lines[row]}"
+
+    def read(self, rows: npt.NDArray[np.int64]) -> tuple[Boards, Boards]:
+        """Questions and answers of rows, uint8 [rows, 81] each."""
+        return read_boards(self.boards, rows)
+
+
+def read_boards(path: Path, rows: npt.NDArray[np.int64]) -> tuple[Boards, Boards]:
+    """Questions and answers of rows of the file of a table, uint8 [rows, 81] each."""
+    if not len(rows):
+        return np.empty((0, CELLS), np.uint8), np.empty((0, CELLS), np.uint8)
+    # Mapped for this call alone, so that the file's pages do not stay in memory.
+    held = np.memmap(path, np.uint8, "r").reshape(-1, 2, CELLS)[rows]
+    return np.ascontiguousarray(held[:, 0]), np.ascontiguousarray(held[:, 1])
+
+
+def read_sources(
+    folders: Sequence[Path],
+    boards: Path,
+    config: SudokuConfig,
+    links: LinkRule,
+    progress: Progress,
+    counts: Counter[str],
+) -> Table:
+    """Read the sources of a build.
+
+    folders: drops, see `sudoku_files`. boards: the file to write.
+    counts: of rows read and left out, changed.
+
+    Raises BadInput with file and line for a board or an answer that breaks a rule.
+    """
+    files = _sorted_files(folders, links)
+    columns: list[tuple[npt.NDArray[Any], ...]] = []
+    sources: list[SourceFile] = []
+    with boards.open("xb") as out, progress.stage("read", "rows") as stage:
+        for number, (name, file) in enumerate(files):
+            digest = hashlib.sha256()
+            for rows in _Reader(file, config, counts).rows(links, digest.update, stage):
+                out.write(np.stack([rows.questions, rows.answers], axis=1).data)
+                marks = invariants(rows.questions)
+                numbers = np.full(len(marks), number, np.int32)
+                places = (numbers, rows.lines.astype(np.int32), marks)
+                columns.append((_splits(file.split, marks, config), *places))
+            sources.append(SourceFile(name, digest.hexdigest()))
+    empty = (np.empty(0, kind) for kind in (np.uint8, np.int32, np.int32, np.uint64))
+    splits, numbers, lines, marks = (
+        np.concatenate(column) for column in zip(*columns, tuple(empty), strict=True)
+    )
+    paths = [file.path for _, file in files]
+    return Table(boards, splits, numbers, lines, marks, sources, paths)
+
+
+def _sorted_files(folders: Sequence[Path], links: LinkRule) -> list[tuple[str, SudokuFile]]:
+    names = [folder.name for folder in folders]
+    if len(set(names)) != len(names):
+        raise BadInput(folders[0], "has the name of another source: rename one of the folders")
+    found = [
+        (f"{folder.name}/{file.path.name}", file)
+        for folder in folders
+        for file in sudoku_files(folder, links)
+    ]
+    return sorted(found, key=lambda named: named[0])
+
+
+def _splits(
+    named: str | None, marks: npt.NDArray[np.uint64], config: SudokuConfig
+) -> npt.NDArray[np.uint8]:
+    """The split of each row: the file's, or by the invariant, so that twins stay together."""
+    if named is not None:
+        return np.full(len(marks), SPLITS.index(named), np.uint8)
+    key = np.uint64(source_key(config.seed, "sudoku:split", ""))
+    share = (_mixed(marks ^ key) >> np.uint64(11)).astype(np.float64) / 2.0**53
+    return (share < config.test_share).astype(np.uint8)
+
+
+def _mixed(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        words = (words ^ (words >> np.uint64(shift))) * np.uint64(factor)
+    return words ^ (words >> np.uint64(31))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of one file: digits, uint8 [rows, 81] each, and lines, int64 [rows]."""
+
+    questions: Boards
+    answers: Boards
+    lines: npt.NDArray[np.int64]
+
+    def where(self, kept: npt.NDArray[np.bool_]) -> _Rows:
+        """The rows for which `kept` is true."""
+        return _Rows(self.questions[kept], self.answers[kept], self.lines[kept])
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Reads one file."""
+
+    file: SudokuFile
+    config: SudokuConfig
+    counts: Counter[str]
+
+    def rows(self, links: LinkRule, see: Any, stage: Stage) -> Iterator[_Rows]:
+        """The rows that the config takes, checked."""
+        path = self.file.path
+        found: Iterator[RatedRows] | Iterator[BankRows]
+        if self.file.split is not None:
+            found = read_rows(path, length=CELLS, links=links, see=see)
+        else:
+            found = read_bank(path, links=links, see=see)
+        for rows in found:
+            self.counts["sources_read"] += len(rows)
+            stage.advance(len(rows))
+            kept = self._filtered(rows)
+            if len(kept.lines):
+                yield self._checked(self._solved(kept))
+
+    def _filtered(self, rows: RatedRows | BankRows) -> _Rows:
+        questions, answers = (board.digits(b) for b in (rows.questions, rows.answers))
+        found = _Rows(questions, answers, rows.lines)
+        if self.config.min_difficulty is None:
+            return found
+        ratings: npt.NDArray[Any] = (
+            rows.whole_ratings() if isinstance(rows, RatedRows) else rows.rating_numbers()
+        )
+        kept = ratings >= self.config.min_difficulty
+        self.counts["below_difficulty"] += int(np.count_nonzero(~kept))
+        return found.where(kept)
+
+    def _solved(self, rows: _Rows) -> _Rows:
+        """The rows with the solutions of those that have none."""
+        self._check_digits(rows)
+        lacking = np.flatnonzero(rows.answers.max(axis=1) == 0)
+        if self.file.split is not None or not len(lacking):
+            return rows
+        solutions, counts, _ = solutions_of(rows.questions[lacking])
+        for place, rule in (
+            (counts == 0, "has no solution"),
+            (counts == GAVE_UP, f"takes more than {MOST_GUESSES:,} guesses to solve"),
+        ):
+            if place.any():
+                line = int(rows.lines[lacking[np.argmax(place)]])
+                raise BadInput(self.file.path, f"{rule}: take the puzzle out", line)
+        rows.answers[lacking] = solutions
+        return rows
+
+    def _check_digits(self, rows: _Rows) -> None:
+        for name, boards in (("question", rows.questions), ("answer", rows.answers)):
+            if (place := board.first_without_digit(boards)) is not None:
+                rule = f"the {name} has no digit at character {place[1] + 1}, counted from 1"
+                raise BadInput(self.file.path, rule, int(rows.lines[place[0]]))
+
+    def _checked(self, rows: _Rows) -> _Rows:
+        given, labels = rows.questions + np.uint8(1), rows.answers + np.uint8(1)
+        findings = np.empty(len(given), np.uint8)
+        checks.check(given, labels, findings, np.empty(len(given), np.int32))
+        if findings.any():
+            row = int(np.argmax(findings > 0))
+            broken = [*checks.described(given[row], labels[row])]
+            more = ", ..." if len(broken) > _SHOWN else ""
+            rule = f"the answer is wrong ({', '.join(broken[:_SHOWN])}{more}): correct the row"
+            raise BadInput(self.file.path, rule, int(rows.lines[row]))
+        return rows

@@ -1,0 +1,1 @@
+"""The rules of each puzzle: encodings, symmetries, seeded draws, findings."""

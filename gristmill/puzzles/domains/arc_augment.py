@@ -1,0 +1,133 @@
+"""Augmentations of an ARC task: what they do, their ids, and the hash of a task.
+
+An augmentation changes the colours, then turns or mirrors all grids of a task. See also
+`arc_kernels.py`: the draws of a task, compiled.
+Source: `docs/formats/puzzles.md#arc-augmentation`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.contract import GristmillError
+from gristmill.puzzles.domains.arc_grid import Grid
+from gristmill.puzzles.domains.dihedral import INVERSE, transform
+from gristmill.puzzles.domains.source_key import source_key
+
+KIND: Final = "arc"
+"""The kind of draw: `source_key(seed, KIND, base)` is the key of a task's augmentations."""
+TRANSLATION: Final = "arc:translation"
+"""The kind of draw of the translations."""
+_SHOWN: Final = 80
+_ID = re.compile(r"([^_]+)(?:_t([0-7])_(0[1-9]{9}))?")
+
+
+class Augmentation(NamedTuple):
+    """One augmentation.
+
+    symmetry: 0 to 7.
+    colours: ten digits; digit i is the new colour of colour i. The first one is 0.
+    """
+
+    symmetry: int = 0
+    colours: str = "0123456789"
+
+    def apply(self, grid: Grid) -> Grid:
+        """Return a grid after the augmentation, uint8 [height, width] or turned."""
+        colours = np.array(list(self.colours), np.uint8)
+        return transform(colours[grid], self.symmetry)
+
+    def undo(self, grid: Grid) -> Grid:
+        """Return a grid as it was before the augmentation."""
+        before = np.argsort(np.array(list(self.colours), np.uint8)).astype(np.uint8)
+        return before[transform(grid, INVERSE[self.symmetry])]
+
+
+def aug_id(base: str, augmentation: Augmentation) -> str:
+    """Return the id of an augmented puzzle: `<base>_t<symmetry>_<colours>`.
+
+    base: id of the task, without `_`.
+
+    Source: `docs/formats/puzzles.md#arc-augmentation`.
+    """
+    return f"{base}_t{augmentation.symmetry}_{augmentation.colours}"
+
+
+def parse_id(identifier: str) -> tuple[str, Augmentation | None]:
+    """Return the id of the task and the augmentation, None for the task itself.
+
+    Raises GristmillError for a text that is no id of a puzzle.
+    Source: `docs/formats/puzzles.md#arc-augmentation`.
+    """
+    found = _ID.fullmatch(identifier)
+    if found is None or (found[3] is not None and len(set(found[3])) != len(found[3])):
+        raise GristmillError(
+            f"{identifier[:_SHOWN]!r} is no id of an ARC puzzle: expected the id of a task without"
+            " '_', and for an augmentation _t, 0 to 7, _ and the new colours of 0 to 9 behind it"
+        )
+    return found[1], None if found[2] is None else Augmentation(int(found[2]), found[3])
+
+
+class FlatTask(NamedTuple):
+    """The grids of a task for kernels; grid 2k is the input of pair k, grid 2k + 1 its output.
+
+    cells: uint8, the grids one after another, row by row.
+    starts: int64 [grids], where each grid begins.
+    shapes: int64 [grids, 2], height and width.
+    """
+
+    cells: Grid
+    starts: npt.NDArray[np.int64]
+    shapes: npt.NDArray[np.int64]
+
+
+def flat(pairs: Sequence[tuple[Grid, Grid]]) -> FlatTask:
+    """Return the arrays of a task.
+
+    pairs: input and output of each pair, uint8 [height, width].
+    """
+    grids = [grid for pair in pairs for grid in pair]
+    sizes = np.array([grid.size for grid in grids], np.int64)
+    return FlatTask(
+        np.concatenate([grid.reshape(-1) for grid in grids]),
+        np.cumsum(sizes) - sizes,
+        np.array([grid.shape for grid in grids], np.int64),
+    )
+
+
+def augmentation(seed: int, base: str, number: int) -> Augmentation:
+    """Return the augmentation of a draw, as the builder draws it.
+
+    seed: of the build. base: id of the task.
+    number: of the draw, from 1; 0 for the task itself.
+
+    Source: `docs/formats/puzzles.md#arc-augmentation`.
+    """
+    from gristmill.puzzles.domains.arc_kernels import draws
+
+    if number == 0:
+        return Augmentation()
+    key = np.uint64(source_key(seed, KIND, base))
+    symmetries, colours = draws(key, np.array([number], np.int64))
+    return Augmentation(int(symmetries[0]), "".join(map(str, colours[0].tolist())))
+
+
+def task_hash(pairs: Iterable[tuple[Grid, Grid]]) -> str:
+    """Return the hash of a puzzle, which the order of its pairs does not change, in hex.
+
+    pairs: input and output of each pair, uint8 [height, width].
+
+    Source: `docs/formats/puzzles.md#arc-augmentation`.
+    """
+    texts = sorted(f"{_grid_hash(before)}|{_grid_hash(after)}" for before, after in pairs)
+    return hashlib.sha256("|".join(texts).encode()).hexdigest()
+
+
+def _grid_hash(grid: Grid) -> str:
+    return hashlib.sha256(bytes(grid.shape) + grid.astype(np.uint8).tobytes()).hexdigest()

@@ -1,0 +1,101 @@
+"""A Domino scenario as a row: what each of the 72 positions holds, to tokens and back.
+
+The input has the chain of tiles on the table (positions 0 to 55, two for each tile, from left to
+right), the hand (56 to 69) and the two open ends (70, 71). The label has the tile to play (0, 1)
+and its position (2). A value v is the token v + 1; 0 is empty.
+Source: docs/formats/puzzles.md#domino
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.puzzles.format.batch import Integers
+from gristmill.puzzles.format.encoding import Encoding
+
+KIND: Final = "domino"
+SEQ_LEN: Final = 72
+VALUES: Final = 7
+"""A half of a tile has a value from 0 to 6."""
+TILES: Final = 28
+HAND_SIZE: Final = 7
+HAND, LEFT, RIGHT = 56, 70, 71
+"""Positions of an input: where the hand begins, and the two open ends."""
+POSITION: Final = 2
+"""The position of a label that holds where the tile is played."""
+NONE, ON_LEFT, ON_RIGHT, FIRST = range(4)
+"""Where a tile is played: nowhere, at the left end, at the right end, on an empty table."""
+ENCODING: Final = Encoding(seq_len=SEQ_LEN, vocab_size=VALUES + 1)
+
+Tile = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One scenario with its move.
+
+    table: the chain from left to right; a tile is not turned, it stands as it is stored.
+    hand: the player's tiles, in the order of the row.
+    ends: values of the left and the right open end; None on an empty table.
+    move: the tile to play; None where no tile can be played.
+    position: NONE, ON_LEFT, ON_RIGHT or FIRST.
+    """
+
+    table: tuple[Tile, ...]
+    hand: tuple[Tile, ...]
+    ends: Tile | None
+    move: Tile | None
+    position: int
+
+
+def encoded(scenario: Scenario) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+    """The row of a scenario: input and label, uint8 [72] each.
+
+    Raises ValueError for more tiles than the row holds, or a value that is not 0 to 6.
+    """
+    if len(scenario.table) > TILES or len(scenario.hand) > HAND_SIZE:
+        raise ValueError(f"a row holds {TILES} tiles on the table and {HAND_SIZE} in the hand")
+    tokens, label = np.zeros(SEQ_LEN, np.uint8), np.zeros(SEQ_LEN, np.uint8)
+    for place, tiles in ((0, scenario.table), (HAND, scenario.hand)):
+        halves = _tokens([half for tile in tiles for half in tile])
+        tokens[place : place + len(halves)] = halves
+    tokens[LEFT : RIGHT + 1] = _tokens(scenario.ends or ())[:2] or 0
+    label[:POSITION] = _tokens(scenario.move or ())[:2] or 0
+    label[POSITION] = scenario.position
+    return tokens, label
+
+
+def decoded(inputs: Integers, labels: Integers) -> Scenario:
+    """The scenario of a row; pairs with an empty half are left out.
+
+    inputs, labels: integers [72].
+
+    Raises ValueError for another shape.
+    """
+    if inputs.shape != (SEQ_LEN,) or labels.shape != (SEQ_LEN,):
+        raise ValueError(f"shape {inputs.shape} and {labels.shape}, expected ({SEQ_LEN},)")
+    tokens, label = inputs.tolist(), labels.tolist()
+    ends, move = _tiles(tokens[LEFT:]), _tiles(label[:POSITION])
+    return Scenario(
+        table=_tiles(tokens[:HAND]),
+        hand=_tiles(tokens[HAND:LEFT]),
+        ends=ends[0] if ends else None,
+        move=move[0] if move else None,
+        position=label[POSITION],
+    )
+
+
+def _tokens(halves: Sequence[int]) -> list[int]:
+    if not all(0 <= half < VALUES for half in halves):
+        raise ValueError(f"values {list(halves)} are not all 0 to {VALUES - 1}")
+    return [half + 1 for half in halves]
+
+
+def _tiles(tokens: Sequence[int]) -> tuple[Tile, ...]:
+    pairs = zip(tokens[::2], tokens[1::2], strict=True)
+    return tuple((low - 1, high - 1) for low, high in pairs if low and high)

@@ -1,0 +1,66 @@
+"""Seeded draws in kernels: they depend on the key of a source and the number of a draw alone.
+
+A stream of 64-bit words is splitmix64: the state grows by a constant, and a word is the state,
+mixed. So draw k of a source is the same at any worker count, in any order, for any subset of the
+sources, on any version of NumPy.
+The functions are compiled into the kernels that call them. The key of a source: `source_key.py`.
+Source: docs/formats/puzzles.md#randomness
+"""
+
+# mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
+_MOST = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@njit
+def mixed(word):
+    """A 64-bit word whose bits all depend on all bits of `word` (uint64)."""
+    word = (word ^ (word >> _30)) * _MIX_1
+    word = (word ^ (word >> _27)) * _MIX_2
+    return word ^ (word >> _31)
+
+
+@njit
+def start(state, key, number):
+    """Set a state to the beginning of a draw.
+
+    state: uint64 [1], changed.
+    key: of the source, uint64. number: of the draw, an integer.
+    """
+    state[0] = mixed(key ^ mixed(np.uint64(number) * _STEP))
+
+
+@njit
+def word(state):
+    """The next word of a stream, uint64; `state`: uint64 [1], changed."""
+    state[0] += _STEP
+    return mixed(state[0])
+
+
+@njit
+def below(state, bound):
+    """An integer from 0 to bound - 1, int64, all equally likely; `bound` is at least 1."""
+    size = np.uint64(bound)
+    rest = _MOST - (_MOST % size)
+    drawn = word(state)
+    while drawn >= rest:
+        drawn = word(state)
+    return np.int64(drawn % size)
+
+
+@njit
+def shuffle(state, items):
+    """Shuffle a one-dimensional array in place; each order is equally likely."""
+    for last in range(items.shape[0] - 1, 0, -1):
+        other = below(state, last + 1)
+        kept = items[last]
+        items[last] = items[other]
+        items[other] = kept

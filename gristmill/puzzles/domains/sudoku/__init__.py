@@ -1,0 +1,1 @@
+"""Sudoku: boards, findings, solutions, symmetries and twins."""

@@ -1,0 +1,148 @@
+"""Puzzles: which laws, views, traces and sample drops belong to which asset."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from gristmill.code_digest import Code
+from gristmill.contract import Trace, Violation
+from gristmill.families import Catalog, Column, Kind, Law, Option, Request, Subject
+from gristmill.puzzles import code
+from gristmill.puzzles.format.names import IDENTIFIERS, SPLITS, metadata
+from gristmill.puzzles.raw.recipes import CONFIGS
+from gristmill.settings.tables import Table
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from gristmill.puzzles.read.rows import Dataset
+
+_KIND_OF_SHAPE: Final = {(12, 900): "arc", (11, 81): "sudoku", (6, 900): "maze", (8, 72): "domino"}
+"""The kind of a dataset without a trace, by vocab_size and seq_len."""
+
+
+def _columns(asset: str) -> Sequence[Column]:
+    from gristmill.puzzles.show.columns import columns
+
+    return columns(asset)
+
+
+def _dataset(subject: Subject) -> Dataset:
+    """The dataset of a subject, opened once for all its laws, with the workers of its config."""
+    from gristmill.puzzles.read.rows import Dataset
+
+    if "dataset" not in subject.opened:
+        asked = subject.config.get("workers")
+        # A record of a larger machine may name more than this one has.
+        workers = min(asked, os.cpu_count() or 1) if type(asked) is int else 1
+        subject.opened["dataset"] = Dataset(subject.folder, workers)
+    dataset: Dataset = subject.opened["dataset"]
+    return dataset
+
+
+def _contract_laws(subject: Subject) -> Iterable[Violation]:
+    from gristmill.puzzles.laws.contract import contract_laws
+
+    return contract_laws(_dataset(subject))
+
+
+def _trace_laws(subject: Subject) -> Iterable[Violation]:
+    from gristmill.puzzles.laws.trace import trace_laws
+
+    return trace_laws(_dataset(subject))
+
+
+def _arc_laws(subject: Subject) -> Iterable[Violation]:
+    from gristmill.puzzles.laws.arc import arc_laws
+
+    return arc_laws(_dataset(subject))
+
+
+def _sudoku_laws(subject: Subject) -> Iterable[Violation]:
+    from gristmill.puzzles.laws.sudoku import sudoku_laws
+
+    return sudoku_laws(_dataset(subject))
+
+
+def _maze_laws(subject: Subject) -> Iterable[Violation]:
+    from gristmill.puzzles.laws.maze import maze_laws
+
+    return maze_laws(_dataset(subject))
+
+
+def _domino_laws(subject: Subject) -> Iterable[Violation]:
+    from gristmill.puzzles.laws.domino import domino_laws
+
+    return domino_laws(_dataset(subject))
+
+
+def _show(request: Request) -> Iterable[RenderableType]:
+    from gristmill.puzzles.show.terminal import shown
+    from gristmill.puzzles.show.tracing import place
+
+    yield from shown(request.path, request.number, *place(request))
+
+
+def _trace(request: Request) -> Iterable[Trace]:
+    from gristmill.puzzles.show.tracing import traced_example
+
+    return traced_example(request)
+
+
+def _asset_of(folder: Path) -> str | None:
+    from gristmill.contract import GristmillError
+    from gristmill.puzzles.read.rows import Dataset
+
+    if not all((folder / name).is_file() for name in (IDENTIFIERS, *map(metadata, SPLITS))):
+        return None
+    try:
+        data = Dataset(folder)
+        shape = data.metadata("train").vocab_size, data.metadata("train").seq_len
+        kind = data.kind or _KIND_OF_SHAPE.get(shape)
+    except GristmillError:
+        return None
+    return f"puzzles/{kind}" if kind in CONFIGS else None
+
+
+def _sample(kind: str) -> Callable[[Path], object]:
+    """What writes the sample drop of a kind."""
+
+    def write(path: Path) -> None:
+        module = import_module(f"gristmill.puzzles.raw.samples.{kind}")
+        getattr(module, f"write_{kind}_sample")(path)
+
+    return write
+
+
+def _kind(name: str, laws: Callable[[Subject], Iterable[Violation]], code_of_kind: Code) -> Kind:
+    return Kind(
+        f"puzzles/{name}",
+        [Law("contract", _contract_laws), Law("trace", _trace_laws), Law(name, laws)],
+        _show,
+        _trace,
+        rows=("examples/train", "examples/test"),
+        code=code_of_kind,
+    )
+
+
+CATALOG = Catalog(
+    columns=_columns,
+    kinds=[
+        _kind("arc", _arc_laws, code.ARC),
+        _kind("sudoku", _sudoku_laws, code.SUDOKU),
+        _kind("maze", _maze_laws, code.MAZE),
+        _kind("domino", _domino_laws, code.DOMINO),
+    ],
+    asset_of=_asset_of,
+    options=[
+        Option("split", str, "The split; train by default.", choices=SPLITS),
+        Option("set", str, "Puzzles: the set of examples; all by default."),
+    ],
+    inboxes=("puzzles", "puzzles/recipes"),
+    samples={f"puzzles/{kind}-sample": _sample(kind) for kind in ("arc", "sudoku", "maze")},
+    settings=[Table(f"puzzles/{kind}", config) for kind, config in CONFIGS.items()],
+)

@@ -1,0 +1,1 @@
+"""What a puzzle dataset is on disk: the contract of the original `PuzzleDataset`."""

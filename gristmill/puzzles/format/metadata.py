@@ -1,0 +1,115 @@
+"""`dataset.json` of a split: its keys, its text, and how it is read.
+
+Source: docs/formats/puzzles.md#contract
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from gristmill.contract import BadInput
+from gristmill.puzzles.format.names import is_set_name
+
+_MOST_BYTES = 1 << 20
+_INTEGERS = (
+    "pad_id",
+    "blank_identifier_id",
+    "vocab_size",
+    "seq_len",
+    "num_puzzle_identifiers",
+    "total_groups",
+)
+
+
+@dataclass(frozen=True)
+class PuzzleDatasetMetadata:
+    """The metadata of a split, with the keys of the original in its order.
+
+    pad_id: token of padding.
+    ignore_label_id: label without loss; None where every label has one.
+    blank_identifier_id: identifier of puzzles without one.
+    vocab_size: number of tokens, the padding included.
+    seq_len: tokens of an input, and of a label.
+    num_puzzle_identifiers: number of identifiers, the blank one included.
+    total_groups: groups of all sets.
+    mean_puzzle_examples: examples of all sets, divided by their puzzles.
+    sets: names of the sets, in the order in which training reads them.
+
+    Source: docs/formats/puzzles.md#contract
+    """
+
+    pad_id: int
+    ignore_label_id: int | None
+    blank_identifier_id: int
+    vocab_size: int
+    seq_len: int
+    num_puzzle_identifiers: int
+    total_groups: int
+    mean_puzzle_examples: float
+    sets: tuple[str, ...]
+
+    def text(self) -> str:
+        """The content of `dataset.json`: one line without a newline at its end."""
+        values = asdict(self)
+        values["mean_puzzle_examples"] = float(self.mean_puzzle_examples)
+        return json.dumps(values)
+
+
+def parsed_metadata(text: bytes, path: Path) -> PuzzleDatasetMetadata:
+    """The metadata in the bytes of `dataset.json`; keys that are not known are ignored.
+
+    path: of the file, for messages.
+
+    Raises BadInput where a key is missing or has a value of another type.
+    """
+    try:
+        read = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(path, f"is not JSON: {error}") from error
+    if not isinstance(read, dict):
+        raise BadInput(path, "must hold an object")
+    names = [spec.name for spec in fields(PuzzleDatasetMetadata)]
+    if missing := [name for name in names if name not in read]:
+        raise BadInput(path, f"lacks the keys {', '.join(missing)}")
+    _check_values(read, path)
+    values = {name: read[name] for name in names}
+    values["sets"] = tuple(values["sets"])
+    values["mean_puzzle_examples"] = float(values["mean_puzzle_examples"])
+    return PuzzleDatasetMetadata(**values)
+
+
+def read_metadata(path: Path) -> PuzzleDatasetMetadata:
+    """Read a `dataset.json`. Raises BadInput as `parsed_metadata`, OSError as reading does."""
+    with path.open("rb") as file:
+        text = file.read(_MOST_BYTES + 1)
+    if len(text) > _MOST_BYTES:
+        raise BadInput(path, f"is larger than {_MOST_BYTES:,} bytes")
+    return parsed_metadata(text, path)
+
+
+def _check_values(read: Mapping[str, Any], path: Path) -> None:
+    for name in _INTEGERS:
+        if type(read[name]) is not int or not 0 <= read[name] < 1 << 31:
+            raise BadInput(path, f"{name} must be an integer from 0 to 2147483647")
+    ignored, mean, sets = (
+        read[name] for name in ("ignore_label_id", "mean_puzzle_examples", "sets")
+    )
+    if ignored is not None and (type(ignored) is not int or abs(ignored) >= 1 << 31):
+        raise BadInput(path, "ignore_label_id must be an integer or null")
+    try:
+        fits = type(mean) in (int, float) and math.isfinite(mean) and mean >= 0
+    except OverflowError:
+        fits = False
+    if not fits:
+        raise BadInput(path, "mean_puzzle_examples must be a number, at least 0")
+    if not isinstance(sets, list) or not all(map(is_set_name, sets)):
+        raise BadInput(path, "sets must be a list of names that can be parts of file names")
+    if len(set(sets)) != len(sets) or not sets:
+        raise BadInput(path, "sets must name at least one set, and none twice")
+    if read["seq_len"] < 1 or read["vocab_size"] < 1:
+        raise BadInput(path, "seq_len and vocab_size must be at least 1")

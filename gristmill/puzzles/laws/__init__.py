@@ -1,0 +1,1 @@
+"""What must hold of a puzzle dataset: the contract, and the rules of each puzzle."""

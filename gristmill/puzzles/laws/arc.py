@@ -1,0 +1,285 @@
+"""What must hold of every example of an ARC dataset, and of its puzzles and groups.
+
+The contract itself: `contract.py`. Identifiers: `arc_identifiers.py`.
+Source: `docs/formats/puzzles.md#arc`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.contract import GristmillError, Violation
+from gristmill.puzzles.domains import dihedral
+from gristmill.puzzles.domains.arc_augment import KIND
+from gristmill.puzzles.domains.arc_grid import ENCODING, FIRST_COLOUR, SIDE, Grid
+from gristmill.puzzles.domains.source_key import source_key
+from gristmill.puzzles.format import names
+from gristmill.puzzles.laws.arc_identifiers import Identifiers, identifier_laws, parsed
+from gristmill.puzzles.laws.arc_sources import Built, Tasks, source_laws
+from gristmill.puzzles.laws.encoding import encoding_laws
+from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
+
+_MOST: Final = 20
+"""Violations of one law that are given in full."""
+_SIDES: Final = names.TOKENS
+_Ints = npt.NDArray[np.int64]
+_Finding = tuple[str, str, npt.NDArray[np.bool_], str]
+"""Law, what of the set, which of them, and what is wrong."""
+_BORDER: Final = "is not one grid of colours with EOS on its border"
+_INVERSE: Final = "is not the first puzzle of the group after the augmentation of its id"
+
+
+def arc_laws(dataset: Dataset | Path) -> Iterator[Violation]:
+    """Yield what breaks the rules of ARC in a dataset.
+
+    dataset: or its folder, published or staged.
+
+    Each row is one grid of colours with its border of EOS, for input and label at one place; the
+    examples of the test split begin at (0, 0), and one of each training puzzle does. Every puzzle
+    is the first of its group after the augmentation that its id names and its seed draws. The
+    first puzzles have the hashes of their source files, and their groups all augmentations that the
+    seed gives them, none twice.
+    Source: `docs/formats/puzzles.md#arc`.
+    """
+    dataset = Dataset.of(dataset)
+    try:
+        yield from encoding_laws(dataset, ENCODING)
+        found = parsed(dataset.identifiers)
+        yield from identifier_laws(dataset.identifiers, found)
+        tasks: Tasks = defaultdict(Built)
+        offenders = _Offenders()
+        for split, set_name in dataset.sets():
+            _Set(dataset, split, set_name, found, offenders).check(tasks)
+        yield from offenders.violations()
+        yield from _splits(dataset, found)
+        yield from source_laws(dataset, tasks)
+    except GristmillError as error:
+        yield Violation("readable", str(dataset.folder), str(error))
+
+
+class _Offenders:
+    """Violations, the first of each law, and how many there are."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, list[Violation]] = defaultdict(list)
+        self._counts: Counter[str] = Counter()
+
+    def add(self, law: str, where: str, numbers: Any, found: str) -> None:
+        """Note offenders by their numbers, behind `where`."""
+        self._counts[law] += len(numbers)
+        for number in numbers[: _MOST - len(self._first[law])].tolist():
+            self._first[law].append(Violation(law, f"{where} {number}", found))
+
+    def violations(self) -> Iterator[Violation]:
+        for law, first in self._first.items():
+            yield from first
+            if self._counts[law] > len(first):
+                yield Violation(law, "all", f"{self._counts[law]:,} in all")
+
+
+class _Originals(NamedTuple):
+    """The grids of one side (inputs or labels) of the first puzzles of all groups.
+
+    cells, starts, shapes: as in `arc_kernels.unequal`. steps: int64 [originals, 8, 3].
+    """
+
+    cells: Grid
+    starts: _Ints
+    shapes: npt.NDArray[np.int32]
+    steps: _Ints
+
+    def grid(self, number: int) -> Grid:
+        height, width = self.shapes[number].tolist()
+        start = int(self.starts[number])
+        return self.cells[start : start + height * width].reshape(height, width)
+
+
+def _originals(tokens: npt.NDArray[np.integer], placed: npt.NDArray[np.int32]) -> _Originals:
+    grids = [
+        line.reshape(SIDE, SIDE)[row : row + height, column : column + width].reshape(-1)
+        for line, (row, column, height, width) in zip(tokens, placed.tolist(), strict=True)
+    ]
+    sizes = np.array([len(grid) for grid in grids], np.int64)
+    cells = (np.concatenate([*grids, np.empty(0, np.uint8)]) - FIRST_COLOUR).astype(np.uint8)
+    shapes = placed[:, 2:]
+    known = {
+        shape: [dihedral.affine(symmetry, *shape) for symmetry in range(dihedral.SYMMETRIES)]
+        for shape in set(map(tuple, shapes.tolist()))
+    }
+    steps = np.array([known[tuple(shape)] for shape in shapes.tolist()], np.int64)
+    return _Originals(cells, np.cumsum(sizes) - sizes, np.ascontiguousarray(shapes), steps)
+
+
+@dataclass
+class _Set:
+    """One set of a split, and what is found in it."""
+
+    dataset: Dataset
+    split: str
+    set_name: str
+    ids: Identifiers
+    offenders: _Offenders
+
+    def check(self, tasks: Tasks) -> None:
+        """Check the set; add its first puzzles and its draws to `tasks`."""
+        arrays = self.dataset.arrays(self.split, self.set_name)
+        self.where = f"{self.split} {self.set_name}"
+        if not self._has_groups(arrays):
+            return
+        self._check_draws(arrays)
+        from gristmill.puzzles.laws.arc_kernels import places
+
+        rows = self._original_rows
+        sides = [np.asarray(getattr(arrays, side)[rows]) for side in _SIDES]
+        placed = [places(tokens) for tokens in sides]
+        self._originals = [
+            _originals(tokens, each) for tokens, each in zip(sides, placed, strict=True)
+        ]
+        if arrays.origins is not None:
+            self._original_origins = np.asarray(arrays.origins[rows])
+            for number, (file, pair, _) in enumerate(self._original_origins.tolist()):
+                before, after = (each.grid(number) for each in self._originals)
+                tasks[file].pairs[pair] = (before, after)
+            self._note_draws(tasks, arrays.origins)
+        self._is_fixed = np.zeros(len(self._puzzles) - 1, np.bool_)
+        look = partial(self._looked, arrays)
+        for first, findings in self.dataset.each(self.split, self.set_name, look):
+            for law, what, wrong, found in findings:
+                self._report(law, what, wrong, found, first)
+        if self.split == "train":
+            self._report("translation", "puzzle", ~self._is_fixed, "no example begins at (0, 0)")
+
+    def _report(
+        self, law: str, what: str, wrong: npt.NDArray[Any], found: str, at: int = 0
+    ) -> None:
+        if len(numbers := at + np.flatnonzero(wrong)):
+            self.offenders.add(law, f"{self.where} {what}", numbers, found)
+
+    def _has_groups(self, arrays: SetArrays) -> bool:
+        """Note the structure of the set; whether it is one that rows can be checked by."""
+        self._puzzles = np.asarray(arrays.puzzle_indices).astype(np.int64)
+        groups = np.asarray(arrays.group_indices).astype(np.int64)
+        ends = ((self._puzzles, len(arrays.inputs)), (groups, len(self._puzzles) - 1))
+        for index, count in ends:
+            if (
+                not len(index)
+                or index[0]
+                or index[-1] != count
+                or np.diff(index).min(initial=1) < 1
+            ):
+                self.offenders.add("groups", self.where, np.zeros(1, int), "see the contract")
+                return False
+        numbers = np.asarray(arrays.puzzle_identifiers)
+        if not len(numbers) or not 0 <= numbers.min() <= numbers.max() < len(self.ids.task):
+            self.offenders.add("groups", self.where, np.zeros(1, int), "see the contract")
+            return False
+        self._ids = numbers
+        self._group_of = np.repeat(np.arange(len(groups) - 1), np.diff(groups))
+        first = groups[:-1]
+        self._first = first[self._group_of]
+        sizes = np.diff(self._puzzles)
+        task, is_task = self.ids.task[numbers], self.ids.is_task[numbers]
+        wrong = (task < 0) | (task != task[self._first])
+        wrong |= is_task != (np.arange(len(numbers)) == self._first)
+        self._report("group", "puzzle", wrong, "its id is not one of its group")
+        self._report(
+            "group", "puzzle", sizes != sizes[self._first], "has not as many examples as the first"
+        )
+        _, counts = np.unique(numbers, return_counts=True)
+        self._report("group", "identifier", counts > 1, "names two puzzles")
+        # Rows of the first puzzles, one after another, and where those of each group begin.
+        of_first = np.repeat(self._puzzles[first], sizes[first])
+        self._original_at = np.cumsum(sizes[first]) - sizes[first]
+        offsets = np.arange(len(of_first)) - np.repeat(self._original_at, sizes[first])
+        self._original_rows = of_first + offsets
+        return bool((sizes == sizes[self._first]).all())
+
+    def _check_draws(self, arrays: SetArrays) -> None:
+        """The draws that the origins name are those of the ids."""
+        if arrays.origins is None:
+            return
+        from gristmill.puzzles.domains.arc_kernels import draws
+
+        seed = self.dataset.sources.config.get("seed")
+        if type(seed) is not int:
+            raise GristmillError(f"{names.SOURCES}: config has no seed")
+        numbers = np.asarray(arrays.origins[self._puzzles[:-1], 2]).astype(np.int64)
+        is_task = self.ids.is_task[self._ids]
+        wrong = (numbers == 0) != is_task
+        wrong[1:] |= ~is_task[1:] & (np.diff(numbers) < 1)
+        firsts = np.flatnonzero(np.arange(len(numbers)) == self._first)
+        for first, end in zip(firsts, [*firsts[1:], len(numbers)], strict=True):
+            if (task := self.ids.task[self._ids[first]]) < 0 or end - first < 2:
+                continue
+            here = slice(first + 1, end)
+            key = np.uint64(source_key(seed, KIND, self.ids.tasks[task]))
+            symmetries, colours = draws(key, numbers[here])
+            ids = self._ids[here]
+            wrong[here] |= symmetries != self.ids.symmetries[ids]
+            wrong[here] |= (colours != self.ids.colours[ids]).any(axis=1)
+        self._report("draw", "puzzle", wrong, "its id is not the draw that its origin names")
+
+    def _note_draws(self, tasks: Tasks, origins: npt.NDArray[np.integer]) -> None:
+        """Add the draws of each group to its task."""
+        drawn = np.asarray(origins[self._puzzles[:-1]])
+        ends = np.flatnonzero(np.diff(self._group_of)) + 1
+        for first, here in zip([0, *ends], np.split(drawn, ends), strict=True):
+            built, task = tasks[int(here[0, 0])], self.ids.task[self._ids[first]]
+            built.base = self.ids.tasks[task] if task >= 0 else ""
+            built.draws[self.split] = here[:, 2].astype(np.int64)
+
+    def _looked(self, arrays: SetArrays, batch: Rows) -> tuple[int, list[_Finding]]:
+        """The number of the first row of a batch, and what is wrong with its rows.
+
+        Notes the puzzles with an example at (0, 0).
+        """
+        from gristmill.puzzles.laws.arc_kernels import places, unequal
+
+        rows = np.arange(batch.first, batch.first + len(batch.inputs))
+        puzzle = np.searchsorted(self._puzzles, rows, "right") - 1
+        original = self._original_at[self._group_of[puzzle]] + rows - self._puzzles[puzzle]
+        ids = self._ids[puzzle]
+        sides = (batch.inputs, batch.labels)
+        placed = [places(tokens) for tokens in sides]
+        is_whole = (placed[0][:, 2] > 0) & (placed[1][:, 2] > 0)
+        findings: list[_Finding] = [
+            ("border", f"{side} row", each[:, 2] == 0, _BORDER)
+            for side, each in zip(_SIDES, placed, strict=True)
+        ]
+        differ = (placed[0][:, :2] != placed[1][:, :2]).any(axis=1) & is_whole
+        findings.append(("place", "row", differ, "input and label begin at two places"))
+        at_origin = (placed[0][:, :2] == 0).all(axis=1)
+        if self.split == "train":
+            self._is_fixed[puzzle[at_origin]] = True
+        else:
+            moved = ~at_origin & is_whole
+            findings.append(("translation", "row", moved, "does not begin at (0, 0)"))
+        augmentations = (self.ids.symmetries[ids], self.ids.colours[ids])
+        for side, tokens, each, of in zip(_SIDES, sides, placed, self._originals, strict=True):
+            wrong = unequal(tokens, each, *of[:3], original, of.steps, *augmentations)
+            findings.append(("inverse", f"{side} row", wrong & is_whole, _INVERSE))
+        if arrays.origins is not None:
+            here = np.asarray(arrays.origins[batch.first : batch.first + len(rows)])
+            wrong = (here[:, :2] != self._original_origins[original, :2]).any(axis=1)
+            wrong |= here[:, 2] != np.asarray(arrays.origins[self._puzzles[puzzle], 2])
+            findings.append(("origin", "row", wrong, "is not the origin of its puzzle"))
+        return batch.first, [each for each in findings if each[2].any()]
+
+
+def _splits(dataset: Dataset, found: Identifiers) -> Iterator[Violation]:
+    """Every puzzle of the test split is one of the training split."""
+    numbers: dict[str, set[int]] = defaultdict(set)
+    for split, set_name in dataset.sets():
+        listed = np.asarray(dataset.arrays(split, set_name).puzzle_identifiers)
+        numbers[split].update(listed.tolist())
+    for number in sorted(numbers["test"] - numbers["train"])[:_MOST]:
+        where = f"{names.IDENTIFIERS} {number}"
+        yield Violation("identifier", where, "is in the test split alone: nothing trains it")

@@ -1,0 +1,163 @@
+"""The contract of a puzzle dataset, of every row and index: the checklist of the original document.
+
+Source: docs/formats/puzzles.md#contract, docs/formats/puzzles.md#identifiers
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from gristmill.contract import GristmillError, Violation
+from gristmill.puzzles.format import names
+from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata
+from gristmill.puzzles.read.npy_file import Integers
+from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
+
+_SHARED = (
+    "pad_id",
+    "ignore_label_id",
+    "blank_identifier_id",
+    "vocab_size",
+    "seq_len",
+    "num_puzzle_identifiers",
+)
+_TOKEN_TYPES = {"|u1": "uint8", "<i4": "int32"}
+"""By NumPy's string, which names the order of the bytes, too."""
+
+
+def contract_laws(dataset: Dataset | Path) -> Iterator[Violation]:
+    """Yields what breaks the contract in a dataset.
+
+    dataset: or its folder, published or staged.
+    """
+    dataset = Dataset.of(dataset)
+    try:
+        metadata = {split: dataset.metadata(split) for split in names.SPLITS}
+        identifiers = dataset.identifiers
+    except GristmillError as error:
+        yield Violation("readable", str(dataset.folder), str(error))
+        return
+    yield from _shared(metadata["train"], metadata["test"])
+    yield from _identifiers(identifiers, metadata["train"])
+    for split, described in metadata.items():
+        try:
+            yield from _split(dataset, split, described)
+        except GristmillError as error:
+            yield Violation("readable", split, str(error))
+
+
+def _shared(train: PuzzleDatasetMetadata, test: PuzzleDatasetMetadata) -> Iterator[Violation]:
+    for name in _SHARED:
+        one, other = getattr(train, name), getattr(test, name)
+        if one != other:
+            yield Violation("splits_agree", name, f"{one} in train, {other} in test")
+    if not train.blank_identifier_id < train.num_puzzle_identifiers:
+        yield Violation("identifiers", "blank_identifier_id", "is not an identifier")
+    if not train.pad_id < train.vocab_size:
+        yield Violation("tokens", "pad_id", "is not a token")
+
+
+def _identifiers(listed: list[str], metadata: PuzzleDatasetMetadata) -> Iterator[Violation]:
+    if len(listed) != metadata.num_puzzle_identifiers:
+        found = f"{len(listed)} names, but num_puzzle_identifiers {metadata.num_puzzle_identifiers}"
+        yield Violation("identifiers", names.IDENTIFIERS, found)
+    if listed[:1] != [names.BLANK]:
+        yield Violation("identifiers", names.IDENTIFIERS, f"must begin with {names.BLANK}")
+    if len(set(listed)) != len(listed):
+        yield Violation("identifiers", names.IDENTIFIERS, "has a name twice")
+
+
+def _split(dataset: Dataset, split: str, metadata: PuzzleDatasetMetadata) -> Iterator[Violation]:
+    examples = puzzles = groups = 0
+    for name in metadata.sets:
+        arrays = dataset.arrays(split, name)
+        found = [*_indices(split, name, arrays, metadata)]
+        yield from found
+        yield from _tokens(dataset, split, name, arrays, metadata)
+        examples += len(arrays.inputs)
+        puzzles += len(arrays.puzzle_identifiers)
+        groups += len(arrays.group_indices) - 1
+    place = names.metadata(split)
+    if groups != metadata.total_groups:
+        yield Violation("metadata", place, f"total_groups {metadata.total_groups}, not {groups}")
+    mean = examples / puzzles if puzzles else 0.0
+    if metadata.mean_puzzle_examples != mean:
+        found_mean = f"mean_puzzle_examples {metadata.mean_puzzle_examples}, not {mean}"
+        yield Violation("metadata", place, found_mean)
+
+
+def _indices(
+    split: str, name: str, arrays: SetArrays, metadata: PuzzleDatasetMetadata
+) -> Iterator[Violation]:
+    for field, count in (
+        ("puzzle_indices", len(arrays.inputs)),
+        ("group_indices", len(arrays.puzzle_identifiers)),
+    ):
+        index: Integers = getattr(arrays, field)
+        place = names.array(split, name, field)
+        if not len(index) or index[0] != 0 or index[-1] != count:
+            yield Violation("indices", place, f"must begin at 0 and end at {count}")
+        elif len(index) > 1 and np.diff(index.astype(np.int64)).min() < 1:
+            entry = int(np.flatnonzero(np.diff(index.astype(np.int64)) < 1)[0])
+            yield Violation("indices", place, f"does not grow at entry {entry + 1}")
+    for field in names.INDICES:
+        if (dtype := getattr(arrays, field).dtype).str != "<i4":
+            yield Violation("dtype", names.array(split, name, field), f"{dtype}, expected int32")
+    found = arrays.puzzle_identifiers
+    if len(found) and not (
+        int(found.min()) >= 0 and int(found.max()) < metadata.num_puzzle_identifiers
+    ):
+        place = names.array(split, name, "puzzle_identifiers")
+        most = metadata.num_puzzle_identifiers - 1
+        yield Violation("identifiers", place, f"has identifiers outside of 0 to {most}")
+
+
+def _tokens(
+    dataset: Dataset,
+    split: str,
+    name: str,
+    arrays: SetArrays,
+    metadata: PuzzleDatasetMetadata,
+) -> Iterator[Violation]:
+    place = names.array(split, name, "inputs")
+    if not len(arrays.inputs):
+        yield Violation("examples", place, "has no example")
+    if arrays.inputs.shape[1] != metadata.seq_len:
+        found = f"{arrays.inputs.shape[1]} tokens a row, but seq_len {metadata.seq_len}"
+        yield Violation("seq_len", place, found)
+    for field in names.TOKENS:
+        array: Integers = getattr(arrays, field)
+        if array.dtype.str not in _TOKEN_TYPES:
+            found = f"{array.dtype}, expected {' or '.join(_TOKEN_TYPES.values())}"
+            yield Violation("dtype", names.array(split, name, field), found)
+    ignored = metadata.ignore_label_id
+    least_label = 0 if ignored is None else min(0, ignored)
+    most_label = max(metadata.vocab_size - 1, ignored or 0)
+    bounds = {"inputs": (0, metadata.vocab_size - 1), "labels": (least_label, most_label)}
+
+    def outside(rows: Rows) -> Violation | None:
+        """The first row of a batch with a token that is none."""
+        for field in names.TOKENS:
+            batch: Integers = getattr(rows, field)
+            least, most = bounds[field]
+            if batch.size and not _is_within(batch, least, most):
+                bad = np.flatnonzero(((batch < least) | (batch > most)).any(axis=1))
+                where = f"{names.array(split, name, field)} row {rows.first + int(bad[0])}"
+                return Violation("tokens", where, f"has a token outside of {least} to {most}")
+        return None
+
+    with closing(dataset.each(split, name, outside)) as found_in_batches:
+        yield from islice(filter(None, found_in_batches), 1)
+
+
+def _is_within(batch: Integers, least: int, most: int) -> bool:
+    """Whether all tokens are `least` to `most`."""
+    if least or batch.dtype.kind != "i":
+        return least <= int(batch.min()) and int(batch.max()) <= most
+    # As numbers without a sign, those below 0 are the largest ones: one pass in place of two.
+    return int(batch.view(batch.dtype.str.replace("i", "u")).max()) <= most

@@ -1,0 +1,115 @@
+"""What must hold of mazes: every row, every group, and the splits beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from gristmill.contract import GristmillError, Violation
+from gristmill.puzzles.domains.dihedral import SYMMETRIES, index_maps
+from gristmill.puzzles.domains.maze_grid import encoding, side_of
+from gristmill.puzzles.domains.maze_paths import RULES, canonical, findings, rule_names
+from gristmill.puzzles.format import names
+from gristmill.puzzles.laws.encoding import encoding_laws, unnamed_laws
+from gristmill.puzzles.read.rows import Dataset, Rows
+
+_MOST: Final = 24
+_BATCH_BYTES: Final = 1 << 20
+
+
+def maze_laws(dataset: Dataset | Path) -> Iterator[Violation]:
+    """Yields what breaks the rules of mazes in a dataset.
+
+    dataset: or its folder, published or staged.
+
+    Walls, start and goal, and the path are compared in the first row of each group; the other rows
+    of a group must be its symmetries 1 to 7, token by token. The first 24 violations are named,
+    the others counted.
+    Source: docs/formats/puzzles.md#maze
+    """
+    dataset = Dataset.of(dataset)
+    found = _violations(dataset)
+    try:
+        yield from islice(found, _MOST)
+        if more := sum(1 for _ in found):
+            yield Violation("maze", str(dataset.folder), f"{more:,} more violations")
+    except GristmillError as error:
+        yield Violation("readable", str(dataset.folder), str(error))
+
+
+def _violations(dataset: Dataset) -> Iterator[Violation]:
+    yield from unnamed_laws(dataset)
+    if side := side_of(dataset.metadata("train").seq_len):
+        yield from encoding_laws(dataset, encoding(side))
+    has_symmetries = dataset.sources.config.get("aug") is True
+    trained: set[bytes] = set()
+    seen: dict[str, set[bytes]] = {split: set() for split in names.SPLITS}
+    for split, set_name in dataset.sets():
+        arrays = dataset.arrays(split, set_name)
+        count, width = arrays.inputs.shape
+        place = f"{split}/{set_name}"
+        if side_of(width) is None:
+            yield Violation("not_square", place, f"{width} tokens a row are no square maze")
+            continue
+        group = SYMMETRIES if has_symmetries and split == "train" else 1
+        if not np.array_equal(arrays.group_indices, np.arange(0, count + 1, group)):
+            found = f"must have {group} puzzles in every group"
+            yield Violation("group", names.array(split, set_name, "group_indices"), found)
+            continue
+        origins = arrays.origins
+        if origins is not None and (origins[:, 2] != np.arange(count) % group).any():
+            found = f"must have the symmetries 0 to {group - 1} of each group in order"
+            yield Violation("group", names.origins(split, set_name), found)
+        step = max(1, _BATCH_BYTES // (group * width * arrays.inputs.itemsize)) * group
+        look = partial(_looked, place, group)
+        for first, violations, keys in dataset.each(split, set_name, look, step):
+            yield from violations
+            yield from _twice(place, first, keys, group, seen[split], trained)
+        if split == "train":
+            trained = seen[split]
+
+
+def _looked(place: str, group: int, rows: Rows) -> tuple[int, list[Violation], list[bytes]]:
+    """The number of the first row, what is wrong with the rows, and the keys of their groups."""
+    violations = list(_row_violations(place, group, rows))
+    return rows.first, violations, canonical(rows.inputs[::group])
+
+
+def _row_violations(place: str, group: int, rows: Rows) -> Iterator[Violation]:
+    broken = findings(rows.inputs[::group], rows.labels[::group])
+    for source in np.flatnonzero(broken).tolist():
+        for name in rule_names(int(broken[source])):
+            row = rows.first + source * group
+            yield Violation(name, f"{place} row {row}", RULES[name])
+    if group == 1:
+        return
+    from gristmill.puzzles.laws.maze_kernels import differing
+
+    maps = index_maps(side_of(rows.inputs.shape[1]) or 1)
+    differs = differing(rows.inputs, maps, group) | differing(rows.labels, maps, group)
+    for row in np.flatnonzero(differs).tolist():
+        where = f"{place} row {rows.first + row}"
+        yield Violation("group", where, f"is not symmetry {row % group} of the group's first row")
+
+
+def _twice(
+    place: str,
+    first: int,
+    keys: list[bytes],
+    group: int,
+    seen: set[bytes],
+    trained: set[bytes],
+) -> Iterator[Violation]:
+    """Mazes that an earlier row has; the keys of the others go to `seen`."""
+    for source, key in enumerate(keys):
+        where = f"{place} row {first + source * group}"
+        if key in seen:
+            yield Violation("distinct", where, "its split has the same maze before, up to symmetry")
+        if key in trained:
+            yield Violation("leak", where, "the training split has the same maze, up to symmetry")
+        seen.add(key)

@@ -1,0 +1,250 @@
+"""What must hold of a Sudoku dataset: the rules of every row, and one solution for every source.
+
+Rows are checked in batches by compiled functions. A symmetry keeps the number of solutions, so
+that the source of a group is solved for all of them.
+Source: docs/formats/puzzles.md#sudoku-findings
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.contract import GristmillError, Violation
+from gristmill.puzzles.domains.sudoku.board import CELLS, ENCODING
+from gristmill.puzzles.laws.encoding import encoding_laws, unnamed_laws
+from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
+
+MOST_VIOLATIONS: Final = 24
+"""Violations of one law in one set, at most; further ones are counted."""
+Clues = npt.NDArray[np.int32]
+_Finding = tuple[str, int, str]
+"""Law, row, and what is wrong."""
+_DRAWN: Final = 30
+"""Groups of a set whose last augmentation is drawn once more, or a few more."""
+_TOGETHER: Final = 4096
+"""Rows that are checked together: few enough for the cache of a processor."""
+
+
+def sudoku_laws(dataset: Dataset | Path) -> Iterator[Violation]:
+    """Yields what breaks a rule in a Sudoku dataset.
+
+    dataset: or its folder, published or staged; its index arrays keep the contract.
+
+    Each finding is one of the names of `checks.described`, or `encoding`, `identifier`,
+    `clues_differ`, `not_unique`, `not_augmentation`, `duplicate` or `leak`. See also `trace.py`:
+    origins are those of their groups.
+    Source: docs/formats/puzzles.md#sudoku-findings
+    """
+    dataset = Dataset.of(dataset)
+    try:
+        is_solved = dataset.sources.config.get("unique") != "off"
+        yield from encoding_laws(dataset, ENCODING)
+        yield from unnamed_laws(dataset)
+        checked = []
+        for split, name in dataset.sets():
+            each = _Set(dataset, split, name, is_solved)
+            yield from each.violations()
+            checked.append(each)
+    except GristmillError as error:
+        yield Violation("readable", str(dataset.folder), str(error))
+        return
+    yield from _repeats(checked)
+
+
+@dataclass
+class _Few:
+    """Yields the first violations of each law, then how many more there are."""
+
+    place: str
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def found(self, law: str, row: int, what: str) -> Iterator[Violation]:
+        """One more violation."""
+        self.counts[law] = self.counts.get(law, 0) + 1
+        if self.counts[law] <= MOST_VIOLATIONS:
+            yield Violation(law, f"{self.place} row {row}", what)
+
+    def rest(self) -> Iterator[Violation]:
+        """The numbers of those that were not yielded."""
+        for law, count in self.counts.items():
+            if count > MOST_VIOLATIONS:
+                yield Violation(law, self.place, f"{count - MOST_VIOLATIONS:,} more rows")
+
+
+class _Set:
+    """One set: its rows are read once, and the sources of its groups are kept as invariants."""
+
+    def __init__(self, dataset: Dataset, split: str, name: str, is_solved: bool) -> None:
+        self.split, self.name, self.place = split, name, f"{split}/{name}"
+        self._dataset, self._is_solved = dataset, is_solved
+        self._few = _Few(self.place)
+        self.arrays: SetArrays = dataset.arrays(split, name)
+        bounds = self.arrays.puzzle_indices[:][self.arrays.group_indices[:]]
+        self.sources = np.asarray(bounds[:-1], np.int64)
+        self.invariants = np.zeros(len(self.sources), np.uint64)
+
+    def violations(self) -> Iterator[Violation]:
+        """What is wrong with the rows, in order."""
+        if self.arrays.inputs.shape[1] != CELLS:
+            found = f"{self.arrays.inputs.shape[1]} tokens, not {CELLS}"
+            yield Violation("seq_len_mismatch", self.place, found)
+            return
+        for findings in self._dataset.each(self.split, self.name, self._looked, _TOGETHER):
+            for law, row, what in findings:
+                yield from self._few.found(law, row, what)
+        yield from self._augmentations()
+        yield from self._few.rest()
+
+    def _augmentations(self) -> Iterator[Violation]:
+        """Compare the last example of some groups with what its draw makes of the source."""
+        from gristmill.puzzles.domains.sudoku.board import text_of
+        from gristmill.puzzles.domains.sudoku.symmetry import augmentation
+
+        seed, origins = self._dataset.sources.config.get("seed"), self.arrays.origins
+        if origins is None or type(seed) is not int:
+            return
+        lasts = np.r_[self.sources[1:], len(origins)] - 1
+        groups = np.flatnonzero(lasts > self.sources)
+        step = max(1, len(groups) // _DRAWN)
+        for first, last in zip(self.sources[groups][::step], lasts[groups][::step], strict=True):
+            draw = int(origins[last, 2])
+            rows = (self.arrays.inputs, self.arrays.labels)
+            given, label = (_digits(np.asarray(tokens[first])) for tokens in rows)
+            symmetry = augmentation(seed, text_of(given), max(0, draw))
+            for source, tokens in zip((given, label), rows, strict=True):
+                if not np.array_equal(symmetry.apply(source) + 1, tokens[last]):
+                    found = f"is not what draw {draw} makes of row {first}"
+                    yield from self._few.found("not_augmentation", int(last), found)
+                    break
+
+    def _looked(self, rows: Rows) -> list[_Finding]:
+        """What is wrong with a batch of rows; the invariants of its sources are noted."""
+        from gristmill.puzzles.domains.sudoku.checks import described
+
+        findings, clues = _checked(rows.inputs, rows.labels)
+        found: list[_Finding] = [
+            (law, rows.first + row, "breaks a rule of Sudoku")
+            for row in np.flatnonzero(findings).tolist()
+            for law in described(rows.inputs[row], rows.labels[row])
+        ]
+        first, last = np.searchsorted(self.sources, [rows.first, rows.first + len(rows.inputs)])
+        here = self.sources[first:last] - rows.first
+        expected = self._expected_clues(rows, clues, here, int(first))
+        found += [
+            (
+                "clues_differ",
+                rows.first + row,
+                f"has {clues[row]} clues, its source {expected[row]}",
+            )
+            for row in np.flatnonzero(clues != expected).tolist()
+        ]
+        return found + self._solved(rows.inputs[here], findings[here], slice(first, last))
+
+    def _expected_clues(
+        self, rows: Rows, clues: Clues, here: npt.NDArray[np.int64], first: int
+    ) -> Clues:
+        """The clues of each row's source. here: the sources in the batch, from `first` on."""
+        # The group of the first rows may have begun in an earlier batch.
+        earlier = self.sources[max(0, first - 1) : first]
+        source = _checked(self.arrays.inputs[earlier], self.arrays.labels[earlier])
+        known = np.r_[source[1] if len(earlier) else clues[:1], clues[here]]
+        found: Clues = known[np.searchsorted(here, np.arange(len(clues)), "right")]
+        return found
+
+    def _solved(
+        self, inputs: npt.NDArray[Any], findings: npt.NDArray[np.uint8], groups: slice
+    ) -> list[_Finding]:
+        """Note the invariants of sources, and solve those without findings."""
+        from gristmill.puzzles.domains.sudoku.canonical import invariants
+        from gristmill.puzzles.domains.sudoku.solver import solutions_of
+
+        boards = _digits(inputs)
+        self.invariants[groups] = invariants(boards)
+        if not self._is_solved:
+            return []
+        whole = np.flatnonzero(findings == 0)
+        solutions = solutions_of(boards[whole])[1]
+        rows = self.sources[groups][whole]
+        return [
+            (
+                "not_unique",
+                int(rows[k]),
+                "has more than one solution" if solutions[k] > 1 else "takes too long to solve",
+            )
+            for k in np.flatnonzero(solutions != 1).tolist()
+        ]
+
+    def boards(self, groups: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+        """The questions of the sources of groups, as digits."""
+        tokens = np.asarray(self.arrays.inputs[self.sources[groups]])
+        return _digits(tokens)
+
+
+def _checked(
+    inputs: npt.NDArray[Any], labels: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.uint8], Clues]:
+    """The findings of each row, as bits, and its clues."""
+    from gristmill.puzzles.domains.sudoku.checks import check
+
+    findings, clues = np.empty(len(inputs), np.uint8), np.empty(len(inputs), np.int32)
+    check(_narrow(inputs), _narrow(labels), findings, clues)
+    return findings, clues
+
+
+def _digits(tokens: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """Tokens of boards as digits; a wrong token counts as the nearest one."""
+    digits: npt.NDArray[np.uint8] = (np.clip(tokens, 1, 10) - 1).astype(np.uint8)
+    return digits
+
+
+def _narrow(tokens: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The tokens in a type that the compiled check knows; no wrong value becomes a valid one."""
+    if tokens.dtype in (np.uint8, np.int32):
+        return tokens
+    narrowed: npt.NDArray[np.int32] = np.clip(tokens, -1, 127).astype(np.int32)
+    return narrowed
+
+
+def _repeats(sets: list[_Set]) -> Iterator[Violation]:
+    """Sources that are twice in a set, and test sources that training has up to symmetry."""
+    sets = [each for each in sets if each.arrays.inputs.shape[1] == CELLS]
+    for each in sets:
+        yield from _duplicates(each)
+    from gristmill.puzzles.domains.sudoku.canonical import canonical_forms
+
+    trained: dict[bytes, str] = {}
+    known = [each.invariants for each in sets if each.split == "train"]
+    tested = [each.invariants for each in sets if each.split == "test"]
+    if not known or not tested:
+        return
+    shared = np.intersect1d(np.concatenate(known), np.concatenate(tested))
+    for each in sets:
+        few = _Few(each.place)
+        groups = np.flatnonzero(np.isin(each.invariants, shared))
+        for group, form in zip(groups.tolist(), canonical_forms(each.boards(groups)), strict=True):
+            row = int(each.sources[group])
+            if each.split == "train":
+                trained[form.tobytes()] = f"{each.place} row {row}"
+            elif (twin := trained.get(form.tobytes())) is not None:
+                yield from few.found("leak", row, f"is {twin} up to symmetry")
+        yield from few.rest()
+
+
+def _duplicates(each: _Set) -> Iterator[Violation]:
+    marks, counts = np.unique(each.invariants, return_counts=True)
+    groups = np.flatnonzero(np.isin(each.invariants, marks[counts > 1]))
+    few = _Few(each.place)
+    seen: dict[bytes, int] = {}
+    for first in range(0, len(groups), 4096):
+        here = groups[first : first + 4096]
+        for group, board in zip(here.tolist(), each.boards(here), strict=True):
+            row = int(each.sources[group])
+            if (other := seen.setdefault(board.tobytes(), row)) != row:
+                yield from few.found("duplicate", row, f"has the question of row {other}")
+    yield from few.rest()

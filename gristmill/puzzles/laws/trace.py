@@ -1,0 +1,73 @@
+"""The trace of a dataset: every example has a source, and a group has one.
+
+Source: docs/formats/puzzles.md#trace
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.contract import GristmillError, Violation
+from gristmill.puzzles.format import names
+from gristmill.puzzles.read.npy_file import Integers
+from gristmill.puzzles.read.rows import Dataset, SetArrays
+
+
+def trace_laws(dataset: Dataset | Path) -> Iterator[Violation]:
+    """Yields what is wrong with the trace of a dataset that keeps to the contract.
+
+    dataset: or its folder, published or staged. A dataset without a trace has no violation.
+    """
+    dataset = Dataset.of(dataset)
+    try:
+        if dataset.kind is None:
+            return
+        files = len(dataset.sources.files)
+        for split, name in dataset.sets():
+            arrays = dataset.arrays(split, name)
+            place = names.origins(split, name)
+            if arrays.origins is None:
+                yield Violation("trace", place, "is missing")
+                continue
+            for row, found in _origins(arrays, arrays.origins, files):
+                yield Violation("trace", f"{place} row {row}", found)
+    except GristmillError as error:
+        yield Violation("readable", str(dataset.folder), str(error))
+
+
+def _origins(arrays: SetArrays, origins: Integers, files: int) -> Iterator[tuple[int, str]]:
+    """The first row that breaks each rule, and how."""
+    file, source, draw = (np.ascontiguousarray(origins[:, column]) for column in range(3))
+    least = 0 if files else -1
+    rules: list[tuple[npt.NDArray[np.bool_], str]] = [
+        ((file < least) | (file >= files), f"its file is not one of {files}"),
+        (source < 0, "its row in the source is negative"),
+        (draw < 0, "the number of its draw is negative"),
+    ]
+    puzzles = arrays.puzzle_indices.astype(np.int64)
+    sizes = np.diff(puzzles)
+    first_of_puzzle = np.repeat(puzzles[:-1], sizes)
+    rules.append((draw != draw[first_of_puzzle], "its puzzle has another draw"))
+
+    groups = arrays.group_indices.astype(np.int64)
+    first_puzzle = np.repeat(groups[:-1], np.diff(groups))
+    first_of_group = np.repeat(puzzles[first_puzzle], sizes)
+    rules.append((file != file[first_of_group], "its group has another file"))
+    draws = draw[puzzles[:-1]].astype(np.int64)
+    grows = np.ones(len(draws), bool)
+    grows[1:] = draws[1:] > draws[:-1]
+    grows[groups[:-1]] = draws[groups[:-1]] == 0
+    wrong = "a group begins with draw 0, and each puzzle has a later one"
+    rules.append((np.repeat(~grows, sizes), wrong))
+    if (sizes == sizes[first_puzzle]).all():
+        twin = first_of_group + (np.arange(len(file)) - first_of_puzzle)
+        rules.append((source != source[twin], "the first puzzle of its group has another row"))
+    else:
+        rules.append((np.repeat(sizes != sizes[first_puzzle], sizes), "its group has other sizes"))
+    for broken, found in rules:
+        if broken.any():
+            yield int(broken.argmax()), found

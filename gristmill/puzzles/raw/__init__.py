@@ -1,0 +1,1 @@
+"""What arrives: task files, rated CSV files, puzzle banks, mazes, recipes."""

@@ -1,0 +1,228 @@
+"""ARC tasks: JSON files in the sub-folders of a source, read within limits and checked.
+
+Source: `docs/formats/puzzles.md#arc`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from gristmill.contract import BadInput
+from gristmill.puzzles.domains.arc_grid import COLOURS, SIDE, Grid
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, read_file
+from gristmill.untrusted.json_text import check_nesting
+from gristmill.untrusted.limits import Limits
+from gristmill.untrusted.walk import list_files
+
+EVALUATION: Final = "evaluation"
+"""The sub-folder whose `test` pairs are the test split."""
+MOST_PAIRS: Final = 100
+"""Pairs of one task."""
+_LIMITS: Final = Limits(bytes=16 << 20, depth=8, digits=20)
+_ENDING: Final = ".json"
+_LISTS: Final = ("train", "test")
+_NAME: Final = "name"
+_MOST_NAME: Final = 100
+_SHOWN: Final = 80
+_OTHERS: Final = bytes(set(range(256)) - set(b'"[]{}'))
+_COLOURS: Final = frozenset(range(COLOURS))
+
+
+@dataclass(frozen=True)
+class ArcTask:
+    """One task.
+
+    base: its id, without `_`.
+    source: folder of the source that it is in. file: path of the file in the source.
+    sha256: of the file's bytes, in hex.
+    pairs: input and output of every pair, uint8 [height, width], in the order of the file.
+    is_test: of every pair whether it is in the list `test`.
+    """
+
+    base: str
+    source: Path
+    file: str
+    sha256: str
+    pairs: tuple[tuple[Grid, Grid], ...]
+    is_test: tuple[bool, ...]
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.source / self.file
+
+    @property
+    def is_evaluation(self) -> bool:
+        """Whether its `test` pairs belong to the test split."""
+        return self.file.startswith(f"{EVALUATION}/")
+
+    def numbers(self, split: str) -> tuple[int, ...]:
+        """The numbers of its pairs that belong to a split, `train` or `test`."""
+        return tuple(
+            number
+            for number, is_test in enumerate(self.is_test)
+            if (is_test and self.is_evaluation) == (split == "test")
+        )
+
+
+def read_tasks(source: Path, links: LinkRule = REFUSE_LINKS) -> list[ArcTask]:
+    """Read the tasks of a source: `*.json` of each of its sub-folders, in the order of their paths.
+
+    source: the folder, such as `ARC-AGI/data` or `ConceptARC/corpus`.
+    links: what happens to links; default: they are refused.
+
+    Files with other endings do not count, nor do names that begin with a dot.
+    Raises BadInput for a source without tasks, a `.json` file that is not directly in a
+    sub-folder, a file that cannot be opened by the rules of drops, and as `parse_task`.
+    Source: `docs/formats/puzzles.md#arc`.
+    """
+    tasks = []
+    for name in _names(source, links):
+        octets = read_file(source / name, root=source, most=_LIMITS.bytes, links=links)
+        tasks.append(parse_task(octets, source, name))
+    if not tasks:
+        raise BadInput(
+            source,
+            "holds no ARC task: they are in FOLDER/TASK.json, such as training/00d62c1b.json",
+        )
+    return tasks
+
+
+def _names(source: Path, links: LinkRule) -> Iterator[str]:
+    for entry in sorted(list_files(source, root=source, links=links), key=lambda each: each.name):
+        name = entry.name
+        if entry.refusal and "/" not in name and not name.startswith("."):
+            raise BadInput(source / name, entry.refusal)  # a link may lead to a folder of tasks
+        if not name.endswith(_ENDING) or any(part.startswith(".") for part in name.split("/")):
+            continue
+        if name.count("/") != 1:
+            raise BadInput(
+                source / name,
+                "is not in a sub-folder of the source, where tasks are: name the folder two levels"
+                " above the files as source, such as ARC-AGI/data or ConceptARC/corpus",
+            )
+        if entry.refusal:
+            raise BadInput(source / name, entry.refusal)
+        yield name
+
+
+def parse_task(octets: bytes, source: Path, name: str) -> ArcTask:
+    """Parse the file of a task.
+
+    octets: its bytes.
+    source: folder of the source, for errors. name: path of the file in it: its stem is the id,
+        where the file has no key `name`.
+
+    Raises BadInput, which names file, pair and rule.
+    Source: `docs/formats/puzzles.md#arc`.
+    """
+    path = source / name
+    task = _object(octets, path)
+    for key in task:
+        if key not in (*_LISTS, _NAME):
+            raise BadInput(path, f"has the key {_shown(key)}: a task has train, test and name only")
+    base = _base(task, path)
+    pairs: list[tuple[Grid, Grid]] = []
+    is_test: list[bool] = []
+    for key in [key for key in task if key in _LISTS]:
+        if not isinstance(task[key], list) or not task[key]:
+            raise BadInput(path, f"{key} must be a list of at least one pair")
+        for number, pair in enumerate(task[key]):
+            pairs.append(_pair(pair, path, f"{key} pair {number}"))
+            is_test.append(key == "test")
+            if len(pairs) > MOST_PAIRS:
+                raise BadInput(path, f"has more than {MOST_PAIRS} pairs")
+    if missing := [key for key in _LISTS if key not in task]:
+        raise BadInput(path, f"lacks the key {missing[0]}: a task has train and test")
+    sha256 = hashlib.sha256(octets).hexdigest()
+    return ArcTask(base, source, name, sha256, tuple(pairs), tuple(is_test))
+
+
+def _object(octets: bytes, path: Path) -> dict[str, Any]:
+    def members(found: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+        read = dict(found)
+        if len(read) != len(found):
+            raise BadInput(path, "has a key twice in one object")
+        return read
+
+    if not _is_shallow(octets):
+        check_nesting(octets, path, _LIMITS)
+    try:
+        task = json.loads(octets.decode("utf-8"), object_pairs_hook=members)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(path, f"not JSON: {error}") from error
+    if not isinstance(task, dict):
+        raise BadInput(path, "must hold an object with train and test")
+    return task
+
+
+def _is_shallow(octets: bytes) -> bool:
+    """Whether brackets and quotes alone say that a text is not nested too deep.
+
+    `check_nesting` looks at every bracket, of which a task has hundreds. Without backslashes, every
+    second quote ends a string, so that no bracket in a string can cancel one outside of it.
+    """
+    if b"\\" in octets:
+        return False
+    marks = octets.translate(None, _OTHERS)
+    for _ in range(_LIMITS.depth):
+        marks = marks.replace(b'""', b"").replace(b"[]", b"").replace(b"{}", b"")
+    return not marks
+
+
+def _base(task: dict[str, Any], path: Path) -> str:
+    base = task.get(_NAME, path.name.removesuffix(_ENDING))
+    if not isinstance(base, str) or not 0 < len(base) <= _MOST_NAME or not base.isprintable():
+        raise BadInput(path, f"name {_shown(base)} is no text of 1 to {_MOST_NAME} letters")
+    if "_" in base or base.startswith("<"):
+        raise BadInput(
+            path,
+            f"the id {_shown(base)} has '_' or begins with '<': ids of augmentations are made of"
+            " the id, '_' and their parameters; rename the file, or its key name",
+        )
+    return base
+
+
+def _pair(pair: Any, path: Path, where: str) -> tuple[Grid, Grid]:
+    if not isinstance(pair, dict) or set(pair) != {"input", "output"}:
+        raise BadInput(path, f"{where} must be an object with input and output only")
+    before, after = (_grid(pair[key], path, f"{where}, {key}") for key in ("input", "output"))
+    return before, after
+
+
+def _grid(rows: Any, path: Path, where: str) -> Grid:
+    if not isinstance(rows, list) or not 0 < len(rows) <= SIDE:
+        raise BadInput(path, f"{where}: a grid is a list of 1 to {SIDE} rows")
+    for number, row in enumerate(rows):
+        if not isinstance(row, list) or not 0 < len(row) <= SIDE:
+            raise BadInput(path, f"{where}, row {number}: a row is a list of 1 to {SIDE} colours")
+        if len(row) != len(rows[0]):
+            raise BadInput(
+                path, f"{where}, row {number}: has {len(row)} cells, row 0 has {len(rows[0])}"
+            )
+    # The type too: True equals 1, and 1.0 does.
+    if set(map(type, chain.from_iterable(rows))) != {int} or not _COLOURS.issuperset(
+        chain.from_iterable(rows)
+    ):
+        number, wrong = next(
+            (number, cell)
+            for number, row in enumerate(rows)
+            for cell in row
+            if type(cell) is not int or cell not in _COLOURS
+        )
+        raise BadInput(
+            path, f"{where}, row {number}: {_shown(wrong)} is no colour: expected 0 to 9"
+        )
+    return np.frombuffer(bytes(chain.from_iterable(rows)), np.uint8).reshape(len(rows), -1)
+
+
+def _shown(value: object) -> str:
+    return repr(value)[:_SHOWN]

@@ -1,0 +1,100 @@
+"""Where raw puzzles can be fetched from, and fetching them into a drop.
+
+See also `gristmill.hub`: the client. ARC tasks are on no dataset hub: their repositories are
+cloned or copied by hand. Source: `docs/formats/puzzles.md#fetched-drops`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from gristmill import hub
+from gristmill.hub import Fetched, HubError, RemoteFile, Source
+from gristmill.run.progress import SILENT, Progress
+
+SOURCES: Final[Mapping[str, str]] = {
+    "sudoku-extreme": "sapientinc/sudoku-extreme",
+    "maze-30x30-hard-1k": "sapientinc/maze-30x30-hard-1k",
+}
+"""The repository of each drop that can be fetched."""
+FILES: Final = ("train.csv", "test.csv")
+"""The files of a repository that a drop gets."""
+ORIGIN: Final = ".source.json"
+"""File of a fetched drop that names the repository, the commit and the files."""
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What a repository holds.
+
+    source: the repository at the commit that was found.
+    files: those of `FILES`, sorted by name.
+    """
+
+    source: Source
+    files: tuple[RemoteFile, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all files."""
+        return sum(file.bytes for file in self.files)
+
+
+def reached(
+    repo: str, revision: str = "main", endpoint: str | None = None, token: str | bool = False
+) -> Reached:
+    """Look at a repository: its commit, and the files that a drop would get.
+
+    repo: owner and name.
+    revision: branch, tag or commit; default "main".
+    endpoint: address of the hub; None (default) for the usual one.
+    token: for repositories that need one; False (default) sends none.
+
+    Raises HubError if the hub does not answer, has no such repository, or if the repository lacks
+    one of `FILES`. Source: `docs/formats/puzzles.md#fetched-drops`.
+    """
+    commit = hub.commit_of(repo, revision, endpoint, token)
+    source = Source(repo, commit, endpoint, token)
+    files = tuple(hub.listed(source, lambda path: path in FILES))
+    if missing := sorted(set(FILES) - {file.path for file in files}):
+        raise HubError(f"{repo} at {commit}: has no file {missing[0]}")
+    return Reached(source, files)
+
+
+def fetch(drop: Path, place: Reached, *, progress: Progress = SILENT) -> Fetched:
+    """Download the files of a repository into a drop; files with the right contents are kept.
+
+    drop: the folder in the inbox.
+    place: what was reached.
+    progress: gets the stage "fetch", in bytes.
+
+    Files are downloaded into the hidden folder `.fetch-<drop>` beside the drop, which the sensor
+    does not see, and moved when all are there; a fetch that was interrupted goes on.
+    Raises HubError as `gristmill.hub.download`. Source: `docs/formats/puzzles.md#fetched-drops`.
+    """
+    folder = drop.with_name(f".fetch-{drop.name}")
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = []
+    for file in place.files:
+        kept = drop / file.name
+        with hub.HubErrors(str(kept)):
+            is_kept = kept.is_file() and file.has_bytes_of(kept)
+        wanted.append((file, (drop if is_kept else folder) / file.name))
+    fetched = hub.download(place.source, wanted, progress=progress)
+    origin = {
+        "repository": place.source.repo_id,
+        "revision": place.source.revision,
+        "files": {file.name: {"bytes": file.bytes, "digest": file.digest} for file in place.files},
+    }
+    (folder / ORIGIN).write_text(json.dumps(origin, indent=2) + "\n", encoding="utf-8")
+    drop.mkdir(exist_ok=True)
+    for name in (*sorted(file.name for file in place.files), ORIGIN):
+        if (folder / name).exists():
+            (folder / name).replace(drop / name)
+    shutil.rmtree(folder)
+    return replace(fetched, files=[drop / file.name for file in place.files])

@@ -1,0 +1,238 @@
+"""Rated CSV files, as the Sudoku and maze sets on the hub have them: their rows, as bytes.
+
+A file has the header `source,question,answer,rating` and four columns. What the bytes of a question
+mean belongs to the puzzle. The rows of the usual form are read by `csv_kernel.py`.
+Source: docs/formats/puzzles.md#rated-csv
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.contract import BadInput
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
+from gristmill.untrusted.limits import LIMITS, Limits
+from gristmill.untrusted.lines import reads
+
+COLUMNS: Final = ("source", "question", "answer", "rating")
+CSV_LIMITS: Final = replace(LIMITS, bytes=1 << 36, rows=(1 << 31) - 1, line_bytes=1 << 18)
+"""Limits of a CSV file: 64 GiB, 2,147,483,647 lines, 256 KiB for a line."""
+
+_ROWS: Final = 8192
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_SHOWN: Final = 40
+
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class RatedRows:
+    """Rows of a file, in its order.
+
+    path: of the file, for messages.
+    questions, answers: uint8 [rows, length], the bytes of the file.
+    lines: int64 [rows], the line of each row, the first line of the file being 1.
+    ratings: int64 [rows], valid where is_whole (bool [rows]) is true: see `whole_ratings`.
+    rating_text: returns the text of the rating of a row.
+    """
+
+    path: Path
+    questions: Bytes
+    answers: Bytes
+    lines: npt.NDArray[np.int64]
+    ratings: npt.NDArray[np.int64]
+    is_whole: npt.NDArray[np.bool_]
+    rating_text: Callable[[int], str]
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def whole_ratings(self) -> npt.NDArray[np.int64]:
+        """The ratings, int64 [rows]. Raises BadInput for one that is no whole number."""
+        for row in np.flatnonzero(~self.is_whole).tolist():
+            text = self.rating_text(row)
+            try:
+                self.ratings[row] = int(text)
+            except OverflowError as error:
+                rule = f"the rating {text[:_SHOWN]!r} does not fit into 64 bits: take the row out"
+                raise BadInput(self.path, rule, int(self.lines[row])) from error
+            except ValueError as error:
+                rule = (
+                    f"the rating {text[:_SHOWN]!r} is no whole number, which min_difficulty"
+                    " compares with: convert the ratings (as 7.2 to 72), or leave min_difficulty"
+                    " out"
+                )
+                raise BadInput(self.path, rule, int(self.lines[row])) from error
+        return self.ratings
+
+
+def read_rows(
+    path: Path,
+    *,
+    length: int | None = None,
+    links: LinkRule = REFUSE_LINKS,
+    limits: Limits = CSV_LIMITS,
+    see: Callable[[bytes], None] | None = None,
+) -> Iterator[RatedRows]:
+    """Yield the rows of a rated CSV file, some thousands together.
+
+    path: the file, in its drop.
+    length: bytes of every question and answer; None (default): those of the first question.
+    links: what happens if the file is a link; default: it is refused.
+    limits: `bytes`, `rows` and `line_bytes` count.
+    see: called with all bytes of the file in order, as a hash takes them; default None.
+
+    Blank lines are passed over. Raises BadInput with the line for a row that has not four columns
+    or a question or answer of another length; for a header of other names, a quoted field that
+    goes on in the next line, and a file that breaks a limit. Memory: some MiB.
+    Source: docs/formats/puzzles.md#rated-csv
+    """
+    reader = _Reader(path, length, limits)
+    with open_file(path, root=path.parent, links=links, buffering=0) as file:
+        if file.seek(0, 2) > limits.bytes:
+            raise BadInput(path, f"has more than {limits.bytes:,} bytes")
+        file.seek(0)
+        for part in reads(file):
+            if see is not None:
+                see(part)
+            yield from reader.take(part)
+    yield from reader.end()
+
+
+class _Reader:
+    """Takes the bytes of a file, gives its rows."""
+
+    def __init__(self, path: Path, length: int | None, limits: Limits) -> None:
+        self._path, self._length, self._limits = path, length, limits
+        self._rest = b""
+        self._line = 1
+
+    def take(self, part: bytes) -> Iterator[RatedRows]:
+        """The rows that are whole with this part of the file."""
+        text = self._rest + part
+        end = text.rfind(b"\n") + 1
+        self._rest = text[end:]
+        if len(self._rest) > self._limits.line_bytes:
+            line = self._line + text.count(b"\n")
+            raise self._wrong(f"a line of more than {self._limits.line_bytes:,} bytes", line)
+        yield from self._rows(text, end)
+
+    def end(self) -> Iterator[RatedRows]:
+        """The last row, where no newline ends it."""
+        if self._rest:
+            yield from self._rows(self._rest + b"\n", len(self._rest) + 1)
+        if self._line == 1:
+            raise self._wrong("is empty: the first line must be " + ",".join(COLUMNS), None)
+
+    def _rows(self, text: bytes, end: int) -> Iterator[RatedRows]:
+        from gristmill.puzzles.raw.csv_kernel import scan
+
+        view = np.frombuffer(text, np.uint8)
+        begin = self._header(text) if self._line == 1 and end else 0
+        while begin < end:
+            if self._line > self._limits.rows:
+                raise self._wrong(f"more than {self._limits.rows:,} lines", None)
+            length = self._length or self._first_length(text, begin)
+            if length:
+                self._length = length
+                arrays = _Arrays(
+                    min(_ROWS, self._limits.rows, (end - begin) // (2 * length) + 1), length
+                )
+                count, begin, self._line = scan(view, begin, end, self._line, *arrays.all())
+                if count:
+                    yield arrays.rows(count, self._path, text)
+                    continue
+                yield from self._unusual(text, begin)
+            begin = self._past(text, begin)
+
+    def _first_length(self, text: bytes, begin: int) -> int:
+        """The length of the first question; 0 for a blank line."""
+        fields = self._fields(text, begin)
+        if fields is not None and not fields[1]:
+            raise self._wrong("the question is empty")
+        return len(fields[1]) if fields else 0
+
+    def _past(self, text: bytes, begin: int) -> int:
+        self._line += 1
+        return text.index(b"\n", begin) + 1
+
+    def _header(self, text: bytes) -> int:
+        text = text[: text.index(b"\n") + 1]
+        found = self._fields(text, len(_BYTE_ORDER_MARK) * text.startswith(_BYTE_ORDER_MARK), False)
+        if found is None or tuple(name.strip().lower() for name in found) != COLUMNS:
+            shown = text.decode("utf-8", "replace").strip()[:_SHOWN]
+            raise self._wrong(f"the first line is {shown!r}, must be {','.join(COLUMNS)}", 1)
+        return self._past(text, 0)
+
+    def _fields(self, text: bytes, begin: int, checked: bool = True) -> list[str] | None:
+        """The fields of one line, by the rules of Python's csv; None for a blank line."""
+        line = text[begin : text.index(b"\n", begin)].removesuffix(b"\r").decode("latin-1")
+        if not line.strip():
+            return None
+        try:
+            (fields,) = csv.reader([line], strict=True)
+        except (csv.Error, ValueError) as error:
+            rule = f"is no line of CSV ({error}): quotes must end on the line that they begin on"
+            raise self._wrong(rule) from error
+        if checked and len(fields) != len(COLUMNS):
+            rule = f"has {len(fields)} columns, must have {len(COLUMNS)}: {','.join(COLUMNS)}"
+            raise self._wrong(rule)
+        return fields
+
+    def _unusual(self, text: bytes, begin: int) -> Iterator[RatedRows]:
+        """The row of a line that the kernel left; none for a blank line."""
+        fields = self._fields(text, begin)
+        if fields is None:
+            return
+        for name, field in zip(COLUMNS[1:3], fields[1:3], strict=True):
+            if len(field) != self._length:
+                rule = f"the {name} has {len(field)} characters, must have {self._length}"
+                raise self._wrong(rule)
+        question, answer, rating = (field.encode("latin-1") for field in fields[1:])
+        yield RatedRows(
+            self._path,
+            np.frombuffer(question, np.uint8).reshape(1, -1),
+            np.frombuffer(answer, np.uint8).reshape(1, -1),
+            np.array([self._line], np.int64),
+            np.zeros(1, np.int64),
+            np.zeros(1, np.bool_),
+            lambda _: rating.decode("utf-8", "replace"),
+        )
+
+    def _wrong(self, rule: str, line: int | None = -1) -> BadInput:
+        return BadInput(self._path, rule, self._line if line == -1 else line)
+
+
+class _Arrays:
+    """What the kernel fills."""
+
+    def __init__(self, rows: int, length: int) -> None:
+        self.questions = np.empty((rows, length), np.uint8)
+        self.answers = np.empty((rows, length), np.uint8)
+        self.ratings = np.zeros(rows, np.int64)
+        self.is_whole = np.zeros(rows, np.bool_)
+        self.spots = np.empty((rows, 2), np.int64)
+        self.lines = np.empty(rows, np.int64)
+
+    def all(self) -> tuple[Any, ...]:
+        """The arrays in the order of the kernel's arguments."""
+        tokens = (self.questions, self.answers)
+        return (*tokens, self.ratings, self.is_whole, self.spots, self.lines)
+
+    def rows(self, count: int, path: Path, text: bytes) -> RatedRows:
+        """The first `count` rows."""
+        spots = self.spots
+
+        def rating_text(row: int) -> str:
+            return text[spots[row, 0] : spots[row, 1]].decode("utf-8", "replace")
+
+        whole, lines = self.is_whole[:count], self.lines[:count]
+        tokens = (self.questions[:count], self.answers[:count])
+        return RatedRows(path, *tokens, lines, self.ratings[:count], whole, rating_text)

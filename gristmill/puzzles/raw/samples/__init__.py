@@ -1,0 +1,1 @@
+"""Sample drops: small puzzles of every kind, always the same."""

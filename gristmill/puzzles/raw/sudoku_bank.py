@@ -1,0 +1,177 @@
+"""Plain banks of Sudokus: text files with a puzzle a line, and which files of a drop hold Sudokus.
+
+A line is `puzzle`, `puzzle solution`, or `id puzzle rating` as the Sudoku Exchange bank has it.
+Source: docs/formats/puzzles.md#sudoku-sources
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.contract import BadInput
+from gristmill.puzzles.domains.sudoku.board import CELLS
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
+from gristmill.untrusted.limits import LIMITS, Limits
+from gristmill.untrusted.lines import lines, reads
+from gristmill.untrusted.walk import list_files
+
+BANK_LIMITS: Final = replace(LIMITS, bytes=1 << 36, rows=(1 << 31) - 1, line_bytes=1 << 12)
+"""Limits of a bank: 64 GiB, 2,147,483,647 lines, 4 KiB for a line."""
+CSV_FILES: Final = {"train.csv": "train", "test.csv": "test"}
+NO_BANKS: Final = ("license", "licence", "readme", "copying", "notice")
+"""Names of text files, without their ending and in lower case, that hold no puzzles."""
+
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_ROWS: Final = 4096
+_SHOWN: Final = 40
+
+
+@dataclass(frozen=True)
+class SudokuFile:
+    """A file with Sudokus. split: the one that its name says, None for a bank."""
+
+    path: Path
+    split: str | None
+
+
+def sudoku_files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[SudokuFile]:
+    """The files of a drop that hold Sudokus, sorted by name; its subfolders are not read.
+
+    folder: with `train.csv` and `test.csv`, or else with banks, `*.txt`.
+    links: what happens to links; default: they are refused.
+
+    Raises BadInput where there is neither, or one of the CSV files alone.
+    Source: docs/formats/puzzles.md#sudoku-sources
+    """
+    try:
+        entries = sorted(
+            list_files(folder, root=folder, links=links, deep=False), key=lambda entry: entry.name
+        )
+    except OSError as error:
+        raise BadInput(folder, f"cannot be read: {error.strerror}") from error
+    tables = [entry for entry in entries if entry.name in CSV_FILES]
+    if len(tables) == 1:
+        lacking = next(name for name in CSV_FILES if name != tables[0].name)
+        raise BadInput(folder, f"has {tables[0].name}, but no {lacking}: add it")
+    chosen = tables or [entry for entry in entries if _is_bank(entry.name)]
+    if not chosen:
+        raise BadInput(folder, "holds neither train.csv and test.csv nor a bank, `*.txt`")
+    for entry in chosen:
+        if entry.refusal is not None:
+            raise BadInput(folder / entry.name, entry.refusal)
+    return [SudokuFile(folder / entry.name, CSV_FILES.get(entry.name)) for entry in chosen]
+
+
+def _is_bank(name: str) -> bool:
+    stem, _, ending = name.rpartition(".")
+    return ending == "txt" and stem.lower() not in NO_BANKS and not name.startswith(".")
+
+
+@dataclass
+class BankRows:
+    """Rows of a bank, in its order.
+
+    path: of the file, for messages.
+    questions: uint8 [rows, 81], the bytes of the file. answers: likewise, `0` in all cells of a
+        puzzle without a solution. lines: int64 [rows], from 1.
+    ratings: the text of each rating, None where a line has none.
+    """
+
+    path: Path
+    questions: npt.NDArray[np.uint8]
+    answers: npt.NDArray[np.uint8]
+    lines: npt.NDArray[np.int64]
+    ratings: list[bytes | None] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def rating_numbers(self) -> npt.NDArray[np.float64]:
+        """The ratings, float64 [rows]. Raises BadInput for a row without one, or with no number."""
+        found = np.empty(len(self), np.float64)
+        for row, text in enumerate(self.ratings):
+            try:
+                found[row] = float(text) if text is not None else np.nan
+            except ValueError:
+                found[row] = np.nan
+            if not np.isfinite(found[row]):
+                shown = "no rating" if text is None else f"the rating {text[:_SHOWN]!r}"
+                rule = f"has {shown}, but min_difficulty needs a number: leave min_difficulty out"
+                raise BadInput(self.path, rule, int(self.lines[row]))
+        return found
+
+
+def read_bank(
+    path: Path,
+    *,
+    links: LinkRule = REFUSE_LINKS,
+    limits: Limits = BANK_LIMITS,
+    see: Callable[[bytes], None] | None = None,
+) -> Iterator[BankRows]:
+    """Yield the rows of a bank, some thousands together.
+
+    path: the file, in its drop.
+    links: what happens if the file is a link; default: it is refused.
+    limits: `bytes`, `rows` and `line_bytes` count.
+    see: called with all bytes of the file in order, as a hash takes them; default None.
+
+    Blank lines are passed over. Raises BadInput with the line for any other form of a line.
+    Memory: some MiB. Source: docs/formats/puzzles.md#sudoku-sources
+    """
+    held: list[tuple[int, bytes, bytes, bytes | None]] = []
+    with open_file(path, root=path.parent, links=links, buffering=0) as file:
+        if file.seek(0, 2) > limits.bytes:
+            raise BadInput(path, f"has more than {limits.bytes:,} bytes")
+        file.seek(0)
+        for number, line in enumerate(lines(_seen(reads(file), see), path, limits), 1):
+            words = (line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line).split()
+            if not words:
+                continue
+            held.append((number, *_row(words, path, number)))
+            if len(held) == _ROWS:
+                yield _together(held, path)
+                held = []
+    if held:
+        yield _together(held, path)
+
+
+def _seen(parts: Iterator[bytes], see: Callable[[bytes], None] | None) -> Iterator[bytes]:
+    for part in parts:
+        if see is not None:
+            see(part)
+        yield part
+
+
+def _row(words: list[bytes], path: Path, number: int) -> tuple[bytes, bytes, bytes | None]:
+    sizes = [len(word) for word in words]
+    if sizes == [CELLS]:
+        return words[0], _UNSOLVED, None
+    if sizes == [CELLS, CELLS]:
+        return words[0], words[1], None
+    if len(sizes) == 3 and sizes[1] == CELLS and CELLS not in (sizes[0], sizes[2]):
+        return words[1], _UNSOLVED, words[2]
+    rule = (
+        f"has words of {', '.join(map(str, sizes[:6]))} characters: a line is `puzzle`, `puzzle"
+        f" solution` or `id puzzle rating`, with {CELLS} characters for a puzzle or solution"
+    )
+    raise BadInput(path, rule, number)
+
+
+_UNSOLVED: Final = b"0" * CELLS
+
+
+def _together(held: list[tuple[int, bytes, bytes, bytes | None]], path: Path) -> BankRows:
+    numbers, questions, answers, ratings = zip(*held, strict=True)
+    return BankRows(
+        path,
+        np.frombuffer(b"".join(questions), np.uint8).reshape(-1, CELLS),
+        np.frombuffer(b"".join(answers), np.uint8).reshape(-1, CELLS),
+        np.array(numbers, np.int64),
+        list(ratings),
+    )

@@ -1,0 +1,1 @@
+"""Reading puzzle datasets: for training, for laws, for people."""

@@ -1,0 +1,158 @@
+"""The state of a reader: where it is, written into checkpoints, and continued.
+
+Source: docs/formats/puzzles.md#reader-state
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, NamedTuple
+
+import numpy as np
+
+from gristmill.contract import GristmillError
+from gristmill.puzzles.format import names
+from gristmill.puzzles.read.split_files import MappedSplit
+from gristmill.reading.generation import Generation
+
+VERSION: Final = 1
+BETWEEN: Final = -1
+"""The number of the set between two passes."""
+_SAME: Final = ("seed", "split", "global_batch_size", "test_set_mode", "epochs_per_iter")
+_HASHED_AT_ONCE: Final = 1 << 20
+
+
+class Position(NamedTuple):
+    """Where a reader is.
+
+    iteration: how many iterations over sets were begun.
+    set: number of the set that is read; `BETWEEN` where no pass was begun, or it has ended.
+    place: in training the next place in the group order, in testing the next example.
+    """
+
+    iteration: int = 0
+    set: int = BETWEEN
+    place: int = 0
+
+
+class Progress:
+    """The position of a reader, where its worker can change it.
+
+    numbers: `NUMBERS` integers as an array, or as a tensor in memory that a worker shares.
+    """
+
+    NUMBERS: ClassVar = 8
+
+    def __init__(self, numbers: Any) -> None:
+        self._numbers = numbers
+        self._view = np.asarray(numbers)
+        self.now = self.begin = Position()
+
+    @property
+    def now(self) -> Position:
+        """The position after the last batch that was given."""
+        return Position(*self._view[:3].tolist())
+
+    @now.setter
+    def now(self, position: Position) -> None:
+        self._view[:3] = position
+
+    @property
+    def begin(self) -> Position:
+        """Where the pass began, or was continued."""
+        return Position(*self._view[3:6].tolist())
+
+    @begin.setter
+    def begin(self, position: Position) -> None:
+        self._view[3:6] = position
+
+    @property
+    def ahead(self) -> bool:
+        """Whether a worker reads, which is ahead of the process that uses its batches."""
+        return bool(self._view[6])
+
+    def begun(self, ahead: bool) -> Position:
+        """Begin a pass, or continue the one of a loaded position; returns where.
+
+        ahead: whether a worker reads it.
+        """
+        if not self._view[7]:
+            self.now = Position(self.now.iteration)
+        self._view[6:] = ahead, False
+        self.begin = self.now
+        return self.begin
+
+    def load(self, position: Position) -> None:
+        """Have the next pass continue at a position."""
+        self.now = self.begin = position
+        self._view[6:] = False, True
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_numbers": self._numbers}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._numbers = state["_numbers"]
+        self._view = np.asarray(self._numbers)
+
+
+def identity_of(generation: Generation, split: MappedSplit) -> str:
+    """What tells the data of one dataset from that of another, the same in every copy of it.
+
+    generation: of the folder. split: the one that is read.
+
+    With a record it is the data version. Without one it is a digest of metadata, index arrays and
+    types of the tokens.
+    """
+    if generation.data_version is not None:
+        return generation.data_version
+    digest = hashlib.sha256(split.metadata.text().encode())
+    for made in split.sets:
+        for field in names.FIELDS:
+            array = getattr(made, field)
+            digest.update(f"\0{made.name}\0{field}\0{array.dtype.str}\0{array.shape}\0".encode())
+            if field in names.INDICES:
+                for first in range(0, len(array), _HASHED_AT_ONCE):
+                    part = array[first : first + _HASHED_AT_ONCE]
+                    digest.update(np.ascontiguousarray(part).data)
+    return digest.hexdigest()
+
+
+def state_of(data: str, config: Mapping[str, Any], position: Position) -> dict[str, Any]:
+    """A state: an object of JSON.
+
+    data: as `identity_of`.
+    config: seed, split, global_batch_size, test_set_mode and epochs_per_iter.
+    """
+    return {
+        "version": VERSION,
+        "data": data,
+        **{name: config[name] for name in _SAME},
+        **position._asdict(),
+    }
+
+
+def position_of(state: Mapping[str, Any], data: str, config: Mapping[str, Any]) -> Position:
+    """The position in a state.
+
+    data, config: as for `state_of`, of the reader that continues.
+
+    Raises GristmillError for something else than a state, one of other data, or one of another
+    order of examples.
+    """
+    if not isinstance(state, Mapping) or state.get("version") != VERSION:
+        raise GristmillError(f"is no state of version {VERSION} of a PuzzleDataset: {state!r:.100}")
+    expected = {"data": data, **{name: config[name] for name in _SAME}}
+    for name, value in expected.items():
+        found = state.get(name)
+        if type(found) is not type(value) or found != value:
+            what = "of other data" if name == "data" else "of another order of examples"
+            raise GristmillError(
+                f"the state is {what}: its {name} is {found!r:.80}, here it is {value!r:.80}: open"
+                " the dataset that it was written for, in the same way, or begin a new pass"
+            )
+    for name, least in (("iteration", 0), ("set", BETWEEN), ("place", 0)):
+        number = state.get(name)
+        if type(number) is not int or not least <= number < 1 << 62:
+            raise GristmillError(f"the state is damaged: {name} is {number!r:.50}")
+    return Position(state["iteration"], state["set"], state["place"])

@@ -1,0 +1,1 @@
+"""Puzzle datasets for people: pictures, the terminal, traces, reports."""

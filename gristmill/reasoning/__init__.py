@@ -1,0 +1,78 @@
+"""Reasoning corpora to GPT-2 token shards, with alignment and quality control.
+
+The public names are imported when they are first used, so that this import loads neither numpy
+nor torch. See `docs/reasoning.md`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gristmill.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from gristmill.reasoning.build.align import align
+    from gristmill.reasoning.build.manifest import write_manifest
+    from gristmill.reasoning.build.normalize import normalize
+    from gristmill.reasoning.build.raw_manifest import write_raw_manifest
+    from gristmill.reasoning.build.report import coverage_report
+    from gristmill.reasoning.build.shards import tokenize
+    from gristmill.reasoning.config import (
+        AlignConfig,
+        NormalizeConfig,
+        ReportConfig,
+        TokenizeConfig,
+    )
+    from gristmill.reasoning.read.gate import check_gate
+    from gristmill.reasoning.read.shard_reader import ShardReader
+    from gristmill.reasoning.read.stage import stage, unstage
+    from gristmill.reasoning.read.steps import by_step
+    from gristmill.reasoning.read.trace import trace
+    from gristmill.reasoning.read.verify import verify_shards
+
+__all__ = [
+    "AlignConfig",
+    "NormalizeConfig",
+    "ReportConfig",
+    "ShardReader",
+    "TokenizeConfig",
+    "align",
+    "by_step",
+    "check_gate",
+    "coverage_report",
+    "normalize",
+    "stage",
+    "tokenize",
+    "trace",
+    "unstage",
+    "verify_shards",
+    "write_manifest",
+    "write_raw_manifest",
+]
+
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "build.align": ("align",),
+        "build.manifest": ("write_manifest",),
+        "build.normalize": ("normalize",),
+        "build.raw_manifest": ("write_raw_manifest",),
+        "build.report": ("coverage_report",),
+        "build.shards": ("tokenize",),
+        "config": (
+            "AlignConfig",
+            "NormalizeConfig",
+            "ReportConfig",
+            "TokenizeConfig",
+        ),
+        "read.gate": ("check_gate",),
+        "read.shard_reader": ("ShardReader",),
+        "read.stage": (
+            "stage",
+            "unstage",
+        ),
+        "read.steps": ("by_step",),
+        "read.trace": ("trace",),
+        "read.verify": ("verify_shards",),
+    },
+)

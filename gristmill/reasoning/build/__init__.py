@@ -1,0 +1,1 @@
+"""Drop to normalised JSONL, to token shards, to alignment, to reports."""

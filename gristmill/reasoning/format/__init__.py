@@ -1,0 +1,1 @@
+"""What the artifacts are on disk: names, rows, tensors."""

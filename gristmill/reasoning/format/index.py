@@ -1,0 +1,177 @@
+"""`index.jsonl`: where the tokens of each example are.
+
+See also `shards.py`. Source: `docs/formats/reasoning.md#index`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from gristmill.contract import BadInput
+from gristmill.reasoning.format.names import TOKENIZED
+
+SELECTORS: Final = ("difficulty", "subject", "dataset", "source")
+"""Columns of a corpus that the index repeats under `extras`, so that readers select by them."""
+
+_BELOW_PREFIX: Final = TOKENIZED.partition("/")[2] + "/"
+
+
+class Span(NamedTuple):
+    """Tokens of an example in one sequence: columns from `start` up to `end`, not included."""
+
+    shard_path: str
+    sequence_index: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One example. The fields are the keys of a line, in its order.
+
+    example_id: `<corpus>_<split>_<record>`.
+    shard_path: the shard with its first token, a POSIX path below the data root.
+    sequence_index, token_start: row and column of the first token in that shard.
+    num_tokens: tokens of the text. num_tokens_with_eos: one more.
+    spans: all tokens, the EOS included, in order; one for each sequence.
+    rank: the rank that packed it.
+    text_sha256: hex, of the rendered text in UTF-8.
+    extras: values of the record by column, of `SELECTORS`; the key is absent where there is none.
+
+    Source: `docs/formats/reasoning.md#index`.
+    """
+
+    example_id: str
+    shard_path: str
+    sequence_index: int
+    token_start: int
+    num_tokens: int
+    num_tokens_with_eos: int
+    spans: tuple[Span, ...]
+    rank: int
+    text_sha256: str
+    extras: Mapping[str, Any] = field(default_factory=dict)
+
+
+_TYPES: Final[Mapping[str, type]] = {
+    "example_id": str,
+    "shard_path": str,
+    "sequence_index": int,
+    "token_start": int,
+    "num_tokens": int,
+    "num_tokens_with_eos": int,
+    "spans": list,
+    "rank": int,
+    "text_sha256": str,
+}
+_SPAN_TYPES: Final[Mapping[str, type]] = {
+    "shard_path": str,
+    "sequence_index": int,
+    "start": int,
+    "end": int,
+}
+
+
+def shard_path(path_prefix: str, path: str) -> str:
+    """`shard_path` of a shard as the index and the alignment have it.
+
+    path_prefix: the first folder, of the config.
+    path: POSIX path below the folder of all shards.
+    """
+    return f"{path_prefix}/{_BELOW_PREFIX}{path}"
+
+
+def below_tokenized(path: str) -> str:
+    """The POSIX path below the folder of all shards, from a `shard_path` of any prefix.
+
+    Raises ValueError where the path does not lead through that folder.
+    """
+    _, folder, below = f"/{path}".rpartition(f"/{_BELOW_PREFIX}")
+    if not folder:
+        raise ValueError(f"{path!r} is not below {_BELOW_PREFIX}")
+    return below
+
+
+def line(row: Row) -> bytes:
+    """The line of an example, with its newline."""
+    values = {name: getattr(row, name) for name in _TYPES}
+    values["spans"] = [span._asdict() for span in row.spans]
+    return (json.dumps(values)[:-1] + extras_text(row.extras) + "}\n").encode()
+
+
+def extras_text(extras: Mapping[str, Any]) -> str:
+    """What follows the last key that all lines have, before the closing brace."""
+    if not extras:
+        return ""
+    return f', "extras": {json.dumps(extras, ensure_ascii=False)}'
+
+
+def extras_of(record: Mapping[str, Any], columns: tuple[str, ...]) -> dict[str, Any]:
+    """The extras of a normalised record: what is neither null nor empty.
+
+    columns: those of `SELECTORS` that the corpus has.
+    """
+    return {name: record[name] for name in columns if record.get(name) not in (None, "", [], {})}
+
+
+def rows(path: Path) -> Iterator[Row]:
+    """Yield the rows of an index file, in its order.
+
+    Raises BadInput with the line for one that is not of this form.
+    Source: `docs/formats/reasoning.md#index`.
+    """
+    for values in objects(path):
+        spans = tuple(Span(**span) for span in values["spans"])
+        yield Row(**{**values, "spans": spans})
+
+
+def objects(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the lines of an index file as JSON objects; faster than `rows`, and as strict."""
+    with path.open("rb") as file:
+        for number, text in enumerate(file, 1):
+            yield parsed(text, path, number)
+
+
+def parsed(text: bytes, path: Path, number: int) -> dict[str, Any]:
+    """One line as a JSON object. Raises BadInput as `rows`. number: of the line, from 1."""
+    try:
+        values = orjson.loads(text)
+    except ValueError as error:
+        raise BadInput(path, f"is no line of an index: {error}", number) from error
+    if problem := _problem(values):
+        raise BadInput(path, f"is no line of an index: {problem}", number)
+    found: dict[str, Any] = values
+    return found
+
+
+def _problem(values: Any) -> str | None:
+    """Why an object is no row, None where it is one."""
+    if problem := _mistyped(values, _TYPES, optional="extras"):
+        return problem
+    if not isinstance(values.get("extras", {}), dict):
+        return "extras: must be an object"
+    if not values["spans"]:
+        return "spans: must not be empty"
+    for span in values["spans"]:
+        if problem := _mistyped(span, _SPAN_TYPES):
+            return f"spans: {problem}"
+    return None
+
+
+def _mistyped(values: Any, types: Mapping[str, type], optional: str | None = None) -> str | None:
+    if not isinstance(values, dict):
+        return "must be an object"
+    keys = [name for name in values if name != optional]
+    if keys != list(types):
+        return f"the keys must be {', '.join(types)}"
+    for name, kind in types.items():
+        # A bool is an int to isinstance.
+        if type(values[name]) is not kind:
+            return f"{name}: must be of type {kind.__name__}"
+    return None

@@ -1,0 +1,67 @@
+"""Names of files and folders, and ids of examples.
+
+Source: `docs/formats/reasoning.md#layout`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+NORMALIZED: Final = "reasoning/raw"
+"""Folder of the normalised files below the data root, shared by the partitions."""
+TOKENIZED: Final = "reasoning/tokenized/gpt2"
+"""Folder of the token shards below the data root, shared by the partitions."""
+ALIGNMENT: Final = "reasoning/alignment"
+"""Folder of the alignments below the data root, shared by the partitions."""
+REPORTS: Final = "reasoning/reports"
+"""Folder of the daily reports below the data root, shared by the days."""
+
+MANIFEST: Final = "manifest.json"
+INDEX: Final = "index.jsonl"
+MANIFEST_RECORD: Final = "manifest"
+"""Partition of the records of both manifests, in the folders that they describe."""
+
+
+def normalized(corpus: str, split: str) -> str:
+    """Path of a normalised file below `NORMALIZED`."""
+    return f"{corpus}/{split}.jsonl"
+
+
+def origins(partition: str) -> str:
+    """Path of the origins of a split below `NORMALIZED`."""
+    return f"origins/{partition}.npy"
+
+
+def rejected(partition: str) -> str:
+    """Path of the refused records of a split below `NORMALIZED`."""
+    return f"rejected/{partition}.jsonl"
+
+
+def shard(corpus: str, split: str, index: int) -> str:
+    """Path of a shard below `TOKENIZED`; `index` from 0."""
+    return f"{corpus}/{split}/shard_{index:05d}.pt"
+
+
+def meta(shard_path: str) -> str:
+    """Path of the meta file of a shard."""
+    return shard_path.removesuffix(".pt") + ".meta.json"
+
+
+def split_index(corpus: str, split: str) -> str:
+    """Path of the index of one split below `TOKENIZED`."""
+    return f"{corpus}/{split}/{INDEX}"
+
+
+def alignment(corpus: str, split: str) -> str:
+    """Path of an alignment below `ALIGNMENT`."""
+    return f"{corpus}/{split}.align.jsonl"
+
+
+def audits(partition: str) -> str:
+    """Path of the audits of a partition below the inbox `reasoning`."""
+    return f"audits/{partition}.jsonl"
+
+
+def example_id(corpus: str, split: str, record: int) -> str:
+    """Id of a record of a normalised file; `record` from 0, over all lines that are not blank."""
+    return f"{corpus}_{split}_{record:06d}"

@@ -1,0 +1,79 @@
+"""Origins: of each record of a normalised file, the raw file and the row that it is from.
+
+Source: `docs/formats/reasoning.md#origins`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.contract import BadInput
+
+_HEADER: Final = b"\x93NUMPY\x01\x00\x76\x00"
+_HEADER_BYTES: Final = 128
+
+
+def _header(records: int) -> bytes:
+    """The header of an int64 array [records, 2]: always 128 bytes, so it can be written last."""
+    text = f"{{'descr': '<i8', 'fortran_order': False, 'shape': ({records}, 2), }}"
+    return _HEADER + text.ljust(_HEADER_BYTES - len(_HEADER) - 1).encode("ascii") + b"\n"
+
+
+class OriginsWriter:
+    """Writes the origins of a split, an .npy file.
+
+    path: where no file is yet.
+
+    Use it as a context manager: the header is written at the end.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("xb")
+        self._file.write(_header(0))
+        self._records = 0
+
+    def write(self, places: Sequence[int]) -> None:
+        """Append origins.
+
+        places: file number from 0 and row from 1, in turn.
+        """
+        self._file.write(np.array(places, "<i8").tobytes())
+        self._records += len(places) // 2
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        with self._file:
+            self._file.seek(0)
+            self._file.write(_header(self._records))
+
+
+def mapped(path: Path) -> npt.NDArray[np.int64]:
+    """The origins of a split, int64 [records, 2], mapped into memory.
+
+    path: of the .npy file. Column 0: number of the file in the sorted list of the split's raw
+        files, from 0; column 1: row in it, from 1.
+
+    Raises BadInput where the file is missing, damaged, or of another type or shape.
+    Source: `docs/formats/reasoning.md#origins`.
+    """
+    try:
+        places: npt.NDArray[np.int64] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise BadInput(path, f"cannot be read ({error}): build the partition again") from error
+    if places.dtype != np.dtype("<i8") or places.ndim != 2 or places.shape[1] != 2:
+        rule = f"{places.dtype} {list(places.shape)}, expected int64 [records, 2]"
+        raise BadInput(path, rule)
+    return places

@@ -1,0 +1,164 @@
+"""Daily reports on disk: their form, and reading them.
+
+See also `build/report.py`, which makes them. Source: `docs/formats/reasoning.md#reports`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from gristmill.contract import BadInput
+
+SCHEMA_VERSION: Final = 1
+KEYS: Final = (
+    *("schema_version", "date", "run_id", "splits", "totals", "invariance", "warnings"),
+    *("drift", "gate"),
+)
+"""Keys of a report, in its order."""
+COUNTS: Final = (
+    *("records", "rejected", "examples", "skipped_empty", "shards", "sequences"),
+    *("total_tokens", "eos_tokens", "pad_tokens", "with_cot", "control_texts"),
+    *("aligned", "spans", "verified"),
+)
+"""Whole numbers of a split, which the totals sum up."""
+SHARES: Final = (
+    *("pct_with_cot", "avg_seq_len", "alignment_coverage", "mean_confidence"),
+    "low_confidence_share",
+)
+"""Numbers with a fraction of a split; null where they would divide by zero."""
+HASHES: Final = ("raw_sha256", "tokenizer_sha256")
+"""Hashes of a split; null where it has no shards."""
+MEASURED: Final = (
+    *("raw_sha256", "examples", "total_tokens", "avg_seq_len", "pct_with_cot"),
+    "alignment_coverage",
+)
+"""What drift compares, and a report repeats of its baseline."""
+_MOST: Final = 1 << 63
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def path(folder: Path, date: str) -> Path:
+    """Path of a report.
+
+    folder: of the reports.
+    date: the day in UTC, as `2026-11-22`.
+    """
+    return folder / f"{date}.json"
+
+
+def dates(folder: Path) -> list[str]:
+    """The days that have a report, in order; none where there is no folder."""
+    return sorted(each.stem for each in folder.glob("*.json") if _DATE.fullmatch(each.stem))
+
+
+def reference(report: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The numbers of each split that a report stands for as a baseline.
+
+    report: the baseline.
+
+    They are its own; but where it was measured against an earlier report of the same day, which
+    it has replaced, they are still those of that one. Otherwise the next build would accept what
+    drifted, though nobody has said so.
+    """
+    if report["drift"]["baseline"] == report["date"]:
+        kept: dict[str, dict[str, Any]] = report["drift"]["reference"]
+        return kept
+    return {name: {key: split[key] for key in MEASURED} for name, split in report["splits"].items()}
+
+
+def to_bytes(report: Mapping[str, Any]) -> bytes:
+    """A report as it is on disk: indent 2, final newline."""
+    return json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+
+
+def read(file: Path) -> dict[str, Any]:
+    """Read a report.
+
+    file: the report.
+
+    Raises BadInput where it is not there, is no JSON or lacks what every report has.
+    """
+    try:
+        report = json.loads(file.read_bytes())
+    except FileNotFoundError as error:
+        raise BadInput(file, "there is no such report: build reasoning/qc_report") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise BadInput(file, f"cannot be read: {error}") from error
+    if (wrong := problem(report)) is not None:
+        raise BadInput(file, f"{wrong}: build reasoning/qc_report again")
+    found: dict[str, Any] = report
+    return found
+
+
+def problem(report: Any) -> str | None:
+    """Why a value is no report, None if it is one."""
+    if not isinstance(report, dict) or tuple(report) != KEYS:
+        return f"is not an object with the keys {', '.join(KEYS)}"
+    if report["schema_version"] != SCHEMA_VERSION:
+        return f"has schema_version {report['schema_version']!r}, expected {SCHEMA_VERSION}"
+    if not isinstance(report["date"], str) or not _DATE.fullmatch(report["date"]):
+        return f"has the date {report['date']!r}"
+    if not isinstance(report["splits"], dict):
+        return "splits is no object"
+    for name, split in report["splits"].items():
+        if (wrong := _split_problem(split)) is not None:
+            return f"{name}: {wrong}"
+    if not isinstance(report["totals"], dict):
+        return "totals is no object"
+    return _drift_problem(report["drift"]) or _gate_problem(report["gate"])
+
+
+def _split_problem(split: Any) -> str | None:
+    if not isinstance(split, dict):
+        return "is no object"
+    for key in COUNTS:
+        if type(split.get(key)) is not int or not 0 <= split[key] < _MOST:
+            return f"{key} is no count"
+    for key in SHARES:
+        if key not in split or not (split[key] is None or _is_number(split[key])):
+            return f"{key} is no number"
+    for key in HASHES:
+        if key not in split or not isinstance(split[key], str | None):
+            return f"{key} is no hash"
+    return None
+
+
+def _drift_problem(drift: Any) -> str | None:
+    if not isinstance(drift, dict) or not isinstance(drift.get("baseline", 0), str | None):
+        return "drift has no baseline"
+    kept = drift.get("reference")
+    if not isinstance(kept, dict) or not all(
+        isinstance(split, dict)
+        and tuple(split) == MEASURED
+        and all(map(_is_measure, split.items()))
+        for split in kept.values()
+    ):
+        return "drift has no reference"
+    return None
+
+
+def _is_measure(item: tuple[str, Any]) -> bool:
+    key, value = item
+    if key in HASHES:
+        return isinstance(value, str | None)
+    if key in COUNTS:
+        return type(value) is int and 0 <= value < _MOST
+    return value is None or _is_number(value)
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value is a number that a report can hold: finite, and not huge."""
+    return type(value) in (int, float) and -_MOST < value < _MOST
+
+
+def _gate_problem(gate: Any) -> str | None:
+    if not isinstance(gate, dict) or not isinstance(gate.get("passed"), bool):
+        return "gate has no `passed`"
+    breaches = gate.get("breaches")
+    if not isinstance(breaches, list) or not all(isinstance(each, str) for each in breaches):
+        return "gate has no list of breaches"
+    return None if gate["passed"] == (not breaches) else "gate and breaches do not agree"

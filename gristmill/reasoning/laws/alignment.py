@@ -1,0 +1,209 @@
+"""Laws of alignments: of their rows alone, and of rows with the index and the texts.
+
+See also `format/align.py`: what a row is. Source: `docs/formats/reasoning.md#alignment`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from gristmill.contract import GristmillError, Violation
+from gristmill.reasoning.format import align, names
+from gristmill.reasoning.format.align import AlignRow
+from gristmill.reasoning.format.corpora import PARTITIONS, corpus_and_split
+from gristmill.reasoning.laws.offenders import Offenders
+from gristmill.reasoning.read.alignment import Example, examples
+from gristmill.reasoning.render.projection import Projection
+from gristmill.reasoning.render.steps import NO_STEPS, RULES, is_label
+from gristmill.vocabularies.encode import encoder
+from gristmill.vocabularies.pinned import GPT2
+
+_BATCH_CHARACTERS: Final = 1 << 20
+_STATES: Final = (align.PENDING, align.VERIFIED, align.WRONG)
+_NOTES: Final = frozenset(
+    {NO_STEPS, *(f"{rule}; {state}" for rule in RULES[:-1] for state in _STATES)}
+)
+
+
+def alignment_laws(folder: Path, partition: str | None = None) -> Iterator[Violation]:
+    """Yield what the rows of alignments break, without other artifacts.
+
+    folder: of the alignments.
+    partition: key of one split; default all that are there.
+
+    The laws: `readable` (the form of a row), `order` (ids ascend, each once), `lengths` (three
+    lists of equal length), `ranges` (text ranges ascend without overlap; token ranges ascend),
+    `labels`, `confidence` (from 0 to 1; below 0.9 where the rule is a heuristic), `notes`.
+    Of each law the first 20 offenders are given, and their number. Memory does not grow with the
+    rows. Source: `docs/formats/reasoning.md#alignment`.
+    """
+    for corpus, split in _splits(folder, partition):
+        where = names.alignment(corpus, split)
+        found = Offenders(where)
+        record = -1
+        try:
+            for number, row in enumerate(align.rows(folder / where), 1):
+                place = f"{where}:{number}"
+                record = _order(row, corpus, split, record, place, found)
+                _row(row, place, found)
+        except GristmillError as error:
+            found.add("readable", where, str(error))
+        yield from found.violations()
+
+
+def projection_laws(
+    folder: Path, partition: str | None = None, inputs: Sequence[Path] = ()
+) -> Iterator[Violation]:
+    """Yield what alignments break of their inputs.
+
+    folder: of the alignments.
+    partition: key of one split; default all that are there.
+    inputs: folders of the normalised files, of the token shards and of the vocabularies.
+
+    The laws: `one row each` (rows, index and records are of the same examples in the same order,
+    and of the same texts), `index` (shard, sequence and number of tokens are those of the index),
+    `bounds` (ranges end within text and tokens), `projection` (the text ranges give the token
+    ranges).
+    Of each law the first 20 offenders are given, and their number. Memory does not grow with the
+    rows. Source: `docs/formats/reasoning.md#alignment`.
+    """
+    normalized, tokenized, vocabulary = _inputs(inputs)
+    for corpus, split in _splits(folder, partition):
+        where = names.alignment(corpus, split)
+        found = Offenders(where)
+        batch: list[Example] = []
+        characters = 0
+        try:
+            for example in examples(normalized, tokenized, folder, corpus, split):
+                batch.append(example)
+                characters += len(example.rendered.text)
+                if characters >= _BATCH_CHARACTERS:
+                    _projections(batch, vocabulary, found)
+                    batch, characters = [], 0
+            _projections(batch, vocabulary, found)
+        except GristmillError as error:
+            found.add("one row each", where, str(error))
+        yield from found.violations()
+
+
+def _splits(folder: Path, partition: str | None) -> Iterator[tuple[str, str]]:
+    for key in PARTITIONS if partition is None else (partition,):
+        corpus, split = corpus_and_split(key)
+        if partition is not None or (folder / names.alignment(corpus.name, split)).exists():
+            yield corpus.name, split
+
+
+def _inputs(folders: Sequence[Path]) -> tuple[Path, Path, Path]:
+    """The folders of the normalised files and the token shards, and the vocabulary's file."""
+    ends = (names.NORMALIZED, names.TOKENIZED, "tokenizer")
+    found = [
+        next((each for each in folders if f"/{each.as_posix()}".endswith(f"/{end}")), None)
+        for end in ends
+    ]
+    normalized, tokenized, tokenizer = found
+    if normalized is None or tokenized is None or tokenizer is None:
+        raise ValueError(f"inputs: {', '.join(map(str, folders))} must end with {', '.join(ends)}")
+    return normalized, tokenized, tokenizer / GPT2.relative
+
+
+def _order(
+    row: AlignRow, corpus: str, split: str, before: int, place: str, found: Offenders
+) -> int:
+    """Check the id of a row; return its record. before: record of the row before, or -1."""
+    digits = row.example_id.rpartition("_")[2]
+    record = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 20 else -1
+    if record < 0 or row.example_id != names.example_id(corpus, split, record):
+        found.add("order", place, f"{row.example_id!r} is no id of {corpus} {split}")
+        return before
+    if record <= before:
+        found.add("order", place, f"{row.example_id} comes after record {before}")
+    return record
+
+
+def _row(row: AlignRow, place: str, found: Offenders) -> None:
+    """Check a row without looking at anything else."""
+    texts, tokens = row.text_offset_ranges, row.token_offset_ranges
+    sizes = (len(texts), len(tokens), len(row.step_labels))
+    if len(set(sizes)) > 1:
+        found.add("lengths", place, f"{sizes[0]} text ranges, {sizes[1]} token ranges, "
+                  f"{sizes[2]} labels")  # fmt: skip
+    if not _ascend(texts, 0):
+        found.add("ranges", place, f"text ranges {texts} overlap or do not ascend")
+    # Two steps can share the token that has bytes of both.
+    if not _ascend(tokens, 1):
+        found.add("ranges", place, f"token ranges {tokens} overlap or do not ascend")
+    if unknown := [label for label in row.step_labels if not is_label(label)]:
+        found.add("labels", place, f"unknown: {unknown!r}")
+    if not 0.0 <= row.confidence <= 1.0:
+        found.add("confidence", place, f"{row.confidence} is not from 0 to 1")
+    elif row.rule.startswith(align.HEURISTIC) and row.confidence >= align.UNSURE:
+        found.add("confidence", place, f"{row.confidence} for {row.rule}")
+    if row.notes not in _NOTES:
+        found.add("notes", place, f"unknown: {row.notes!r}")
+    nothing = (row.notes == NO_STEPS, not texts, row.confidence == 0.0)
+    if any(nothing) and not all(nothing):
+        found.add("notes", place, f"{len(texts)} steps, confidence {row.confidence}: {row.notes}")
+
+
+def _ascend(ranges: list[list[int]], shared: int) -> bool:
+    """Whether ranges are not empty, begin at 0 or later and ascend.
+
+    shared: how many places two neighbours may have in common.
+    """
+    if any(start < 0 or start >= end for start, end in ranges):
+        return False
+    return all(a[1] <= b[0] + shared and a[0] <= b[0] and a[1] <= b[1] for a, b in pairwise(ranges))
+
+
+def _projections(batch: list[Example], vocabulary: Path, found: Offenders) -> None:
+    """Check rows with their texts: lengths, and the tokens of each range."""
+    texts = [example.rendered.text for example in batch]
+    ids = encoder(GPT2, vocabulary).encode(texts).ids
+    counts = [each.nbytes // 4 for each in ids]
+    made = Projection(texts, np.frombuffer(b"".join(ids), np.int32), counts, vocabulary)
+    usable = []
+    for place, (example, count) in enumerate(zip(batch, counts, strict=True)):
+        row = example.row
+        for key, value in (
+            ("sequence_index", row.sequence_index),
+            ("shard_path", row.shard_path),
+            ("num_tokens", count),
+        ):
+            if value != example.index[key]:
+                rule = f"{key} is {value!r}, the index has {example.index[key]!r}"
+                found.add("index", row.example_id, rule)
+        if problem := _outside(row, len(texts[place]), count):
+            found.add("bounds", row.example_id, problem)
+        elif len(row.text_offset_ranges) == len(row.token_offset_ranges):
+            usable.append(place)
+    where = np.repeat(usable, [len(batch[place].row.text_offset_ranges) for place in usable])
+    pairs = [pair for place in usable for pair in batch[place].row.text_offset_ranges]
+    if not pairs:
+        return
+    spans = np.array(pairs, np.int64)
+    recorded = [pair for place in usable for pair in batch[place].row.token_offset_ranges]
+    expected = made.tokens(where.astype(np.int64), spans[:, 0], spans[:, 1])
+    wrong = (expected != np.array(recorded, np.int64)).any(axis=1)
+    for at in np.flatnonzero(wrong).tolist():
+        row = batch[int(where[at])].row
+        found.add(
+            "projection",
+            row.example_id,
+            f"characters {pairs[at]} are tokens {expected[at].tolist()}, not {recorded[at]}",
+        )
+
+
+def _outside(row: AlignRow, characters: int, tokens: int) -> str | None:
+    """Why ranges of a row cannot be projected, None if they can."""
+    for ranges, end, what in (
+        (row.text_offset_ranges, characters, "characters"),
+        (row.token_offset_ranges, tokens, "tokens"),
+    ):
+        if bad := [pair for pair in ranges if not 0 <= pair[0] < pair[1] <= end]:
+            return f"ranges {bad} are not within {end} {what}"
+    return None

@@ -1,0 +1,71 @@
+"""Laws of daily reports.
+
+Source: `docs/formats/reasoning.md#reports`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from gristmill.contract import GristmillError, Violation
+from gristmill.reasoning.format import reports
+from gristmill.reasoning.format.corpora import PARTITIONS
+
+
+def report_laws(folder: Path, partition: str | None = None) -> Iterator[Violation]:
+    """Yield what reports break.
+
+    folder: of the reports.
+    partition: day of one report; default all.
+
+    The laws: `readable` (the form of a report), `date` (that of its name), `splits` (known ones),
+    `totals` (sums over the splits), `ratios` (shares are those of the counts), `gate` (it passed
+    where nothing drifted, and names the baseline of the drift). A gate that did not pass breaks
+    no law: the check `drift` fails. Source: `docs/formats/reasoning.md#reports`.
+    """
+    for date in [partition] if partition is not None else reports.dates(folder):
+        path = reports.path(folder, date)
+        try:
+            report = reports.read(path)
+        except GristmillError as error:
+            yield Violation("readable", path.name, str(error))
+            continue
+        yield from _report(report, date, path.name)
+
+
+def _report(report: Mapping[str, Any], date: str, where: str) -> Iterator[Violation]:
+    if report["date"] != date:
+        yield Violation("date", where, f"says {report['date']}")
+    splits = report["splits"]
+    if unknown := sorted(set(splits) - set(PARTITIONS)):
+        yield Violation("splits", where, f"unknown: {', '.join(unknown)}")
+    for key in reports.COUNTS:
+        total = sum(split[key] for split in splits.values())
+        if report["totals"].get(key) != total:
+            yield Violation(
+                "totals", where, f"{key} is {report['totals'].get(key)!r}, the splits have {total}"
+            )
+    for name, split in splits.items():
+        yield from _split(split, f"{where}: {name}")
+    if report["gate"].get("baseline") != report["drift"].get("baseline"):
+        yield Violation("gate", where, "its baseline is not that of the drift")
+
+
+def _split(split: Mapping[str, Any], where: str) -> Iterator[Violation]:
+    examples = split["examples"]
+    for key, part in (
+        ("pct_with_cot", 100 * split["with_cot"]),
+        ("avg_seq_len", split["total_tokens"]),
+        ("alignment_coverage", split["aligned"]),
+    ):
+        expected = part / examples if examples else None
+        if (split[key] is None) != (expected is None) or (
+            expected is not None and not math.isclose(split[key], expected, abs_tol=1e-6)
+        ):
+            yield Violation("ratios", where, f"{key} is {split[key]}, the counts give {expected}")
+    for key in ("mean_confidence", "low_confidence_share"):
+        if split[key] is not None and not 0 <= split[key] <= 1:
+            yield Violation("ratios", where, f"{key} is {split[key]}, expected 0 to 1")

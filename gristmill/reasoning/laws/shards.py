@@ -1,0 +1,178 @@
+"""Laws of the token shards of one split: metas and tensors, and that the index tiles them.
+
+See also `shard_index.py`: the lines of the index; `shard_texts.py`: the texts.
+Source: `docs/formats/reasoning.md#shard-laws`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.contract import BadInput, Violation
+from gristmill.hashing import sha256_file
+from gristmill.reasoning.format import names, pt_file, safetensors_file
+from gristmill.reasoning.format.corpora import corpus_and_split
+from gristmill.reasoning.format.shards import EOS, TOKENS, Meta, read_meta
+from gristmill.reasoning.laws.shard_index import index_laws
+
+_ROWS_BYTES: Final = 1 << 22
+_SUFFIXES: Final = (".pt", ".meta.json", safetensors_file.SUFFIX)
+
+
+def shard_laws(
+    folder: Path, partition: str | None, *, sampled: bool = False
+) -> Iterator[Violation]:
+    """Yield the violations of the shards, metas and index of one split.
+
+    folder: of all shards.
+    partition: key of the split.
+    sampled: leaves out the hash of each whole file, which the record has, too; default False.
+
+    Memory: the rows of a shard 4 MiB at a time, and some lines of the index.
+    Source: `docs/formats/reasoning.md#shard-laws`.
+    """
+    corpus, split = corpus_and_split(str(partition))
+    name = names.split_index(corpus.name, split)
+    if not (folder / name).is_file():
+        yield Violation("index", name, "is missing")
+        return
+    shards: list[Meta] = []
+    broken = False
+    for violation in _shards(folder, corpus.name, split, sampled, shards):
+        broken = True
+        yield violation
+    for violation in _series(shards):
+        broken = True
+        yield violation
+    if not broken:
+        yield from index_laws(folder, corpus.name, split, shards)
+
+
+def _shards(
+    folder: Path, corpus: str, split: str, sampled: bool, shards: list[Meta]
+) -> Iterator[Violation]:
+    """Every file belongs to a shard, and every shard is as its meta says; fills `shards`."""
+    inside = folder / corpus / split
+    stems: dict[str, set[str]] = {}
+    for path in sorted(inside.iterdir()):
+        suffix = path.name[path.name.find(".") :]
+        if path.name.startswith("shard_") and suffix in _SUFFIXES:
+            stems.setdefault(path.name.removesuffix(suffix), set()).add(suffix)
+        elif path.name != names.INDEX:
+            where = path.relative_to(folder).as_posix()
+            yield Violation("files", where, "is no shard, meta file or index")
+    for stem, suffixes in stems.items():
+        where = f"{corpus}/{split}/{stem}"
+        if missing := {".pt", ".meta.json"} - suffixes:
+            for suffix in sorted(missing):
+                yield Violation("files", where + suffix, "is missing, other files of it are there")
+            continue
+        try:
+            meta = read_meta(inside / f"{stem}.meta.json")
+            if problem := _misplaced(meta, corpus, split, stem):
+                yield Violation("meta", f"{where}.meta.json", problem)
+                continue
+            shards.append(meta)
+            yield from tensor_laws(folder, meta, sampled=sampled)
+        except BadInput as error:
+            yield Violation("readable", where, str(error))
+
+
+def _misplaced(meta: Meta, corpus: str, split: str, stem: str) -> str | None:
+    """What a meta says about another shard, None where it is that of this one."""
+    path = names.shard(corpus, split, meta.shard_index)
+    expected = {
+        "dataset": corpus,
+        "split": split,
+        "path": path,
+        "token_count": meta.num_sequences * meta.seq_len,
+        "rank": meta.shard_index % max(1, meta.world_size),
+    }
+    if path != f"{corpus}/{split}/{stem}.pt":
+        return f"shard_index {meta.shard_index} is not the number in its name"
+    for name, value in expected.items():
+        if getattr(meta, name) != value:
+            return f"{name} is {getattr(meta, name)!r}, expected {value!r}"
+    if meta.text_tokens + meta.eos_tokens + meta.pad_tokens != meta.token_count:
+        return "text_tokens, eos_tokens and pad_tokens are not token_count together"
+    return None
+
+
+def tensor_laws(folder: Path, meta: Meta, *, sampled: bool = False) -> Iterator[Violation]:
+    """Yield where the tensor of a shard is not as its meta says.
+
+    folder: of all shards. meta: of the shard. sampled: as for `shard_laws`.
+
+    Raises BadInput where the file is no tensor file.
+    """
+    ids = pt_file.mapped(folder / meta.path)
+    shape = (meta.num_sequences, meta.seq_len)
+    if ids.shape != shape:
+        yield Violation("shape", meta.path, f"is {ids.shape}, its meta file says {shape}")
+        return
+    digest = hashlib.sha256()
+    ends, least, most = 0, 0, 0
+    step = max(1, _ROWS_BYTES // (4 * meta.seq_len))
+    for begin in range(0, len(ids), step):
+        rows = np.asarray(ids[begin : begin + step])
+        digest.update(rows.data)
+        ends += int(np.count_nonzero(rows == EOS))
+        least, most = min(least, int(rows.min())), max(most, int(rows.max()))
+    if least < 0 or most >= TOKENS:
+        yield Violation("ids", meta.path, f"ids from {least} to {most}, allowed 0 to {TOKENS - 1}")
+    if ends != meta.eos_tokens + meta.pad_tokens:
+        expected = f"{meta.eos_tokens} ends of examples and {meta.pad_tokens} of padding"
+        yield Violation("ends", meta.path, f"id {EOS} occurs {ends} times, its meta has {expected}")
+    if digest.hexdigest() != meta.sha256:
+        rule = f"the tensor has {digest.hexdigest()}, its meta file {meta.sha256}"
+        yield Violation("sha256", meta.path, rule)
+    if not sampled and (found := sha256_file(folder / meta.path)) != meta.file_sha256:
+        yield Violation("file_sha256", meta.path, f"{found}, its meta file has {meta.file_sha256}")
+    twin = meta.path.removesuffix(".pt") + safetensors_file.SUFFIX
+    if (folder / twin).exists() and not _is_twin(folder / twin, ids):
+        yield Violation("twin", twin, f"does not hold the tensor of {meta.path}")
+
+
+def _is_twin(path: Path, ids: npt.NDArray[np.int32]) -> bool:
+    header = safetensors_file.header((ids.shape[0], ids.shape[1]))
+    if path.stat().st_size != len(header) + ids.nbytes:
+        return False
+    twin = np.memmap(path, dtype="<i4", mode="r", offset=len(header), shape=ids.shape)
+    step = max(1, _ROWS_BYTES // (4 * ids.shape[1]))
+    with path.open("rb") as file:
+        return file.read(len(header)) == header and all(
+            np.array_equal(ids[begin : begin + step], twin[begin : begin + step])
+            for begin in range(0, len(ids), step)
+        )
+
+
+def _series(shards: list[Meta]) -> Iterator[Violation]:
+    """The shards of each rank are numbered without a gap, all full but the last."""
+    if not shards:
+        return
+    first = shards[0]
+    most = max(meta.num_sequences for meta in shards)
+    for name in ("seq_len", "world_size", "tokenizer_sha256", "source_files", "schema_version"):
+        for meta in shards:
+            if getattr(meta, name) != getattr(first, name):
+                yield Violation("one kind of shards", meta.path, f"{name} is not that of the first")
+                return
+    for rank in range(first.world_size):
+        own = sorted(
+            (meta for meta in shards if meta.rank == rank), key=lambda meta: meta.shard_index
+        )
+        for local, meta in enumerate(own):
+            if meta.shard_index != local * first.world_size + rank:
+                yield Violation("numbers", meta.path, f"rank {rank} lacks its shard {local}")
+                return
+            is_last = local == len(own) - 1
+            if not is_last and (meta.num_sequences != most or meta.pad_tokens):
+                yield Violation("full", meta.path, "is not full, but not the last of its rank")
+            if meta.pad_tokens >= meta.seq_len:
+                yield Violation("padding", meta.path, "has a sequence of padding alone")

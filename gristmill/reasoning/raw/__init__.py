@@ -1,0 +1,1 @@
+"""Drops of reasoning corpora: find, fetch, parse, normalise."""

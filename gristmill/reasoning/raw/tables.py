@@ -1,0 +1,148 @@
+"""The rows of CSV and TSV files.
+
+See also `rows.py`: the other formats. Source: `docs/formats/reasoning.md#drops`.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final
+
+from gristmill.contract import BadInput
+from gristmill.reasoning.format.corpora import Corpus
+from gristmill.reasoning.raw.drops import SPLIT_WORDS, kind, words
+from gristmill.reasoning.raw.flatten import Unfit
+from gristmill.untrusted.limits import LIMITS, Limits
+from gristmill.untrusted.lines import lines
+
+FLAN: Final = "flan_cot"
+"""Key of the rows of a table without a header; its value is the name of the data set."""
+_HEADERLESS: Final = "cot_collection"
+_COLUMNS: Final = ("question", "answer", "rationale")
+_MOST_COLUMNS: Final = 10_000
+_SHOWN: Final = 80
+
+
+def rows(
+    texts: Iterable[bytes], path: Path, corpus: Corpus, limits: Limits = LIMITS
+) -> Iterator[tuple[int, dict[str, Any] | Unfit]]:
+    r"""Yield the rows of a table, numbered from 1.
+
+    texts: parts of the UTF-8 text in order.
+    path: the file.
+    corpus: whose rows they are.
+    limits: `line_bytes` counts for a row, `rows` for their number.
+
+    The first row names the columns; an empty cell is None. A TSV of cot_collection whose first
+    row does not is a file of FLAN CoT: question, answer and rationale, where `\n` is a newline.
+    Raises BadInput for a header that is none, and for text that is no CSV.
+    Source: `docs/formats/reasoning.md#drops`.
+    """
+    found = lines(texts, path, limits)
+    is_tsv = (kind(path.name) or ("", ""))[0] == "tsv"
+    first = next(found, b"")
+    if is_tsv and corpus.name == _HEADERLESS and not _is_header(first, corpus):
+        yield from _flan_rows(chain([first], found), path)
+        return
+    yield from _table_rows(chain([first], found), path, "\t" if is_tsv else ",", limits)
+
+
+def _is_header(line: bytes, corpus: Corpus) -> bool:
+    names = {cell.strip(b'"\r\n') for cell in line.split(b"\t")}
+    seed = {corpus.question_column.encode(), corpus.answer_column.encode()}
+    return seed <= names or {b"source", b"target"} <= names
+
+
+def _flan_rows(found: Iterator[bytes], path: Path) -> Iterator[tuple[int, dict[str, Any] | Unfit]]:
+    name = "_".join(word for word in words(path.name) if word not in SPLIT_WORDS)
+    for number, line in enumerate(found, 1):
+        if not line or line.isspace():
+            continue
+        try:
+            cells = line.decode("utf-8").removesuffix("\n").removesuffix("\r").split("\t")
+        except UnicodeDecodeError as error:
+            yield number, Unfit("utf8", f"is not UTF-8: {error}")
+            continue
+        if len(cells) != len(_COLUMNS):
+            rule = f"has {len(cells)} columns where {len(_COLUMNS)} are expected"
+            yield number, Unfit("columns", rule)
+            continue
+        values = [cell.replace("\\n", "\n") for cell in cells]
+        yield number, {FLAN: name, **dict(zip(_COLUMNS, values, strict=True))}
+
+
+def _table_rows(
+    found: Iterator[bytes], path: Path, delimiter: str, limits: Limits
+) -> Iterator[tuple[int, dict[str, Any] | Unfit]]:
+    csv.field_size_limit(limits.line_bytes)
+    decoder = _Decoder(found, path, limits)
+    reader = csv.reader(decoder, delimiter=delimiter, strict=True)
+    header: Sequence[str] | None = None
+    number = 0
+    while True:
+        decoder.begin(number)
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise BadInput(path, f"is no table: {error}", number or None) from error
+        if not cells:
+            continue
+        if header is None:
+            header = _header(cells, path)
+            number = 1
+            continue
+        if len(cells) != len(header):
+            rule = f"has {len(cells)} columns where the header has {len(header)}"
+            yield number, Unfit("columns", rule)
+        elif decoder.is_broken:
+            yield number, Unfit("utf8", "is not UTF-8")
+        else:
+            yield number, {name: cell or None for name, cell in zip(header, cells, strict=True)}
+        number += 1
+
+
+def _header(cells: Sequence[str], path: Path) -> Sequence[str]:
+    if len(cells) > _MOST_COLUMNS:
+        raise BadInput(path, f"has more than {_MOST_COLUMNS:,} columns")
+    if len(set(cells)) < len(cells):
+        repeated, _ = Counter(cells).most_common(1)[0]
+        rule = f"has the column {repeated[:_SHOWN]!r} twice: the first row must name columns"
+        raise BadInput(path, rule)
+    return cells
+
+
+class _Decoder:
+    """The lines of a table as text, with a bound on the bytes of one row.
+
+    is_broken: whether a line of the present row was not UTF-8.
+    """
+
+    def __init__(self, found: Iterator[bytes], path: Path, limits: Limits) -> None:
+        self._found, self._path, self._most = found, path, limits.line_bytes
+        self._size = self._row = 0
+        self.is_broken = False
+
+    def begin(self, row: int) -> None:
+        """A row begins."""
+        self._size, self._row, self.is_broken = 0, row, False
+
+    def __iter__(self) -> _Decoder:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._found)
+        self._size += len(line)
+        if self._size > self._most:
+            rule = f"a row of more than {self._most:,} bytes: is a quote not closed?"
+            raise BadInput(self._path, rule, self._row or None)
+        try:
+            return line.decode("utf-8")
+        except UnicodeDecodeError:
+            self.is_broken = True
+            return line.decode("utf-8", "replace")

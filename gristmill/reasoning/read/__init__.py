@@ -1,0 +1,1 @@
+"""How artifacts are read: by training, by the builders, and traced."""

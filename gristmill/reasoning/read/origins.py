@@ -1,0 +1,122 @@
+"""From an example to its text, its normalised record, and the row of the raw file.
+
+See also `trace.py`: a token to its example. Source: `docs/formats/reasoning.md#trace`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from gristmill import contract
+from gristmill.provenance.trace_inputs import NotTraced, Origin, Source, notes, source
+from gristmill.reasoning.format import names, origins, records
+from gristmill.reasoning.format.corpora import corpus_and_split
+from gristmill.reasoning.read import trace as tracing
+from gristmill.reasoning.read.trace import Trace
+from gristmill.reasoning.render.projection import Projection
+from gristmill.reasoning.render.text import text_of
+from gristmill.vocabularies.find import find
+from gristmill.vocabularies.pinned import GPT2
+
+NORMALIZED: Final = "reasoning/normalized"
+"""Asset of the normalised files."""
+
+
+def token_origins(
+    tokenized: Path, partition: str, shard: int, row: int, token: int
+) -> Iterator[contract.Trace]:
+    """Trace a token of a sequence: its example, its characters, its record, its raw row.
+
+    tokenized, partition, shard, row, token: as `trace.trace` takes them.
+
+    Yields the trace of the token, then the record, then the raw row; where it leads no further
+    the last step says why. Raises as `trace.trace`.
+    Source: `docs/formats/reasoning.md#trace`.
+    """
+    yield from _steps(tokenized, partition, tracing.trace(tokenized, partition, shard, row, token))
+
+
+def example_origins(
+    tokenized: Path, partition: str, example_id: str, token: int = 0
+) -> Iterator[contract.Trace]:
+    """Trace a token of an example, the first by default; as `token_origins`.
+
+    tokenized, partition, example_id, token: as `trace.trace_example` takes them.
+    """
+    found = tracing.trace_example(tokenized, partition, example_id, token)
+    yield from _steps(tokenized, partition, found)
+
+
+def record_origins(folder: Path, partition: str, record: int) -> Iterator[contract.Trace]:
+    """Trace a normalised record to its raw row.
+
+    folder: of the normalised files.
+    partition: key of the split. record: from 0, blank lines not counted.
+    """
+    yield from notes(_record(source(folder, partition), partition, record))
+
+
+def _steps(tokenized: Path, partition: str, found: Trace) -> Iterator[contract.Trace]:
+    yield found
+    yield from notes(_further(tokenized, partition, found))
+
+
+def _further(tokenized: Path, partition: str, found: Trace) -> Iterator[contract.Trace]:
+    shards = source(tokenized, partition)
+    normalized = shards.made_from(NORMALIZED)
+    record, line = record_at(normalized.folder, partition, found.record)
+    text = text_of(record)
+    if hashlib.sha256(text.encode()).hexdigest() != found.text_sha256:
+        raise NotTraced(f"record {found.record} has another text: build {shards.title} again")
+    facts: dict[str, object] = {"text_characters": len(text)}
+    if found.token < found.num_tokens:
+        values = tracing.line_of(tokenized, partition, found.example_id)
+        ids = tracing.tokens_of(tokenized, values)[:-1]
+        vocabulary = find(GPT2, shards.root)
+        projection = Projection([text], ids, [len(ids)], vocabulary)
+        start, end = projection.characters(0, found.token, found.token + 1)
+        facts |= {"characters": f"{start}-{end}", "characters_text": repr(text[start:end])}
+    else:
+        facts |= {"characters": "none: it is the end of the example"}
+    yield Origin(facts)
+    yield from _record(normalized, partition, found.record, line)
+
+
+def _record(
+    normalized: Source, partition: str, record: int, line: int | None = None
+) -> Iterator[contract.Trace]:
+    corpus, split = corpus_and_split(partition)
+    if line is None:
+        _, line = record_at(normalized.folder, partition, record)
+    name = names.normalized(corpus.name, split)
+    sha256 = next((each.sha256 for each in normalized.record.outputs if each.path == name), None)
+    yield Origin({"normalized_file": name, "line": line, "normalized_sha256": sha256})
+    places = origins.mapped(normalized.folder / names.origins(partition))
+    if record >= len(places):
+        raise NotTraced(f"{names.origins(partition)} has no record {record}: build it again")
+    number, row = places[record].tolist()
+    items = normalized.raw_inputs()
+    if not 0 <= number < len(items):
+        raise NotTraced(f"{normalized.title} was made from {len(items)} raw files, not {number}")
+    yield Origin({**normalized.raw_facts(items[number]), "raw_row": row})
+
+
+def record_at(folder: Path, partition: str, record: int) -> tuple[dict[str, Any], int]:
+    """A record of a normalised file, and its line, from 1.
+
+    folder: of the normalised files.
+    partition: key of the split. record: from 0, blank lines not counted.
+
+    Raises NotTraced where there is none.
+    """
+    corpus, split = corpus_and_split(partition)
+    path = folder / names.normalized(corpus.name, split)
+    with path.open("rb") as file:
+        lines = ((row, line) for row, line in enumerate(file, 1) if not line.isspace())
+        for row, line in islice(lines, record, None):
+            return records.parse(line, path, row), row
+    raise NotTraced(f"{path} has no record {record}")

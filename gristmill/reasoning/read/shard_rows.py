@@ -1,0 +1,250 @@
+"""The examples and the steps of one shard as arrays, from the index and the alignment.
+
+`steps.py` writes them beside the tokens. Only the lines of one shard are read at a time.
+Source: `docs/formats/reasoning.md#reader`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from gristmill.contract import BadInput
+from gristmill.reading.folder import HeldFile
+from gristmill.reasoning.format import align, index
+from gristmill.reasoning.format.selection import Selection
+from gristmill.reasoning.format.shard_list import Shard
+
+_CHUNK: Final = 1 << 22
+_REBUILD: Final = "build reasoning/gpt2_shards and reasoning/alignment again"
+
+
+class Ranges(NamedTuple):
+    """Tokens of a shard that have a value, in ascending order.
+
+    row, start, stop: int64 [N], sequence and columns, half-open.
+    value: int64 [N].
+    """
+
+    row: npt.NDArray[np.int64]
+    start: npt.NDArray[np.int64]
+    stop: npt.NDArray[np.int64]
+    value: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ShardRows:
+    """What the tokens of one shard belong to.
+
+    examples: value is the row of the example in the index of its split, from 0.
+    steps: value is the number of the step in its example, from 1.
+    selected: value is 1 for examples that were selected.
+    """
+
+    examples: Ranges
+    steps: Ranges
+    selected: Ranges
+
+
+class Lines:
+    """The lines of a file by number, from 0.
+
+    file: of lines that each end in a newline.
+    """
+
+    def __init__(self, file: HeldFile) -> None:
+        self.file = file
+
+    @cached_property
+    def _starts(self) -> npt.NDArray[np.int64]:
+        """Where each line starts, and the end of the last, int64 [lines + 1]."""
+        found, at = [np.zeros(1, np.int64)], 0
+        with self.file.reading() as path, path.open("rb", buffering=0) as file:
+            while data := file.read(_CHUNK):
+                found.append(np.flatnonzero(np.frombuffer(data, np.uint8) == 10) + (at + 1))
+                at += len(data)
+        starts = np.concatenate(found)
+        if int(starts[-1]) != at:
+            raise BadInput(self.file.path, f"its last line has no newline: {_REBUILD}")
+        return starts
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    def between(self, first: int, stop: int) -> Iterator[tuple[int, bytes]]:
+        """Yield the lines from `first` up to `stop`, with their numbers."""
+        begin, end = int(self._starts[first]), int(self._starts[stop])
+        if begin == end:
+            return
+        with self.file.reading() as path, path.open("rb") as file:
+            file.seek(begin)
+            data = file.read(end - begin)
+        yield from enumerate(data.split(b"\n")[:-1], first)
+
+
+class SplitRows:
+    """Index and alignment of one split.
+
+    index_file: `index.jsonl` of the split.
+    align_file: its alignment; None to do without steps.
+    least_confidence: steps of examples with less have no number.
+    """
+
+    def __init__(
+        self, index_file: HeldFile, align_file: HeldFile | None, least_confidence: float = 0.0
+    ) -> None:
+        self._index = Lines(index_file)
+        self._align = None if align_file is None else Lines(align_file)
+        self._least = least_confidence
+
+    def of(self, shard: Shard, selection: Selection) -> ShardRows:
+        """What the tokens of a shard belong to.
+
+        Raises BadInput where index, alignment and shard do not belong together.
+        """
+        examples, steps, selected = _Gathered(), _Gathered(), _Gathered()
+        first, stop = self._lines_of(shard)
+        aligned = self._aligned(first, stop)
+        for number, text in self._index.between(first, stop):
+            row = index.parsed(text, self._index.file.path, number + 1)
+            ranges = next(aligned)
+            spans = [s for s in row["spans"] if s["shard_path"].endswith(f"/{shard.path}")]
+            if not spans:
+                continue
+            chosen = selection.takes(row)
+            if ranges is not None and ranges[0] != row["example_id"]:
+                raise self._apart(number, str(ranges[0]))
+            offsets = _offsets(row, shard, self._index.file.path, number + 1)
+            bounds = [bound for pair in ranges[1] for bound in pair] if ranges else []
+            if bounds != sorted(bounds) or not _inside(bounds, row["num_tokens"]):
+                raise self._apart(number, f"token ranges {bounds}")
+            for offset, span in offsets:
+                place = (span["sequence_index"], span["start"], span["end"])
+                examples.add(*place, number)
+                if chosen:
+                    selected.add(*place, 1)
+                for step, (begin, end) in enumerate(ranges[1] if ranges else (), 1):
+                    # Columns of the step's tokens in this sequence.
+                    shift = span["start"] - offset
+                    left, right = max(begin + shift, place[1]), min(end + shift, place[2])
+                    if left < right:
+                        steps.add(place[0], left, right, step)
+        return ShardRows(examples.ranges(), steps.ranges(), selected.ranges())
+
+    def _lines_of(self, shard: Shard) -> tuple[int, int]:
+        """The lines of the index with all examples of a shard, and perhaps of other ranks."""
+        if shard.first_example is None or shard.last_example is None:
+            return 0, len(self._index)
+        first, last = map(_record, (shard.first_example, shard.last_example))
+        return self._search(first), self._search(last + 1)
+
+    def _search(self, record: int) -> int:
+        """The first line of a record or a later one."""
+        low, high = 0, len(self._index)
+        while low < high:
+            middle = (low + high) // 2
+            ((number, text),) = self._index.between(middle, middle + 1)
+            row = index.parsed(text, self._index.file.path, number + 1)
+            if _record(row["example_id"]) < record:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _aligned(self, first: int, stop: int) -> Iterator[tuple[str, list[list[int]]] | None]:
+        """Yield the id and the token ranges of each line; None where there is no alignment."""
+        if self._align is None:
+            while True:
+                yield None
+        if len(self._align) != len(self._index):
+            raise self._apart(len(self._align) - 1, f"{len(self._align)} lines")
+        for number, text in self._align.between(first, stop):
+            row = align.parsed(text, self._align.file.path, number + 1)
+            sure = row.confidence >= self._least
+            yield row.example_id, row.token_offset_ranges if sure else []
+
+    def _apart(self, number: int, found: str) -> BadInput:
+        assert self._align is not None
+        return BadInput(
+            self._align.file.path,
+            f"{found}: does not belong to the index {self._index.file.path}: {_REBUILD}",
+            number + 1,
+        )
+
+
+class _Gathered:
+    """Ranges while they are found."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[int, int, int, int]] = []
+
+    def add(self, row: int, start: int, stop: int, value: int) -> None:
+        self._found.append((row, start, stop, value))
+
+    def ranges(self) -> Ranges:
+        """The ranges in ascending order."""
+        found = np.array(self._found, np.int64).reshape(-1, 4)
+        found = found[np.lexsort((found[:, 1], found[:, 0]))]
+        return Ranges(*(np.ascontiguousarray(column) for column in found.T))
+
+
+def _offsets(
+    row: Mapping[str, Any], shard: Shard, file: Path, number: int
+) -> list[tuple[int, dict[str, Any]]]:
+    """The spans of an example in a shard, each with the number of its first token.
+
+    Raises BadInput for spans that are not in the shard, or are not as long as the example.
+    """
+    found, at = [], 0
+    for span in row["spans"]:
+        inside = span["shard_path"].endswith(f"/{shard.path}")
+        if not 0 <= span["start"] < span["end"] <= shard.seq_len or (
+            inside and not 0 <= span["sequence_index"] < shard.sequences
+        ):
+            raise BadInput(file, f"the span {span} is outside of {shard.path}: {_REBUILD}", number)
+        if inside:
+            found.append((at, span))
+        at += span["end"] - span["start"]
+    if at != row["num_tokens_with_eos"]:
+        raise BadInput(file, f"its spans have {at} tokens: {_REBUILD}", number)
+    return found
+
+
+def _inside(bounds: list[int], tokens: int) -> bool:
+    return not bounds or (bounds[0] >= 0 and bounds[-1] <= tokens)
+
+
+def _record(example_id: str) -> int:
+    """The number of the record in an id."""
+    return int(example_id.rpartition("_")[2])
+
+
+def kept_rows(
+    file: HeldFile, selection: Selection, shards: Mapping[str, int]
+) -> dict[int, npt.NDArray[np.int64]]:
+    """The sequences of each shard that hold a selected example, ascending.
+
+    file: `index.jsonl` of a split.
+    shards: number of each shard of the split by path.
+
+    Shards without any are left out.
+    """
+    found: dict[int, list[int]] = {}
+    with file.reading() as path, path.open("rb") as lines:
+        for text in lines:
+            # The whole form of a line is checked when its shard is read.
+            row = orjson.loads(text)
+            if not selection.takes(row):
+                continue
+            for span in row["spans"]:
+                name = "/".join(span["shard_path"].split("/")[-3:])
+                if name in shards:
+                    found.setdefault(shards[name], []).append(span["sequence_index"])
+    return {number: np.unique(np.array(rows, np.int64)) for number, rows in found.items()}

@@ -1,0 +1,188 @@
+"""What a reader keeps open, and the columns of a batch that it reads from there.
+
+`shard_files.py` maps tokens, `shard_rows.py` reads index and alignment, `steps.py` writes them
+beside the tokens. Source: `docs/formats/reasoning.md#reader`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.contract import BadInput
+from gristmill.reading.folder import HeldFile, made_from_another
+from gristmill.reading.opening import Opening
+from gristmill.reasoning.format import names
+from gristmill.reasoning.format.selection import Selection
+from gristmill.reasoning.format.shard_list import Shard
+from gristmill.reasoning.read.gate import check_gate
+from gristmill.reasoning.read.shard_files import ShardFiles, partition_folder, record_of
+from gristmill.reasoning.read.shard_rows import ShardRows, SplitRows, kept_rows
+from gristmill.reasoning.read.steps import fill
+
+MOST_LOADED: Final = 16
+"""Shards whose examples and steps are kept, about 2 MB each."""
+
+Wanted = Sequence[tuple[int, slice | npt.NDArray[np.int64]]]
+
+
+@dataclass(frozen=True)
+class Supervision:
+    """What is read beside the tokens.
+
+    steps: the folder of the alignments; None for no steps.
+    least_confidence: of an alignment whose steps are used.
+    selection: of examples.
+    """
+
+    steps: Path | None
+    least_confidence: float
+    selection: Selection
+
+    def __bool__(self) -> bool:
+        return self.steps is not None or bool(self.selection)
+
+
+def refuse_drift(root: Path) -> None:
+    """Raise GristmillError where the newest report of a data root has drifted.
+
+    root: the folder of all shards, or a link to it; nothing is known about one outside of a data
+        root.
+    """
+    depth = len(Path(names.TOKENIZED).parts)
+    for whole in (root.absolute(), root.resolve()):
+        if whole.parts[-depth:] == Path(names.TOKENIZED).parts:
+            check_gate(whole.parents[depth - 1] / names.REPORTS)
+            return
+
+
+@dataclass(frozen=True)
+class Held:
+    """The open files of a reader.
+
+    files: of the shards.
+    indexes: `index.jsonl` of each partition that it needs. splits: its rows.
+    """
+
+    files: ShardFiles
+    shards: tuple[Shard, ...]
+    supervision: Supervision
+    indexes: dict[str, HeldFile]
+    splits: dict[str, SplitRows]
+    loaded: OrderedDict[int, ShardRows]
+
+    def kept(self, selection: Selection) -> dict[int, npt.NDArray[np.int64]]:
+        """The sequences of each shard that hold a selected example."""
+        kept: dict[int, npt.NDArray[np.int64]] = {}
+        for partition, file in self.indexes.items():
+            numbers = {s.path: n for n, s in enumerate(self.shards) if s.partition == partition}
+            kept |= kept_rows(file, selection, numbers)
+        if not kept:
+            raise BadInput(next(iter(self.indexes.values())).path, f"no example has {selection}")
+        return kept
+
+    def columns(self, wanted: Wanted, seq_len: int, dtype: Any) -> dict[str, npt.NDArray[Any]]:
+        """The columns of a batch: of rows of shards, in order."""
+        if len(wanted) == 1 and not self.supervision:
+            ((shard, rows),) = wanted
+            input_ids = np.array(self.files.tokens(shard)[rows], dtype)
+            shards = np.empty(len(input_ids), np.int32)
+            shards.fill(shard)
+            return {"input_ids": input_ids, "shard": shards, "row": _numbers(rows, np.int32)}
+        listed = [(shard, rows, _numbers(rows, np.int64)) for shard, rows in wanted]
+        count = sum(len(numbers) for _, _, numbers in listed)
+        columns = _empty(count, seq_len, dtype, self.supervision)
+        at = 0
+        for shard, rows, numbers in listed:
+            tokens = self.files.tokens(shard)
+            own = {name: column[at : at + len(numbers)] for name, column in columns.items()}
+            own["input_ids"][:] = tokens[rows]
+            own["shard"][:], own["row"][:] = shard, numbers
+            if self.supervision:
+                self._supervise(own, shard, numbers)
+            at += len(numbers)
+        return columns
+
+    def _supervise(
+        self, own: dict[str, npt.NDArray[Any]], shard: int, numbers: npt.NDArray[np.int64]
+    ) -> None:
+        rows = self._rows_of(shard)
+        fill(own["example"], numbers, rows.examples, -1)
+        if "step_id" in own:
+            fill(own["step_id"], numbers, rows.steps, 0)
+        if "selected" in own:
+            fill(own["selected"], numbers, rows.selected, 0)
+
+    def _rows_of(self, number: int) -> ShardRows:
+        if number not in self.loaded:
+            shard = self.shards[number]
+            split = self.splits[shard.partition]
+            self.loaded[number] = split.of(shard, self.supervision.selection)
+            while len(self.loaded) > MOST_LOADED:
+                self.loaded.popitem(last=False)
+        self.loaded.move_to_end(number)
+        return self.loaded[number]
+
+
+def open_held(
+    opening: Opening,
+    root: Path,
+    shards: tuple[Shard, ...],
+    own: Iterable[int],
+    supervision: Supervision,
+) -> Held:
+    """Open the shards of a rank, and index and alignment where they are needed.
+
+    Raises BadInput where a file is missing, or an alignment was built from other shards.
+    """
+    own = list(own)
+    files = ShardFiles(opening, root, shards, own)
+    needed = {shards[number].partition for number in own} if supervision else set()
+    if supervision.selection:
+        needed = {shard.partition for shard in shards}
+    indexes, splits = {}, {}
+    for partition in sorted(needed):
+        corpus, split = partition.split("__")
+        folder = partition_folder(opening, root, partition)
+        indexes[partition] = folder.keep(names.split_index(corpus, split))
+        aligned = None
+        if supervision.steps is not None:
+            made = opening.folder(supervision.steps, record_of(partition))
+            if made_from_another(made, folder):
+                raise BadInput(
+                    supervision.steps / names.alignment(corpus, split),
+                    f"was built from another version of {folder.path}: build"
+                    " reasoning/alignment again",
+                )
+            aligned = made.keep(names.alignment(corpus, split))
+        splits[partition] = SplitRows(indexes[partition], aligned, supervision.least_confidence)
+    return Held(files, shards, supervision, indexes, splits, OrderedDict())
+
+
+def _numbers(rows: slice | npt.NDArray[np.int64], dtype: Any) -> npt.NDArray[Any]:
+    if isinstance(rows, slice):
+        return np.arange(rows.start, rows.stop, dtype=dtype)
+    return rows.astype(dtype)
+
+
+def _empty(
+    count: int, seq_len: int, dtype: Any, supervision: Supervision
+) -> dict[str, npt.NDArray[Any]]:
+    columns: dict[str, npt.NDArray[Any]] = {
+        "input_ids": np.empty((count, seq_len), dtype),
+        "shard": np.empty(count, np.int32),
+        "row": np.empty(count, np.int32),
+    }
+    if supervision.steps is not None:
+        columns["step_id"] = np.empty((count, seq_len), np.int32)
+    if supervision:
+        columns["example"] = np.empty((count, seq_len), np.int64)
+    if supervision.selection:
+        columns["selected"] = np.empty((count, seq_len), np.bool_)
+    return columns

@@ -1,0 +1,149 @@
+"""From a token of a sequence, or an example's id, to the example and its line in the index.
+
+See also `origins.py`: on to the text, the normalised record and the raw file.
+Source: `docs/formats/reasoning.md#trace`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill import contract
+from gristmill.contract import BadInput
+from gristmill.reasoning.format import foreign_pt, names
+from gristmill.reasoning.format.corpora import corpus_and_split
+from gristmill.reasoning.format.index import below_tokenized, parsed
+
+
+@dataclass(frozen=True)
+class Trace(contract.Trace):
+    """Where a token or an example is.
+
+    example_id: of the example.
+    record: its number in the normalised file, from 0, blank lines not counted.
+    shard, sequence, column: place of the token, or of the first one.
+    token: its number in the example, from 0; the EOS is the last one.
+    id: of the token.
+    num_tokens: of the example, without EOS.
+    text_sha256: hex, of the rendered text.
+
+    Source: `docs/formats/reasoning.md#trace`.
+    """
+
+    example_id: str
+    record: int
+    shard: str
+    sequence: int
+    column: int
+    token: int
+    id: int
+    num_tokens: int
+    text_sha256: str
+
+
+def trace(tokenized: Path, partition: str, shard: int, row: int, token: int) -> Trace:
+    """Trace one token of a sequence.
+
+    tokenized: the folder of all shards.
+    partition: key of the split.
+    shard: number of the shard. row: of the sequence in it, from 0.
+    token: column in the sequence, from 0.
+
+    Raises BadInput where there is no such token, or it is padding.
+    Source: `docs/formats/reasoning.md#trace`.
+    """
+    corpus, split = corpus_and_split(partition)
+    path = names.shard(corpus.name, split, shard)
+    if not (tokenized / path).is_file():
+        raise BadInput(tokenized / path, "there is no such shard")
+    shape = foreign_pt.payload(tokenized / path).shape
+    if not (0 <= row < shape[0] and 0 <= token < shape[1]):
+        rule = f"has {shape[0]} sequences of {shape[1]} tokens, no token {token} of sequence {row}"
+        raise BadInput(tokenized / path, rule)
+    wanted = f'{path}", "sequence_index": {row}, "start": '.encode()
+    for values in _lines(tokenized / names.split_index(corpus.name, split), wanted):
+        before = 0
+        for span in values["spans"]:
+            is_here = below_tokenized(span["shard_path"]) == path and span["sequence_index"] == row
+            if is_here and span["start"] <= token < span["end"]:
+                return _trace(tokenized, values, before + token - span["start"])
+            before += span["end"] - span["start"]
+    raise BadInput(tokenized / path, f"token {token} of sequence {row} is padding: no example's")
+
+
+def trace_example(tokenized: Path, partition: str, example_id: str, token: int = 0) -> Trace:
+    """Trace one token of an example.
+
+    tokenized, partition: as for `trace`.
+    example_id: of the example. token: its number in the example, from 0.
+
+    Raises BadInput where there is no such example or token.
+    Source: `docs/formats/reasoning.md#trace`.
+    """
+    values = line_of(tokenized, partition, example_id)
+    count = values["num_tokens_with_eos"]
+    if not 0 <= token < count:
+        rule = f"{example_id} has {count} tokens with its end, no token {token}"
+        raise BadInput(tokenized, rule)
+    return _trace(tokenized, values, token)
+
+
+def tokens_of(tokenized: Path, values: Mapping[str, Any]) -> npt.NDArray[np.int32]:
+    """The tokens of an example with its EOS, int32, from its spans.
+
+    tokenized: the folder of all shards. values: a line of the index.
+    """
+    found = [
+        foreign_pt.mapped(tokenized / below_tokenized(span["shard_path"]))[
+            span["sequence_index"], span["start"] : span["end"]
+        ]
+        for span in values["spans"]
+    ]
+    return np.concatenate(found)
+
+
+def line_of(tokenized: Path, partition: str, example_id: str) -> dict[str, Any]:
+    """The line of an example in the index. Raises BadInput where there is none."""
+    corpus, split = corpus_and_split(partition)
+    path = tokenized / names.split_index(corpus.name, split)
+    for values in _lines(path, f'{{"example_id": "{example_id}"'.encode()):
+        return values
+    raise BadInput(path, f"has no example {example_id!r}: it is not in the split, or has no text")
+
+
+def _trace(tokenized: Path, values: Mapping[str, Any], token: int) -> Trace:
+    left = token
+    for span in values["spans"]:
+        size = span["end"] - span["start"]
+        if left < size:
+            break
+        left -= size
+    path, row, column = span["shard_path"], span["sequence_index"], span["start"] + left
+    ids = foreign_pt.mapped(tokenized / below_tokenized(path))
+    return Trace(
+        example_id=values["example_id"],
+        record=int(values["example_id"].rpartition("_")[2]),
+        shard=path,
+        sequence=row,
+        column=column,
+        token=token,
+        id=int(ids[row, column]),
+        num_tokens=values["num_tokens"],
+        text_sha256=values["text_sha256"],
+    )
+
+
+def _lines(path: Path, wanted: bytes) -> Iterator[dict[str, Any]]:
+    """The lines that hold some bytes, as objects. Raises BadInput where the file is gone."""
+    if not path.is_file():
+        raise BadInput(path, "is missing: build the shards of this split")
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if wanted in line:
+                yield parsed(line, path, number)

@@ -1,0 +1,1 @@
+"""Rendered text, and the reasoning steps in it."""

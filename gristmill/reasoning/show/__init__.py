@@ -1,0 +1,1 @@
+"""Artifacts for people: terminal, previews."""

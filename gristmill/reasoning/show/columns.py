@@ -1,0 +1,57 @@
+"""The keys of normalised records, indices and alignments, for people who look for a field.
+
+Source: docs/formats/reasoning.md#normalised-files, docs/formats/reasoning.md#index,
+docs/formats/reasoning.md#alignment
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gristmill.families import Column
+
+_EXAMPLE = Column("example_id", "string", "<corpus>_<split>_<record>")
+_SHARD = Column("shard_path", "string", "shard with the first token of the example")
+_SEQUENCE = Column("sequence_index", "integer", "row of that token in the shard")
+
+_COLUMNS = {
+    "reasoning/normalized": (
+        Column("question", "string", "never blank"),
+        Column("answer", "string", "the final answer; may be empty where there is a cot"),
+        Column("cot", "string or null", "the chain of thought"),
+        Column("source_dataset", "string", "name of the corpus"),
+        Column("cot_steps", "array of string", "only where the cot was a list"),
+        Column("(extras)", "string or null", "further keys of the corpus, as difficulty"),
+    ),
+    "reasoning/gpt2_shards": (
+        Column("input_ids", "int32[seq_len]", "the sequences of shard_NNNNN.pt"),
+        _EXAMPLE,
+        _SHARD,
+        _SEQUENCE,
+        Column("token_start", "integer", "column of that token"),
+        Column("num_tokens", "integer", "tokens of the text"),
+        Column("num_tokens_with_eos", "integer", "one more"),
+        Column("spans", "array of object", "where all its tokens are: shard, row, columns"),
+        Column("rank", "integer", "the rank that packed it"),
+        Column("text_sha256", "string", "of the rendered text in UTF-8"),
+        Column("extras", "object", "difficulty, subject, dataset, source, where there are any"),
+    ),
+    "reasoning/alignment": (
+        _EXAMPLE,
+        _SEQUENCE,
+        _SHARD,
+        Column("text_offset_ranges", "array of [int, int]", "characters of each step, half-open"),
+        Column("token_offset_ranges", "array of [int, int]", "tokens of each step, half-open"),
+        Column("step_labels", "array of string", "label of each step"),
+        Column("confidence", "number", "of the least certain step, from 0 to 1"),
+        Column("notes", "string", "the rule that found the steps, and the state of the audit"),
+    ),
+}
+
+
+def columns(asset: str) -> Sequence[Column]:
+    """Returns the columns of an asset's artifacts; none where it has no tables.
+
+    asset: its key, as `reasoning/alignment`.
+    """
+    return _COLUMNS.get(asset, ())

@@ -1,0 +1,81 @@
+"""Which example a person asks to see: by its id, or by a number with corpus and split."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Final, NamedTuple
+
+from gristmill.families import Misuse, Request
+from gristmill.reasoning.format.corpora import CORPORA, PARTITIONS
+from gristmill.reasoning.format.names import example_id
+
+_ID: Final = re.compile(r"(.+)_([a-z]+)_([0-9]{6,12})")
+
+
+class Place(NamedTuple):
+    """An example. record: line of the normalised file that is not blank, from 0."""
+
+    corpus: str
+    split: str
+    record: int
+
+    @property
+    def partition(self) -> str:
+        """Key of the partition."""
+        return f"{self.corpus}__{self.split}"
+
+    @property
+    def example_id(self) -> str:
+        """Id of the example."""
+        return example_id(*self)
+
+
+def parsed(sample: str) -> Place | None:
+    """The example of an id, None for a text that is no id.
+
+    sample: as `gsm8k_test_000012`.
+    """
+    found = _ID.fullmatch(sample)
+    if found is None or f"{found[1]}__{found[2]}" not in PARTITIONS:
+        return None
+    return Place(found[1], found[2], int(found[3]))
+
+
+def chosen(request: Request, published: Collection[str]) -> Place:
+    """The example that a command names.
+
+    request: its sample is an id, or a number beside the options `corpus` and `split`.
+    published: partitions of the folder.
+
+    Without the options the first published split is taken. Raises Misuse for a sample that is
+    neither, and for a split that is not published.
+    """
+    if (place := parsed(request.sample)) is None:
+        if not request.sample.isdigit():
+            raise Misuse(f"{request.sample!r} is neither a number nor an id as gsm8k_test_000012")
+        place = Place(*split_of(request, published), request.number)
+    if place.partition not in published:
+        raise Misuse(f"{place.partition} is not in {request.path}: {_named(published)}")
+    return place
+
+
+def split_of(request: Request, published: Collection[str]) -> tuple[str, str]:
+    """Corpus and split by the options of a command; the first published ones without them.
+
+    Arguments and errors as for `chosen`.
+    """
+    corpus, split = request.options.get("corpus"), request.options.get("split")
+    if corpus is not None and corpus not in CORPORA:
+        raise Misuse(f"--corpus {corpus}: is none of {', '.join(CORPORA)}")
+    for key in PARTITIONS:
+        if key in published:
+            name, other = key.rsplit("__", 1)
+            if corpus in (None, name) and split in (None, other):
+                return name, other
+    wanted = " ".join(word for word in (corpus, split) if word)
+    raise Misuse(f"no split {wanted} in {request.path}: {_named(published)}".replace("  ", " "))
+
+
+def _named(published: Collection[str]) -> str:
+    return f"it has {', '.join(published)}" if published else "it has none"

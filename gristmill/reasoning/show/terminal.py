@@ -1,0 +1,208 @@
+"""A normalised record, an example's tokens, its steps and a report, for a terminal.
+
+See also `spans.py`: steps in colours.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from gristmill.contract import BadInput
+from gristmill.families import Misuse, Request
+from gristmill.printable import printable
+from gristmill.reasoning.format import names, reports
+from gristmill.reasoning.format.corpora import PARTITIONS
+from gristmill.reasoning.show.place import Place, chosen
+from gristmill.reasoning.show.report_preview import COLUMNS, number
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text
+
+# Two shades, so that a person sees where one token ends and the next begins.
+_GROUNDS: Final = ("grey85", "pale_turquoise1")
+_SHORT: Final = {
+    "examples": "examples",
+    "total_tokens": "tokens",
+    "avg_seq_len": "mean",
+    "pct_with_cot": "CoT %",
+    "alignment_coverage": "aligned",
+    "mean_confidence": "sure",
+    "low_confidence_share": "<0.9",
+}
+"""Columns of a report in a terminal of 80 columns."""
+
+
+def published(folder: Path, name: str) -> list[str]:
+    """The partitions that have a file in a folder, in the order of the corpora.
+
+    folder: of an asset.
+    name: of the file below the folder of its corpus, with `{split}` for the split.
+    """
+    found = []
+    for key in PARTITIONS:
+        corpus, split = key.rsplit("__", 1)
+        if (folder / corpus / name.format(split=split)).is_file():
+            found.append(key)
+    return found
+
+
+def record_text(request: Request) -> Text:
+    """A normalised record: its keys and values.
+
+    request: path is the folder of the normalised files.
+
+    Raises BadInput where there is no such record.
+    """
+    place = chosen(request, published(request.path, "{split}.jsonl"))
+    return _values(place.example_id, read_record(request.path, place))
+
+
+def read_record(folder: Path, place: Place) -> dict[str, Any]:
+    """A record of a normalised file.
+
+    folder: of the normalised files.
+    place: the example.
+
+    Raises BadInput where the file or the record is not there.
+    """
+    path = folder / names.normalized(place.corpus, place.split)
+    try:
+        with path.open("rb") as lines:
+            filled = (line for line in lines if line.strip())
+            line = next(islice(filled, place.record, None), None)
+    except FileNotFoundError as error:
+        raise BadInput(path, "is not there: build reasoning/normalized") from error
+    if line is None:
+        raise BadInput(path, f"has no record {place.record}")
+    record: dict[str, Any] = json.loads(line)
+    return record
+
+
+def example_text(request: Request) -> Text:
+    """The tokens of an example, each on a ground of its own, as the shards hold them.
+
+    request: path is the folder of the token shards.
+
+    Bytes that are no character are shown in hexadecimal. Raises BadInput where there is no such
+    example, or where a shard is damaged.
+    """
+    from rich.text import Text
+
+    from gristmill.reasoning.format import foreign_pt
+    from gristmill.reasoning.format.index import rows
+    from gristmill.vocabularies.engine import tiktoken_encoding
+    from gristmill.vocabularies.find import find
+    from gristmill.vocabularies.pinned import GPT2
+
+    place = chosen(request, published(request.path, "{split}/index.jsonl"))
+    path = request.path / names.split_index(place.corpus, place.split)
+    row = next((row for row in rows(path) if row.example_id == place.example_id), None)
+    if row is None:
+        raise BadInput(path, f"has no row {place.example_id}: the record may render to no text")
+    root = data_root(request.path)
+    decode = tiktoken_encoding(GPT2, find(GPT2, root)).decode_single_token_bytes
+    text = Text(f"{place.example_id}  {row.num_tokens:,} tokens\n", style="bold")
+    shown = 0
+    for span in row.spans:
+        corpus_split = f"{place.corpus}/{place.split}"
+        shard = foreign_pt.mapped(request.path / corpus_split / Path(span.shard_path).name)
+        for token in shard[span.sequence_index, span.start : span.end].tolist():
+            if shown == row.num_tokens:
+                text.append("<|endoftext|>", style="reverse")
+                break
+            text.append(_shown(decode(token)), style=f"black on {_GROUNDS[shown % 2]}")
+            shown += 1
+    return text
+
+
+def steps_text(request: Request) -> Text:
+    """An example with its steps in colours.
+
+    request: path is the folder of the alignments; the normalised files are beside it.
+
+    Raises BadInput where there is no such example.
+    """
+    from gristmill.reasoning.format import align
+    from gristmill.reasoning.show import spans
+
+    place = chosen(request, published(request.path, "{split}.align.jsonl"))
+    path = request.path / names.alignment(place.corpus, place.split)
+    row = next((row for row in align.rows(path) if row.example_id == place.example_id), None)
+    if row is None:
+        raise BadInput(path, f"has no row {place.example_id}: the record may render to no text")
+    return spans.terminal(row, read_record(normalized_beside(request.path), place))
+
+
+def normalized_beside(folder: Path) -> Path:
+    """The folder of the normalised files, beside the folder of the alignments."""
+    return folder.absolute().parent / Path(names.NORMALIZED).name
+
+
+def report_shown(request: Request) -> Iterator[RenderableType]:
+    """A daily report: its splits, and what is outside of a tolerance.
+
+    request: path is the folder of the reports; the sample is a day, as 2026-11-22, or 0 for the
+        newest one.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    days = reports.dates(request.path)
+    if request.sample != "0":
+        days = [day for day in days if day == request.sample]
+    if not days:
+        raise Misuse(f"{request.path}: has no report of {request.sample}")
+    report = reports.read(reports.path(request.path, days[-1]))
+    table = Table(title=days[-1], box=None, pad_edge=False, collapse_padding=True)
+    table.add_column("split", no_wrap=True)
+    for column in COLUMNS:
+        table.add_column(_SHORT[column], justify="right", no_wrap=True)
+    for name, split in report["splits"].items():
+        table.add_row(name, *(number(split[column]) for column in COLUMNS))
+    yield table
+    for title in ("warnings", "breaches"):
+        for line in report["warnings"] if title == "warnings" else report["gate"]["breaches"]:
+            yield Text(f"{title}: {printable(str(line))}")
+    baseline = report["gate"]["baseline"]
+    passed = "passed" if report["gate"]["passed"] else "did not pass"
+    yield Text(f"gate: {passed}, {f'compared with {baseline}' if baseline else 'no baseline'}")
+
+
+def data_root(path: Path) -> Path:
+    """The data root above an artifact: the nearest folder with a vocabulary, else its parent."""
+    above = path.absolute().parents
+    return next((folder for folder in above if (folder / "tokenizer").is_dir()), above[0])
+
+
+def _values(title: str, values: dict[str, Any]) -> Text:
+    from rich.text import Text
+
+    text = Text(f"{title}\n", style="bold")
+    for name, value in values.items():
+        text.append(f"{printable(name)}: ", style="bold cyan")
+        shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
+        text.append("\n".join(map(printable, shown.split("\n"))) + "\n")
+    return text
+
+
+def _shown(octets: bytes) -> str:
+    try:
+        characters = octets.decode()
+    except UnicodeDecodeError:
+        return f"‹{octets.hex()}›"
+    return "".join(_visible(characters))
+
+
+def _visible(characters: str) -> Iterator[str]:
+    for character in characters:
+        if character == "\n":
+            yield "\n"
+        elif character.isprintable():
+            yield character
+        else:
+            yield f"‹U+{ord(character):04X}›"

@@ -1,0 +1,44 @@
+"""`gristmill trace` of token shards and normalised files: an example by its id, or by its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gristmill.contract import Trace
+from gristmill.families import Misuse, Request
+from gristmill.reasoning.show.place import chosen, parsed, split_of
+from gristmill.reasoning.show.terminal import published
+
+
+def traced_token(request: Request) -> Iterable[Trace]:
+    """Where a token, or the first token of an example, came from.
+
+    request: path is the folder of the token shards. The sample is the id of an example; the
+        option `token` is then the number of a token of it. Or the sample is a row of the shard that
+        the options `corpus`, `split` and `shard` name, and `token` is a column, 0 by default.
+
+    Raises Misuse for a sample that is neither, and BadInput where there is no such token.
+    """
+    from gristmill.reasoning.read import origins
+
+    keys = published(request.path, "{split}/index.jsonl")
+    token = request.options.get("token") or 0
+    if parsed(request.sample) is not None:
+        place = chosen(request, keys)
+        return origins.example_origins(request.path, place.partition, place.example_id, token)
+    shard = str(request.options.get("shard") or "0")
+    if not (shard.isascii() and shard.isdigit() and len(shard) < 10):
+        raise Misuse(f"--shard {shard}: must be the number of a shard")
+    partition = "__".join(split_of(request, keys))
+    return origins.token_origins(request.path, partition, int(shard), request.number, token)
+
+
+def traced_record(request: Request) -> Iterable[Trace]:
+    """Which raw row a normalised record is from.
+
+    request: path is the folder of the normalised files; the sample as for `place.chosen`.
+    """
+    from gristmill.reasoning.read import origins
+
+    place = chosen(request, published(request.path, "{split}.jsonl"))
+    return origins.record_origins(request.path, place.partition, place.record)

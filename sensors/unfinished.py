@@ -1,0 +1,276 @@
+"""Drops that were taken and are not built: their runs are requested again.
+
+A run that was interrupted (Ctrl-C, a kill, a power loss) is requested again, and so are targets
+that nobody asked for since what they are built from was built. A run that failed by an error, and
+one that a person cancelled, are left alone. See also `raw_drops.py`: the first run of a drop.
+Source: docs/drops.md#interrupted-runs.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import dagster as dg
+
+from assets.inbox import Inbox, Start
+from assets.versions import DATA_VERSION
+from gristmill.contract import GristmillError
+from gristmill.inbox import Arrival, State
+from gristmill.inbox.listing import short_digest
+from resources import Lake
+
+MOST_TRIES: Final = 3
+"""Runs that are requested for one partition while nothing of it was built meanwhile."""
+MOST_ASKED: Final = 20
+"""Partitions whose runs one tick looks into; the others come in the next ticks."""
+_LEFT: Final = 1000  # in place of the number of tries, where a run is left alone
+_KEYS_IN_QUERY: Final = 1000
+_MATERIALIZED: Final = dg.DagsterEventType.ASSET_MATERIALIZATION
+_PARTITION: Final = "dagster/partition"
+_RANGE: Final = "dagster/asset_partition_range_start"
+_UNDER_WAY: Final = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
+
+
+@dataclass(frozen=True)
+class Behind:
+    """A partition with targets that are not built from what there is.
+
+    partition: its key.
+    assets: the targets, in their order.
+    sources: what they are built from and is there, with the newest event's number of each.
+    form: names what there was when this was found.
+    """
+
+    partition: str
+    assets: tuple[dg.AssetsDefinition, ...]
+    sources: tuple[tuple[dg.AssetKey, str, int], ...]
+    form: str
+
+
+def runs_again(
+    inbox: Inbox, instance: dg.DagsterInstance, lake: Lake, state: State, fresh: Collection[str]
+) -> Iterator[tuple[dg.RunRequest, str]]:
+    """Yield the runs to request again, each with the reason, and bring `state` up to date.
+
+    inbox: the inbox.
+    instance: the Dagster instance that knows the runs.
+    lake: the data root.
+    state: of the sensor.
+    fresh: keys of drops whose first runs this tick requests.
+    """
+    settled = [key for key in state.settled if key not in fresh]
+    token = _token(inbox, instance, settled)
+    if state.built == token:
+        return  # nothing was late, and nothing was built or taken since
+    behind = {each.partition: each for each in _behind(inbox, instance, lake, settled)}
+    state.built = "" if behind else token
+    state.asked = {key: asked for key, asked in state.asked.items() if key in behind}
+    open_ = [key for key in sorted(behind) if _tries(state, behind[key]) < MOST_TRIES]
+    start = next((at for at, key in enumerate(open_) if key >= state.asked_from), 0)
+    looked_at = [*open_[start:], *open_[:start]][:MOST_ASKED]
+    state.asked_from = "" if len(open_) <= MOST_ASKED else f"{looked_at[-1]}\0"
+    if not looked_at or _is_range_under_way(instance, inbox):
+        return
+    for key in looked_at:
+        each = behind[key]
+        each_tries = _tries(state, each)
+        reason = _reason(instance, each)
+        if reason is None:
+            continue
+        if not reason:
+            state.asked[key] = each.form, _LEFT
+            continue
+        state.asked[key] = each.form, each_tries + 1
+        request = dg.RunRequest(
+            run_key=f"{key}:{each.form}:{each_tries + 1}",
+            partition_key=key,
+            asset_selection=[asset.key for asset in each.assets],
+        )
+        yield request, f"{reason}; requested, {each_tries + 1} of at most {MOST_TRIES} times"
+
+
+def _token(inbox: Inbox, instance: dg.DagsterInstance, settled: Sequence[str]) -> str:
+    """Names what was taken and built: the newest event of each asset, and the settled drops."""
+    assets = [inbox.raw_drop, *(asset.key for asset in inbox.targets)]
+    records = instance.get_asset_records(assets)
+    newest = {
+        record.asset_entry.asset_key.to_user_string(): (
+            record.asset_entry.last_materialization_storage_id
+        )
+        for record in records
+    }
+    return short_digest(f"{sorted(newest.items())};{sorted(settled)}")
+
+
+def _tries(state: State, behind: Behind) -> int:
+    form, tries = state.asked.get(behind.partition, ("", 0))
+    return tries if form == behind.form else 0
+
+
+def _behind(
+    inbox: Inbox, instance: dg.DagsterInstance, lake: Lake, settled: Sequence[str]
+) -> Iterator[Behind]:
+    """Yields the partitions of settled drops that have targets older than what is there."""
+    wanted = list(_wanted(inbox, instance, lake, settled))
+    if not wanted:
+        return
+    partitions = sorted({start.partition for start, _ in wanted})
+    raw = _newest(instance, inbox.raw_drop, sorted({source for _, source in wanted}))
+    newest = {asset.key: _newest(instance, asset.key, partitions) for asset in inbox.targets}
+    for start, source in wanted:
+        key = start.partition
+        if source not in raw:
+            continue  # the arrival was not reported to this instance
+        of_key = {asset.key: newest[asset.key].get(key, 0) for asset in start.assets}
+        late: list[dg.AssetsDefinition] = []
+        sources = {(inbox.raw_drop, source, raw[source])}
+        for asset in start.assets:
+            made = of_key[asset.key]
+            inputs = _inputs(asset, start.assets)
+            is_late = made < raw[source] or any(
+                each in late or made < of_key[each.key] for each in inputs
+            )
+            if is_late:
+                late.append(asset)
+                sources |= {(each.key, key, of_key[each.key]) for each in inputs}
+        late_keys = {asset.key for asset in late}
+        if late:
+            stands = ";".join(f"{name.to_user_string()}={at}" for name, at in of_key.items())
+            yield Behind(
+                key,
+                tuple(late),
+                tuple(sorted(each for each in sources if each[0] not in late_keys)),
+                short_digest(f"{raw[source]};{stands}"),
+            )
+
+
+def _wanted(
+    inbox: Inbox, instance: dg.DagsterInstance, lake: Lake, settled: Sequence[str]
+) -> Iterator[tuple[Start, str]]:
+    """Yields what the settled drops are built into, and the raw asset's partition of each."""
+    folder, ending = lake.inbox(inbox.folder), "".join(inbox.shape.endings[:1])
+    seen: set[tuple[str, str]] = set()
+    for key in settled:
+        drop = Arrival(key, folder / f"{key}{ending}", "", 0, 0, "")
+        try:
+            starts = inbox.starts_of(instance, drop, settled)
+        except (GristmillError, OSError):
+            continue  # it changed: it arrives again
+        for start in starts:
+            name = (start.partition, start.assets[0].key.to_user_string())
+            if name not in seen and not start.waiting.startswith("waits"):
+                seen.add(name)
+                yield start, key if inbox.starts is not None else start.partition
+
+
+def _inputs(
+    asset: dg.AssetsDefinition, among: Sequence[dg.AssetsDefinition]
+) -> list[dg.AssetsDefinition]:
+    """The targets that an asset is built from."""
+    keys = {dep.asset_key for spec in asset.specs for dep in spec.deps}
+    return [each for each in among if each.key in keys]
+
+
+def _newest(
+    instance: dg.DagsterInstance, asset: dg.AssetKey, keys: Sequence[str]
+) -> Mapping[str, int]:
+    """The number of each partition's newest event; partitions without one are left out."""
+    found: dict[str, int] = {}
+    for start in range(0, len(keys), _KEYS_IN_QUERY):
+        some = set(keys[start : start + _KEYS_IN_QUERY])
+        found |= instance.get_latest_storage_id_by_partition(asset, _MATERIALIZED, some)
+    return found
+
+
+def _is_range_under_way(instance: dg.DagsterInstance, inbox: Inbox) -> bool:
+    """Whether a run of many partitions builds targets of the inbox: it may build any of them."""
+    targets = {asset.key for asset in inbox.targets}
+    runs = instance.get_runs(dg.RunsFilter(statuses=_UNDER_WAY), limit=100)
+    return any(_RANGE in run.tags and targets & set(run.asset_selection or ()) for run in runs)
+
+
+def _reason(instance: dg.DagsterInstance, behind: Behind) -> str | None:
+    """Why targets are to be built; empty where they are left alone, None where that is open."""
+    assets = {asset.key for asset in behind.assets}
+    filter_ = dg.RunsFilter(tags={_PARTITION: behind.partition})
+    records = instance.get_run_records(filter_, limit=20)
+    last = next(
+        (
+            record
+            for record in records
+            if not record.dagster_run.asset_selection
+            or assets & set(record.dagster_run.asset_selection)
+        ),
+        None,
+    )
+    if last is not None and last.dagster_run.status in _UNDER_WAY:
+        return None
+    if _is_current(instance, behind):
+        return ""
+    source = _latest(instance, *max(behind.sources, key=lambda each: each[2])[:2])
+    if last is None or (
+        source is not None
+        and source.run_id != last.dagster_run.run_id
+        and (last.end_time or 0.0) < source.timestamp
+    ):
+        named = ", ".join(asset.key.to_user_string() for asset in behind.assets)
+        return f"{behind.partition}: {named} not built since its inputs were"
+    run = last.dagster_run
+    if not _was_interrupted(instance, run):
+        return ""
+    return f"{behind.partition}: its run {run.run_id[:8]} was interrupted"
+
+
+def _is_current(instance: dg.DagsterInstance, behind: Behind) -> bool:
+    """Whether the targets are built from the versions that there are, in spite of later events."""
+    versions: dict[dg.AssetKey, set[str | None]] = {}
+    for key, partition, _ in behind.sources:
+        event = _latest(instance, key, partition)
+        materialized = event.asset_materialization if event is not None else None
+        version = (materialized.tags or {}).get(DATA_VERSION, "") if materialized else ""
+        # In a run of one partition Dagster writes the hash of the version instead.
+        versions[key] = {version, hashlib.sha256(version.encode()).hexdigest()}
+    for asset in behind.assets:
+        event = _latest(instance, asset.key, behind.partition)
+        made = event.asset_materialization if event is not None else None
+        if made is None:
+            return False
+        inputs = {dep.asset_key for spec in asset.specs for dep in spec.deps} & set(versions)
+        tags = made.tags or {}
+        if not inputs or any(
+            tags.get(f"dagster/input_data_version/{key.to_user_string()}") not in versions[key]
+            for key in inputs
+        ):
+            return False
+    return True
+
+
+def _latest(
+    instance: dg.DagsterInstance, asset: dg.AssetKey, partition: str
+) -> dg.EventLogRecord | None:
+    filter_ = dg.AssetRecordsFilter(asset_key=asset, asset_partitions=[partition])
+    records = instance.fetch_materializations(filter_, limit=1).records
+    return records[0] if records else None
+
+
+def _was_interrupted(instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
+    """Whether a run ended by no error of its own, and no person cancelled it."""
+    if run.status is dg.DagsterRunStatus.CANCELED:
+        asked = dg.DagsterEventType.RUN_CANCELING
+        return not instance.all_logs(run.run_id, of_type=asked)
+    if run.status is not dg.DagsterRunStatus.FAILURE:
+        return False
+    failures = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.STEP_FAILURE)
+    sources = [
+        entry.dagster_event.step_failure_data.error_source
+        for entry in failures
+        if entry.dagster_event is not None
+    ]
+    return all(source is not None and source.name == "INTERRUPT" for source in sources)

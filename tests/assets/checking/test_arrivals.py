@@ -1,0 +1,213 @@
+"""The check `arrivals`: what is not in order in an inbox, said once by whoever looks."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from assets.checking.arrivals import NAME, arrivals_check, changed_evaluation, out_of_order
+from assets.inbox import Inbox
+from commands.arrivals import register
+from gristmill.inbox import Look, Standing
+from resources import Lake
+from sensors.raw_drops import raw_drop_sensor
+
+PARTITIONS = dg.DynamicPartitionsDefinition(name="toy_drops")
+RAW = dg.AssetSpec(["toy", "raw_drop"], partitions_def=PARTITIONS)
+
+
+def refuse(folder: Path) -> str | None:
+    return None if (folder / "grain.txt").exists() else "no grain.txt in it"
+
+
+@dg.asset(key=["toy", "text"], deps=[RAW], partitions_def=PARTITIONS)
+def text() -> None: ...
+
+
+INBOX = Inbox(
+    "toy",
+    RAW.key,
+    PARTITIONS,
+    [text],
+    refuse,
+    starts=lambda *_: [],
+    built_in={"toy_drops": ["fixed"]},
+)
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    (tmp_path / "gristmill.toml").write_text("[inbox]\nsettle_seconds = 0\n")
+    return Lake(data_root=str(tmp_path))
+
+
+def land(lake: Lake, key: str, name: str = "grain.txt") -> Path:
+    folder = lake.inbox("toy") / key
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("oats")
+    return folder
+
+
+def rows(evaluation: Any) -> dict[str, tuple[str, str]]:
+    """State and reason by drop."""
+    table = evaluation.metadata.get("drops")
+    records = table.records if table is not None else []
+    return {row.data["drop"]: (row.data["state"], row.data["reason"]) for row in records}
+
+
+def last(instance: dg.DagsterInstance) -> dg.AssetCheckEvaluation:
+    key = dg.AssetCheckKey(RAW.key, NAME)
+    found = instance.event_log_storage.get_latest_asset_check_execution_by_key([key])[key]
+    assert found.evaluation is not None
+    return found.evaluation
+
+
+def count(instance: dg.DagsterInstance) -> int:
+    key = dg.AssetCheckKey(RAW.key, NAME)
+    return len(instance.event_log_storage.get_asset_check_execution_history(key, limit=100))
+
+
+def four_kinds(instance: dg.DagsterInstance, lake: Lake) -> None:
+    land(lake, "good")
+    land(lake, "refused", name="chaff.txt")
+    (land(lake, "half") / ".incomplete").touch()
+    instance.add_dynamic_partitions("toy_drops", ["gone", "fixed"])
+
+
+EXPECTED = {
+    "refused": ("refused", "no grain.txt in it"),
+    "half": ("incomplete", ".incomplete says that it is not complete: remove that file when it is"),
+    "gone": (
+        "vanished",
+        "its partition is known and the drop is gone: bring it back, or forget it with "
+        "`gristmill retire gone`",
+    ),
+}
+
+
+def test_the_command_names_each_drop_once_and_is_quiet_when_nothing_changes(instance, lake):
+    four_kinds(instance, lake)
+    lines = list(register(instance, lake, INBOX))
+    assert lines == [
+        "toy/refused: no grain.txt in it",
+        "toy/half: still arriving: " + EXPECTED["half"][1],
+    ]
+    found = last(instance)
+    assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert rows(found) == EXPECTED
+    assert found.description.replace("\\", "") == (
+        "3 in drops/toy/ not in order: refused (refused), half (incomplete), gone (vanished)"
+    )
+    list(register(instance, lake, INBOX))
+    assert count(instance) == 1
+    shutil.rmtree(lake.inbox("toy") / "refused")
+    (lake.inbox("toy") / "half/.incomplete").unlink()
+    instance.delete_dynamic_partition("toy_drops", "gone")
+    list(register(instance, lake, INBOX))
+    assert (last(instance).passed, count(instance)) == (True, 2)
+    assert "all drops" in (last(instance).description or "")
+
+
+def test_the_sensor_says_the_same_as_the_command(instance, lake):
+    four_kinds(instance, lake)
+    sensor = raw_drop_sensor(INBOX)
+    cursor = None
+    evaluations = []
+    for _ in range(4):
+        context = dg.build_sensor_context(
+            instance=instance,
+            cursor=cursor,
+            resources={"lake": lake},
+            definitions=dg.Definitions(assets=[RAW, text], resources={"lake": lake}),
+        )
+        result = sensor(context)
+        assert isinstance(result, dg.SensorResult)
+        cursor = result.cursor
+        for request in result.dynamic_partitions_requests or []:
+            instance.add_dynamic_partitions("toy_drops", request.partition_keys)
+        for event in result.asset_events:
+            instance.report_runless_asset_event(event)
+        evaluations.append(
+            [event for event in result.asset_events if isinstance(event, dg.AssetCheckEvaluation)]
+        )
+    assert [len(each) for each in evaluations] == [1, 1, 1, 0]
+    assert {key: state for key, (state, _) in rows(evaluations[0][0]).items()} == {
+        "good": "still arriving",
+        "refused": "still arriving",
+        "half": "incomplete",
+        "gone": "vanished",
+    }
+    assert rows(evaluations[1][0]) == EXPECTED
+    list(register(instance, lake, INBOX))
+    assert count(instance) == 3
+
+
+def test_executed_by_itself_it_looks_at_the_inbox(instance, lake):
+    four_kinds(instance, lake)
+    check = arrivals_check(INBOX)
+    defs = dg.Definitions(assets=[RAW], asset_checks=[check], resources={"lake": lake})
+
+    def run() -> dg.AssetCheckEvaluation:
+        job = defs.resolve_implicit_global_asset_job_def()
+        result = job.execute_in_process(instance=instance)
+        assert result.success
+        (evaluation,) = result.get_asset_check_evaluations()
+        return evaluation
+
+    untaken = "its sensor has not taken it yet: see its last tick"
+    assert rows(run()) == {**EXPECTED, "good": ("still arriving", untaken)}
+    list(register(instance, lake, INBOX))
+    assert rows(run()) == EXPECTED
+
+
+def test_an_arrival_is_followed_by_an_evaluation_though_it_says_the_same(instance):
+    first = changed_evaluation(instance, INBOX, [])
+    assert first is not None
+    instance.report_runless_asset_event(first)
+    assert changed_evaluation(instance, INBOX, []) is None
+    instance.report_runless_asset_event(dg.AssetMaterialization(RAW.key, partition="x"))
+    second = changed_evaluation(instance, INBOX, [])
+    assert second is not None
+    instance.report_runless_asset_event(second)
+    assert changed_evaluation(instance, INBOX, []) is None
+
+
+def test_another_reason_is_a_change_and_another_time_is_none(instance):
+    def evaluation(reason: str, since: int) -> dg.AssetCheckEvaluation | None:
+        found = [Standing("d", "refused", since, reason)]
+        return changed_evaluation(instance, INBOX, found)
+
+    instance.report_runless_asset_event(evaluation("a", 1_700_000_000_000))
+    assert evaluation("a", 1_800_000_000_000) is None
+    changed = evaluation("b", 1_700_000_000_000)
+    assert changed is not None
+    assert changed.metadata["drops"].records[0].data["since"] == "2023-11-14 22:13 UTC"
+
+
+def test_a_hostile_key_makes_no_command_and_no_markdown(instance):
+    instance.add_dynamic_partitions("toy_drops", ["$(reboot) [x](y)"])
+    (vanished,) = out_of_order(instance, INBOX, Look())
+    assert vanished.reason.endswith("`gristmill retire KEY`")
+    found = changed_evaluation(instance, INBOX, [vanished])
+    assert found is not None
+    assert "\\[x\\]" in (found.description or "")
+
+
+def test_many_drops_make_a_bounded_table(instance):
+    found = [Standing(f"d{n}", "refused", 0, "x" * 5000) for n in range(1000)]
+    evaluation = changed_evaluation(instance, INBOX, found)
+    assert evaluation is not None
+    assert evaluation.metadata["drops out of order"].value == 1000
+    assert len(evaluation.metadata["drops"].records) == 200
+    assert len(evaluation.metadata["drops"].records[0].data["reason"]) < 1100

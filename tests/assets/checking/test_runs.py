@@ -1,0 +1,343 @@
+"""What the checks of an asset say of all its partitions, after runs of some that may fail."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from assets.checking import rules, runs
+from assets.checking.checked import CHECKED
+from assets.checking.results import FALLING_SHORT, FOUND_BY_RUN, findings_in
+from assets.checking.verdicts import FILE
+from assets.checks import disk_checks
+from assets.publishing import BATCH, publish_asset
+from gristmill import families
+from gristmill.contract import FileNote, GristmillError, NothingToBuild, Summary, Violation
+from gristmill.layout import WORK
+from gristmill.publish.build import Attempt, Build
+from resources import Lake
+
+RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
+partitions = dg.DynamicPartitionsDefinition(name="corpus")
+
+
+@dataclass(frozen=True)
+class Config:
+    """Nothing to choose."""
+
+
+@dataclass(frozen=True)
+class Counts(Summary):
+    rows: int
+
+
+@dataclass
+class Drops:
+    """What the builders of the tests find: texts, and what is wrong with them by partition."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    errors: dict[str, Exception] = field(default_factory=dict)
+    meanwhile: Callable[[], object] | None = None
+
+
+DROPS = Drops()
+
+
+def build(lake: Lake, asset: str, key: str | None) -> Build:
+    def make(attempt: Attempt) -> Counts:
+        meanwhile, DROPS.meanwhile = DROPS.meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
+        attempt.out.mkdir()
+        (attempt.out / "words.txt").write_text(DROPS.texts.get(str(key), f"{key}\n"))
+        return Counts(files={"words.txt": FileNote(rows=1)}, rows=1)
+
+    if asset == "words" and key in DROPS.errors:
+        raise DROPS.errors[key]
+    return Build(lake.root, f"{asset}/{key}", asset, key, "1", Config(), [], make)
+
+
+@dg.asset(partitions_def=partitions, code_version="1", backfill_policy=BATCH, output_required=False)
+def words(context: dg.AssetExecutionContext, lake: Lake) -> Iterator[Any]:
+    yield from publish_asset(context, lambda key: build(lake, "words", key))
+
+
+@dg.asset(
+    partitions_def=partitions,
+    deps=[words],
+    code_version="1",
+    backfill_policy=BATCH,
+    output_required=False,
+)
+def counted(context: dg.AssetExecutionContext, lake: Lake) -> Iterator[Any]:
+    yield from publish_asset(context, lambda key: build(lake, "counted", key))
+
+
+def notes(folder: Path) -> Iterator[Violation]:
+    if "odd" in (folder / "words.txt").read_text():
+        yield Violation("usual words", "words.txt", "odd")
+
+
+CHECKS = [
+    *disk_checks(words, "words", notes=notes, blocking=True),
+    *disk_checks(counted, "counted"),
+]
+WORDS, COUNTED = words.key, counted.key
+
+
+class Instance:
+    """A Dagster instance with the two assets, and what its pages show."""
+
+    def __init__(self, dagster: dg.DagsterInstance, root: Path) -> None:
+        self.dagster, self.root, self.lake = dagster, root, Lake(data_root=str(root))
+        everything = dg.AssetSelection.all()
+        checks = dg.AssetSelection.all_asset_checks()
+        self._defs = dg.Definitions(
+            [words, counted],
+            asset_checks=CHECKS,
+            jobs=[
+                dg.define_asset_job("all", everything | checks),
+                dg.define_asset_job("first", dg.AssetSelection.assets(words)),
+                dg.define_asset_job("checks", checks),
+            ],
+            resources={"lake": self.lake},
+        )
+
+    def run(self, *keys: str, job: str = "all") -> dg.ExecuteInProcessResult:
+        known = self.dagster.get_dynamic_partitions("corpus")
+        self.dagster.add_dynamic_partitions("corpus", [key for key in keys if key not in known])
+        return self._defs.resolve_job_def(job).execute_in_process(
+            instance=self.dagster,
+            partition_key=keys[0] if len(keys) == 1 else None,
+            tags=dict(zip(RANGE, (keys[0], keys[-1]), strict=True)) if len(keys) > 1 else None,
+            raise_on_error=False,
+        )
+
+    def execute_all(self) -> None:
+        self.run(job="checks")
+
+    def record(self, name: str, asset: dg.AssetKey = WORDS) -> Any:
+        key = dg.AssetCheckKey(asset, name)
+        storage = self.dagster.event_log_storage
+        return storage.get_latest_asset_check_execution_by_key([key])[key]
+
+    def shows(self, name: str, asset: dg.AssetKey = WORDS) -> tuple[str, list[str]]:
+        """The state of a check, and the partitions in its table."""
+        record = self.record(name, asset)
+        if record.status.value == "PLANNED":
+            return "not executed", []
+        evaluation = record.evaluation
+        state = "passed" if evaluation.passed else evaluation.severity.value.lower()
+        short = list(findings_in(evaluation))
+        assert evaluation.metadata[FALLING_SHORT].value == len(short)
+        return state, short
+
+    def all_shown(self) -> dict[str, tuple[str, list[str]]]:
+        return {
+            f"{asset.to_user_string()} {name}": self.shows(name, asset)
+            for asset in (WORDS, COUNTED)
+            for name in CHECKED[asset].rules
+        }
+
+
+@pytest.fixture
+def ui(tmp_path: Path) -> Iterator[Instance]:
+    DROPS.texts.clear()
+    DROPS.errors.clear()
+    with dg.DagsterInstance.ephemeral() as dagster:
+        yield Instance(dagster, tmp_path)
+
+
+PASSED: tuple[str, list[str]] = ("passed", [])
+CLEAN = {
+    "words built": PASSED,
+    "words intact": PASSED,
+    "words lawful": PASSED,
+    "words noteworthy": PASSED,
+    "counted built": PASSED,
+    "counted intact": PASSED,
+    "counted lawful": PASSED,
+}
+
+
+def test_a_warning_stays_when_another_drop_is_built(ui):
+    DROPS.texts["a"] = "odd\n"
+    ui.run("a")
+    assert ui.shows("noteworthy") == ("warn", ["a"])
+    ui.run("b")
+    assert ui.all_shown() == CLEAN | {"words noteworthy": ("warn", ["a"])}
+    shown = ui.record("noteworthy").evaluation
+    assert shown.metadata["partitions"].value == 2
+    assert shown.metadata[FOUND_BY_RUN].value == 0
+    assert "1 of 2 partitions (a): " in shown.description
+    problem, cure = findings_in(shown)["a"]
+    assert "usual words: odd" in problem
+    assert "nothing must be done" in cure
+
+
+def test_a_bad_drop_turns_red_what_failed_and_nothing_else(ui):
+    DROPS.texts["a"] = "odd\n"
+    ui.run("a")
+    DROPS.errors["c"] = GristmillError("drops/c/1.txt:3: a board has 16 ranks")
+    assert not ui.run("c").success
+    assert ui.all_shown() == CLEAN | {
+        "words noteworthy": ("warn", ["a"]),
+        "words built": ("error", ["c"]),
+    }
+    shown = ui.record("built").evaluation
+    problem, cure = findings_in(shown)["c"]
+    assert problem == "drops/c/1.txt:3: a board has 16 ranks"
+    assert "gristmill materialize words --partition c" in cure
+    ui.run("b")
+    assert ui.shows("built") == ("error", ["c"])
+    del DROPS.errors["c"]
+    ui.run("c")
+    assert ui.all_shown() == CLEAN | {"words noteworthy": ("warn", ["a"])}
+
+
+def test_the_first_drop_of_all_may_be_bad(ui):
+    DROPS.errors["c"] = ValueError("out of range")
+    ui.run("c")
+    assert ui.all_shown() == CLEAN | {"words built": ("error", ["c"])}
+    assert findings_in(ui.record("built").evaluation)["c"][0] == "ValueError: out of range"
+
+
+def test_a_batch_with_a_failed_partition_checks_the_others(ui):
+    DROPS.texts["k1"] = "odd\n"
+    DROPS.errors["k2"] = GristmillError("no game")
+    result = ui.run("k0", "k1", "k2", "k3")
+    assert not result.success
+    assert ui.shows("built") == ("error", ["k2"])
+    assert ui.shows("noteworthy") == ("warn", ["k1"])
+    for name in ("intact", "lawful"):
+        assert ui.shows(name) == PASSED
+        metadata = ui.record(name).evaluation.metadata
+        assert metadata["partitions"].value == 3
+        assert "not checked" not in metadata
+    assert ui.shows("lawful", COUNTED) == PASSED  # nothing of it was built
+
+
+def test_executed_by_itself_it_agrees_with_what_stands(ui):
+    DROPS.texts["a"] = "odd\n"
+    DROPS.errors["c"] = GristmillError("no game")
+    for key in "abc":
+        ui.run(key)
+    before = ui.all_shown()
+    ui.execute_all()
+    assert ui.all_shown() == before
+    (ui.root / "words/b/words.txt").write_text("x\n")
+    ui.execute_all()
+    assert ui.all_shown() == before | {"words intact": ("error", ["b"])}
+    ui.run("a")
+    assert ui.shows("intact") == ("error", ["b"])
+    cure = findings_in(ui.record("intact").evaluation)["b"][1]
+    assert "gristmill materialize words --partition b --rebuild" in cure
+    ui.run("b")  # damaged files are built again
+    assert ui.shows("intact") == PASSED
+
+
+def unlawful(key: str) -> Any:
+    def check(asset: str, subject: families.Subject) -> Iterator[Violation]:
+        if asset == "words" and subject.folder.name == key:
+            yield Violation("words rhyme", "words.txt", "they do not")
+
+    return check
+
+
+def test_a_blocking_check_blocks_what_failed_and_not_what_stood(ui, monkeypatch):
+    ui.run("a", job="first")
+    monkeypatch.setattr(families, "check", unlawful("a"))
+    assert not ui.run("a").success
+    assert not (ui.root / "counted/a").exists()
+    assert ui.shows("lawful") == ("error", ["a"])
+    assert ui.shows("lawful", COUNTED) == PASSED
+    result = ui.run("b")
+    assert result.success
+    assert (ui.root / "counted/b").exists()
+    assert ui.shows("lawful") == ("error", ["a"])
+    own = [
+        item
+        for item in result.get_asset_check_evaluations()
+        if item.check_name == "lawful" and item.asset_key == WORDS
+    ]
+    assert [(item.passed, item.severity) for item in own] == [(False, dg.AssetCheckSeverity.WARN)]
+
+
+def test_a_partition_without_anything_to_build_hides_no_finding(ui):
+    DROPS.texts["a"] = "odd\n"
+    ui.run("a")
+    DROPS.errors["b"] = NothingToBuild("b was merged")
+    assert ui.run("b").success
+    assert ui.all_shown() == CLEAN | {"words noteworthy": ("warn", ["a"])}
+    ui.run("a", "b")
+    assert ui.all_shown() == CLEAN | {"words noteworthy": ("warn", ["a"])}
+
+
+def test_a_retired_partition_and_a_removed_artifact_have_no_findings(ui):
+    DROPS.texts |= {"a": "odd\n", "b": "odd\n"}
+    DROPS.errors["c"] = GristmillError("no game")
+    for key in "abcd":
+        ui.run(key)
+    assert ui.shows("noteworthy") == ("warn", ["a", "b"])
+    for key in "ac":
+        ui.dagster.delete_dynamic_partition("corpus", key)
+    for file in (ui.root / "words/b").iterdir():
+        file.unlink()
+    (ui.root / "words/b").rmdir()
+    settled = runs.settle(ui.dagster, ui.lake, [CHECKED[WORDS]])
+    assert {key.name for key in settled} >= {"built", "noteworthy"}
+    assert ui.all_shown() == CLEAN
+
+
+def test_lost_verdicts_are_taken_from_what_is_shown(ui):
+    DROPS.texts["a"] = "odd\n"
+    DROPS.errors["c"] = GristmillError("no game")
+    for key in "abc":
+        ui.run(key)
+    before = ui.all_shown()
+    (ui.root / WORK / FILE).unlink()
+    ui.run("b")
+    assert ui.all_shown() == before
+    shown = ui.record("intact").evaluation
+    assert shown.metadata["not checked"].value == 1
+    assert "1 of 2 not checked since they were built" in shown.description
+    ui.execute_all()
+    assert ui.all_shown() == before
+    assert "not checked" not in ui.record("intact").evaluation.metadata
+
+
+def test_of_two_runs_at_once_the_last_word_has_the_findings_of_both(ui):
+    """The rows of the run that was planned first are older, though it ends last."""
+    DROPS.texts |= {"a": "odd\n", "b": "odd\n"}
+    DROPS.meanwhile = lambda: ui.run("b")
+    ui.run("a")
+    assert ui.all_shown() == CLEAN | {"words noteworthy": ("warn", ["a", "b"])}
+
+
+def test_a_planned_check_of_a_run_that_is_gone_shows_what_stood(ui):
+    DROPS.texts["a"] = "odd\n"
+    ui.run("a")
+    before = ui.all_shown()
+    run = ui.dagster.create_run_for_job(
+        ui._defs.resolve_job_def("all"), tags={"dagster/partition": "a"}
+    )
+    assert ui.shows("noteworthy")[0] == "not executed"
+    assert runs.settle_planned(ui.dagster, ui.lake, "another") == []
+    ui.dagster.report_run_failed(run)
+    assert len(runs.settle_planned(ui.dagster, ui.lake, run.run_id)) == len(before)
+    assert ui.all_shown() == before
+
+
+def test_a_run_of_one_partition_walks_over_no_others(ui, monkeypatch):
+    for key in "abc":
+        ui.run(key)
+
+    def walk(*_: object) -> Iterator[Any]:
+        raise AssertionError("a run of one partition looks for all")
+
+    monkeypatch.setattr(rules, "walk", walk)
+    assert ui.run("b").success
+    assert ui.all_shown() == CLEAN

@@ -1,0 +1,209 @@
+"""Puzzles through Dagster: recipes to datasets, with their records, reports and checks."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+
+import dagster as dg
+import numpy as np
+import pytest
+
+from assets.puzzles import assets, builds
+from assets.puzzles.partitions import BUILT_IN_KEYS, OF_KIND
+from gristmill import provenance
+from gristmill.contract import NothingToBuild
+from gristmill.puzzles.raw import drops
+from gristmill.samples import write_samples
+from resources import Lake
+from tests.assets.helpers import failure
+from tests.assets.puzzles.drops import put_recipe, put_tasks
+
+Build = Callable[..., dg.ExecuteInProcessResult]
+
+
+@pytest.fixture
+def build(lake: Lake, instance: dg.DagsterInstance) -> Build:
+    """Materialize a recipe, with the checks of its asset."""
+
+    def materialize(kind: str, name: str, **config: object) -> dg.ExecuteInProcessResult:
+        instance.add_dynamic_partitions(f"puzzles_{kind}_recipes", [name])
+        asset = assets.BUILT[kind]
+        return dg.materialize(
+            [*assets.ASSETS, *assets.CHECKS],
+            selection=dg.AssetSelection.assets(asset),
+            instance=instance,
+            resources={"lake": lake},
+            partition_key=name,
+            run_config={"ops": {asset.op.name: {"config": config}}} if config else None,
+            raise_on_error=False,
+        )
+
+    return materialize
+
+
+def record(lake: Lake, name: str) -> provenance.Record:
+    return provenance.read_record(lake.root / "puzzles" / name / provenance.RECORD)
+
+
+def test_a_recipe_of_games_becomes_a_dataset_with_report_record_and_checks(
+    build: Build, lake: Lake
+) -> None:
+    put_recipe(lake, "games", "domino", num_games=20, num_aug=1)
+    result = build("domino", "games")
+    assert result.success, failure(result)
+    checks = {check.check_name: check for check in result.get_asset_check_evaluations()}
+    assert {name: check.passed for name, check in checks.items()} == {
+        "built": True,
+        "intact": True,
+        "lawful": True,
+        "noteworthy": True,
+    }
+    (event,) = result.get_asset_materialization_events()
+    metadata = event.step_materialization_data.materialization.metadata
+    assert "examples" in metadata
+    assert metadata["dagster/partition_row_count"].value == sum(
+        record(lake, "games").counts[f"examples/{split}"] for split in ("train", "test")
+    )
+    written = {output.path: output for output in record(lake, "games").outputs}
+    assert not written["report.html"].payload
+    assert all(output.payload for name, output in written.items() if name != "report.html")
+    assert record(lake, "games").config["num_games"] == 20
+    assert provenance.verify(lake.root) == []
+    again = build("domino", "games")
+    (event,) = again.get_asset_materialization_events()
+    assert event.step_materialization_data.materialization.metadata["status"].value == "unchanged"
+
+
+def test_settings_of_the_launchpad_come_before_the_recipe_and_that_before_the_data_root(
+    build: Build, lake: Lake
+) -> None:
+    put_recipe(lake, "games", "domino", num_games=20)
+    (lake.root / "gristmill.toml").write_text(
+        '[puzzles.domino]\nnum_games = 5\nnum_aug = 1\ndtype = "uint8"\n'
+    )
+    result = build("domino", "games", dtype="int32")
+    assert result.success, failure(result)
+    config = record(lake, "games").config
+    assert (config["num_games"], config["num_aug"], config["dtype"]) == (20, 1, "int32")
+    inputs = np.load(lake.root / "puzzles/games/train/all__inputs.npy")
+    assert inputs.dtype == np.int32
+
+
+def test_the_files_of_all_sources_are_inputs_of_the_record(build: Build, lake: Lake) -> None:
+    put_tasks(lake, "one")
+    put_tasks(lake, "two/corpus")
+    (lake.inbox("puzzles") / "two/corpus/README.md").write_text("no task")
+    put_recipe(lake, "both", "arc", ["one", "two/corpus"], num_aug=2)
+    result = build("arc", "both")
+    assert result.success, failure(result)
+    assert [(item.partition, item.path) for item in record(lake, "both").inputs] == [
+        ("one", "drops/puzzles/one/evaluation/onee.json"),
+        ("one", "drops/puzzles/one/training/onet0.json"),
+        ("two", "drops/puzzles/two/corpus/evaluation/two-corpuse.json"),
+        ("two", "drops/puzzles/two/corpus/training/two-corpust0.json"),
+    ]
+    first = record(lake, "both").data_version
+    put_tasks(lake, "one", number=2)
+    assert build("arc", "both").success
+    assert record(lake, "both").data_version != first
+
+
+def test_a_task_that_comes_while_its_drop_is_read_is_not_built_unseen(
+    build: Build, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_tasks(lake, "tasks")
+    put_recipe(lake, "mine", "arc", ["tasks"], num_aug=0)
+    real = builds._make
+
+    def late(*arguments: object) -> object:
+        put_tasks(lake, "tasks", number=2)
+        return real(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(builds, "_make", late)
+    assert "files were added or removed while they were read" in failure(build("arc", "mine"))
+    assert not (lake.root / "puzzles/mine").exists()
+
+
+def test_a_recipe_without_its_drop_is_not_built_and_does_not_fail(build: Build, lake: Lake) -> None:
+    result = build("arc", "arc-aug-1000")
+    assert result.success
+    assert result.get_asset_materialization_events() == []
+    (event,) = result.get_asset_observation_events()
+    reason = event.asset_observation_data.asset_observation.metadata["reason"].value
+    assert "no folder drops/puzzles/arc_agi, drops/puzzles/concept_arc/corpus" in str(reason)
+
+
+def test_a_recipe_of_another_kind_fails_with_the_right_asset(build: Build, lake: Lake) -> None:
+    put_recipe(lake, "games", "domino", num_games=5)
+    assert "build puzzles/domino, not puzzles/maze" in failure(build("maze", "games"))
+
+
+def test_a_published_name_is_not_given_to_another_kind(build: Build, lake: Lake) -> None:
+    put_tasks(lake, "tasks")
+    put_recipe(lake, "mine", "domino", num_games=5)
+    assert build("domino", "mine").success
+    before = record(lake, "mine")
+    put_recipe(lake, "mine", "arc", ["tasks"])
+    assert "has published a dataset of the name mine" in failure(build("arc", "mine"))
+    assert record(lake, "mine") == before
+
+
+def test_a_damaged_dataset_fails_its_checks_and_no_other(build: Build, lake: Lake) -> None:
+    for name in ("one", "two"):
+        put_recipe(lake, name, "domino", num_games=5)
+        assert build("domino", name).success
+    path = lake.root / "puzzles/one/train/all__labels.npy"
+    octets = bytearray(path.read_bytes())
+    octets[-4 * 72 + 8] = 7  # the position of the last move
+    path.write_bytes(octets)
+    laws = {violation.law for violation in provenance.verify(lake.root / "puzzles/one")}
+    assert laws - {"sha256", "modified"}
+    assert provenance.verify(lake.root / "puzzles/two") == []
+
+
+def test_names_of_built_in_recipes_are_partitions_of_their_kind_alone() -> None:
+    every = [name for names in BUILT_IN_KEYS.values() for name in names]
+    assert len(every) == len(set(every))
+    assert set(BUILT_IN_KEYS) == {definition.name for definition in OF_KIND.values()}
+
+
+@pytest.mark.slow
+def test_two_builds_of_the_samples_in_other_orders_have_equal_data_versions(
+    build: Build, lake: Lake
+) -> None:
+    write_samples(lake.root)
+    names = {kind: f"{kind}-sample" for kind in ("arc", "sudoku", "maze", "domino")}
+    versions = {}
+    for kind, name in names.items():
+        result = build(kind, name)
+        assert result.success, failure(result)
+        versions[kind] = record(lake, name).data_version
+    assert provenance.verify(lake.root) == []
+    inbox = lake.inbox("puzzles")
+    for folder in [path for path in inbox.iterdir() if path.is_dir()]:
+        moved = inbox / f".{folder.name}"
+        folder.rename(moved)
+        for path in sorted(moved.rglob("*"), reverse=True):
+            target = folder / path.relative_to(moved)
+            if path.is_file():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(path, target)
+        shutil.rmtree(moved)
+    for kind, name in names.items():
+        shutil.rmtree(lake.root / "puzzles" / name)
+        result = build(kind, name, workers=2)
+        assert result.success, failure(result)
+        assert record(lake, name).data_version == versions[kind]
+
+
+def test_a_build_without_its_source_says_so_at_once(lake: Lake) -> None:
+    with pytest.raises(NothingToBuild, match="drops/puzzles/sudoku-extreme"):
+        builds.puzzle_build("sudoku", lake, assets.RUNS["sudoku"](), "sudoku-extreme-full")
+    assert drops.INBOX == "puzzles"
+
+
+def test_a_dataset_that_cannot_fit_on_the_disk_is_not_begun(build: Build, lake: Lake) -> None:
+    put_recipe(lake, "games", "domino", num_games=10**8, num_aug=10**6)
+    assert "games: needs about" in failure(build("domino", "games"))
+    assert not (lake.root / "puzzles/games").exists()

@@ -1,0 +1,146 @@
+"""The inboxes of puzzles: which runs a raw drop and a recipe file start, tick by tick."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from assets.puzzles.inbox import INBOXES
+from commands.arrivals import register
+from gristmill.puzzles.raw.recipes import BUILT_IN
+from resources import Lake
+from sensors.raw_drops import raw_drop_sensor
+from tests.assets.puzzles.drops import put_recipe, put_tasks
+
+RAW, RECIPES = INBOXES
+Tick = Callable[[], list[tuple[str, str | None]]]
+
+
+@pytest.fixture
+def look(lake: Lake, instance: dg.DagsterInstance) -> Tick:
+    """One look of both sensors: assets and partitions of the runs that they request."""
+    import definitions
+
+    definitions = definitions.build_defs({"lake": lake})
+    cursors: dict[str, str | None] = {}
+    lake.root.mkdir(exist_ok=True)
+    (lake.root / "gristmill.toml").write_text("[inbox]\nsettle_seconds = 0\n")
+
+    def tick() -> list[tuple[str, str | None]]:
+        found = []
+        for inbox in INBOXES:
+            sensor = raw_drop_sensor(inbox)
+            context = dg.build_sensor_context(
+                instance=instance,
+                cursor=cursors.get(inbox.name),
+                resources={"lake": lake},
+                definitions=definitions,
+            )
+            result = sensor(context)
+            assert isinstance(result, dg.SensorResult)
+            cursors[inbox.name] = result.cursor
+            for request in result.dynamic_partitions_requests or []:
+                name, keys = request.partitions_def_name, request.partition_keys or []
+                instance.add_dynamic_partitions(name, keys)
+            for request in result.run_requests or []:
+                (asset,) = request.asset_selection or []
+                found.append((asset.to_user_string(), request.partition_key))
+                run = dg.DagsterRun(
+                    job_name="__ASSET_JOB",
+                    asset_selection=frozenset({asset}),
+                    tags={"dagster/partition": str(request.partition_key)},
+                )
+                instance.add_run(run)
+        return found
+
+    return tick
+
+
+def keys(instance: dg.DagsterInstance, kind: str) -> set[str]:
+    return set(instance.get_dynamic_partitions(f"puzzles_{kind}_recipes"))
+
+
+def built_in(kind: str) -> set[str]:
+    return {recipe.name for recipe in BUILT_IN.values() if recipe.kind == kind}
+
+
+def test_the_first_look_registers_the_built_in_recipes(look: Tick, instance) -> None:
+    assert look() == []
+    for kind in ("arc", "sudoku", "maze", "domino"):
+        assert keys(instance, kind) == built_in(kind)
+    assert look() == []
+
+
+def test_a_drop_starts_the_recipes_whose_sources_are_then_all_there(
+    look: Tick, lake: Lake, instance
+) -> None:
+    put_tasks(lake, "arc_agi")
+    put_recipe(lake, "alone", "arc", ["arc_agi"])
+    look()
+    assert look() == [("puzzles/arc", "alone")]  # once, though two inboxes could start it
+    assert {"alone", "arc-aug-1000"} <= keys(instance, "arc")
+    put_tasks(lake, "concept_arc/corpus")
+    look()
+    assert look() == [("puzzles/arc", "arc-aug-1000")]
+    assert look() == []
+    assert set(instance.get_dynamic_partitions("puzzles_sources")) == {"arc_agi", "concept_arc"}
+    assert list(instance.get_dynamic_partitions("puzzles_recipes")) == ["alone"]
+
+
+def test_a_recipe_that_comes_after_its_drop_starts(look: Tick, lake: Lake, instance) -> None:
+    put_tasks(lake, "tasks")
+    look(), look()
+    put_recipe(lake, "late", "arc", ["tasks"])
+    look()
+    assert look() == [("puzzles/arc", "late")]
+    put_recipe(lake, "late", "arc", ["tasks"], num_aug=3)
+    look()
+    assert look() == [("puzzles/arc", "late")]
+
+
+def test_a_recipe_of_games_needs_no_drop(look: Tick, lake: Lake, instance) -> None:
+    put_recipe(lake, "games", "domino", num_games=5)
+    look()
+    assert look() == [("puzzles/domino", "games")]
+
+
+def test_a_drop_that_is_still_arriving_starts_nothing_by_another(look: Tick, lake: Lake) -> None:
+    put_tasks(lake, "arc_agi")
+    look()
+    put_tasks(lake, "concept_arc/corpus")
+    assert look() == []  # the corpus has been seen once
+    assert look() == [("puzzles/arc", "arc-aug-1000")]
+
+
+def test_a_replaced_drop_starts_its_recipes_again(look: Tick, lake: Lake) -> None:
+    put_tasks(lake, "tasks")
+    put_recipe(lake, "mine", "arc", ["tasks"])
+    look(), look()
+    put_tasks(lake, "tasks", number=2)
+    look()
+    assert look() == [("puzzles/arc", "mine")]
+
+
+def test_the_command_registers_built_in_recipes_files_and_drops(lake: Lake, instance) -> None:
+    put_tasks(lake, "tasks")
+    put_recipe(lake, "mine", "arc", ["tasks"])
+    put_recipe(lake, "arc-aug-1000", "sudoku", ["tasks"])
+    (lake.inbox("puzzles") / "empty").mkdir()
+    refused = [line for inbox in INBOXES for line in register(instance, lake, inbox)]
+    assert len(refused) == 2
+    assert refused[0].startswith("puzzles/empty: ")
+    assert "holds no file" in refused[0]
+    assert refused[1].startswith("puzzles/recipes/arc-aug-1000: ")
+    assert "has the kind arc, and a name has one kind" in refused[1]
+    assert keys(instance, "arc") == {*built_in("arc"), "mine"}
+    assert keys(instance, "sudoku") == built_in("sudoku")
+    assert list(instance.get_dynamic_partitions("puzzles_sources")) == ["tasks"]
+
+
+def test_a_drop_with_a_table_of_settings_is_refused(lake: Lake, tmp_path: Path) -> None:
+    folder = put_tasks(lake, "tasks")
+    (folder / "gristmill.toml").write_text("[puzzles.arc]\nnum_aug = 3\n")
+    assert "is not read from a drop in drops/puzzles/" in str(RAW.refusal(folder))

@@ -1,0 +1,405 @@
+"""Reasoning corpora through Dagster: drops to records, shards, alignment, manifests and reports."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from assets import tokenizers
+from assets.event_metadata import MOST_BYTES
+from assets.reasoning import assets, dataset_builds
+from assets.reasoning.assets import (
+    alignment,
+    gpt2_shards,
+    manifest,
+    normalized,
+    qc_report,
+    raw_manifest,
+)
+from assets.reasoning.partitions import today
+from assets.reasoning.schedules import reasoning_audit_sample
+from gristmill import provenance
+from gristmill.contract import GristmillError
+from gristmill.reasoning.format import names, reports
+from gristmill.reasoning.format.audits import Audit, append
+from gristmill.reasoning.read.gate import check_gate
+from resources import Lake
+from tests.assets.helpers import failure, sha256
+from tests.paths import REAL_DATA
+
+REAL = REAL_DATA / "reasoning/gsm8k"
+needs_real = pytest.mark.skipif(not REAL.exists(), reason="the real records are not there")
+TEST = "gsm8k__test"
+
+
+Builder = Callable[..., dg.ExecuteInProcessResult]
+
+
+def builder(lake: Lake, instance: dg.DagsterInstance) -> Builder:
+    def materialize(
+        asset: dg.AssetsDefinition, key: str | None = None, **config: Any
+    ) -> dg.ExecuteInProcessResult:
+        return dg.materialize(
+            [*tokenizers.ASSETS, *assets.ASSETS, *assets.CHECKS],
+            selection=dg.AssetSelection.assets(asset),
+            instance=instance,
+            resources={"lake": lake},
+            partition_key=key,
+            run_config={"ops": {asset.op.name: {"config": config}}} if config else None,
+            raise_on_error=False,
+        )
+
+    return materialize
+
+
+@pytest.fixture
+def build(lake: Lake, instance: dg.DagsterInstance) -> Builder:
+    return builder(lake, instance)
+
+
+def place_vocabulary(build: Builder, lake: Lake, vocabulary_root: Path) -> None:
+    shutil.copytree(vocabulary_root / "drops/tokenizers", lake.root / "drops/tokenizers")
+    assert build(tokenizers.gpt2).success
+
+
+@pytest.fixture
+def vocabulary(build: Builder, lake: Lake, vocabulary_root: Path) -> None:
+    place_vocabulary(build, lake, vocabulary_root)
+
+
+def drop(lake: Lake, corpus: str, split: str, records: list[dict[str, Any]]) -> Path:
+    """Write records of one split into a drop; returns the file."""
+    path = lake.inbox("reasoning") / corpus / f"{split}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+def sums(records: int = 5, more: str = "") -> list[dict[str, Any]]:
+    return [
+        {
+            "question": f"What is {n} and {n}?{more}",
+            "answer": f"The sum is {n}+{n} = <<{n}+{n}={2 * n}>>{2 * n}.\n#### {2 * n}",
+        }
+        for n in range(records)
+    ]
+
+
+@pytest.fixture(scope="module")
+def built_root(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path) -> Path:
+    """One split of five records, built by every asset but the report."""
+    lake = Lake(data_root=str(tmp_path_factory.mktemp("built") / "data"))
+    with dg.DagsterInstance.ephemeral() as instance:
+        build = builder(lake, instance)
+        place_vocabulary(build, lake, vocabulary_root)
+        drop(lake, "gsm8k", "test", sums())
+        for asset in (normalized, gpt2_shards, alignment):
+            assert build(asset, TEST).success
+        for asset in (raw_manifest, manifest):
+            assert build(asset).success
+    return lake.root
+
+
+@pytest.fixture
+def built(lake: Lake, built_root: Path) -> Path:
+    """A copy of that data root in the place of the test's own."""
+    shutil.copytree(built_root, lake.root)
+    return lake.root
+
+
+def metadata(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
+    assert result.success
+    (event,) = result.get_asset_materialization_events()
+    found = event.step_materialization_data.materialization.metadata
+    return {name: value.value for name, value in found.items()}
+
+
+def not_built(result: dg.ExecuteInProcessResult) -> str:
+    """The reason of an asset that had nothing to build."""
+    assert result.success
+    assert not result.get_asset_materialization_events()
+    (event,) = result.get_asset_observation_events()
+    return str(event.asset_observation_data.asset_observation.metadata["reason"].value)
+
+
+def failed_checks(result: dg.ExecuteInProcessResult) -> dict[str, str]:
+    return {
+        check.check_name: str(check.description)
+        for check in result.get_asset_check_evaluations()
+        if not check.passed
+    }
+
+
+@pytest.mark.real
+@needs_real
+def test_the_real_gsm8k_test_split_gives_the_golden_tensor_and_file(
+    build: Builder, lake: Lake, vocabulary: None
+) -> None:
+    folder = lake.inbox("reasoning") / "gsm8k"
+    folder.mkdir(parents=True)
+    shutil.copy(REAL / "test.jsonl", folder)
+    for asset in (normalized, gpt2_shards, alignment):
+        assert failed_checks(build(asset, TEST)) == {}
+    for asset in (raw_manifest, manifest):
+        assert failed_checks(build(asset)) == {}
+    assert failed_checks(build(qc_report, today().isoformat())) == {}
+    jsonl = lake.root / names.NORMALIZED / names.normalized("gsm8k", "test")
+    assert sha256(jsonl) == "4cef33a7737174083116224c95e3502b8e3a9a5fe85cb3c545f8a48cc22ab1f9"
+    root = lake.root / names.TOKENIZED
+    (entry,) = json.loads((root / names.MANIFEST).read_bytes())
+    assert entry["sha256"] == "2685f162625baa0e1db98c4831100a1585410bd4d836aaafd093d192a2564945"
+    assert entry["num_sequences"] == 104
+    shard = root / entry["path"]
+    assert sha256(shard) == "1d33ff2ef6eeee47ce03e40b60f61815e4267537faf1d2438dfbaeef70336d10"
+    assert len((root / names.INDEX).read_bytes().splitlines()) == 1319
+
+
+@pytest.mark.slow
+@pytest.mark.real
+@needs_real
+def test_every_law_holds_for_the_real_corpora(build: Builder, lake: Lake, vocabulary: None) -> None:
+    for corpus, folder in (
+        ("gsm8k", "gsm8k"),
+        ("cot_collection", "flan_cot"),
+        ("reasoning_traces", "metamath"),
+        ("wiqa", "wiqa"),
+    ):
+        place = lake.inbox("reasoning") / corpus
+        place.mkdir(parents=True)
+        for file in (REAL.parent / folder).iterdir():
+            if file.suffix in (".jsonl", ".tsv"):
+                shutil.copyfile(file, place / file.name)
+    keys = ("gsm8k__train", "gsm8k__test", *CORPORA_OF_TRAIN)
+    for asset in (normalized, gpt2_shards, alignment):
+        for key in keys:
+            assert failed_checks(build(asset, key)) == {}
+    for asset in (raw_manifest, manifest):
+        assert failed_checks(build(asset)) == {}
+    assert failed_checks(build(qc_report, today().isoformat())) == {}
+    assert provenance.verify(lake.root) == []
+    report = reports.read(reports.path(lake.root / names.REPORTS, today().isoformat()))
+    assert set(report["splits"]) == set(keys)
+    train = report["splits"]["gsm8k__train"]
+    assert (train["examples"], train["total_tokens"], train["eos_tokens"], train["pad_tokens"]) == (
+        *(7473, 1_162_128, 7473),
+        1855,
+    )
+    assert all(split["rejected"] == 0 for split in report["splits"].values())
+
+
+CORPORA_OF_TRAIN = ("cot_collection__train", "reasoning_traces__train", "wiqa__train")
+
+
+def test_a_drop_goes_through_every_asset_and_a_second_build_finds_nothing_to_do(
+    build: Builder, lake: Lake, built: Path
+) -> None:
+    day = today().isoformat()
+    assert failed_checks(build(qc_report, day)) == {}
+    assert [path.name for path in (lake.root / names.REPORTS).glob("*.json")] == [f"{day}.json"]
+    for asset in (normalized, gpt2_shards, alignment):
+        assert metadata(build(asset, TEST))["status"] == "unchanged"
+    for asset in (raw_manifest, manifest):
+        assert metadata(build(asset))["status"] == "unchanged"
+    assert metadata(build(qc_report, day))["status"] == "unchanged"
+    assert provenance.verify(lake.root) == []
+
+
+@pytest.mark.parametrize(
+    ("asset", "key", "reason"),
+    [
+        (normalized, "wiqa__test", "there is no drop drops/reasoning/wiqa"),
+        (normalized, "gsm8k__train", "has no file of the split train"),
+        (raw_manifest, None, "no split is normalised"),
+        (manifest, None, "no split has token shards"),
+        (qc_report, today().isoformat(), "no split is published"),
+    ],
+)
+def test_without_a_drop_there_is_nothing_to_build(
+    build: Builder, lake: Lake, asset: dg.AssetsDefinition, key: str | None, reason: str
+) -> None:
+    drop(lake, "gsm8k", "test", sums())
+    assert reason in not_built(build(asset, key))
+
+
+def test_a_report_of_another_day_cannot_be_built(build: Builder, built: Path) -> None:
+    yesterday = (today() - timedelta(days=1)).isoformat()
+    assert f"only {today()} can be built" in not_built(build(qc_report, yesterday))
+
+
+def test_a_corpus_whose_terms_forbid_training_is_tokenised_by_a_setting_that_the_record_names(
+    build: Builder, lake: Lake, vocabulary: None
+) -> None:
+    record = {
+        "question": "Is ice cold?",
+        "answer": "yes",
+        "rationale": "Ice is frozen water. Frozen water is cold.",
+        "context": "Ice is water below 0 degrees.",
+        "citation": None,
+    }
+    drop(lake, "reveal", "test", [record])
+    key = "reveal__test"
+    assert build(normalized, key).success
+    for asset in (gpt2_shards, alignment):
+        reason = not_built(build(asset, key))
+        assert "forbid training" in reason and 'allow = ["reveal"]' in reason
+    settings = lake.root / "gristmill.toml"
+    settings.write_text('[reasoning.gpt2_shards]\nallow = ["reveal"]\n')
+    shown = metadata(build(gpt2_shards, key))
+    assert shown["provenance"]["config"]["allow"] == ["reveal"]
+    assert "forbidden" in shown["source and licence"]
+    assert build(alignment, key).success
+
+
+def test_a_setting_for_one_corpus_rebuilds_no_other(
+    build: Builder, lake: Lake, built: Path
+) -> None:
+    (lake.root / "gristmill.toml").write_text('[reasoning.gpt2_shards]\nallow = ["reveal"]\n')
+    assert metadata(build(gpt2_shards, TEST))["status"] == "unchanged"
+
+
+def test_audits_are_an_input_of_the_alignment_alone_and_survive_its_rebuilds(
+    build: Builder, lake: Lake, built: Path
+) -> None:
+    index = lake.root / names.TOKENIZED / names.split_index("gsm8k", "test")
+    row = json.loads(index.read_bytes().splitlines()[2])
+    audits = lake.inbox("reasoning") / names.audits(TEST)
+    audits.parent.mkdir(parents=True)
+    verdict = {key: row[key] for key in ("example_id", "text_sha256")} | {"verdict": "right"}
+    audits.write_text(json.dumps(verdict) + "\n")
+    assert metadata(build(gpt2_shards, TEST))["status"] == "unchanged"
+    shown = metadata(build(alignment, TEST))
+    assert (shown["status"], shown["verified"]) == ("built", 1)
+    assert metadata(build(alignment, TEST))["status"] == "unchanged"
+    drop(lake, "gsm8k", "test", [*sums(), *sums(1, more=" Again.")])
+    for asset in (normalized, gpt2_shards):
+        assert metadata(build(asset, TEST))["status"] == "built"
+    assert metadata(build(alignment, TEST))["verified"] == 1
+    audits.rename(audits.with_name("elsewhere"))
+    audits.symlink_to(audits.with_name("nowhere"))
+    assert audits.name in failure(build(alignment, TEST))
+
+
+def test_a_link_in_the_place_of_the_audits_is_not_taken_for_no_audits(
+    build: Builder, lake: Lake, built: Path
+) -> None:
+    audits = lake.inbox("reasoning") / names.audits(TEST)
+    audits.parent.mkdir(parents=True)
+    audits.symlink_to("nowhere")
+    assert audits.name in failure(build(alignment, TEST))
+
+
+def test_the_audit_sample_is_reported_on_the_page_of_the_alignment_until_it_is_audited(
+    lake: Lake, built: Path, instance: dg.DagsterInstance
+) -> None:
+    result = reasoning_audit_sample.execute_in_process(instance=instance, resources={"lake": lake})
+    (event,) = result.get_asset_observation_events()
+    observation = event.asset_observation_data.asset_observation
+    assert observation.asset_key == alignment.key
+    assert "gristmill audit --corpus gsm8k" in str(observation.description)
+    assert observation.metadata["examples"].value == 5
+    assert "0.89" in str(observation.metadata["sample"].value)
+    index = lake.root / names.TOKENIZED / names.split_index("gsm8k", "test")
+    audits = lake.inbox("reasoning") / names.audits(TEST)
+    audits.parent.mkdir(parents=True)
+    for line in index.read_bytes().splitlines():
+        row = json.loads(line)
+        append(audits, Audit(row["example_id"], row["text_sha256"], "right", "", "", ""))
+    result = reasoning_audit_sample.execute_in_process(instance=instance, resources={"lake": lake})
+    assert result.get_asset_observation_events() == []
+
+
+def test_a_split_that_is_added_is_merged_into_both_manifests(
+    build: Builder, lake: Lake, built: Path
+) -> None:
+    drop(lake, "gsm8k", "train", sums(3))
+    for asset in (normalized, gpt2_shards):
+        assert build(asset, "gsm8k__train").success
+    for asset in (raw_manifest, manifest):
+        assert metadata(build(asset))["status"] == "built"
+    files = json.loads((lake.root / names.NORMALIZED / names.MANIFEST).read_bytes())
+    assert list(files["gsm8k"]["files"]) == ["train", "test"]
+    shards = json.loads((lake.root / names.TOKENIZED / names.MANIFEST).read_bytes())
+    assert [entry["split"] for entry in shards] == ["test", "train"]
+
+
+def test_drift_fails_the_check_and_the_report_is_published_until_the_change_is_accepted(
+    build: Builder, lake: Lake, built: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, now = today() - timedelta(days=1), today()
+    folder = lake.root / names.REPORTS
+    with monkeypatch.context() as patch:
+        patch.setattr(dataset_builds, "today", lambda: before)
+        assert failed_checks(build(qc_report, before.isoformat())) == {}
+    settings = lake.root / "gristmill.toml"
+    settings.write_text(f'[reasoning.qc_report]\nbaseline = "{before}"\n')
+    assert failed_checks(build(qc_report, now.isoformat())) == {}
+    check_gate(folder)
+    drop(lake, "gsm8k", "test", sums(40))
+    for asset in (normalized, gpt2_shards, alignment):
+        assert build(asset, TEST).success
+    result = build(qc_report, now.isoformat())
+    assert len(result.get_asset_materialization_events()) == 1
+    assert "150 became 1,200: more than 2.00%" in failed_checks(result)["drift"]
+    with pytest.raises(GristmillError, match=f'baseline = "{now}"'):
+        check_gate(folder)
+    settings.write_text(f'[reasoning.qc_report]\nbaseline = "{now}"\n')
+    assert failed_checks(build(qc_report, now.isoformat())) == {}
+    check_gate(folder)
+    # What drifts later that day is not accepted with it.
+    drop(lake, "gsm8k", "test", sums(80))
+    for asset in (normalized, gpt2_shards, alignment):
+        assert build(asset, TEST).success
+    for _ in range(2):
+        assert "1,200 became" in failed_checks(build(qc_report, now.isoformat()))["drift"]
+
+
+def test_a_baseline_that_is_not_there_is_named(build: Builder, lake: Lake, built: Path) -> None:
+    (lake.root / "gristmill.toml").write_text('[reasoning.qc_report]\nbaseline = "2026-01-02"\n')
+    reason = failure(build(qc_report, today().isoformat()))
+    assert "baseline" in reason and "2026-01-02.json" in reason
+
+
+def test_a_damaged_shard_fails_the_checksums(build: Builder, lake: Lake, built: Path) -> None:
+    shard = lake.root / names.TOKENIZED / names.shard("gsm8k", "test", 0)
+    octets = bytearray(shard.read_bytes())
+    octets[1000] ^= 1
+    shard.write_bytes(octets)
+    result = dg.materialize(
+        [*tokenizers.ASSETS, *assets.ASSETS, *assets.CHECKS],
+        selection=dg.AssetSelection.checks(dg.AssetCheckKey(manifest.key, "checksums")),
+        resources={"lake": lake},
+        raise_on_error=False,
+    )
+    assert "00000.pt: sha256: its tensor has" in failed_checks(result)["checksums"]
+
+
+def test_hostile_text_of_a_drop_is_escaped_in_events_of_bounded_size(
+    build: Builder, lake: Lake, vocabulary: None
+) -> None:
+    hostile = "<script>alert(1)</script> | ![x](http://x) `\u202e\x1b[31m" + "y" * 50_000
+    drop(lake, "gsm8k", "test", [{"question": hostile, "answer": "1\n#### 1"}] * 4)
+    for asset in (normalized, gpt2_shards, alignment):
+        result = build(asset, TEST)
+        assert result.success
+        (event,) = result.get_asset_materialization_events()
+        stored = dg.serialize_value(event.step_materialization_data.materialization)
+        assert len(stored) <= MOST_BYTES
+        assert "<script>" not in stored and "\u202e" not in stored and "\x1b" not in stored
+
+
+def test_numbers_that_the_page_plots(build: Builder, built: Path) -> None:
+    shown = metadata(build(gpt2_shards, TEST))
+    assert shown["text_tokens"] > 0 and shown["tokens_per_example"] > 0
+    assert shown["with_cot_percent"] == 0
+    assert "Tokens of an example" in shown["lengths"]
+    assert "MIT" in shown["source and licence"]
+    steps = metadata(build(alignment, TEST))
+    assert steps["aligned_percent"] == 100
+    assert steps["mean_confidence"] == pytest.approx(0.89)

@@ -1,0 +1,107 @@
+"""The checks of a daily report, on reports that are as they should not be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from assets.reasoning import assets
+from gristmill.reasoning.format import names
+from resources import Lake
+
+GOOD: dict[str, Any] = {
+    "splits": {"gsm8k__test": {"examples": 3, "shards": 1, "alignment_coverage": 1.0}},
+    "invariance": {"breaches": []},
+    "gate": {"passed": True, "baseline": None, "breaches": []},
+}
+
+
+def checked(lake: Lake, *reports: dict[str, Any]) -> dict[str, tuple[bool, str, str]]:
+    """Evaluate the checks over reports of consecutive days: passed, severity, description."""
+    folder = lake.root / names.REPORTS
+    folder.mkdir(parents=True)
+    for day, report in enumerate(reports, 1):
+        (folder / f"2026-11-{day:02d}.json").write_text(json.dumps(report))
+    keys = [dg.AssetCheckKey(assets.qc_report.key, name) for name in NAMES]
+    result = dg.materialize(
+        [*assets.ASSETS, *assets.CHECKS],
+        selection=dg.AssetSelection.checks(*keys),
+        resources={"lake": lake},
+        raise_on_error=False,
+    )
+    return {
+        each.check_name: (each.passed, each.severity.value, str(each.description))
+        for each in result.get_asset_check_evaluations()
+    }
+
+
+NAMES = ("drift", "invariance", "coverage")
+
+
+def test_a_good_report_passes_and_the_newest_one_counts(lake: Lake) -> None:
+    bad = GOOD | {"gate": {"passed": False, "baseline": None, "breaches": ["tokens"]}}
+    found = checked(lake, bad, GOOD)
+    assert {name: passed for name, (passed, _, _) in found.items()} == dict.fromkeys(NAMES, True)
+    assert "2026-11-02" in found["drift"][2]
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "severity", "words"),
+    [
+        (
+            {"gate": {"passed": False, "baseline": "2026-11-01", "breaches": ["more tokens"]}},
+            "drift",
+            "ERROR",
+            "(2026-11-01): 2026-11-01: report: more tokens",
+        ),
+        ({"invariance": {"breaches": ["crlf changes 2 %"]}}, "invariance", "ERROR", "crlf"),
+        (
+            {"splits": {"wiqa__test": {"examples": 3, "alignment_coverage": 0.0}}},
+            "coverage",
+            "WARN",
+            "no example has steps",
+        ),
+        (
+            {"splits": {"wiqa__test": {"examples": 3, "alignment_coverage": None}}},
+            "coverage",
+            "WARN",
+            "no example has steps",
+        ),
+    ],
+)
+def test_what_is_wrong_fails_its_check_alone(
+    lake: Lake, change: dict[str, Any], name: str, severity: str, words: str
+) -> None:
+    found = checked(lake, GOOD | change)
+    assert {each for each, (passed, _, _) in found.items() if not passed} == {name}
+    assert found[name][1] == severity
+    assert words in found[name][2]
+
+
+def test_a_split_without_examples_and_no_report_at_all_are_no_failure(lake: Lake) -> None:
+    empty = {"splits": {"wiqa__test": {"examples": 0, "alignment_coverage": None}}}
+    assert all(passed for passed, _, _ in checked(lake, GOOD | empty).values())
+
+
+def test_without_a_report_nothing_fails(lake: Lake, tmp_path: Path) -> None:
+    found = checked(lake)
+    assert all(passed for passed, _, _ in found.values())
+    assert "nothing is published" in found["drift"][2]
+
+
+def test_laws_drift_and_invariance_stop_what_follows_in_the_run() -> None:
+    blocking = {
+        (spec.asset_key.to_user_string(), spec.name)
+        for check in assets.CHECKS
+        for spec in check.check_specs
+        if spec.blocking
+    }
+    built = {each.key.to_user_string() for each in assets.ASSETS if each is not assets.raw}
+    assert blocking == {(name, "lawful") for name in built} | {
+        ("reasoning/qc_report", "drift"),
+        ("reasoning/qc_report", "invariance"),
+    }

@@ -1,0 +1,172 @@
+"""Drops of corpora: which partitions the sensor asks for, tick by tick."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+import definitions
+from assets.reasoning import FAMILY, assets
+from assets.reasoning.drops import available, keys_of, refusal
+from assets.reasoning.inbox import INBOXES
+from assets.reasoning.partitions import today
+from commands.arrivals import register
+from resources import Lake
+from sensors.raw_drops import raw_drop_sensor
+
+(INBOX,) = INBOXES
+RECORD = {"question": "One and one?", "answer": "1+1 = <<1+1=2>>2\n#### 2"}
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(data_root=str(tmp_path))
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+@pytest.fixture
+def tick(instance: dg.DagsterInstance, lake: Lake) -> Any:
+    cursor: str | None = None
+    (lake.root / "gristmill.toml").write_text("[inbox]\nsettle_seconds = 0\n")
+
+    def evaluate() -> dg.SensorResult:
+        nonlocal cursor
+        context = dg.build_sensor_context(
+            instance=instance,
+            cursor=cursor,
+            resources={"lake": lake},
+            definitions=definitions.build_defs({"lake": lake}),
+        )
+        result = raw_drop_sensor(INBOX)(context)
+        assert isinstance(result, dg.SensorResult)
+        cursor = result.cursor
+        return result
+
+    return evaluate
+
+
+def drop(lake: Lake, *files: str) -> Path:
+    """Write files of one record; returns the drop of the last one."""
+    for name in files:
+        path = lake.inbox("reasoning") / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(RECORD) + "\n")
+    return path.parent
+
+
+def requested(result: dg.SensorResult) -> list[str | None]:
+    return [request.partition_key for request in result.run_requests or ()]
+
+
+def test_a_settled_drop_starts_one_run_for_each_of_its_splits_and_a_later_split_another(
+    tick: Any, lake: Lake
+) -> None:
+    drop(lake, "gsm8k/test.jsonl")
+    assert requested(tick()) == []
+    result = tick()
+    assert requested(result) == ["gsm8k__test"]
+    kinds = {
+        (type(event).__name__, event.partition) for event in result.asset_events if event.partition
+    }
+    assert kinds == {
+        ("AssetObservation", "gsm8k__test"),
+        ("AssetMaterialization", "gsm8k__test"),
+    }
+    assert {event.asset_key for event in result.asset_events} == {assets.raw.key}
+    assert requested(tick()) == []
+    drop(lake, "gsm8k/train-00000-of-00001.jsonl")
+    assert requested(tick()) == []
+    assert requested(tick()) == ["gsm8k__train", "gsm8k__test"]
+
+
+def test_the_audits_are_no_drop_and_an_unknown_corpus_is_refused_with_the_known_ones(
+    tick: Any, lake: Lake
+) -> None:
+    drop(lake, "audits/gsm8k__test.jsonl", "math/train.jsonl")
+    tick()
+    result = tick()
+    assert requested(result) == []
+    reason = str(result.skip_reason)
+    assert "no known corpus" in reason and "gsm8k, cot_collection" in reason
+    assert "drops/reasoning/audits" not in reason
+
+
+def test_the_command_reports_a_drop_for_its_splits_once(
+    instance: dg.DagsterInstance, lake: Lake
+) -> None:
+    def versions() -> dict[str, int]:
+        events = instance.fetch_materializations(assets.raw.key, limit=100).records
+        keys = [record.partition_key for record in events]
+        return {str(key): keys.count(key) for key in keys}
+
+    drop(lake, "gsm8k/test.jsonl", "wiqa/dev.jsonl")
+    assert list(register(instance, lake, INBOX)) == []
+    assert versions() == {"gsm8k__test": 1, "wiqa__validation": 1}
+    assert list(register(instance, lake, INBOX)) == []
+    assert versions() == {"gsm8k__test": 1, "wiqa__validation": 1}
+    drop(lake, "gsm8k/train.jsonl")
+    assert list(register(instance, lake, INBOX)) == []
+    assert versions() == {"gsm8k__test": 2, "gsm8k__train": 1, "wiqa__validation": 1}
+
+
+def test_what_is_available_are_the_splits_of_the_drops_and_the_day_of_the_report(
+    lake: Lake,
+) -> None:
+    assert FAMILY.available is not None
+    assert available(lake) == set() == FAMILY.available(lake)
+    folder = drop(lake, "gsm8k/test.jsonl")
+    drop(lake, "math/train.jsonl", "trip/readme.txt")
+    assert available(lake) == {"gsm8k__test"}
+    assert FAMILY.available(lake) == {"gsm8k__test", today().isoformat()}
+    assert (refusal(folder), keys_of(folder)) == (None, ["gsm8k__test"])
+
+
+def test_a_drop_whose_settings_are_wrong_is_refused(tick: Any, lake: Lake) -> None:
+    folder = drop(lake, "gsm8k/test.jsonl")
+    (folder / "gristmill.toml").write_text("[reasoning.gpt2_shards]\nseq_length = 3\n")
+    tick()
+    result = tick()
+    assert requested(result) == []
+    assert "unknown key: did you mean seq_len" in str(result.skip_reason)
+
+
+def test_a_manifest_follows_each_split_and_does_not_wait_for_the_others(
+    instance: dg.DagsterInstance, lake: Lake
+) -> None:
+    defs = definitions.build_defs({"lake": lake})
+    cursor = None
+
+    def asked() -> set[str]:
+        nonlocal cursor
+        result = dg.evaluate_automation_conditions(defs=defs, instance=instance, cursor=cursor)
+        cursor = result.cursor
+        return {
+            each.key.to_user_string()
+            for each in (assets.raw_manifest, assets.manifest)
+            if result.get_num_requested(each.key)
+        }
+
+    def report(asset: dg.AssetsDefinition, key: str | None = None) -> None:
+        instance.report_runless_asset_event(dg.AssetMaterialization(asset.key, partition=key))
+
+    assert asked() == set()
+    report(assets.normalized, "gsm8k__test")
+    assert asked() == {"reasoning/raw_manifest"}
+    report(assets.raw_manifest)
+    assert asked() == set()
+    report(assets.gpt2_shards, "gsm8k__test")
+    assert asked() == {"reasoning/manifest"}
+    report(assets.manifest)
+    report(assets.normalized, "wiqa__test")
+    assert asked() == {"reasoning/raw_manifest"}
+    assert asked() == set()

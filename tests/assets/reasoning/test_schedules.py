@@ -1,0 +1,55 @@
+"""The schedules of the reasoning family: what they ask for, and that they are off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import dagster as dg
+import pytest
+
+from assets.reasoning.partitions import reasoning_days, today
+from assets.reasoning.schedules import reasoning_daily_report, reasoning_weekly_audits
+from definitions import build_defs
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.instance_for_test() as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("name", "job", "cron"),
+    [
+        ("reasoning_daily_report", "reasoning_report", "0 5 * * *"),
+        ("reasoning_weekly_audits", "reasoning_audit_sample", "0 6 * * 1"),
+    ],
+)
+def test_a_schedule_is_off_until_it_is_switched_on_and_runs_its_job(
+    name: str, job: str, cron: str
+) -> None:
+    schedule = build_defs().get_repository_def().get_schedule_def(name)
+    assert schedule.default_status is dg.DefaultScheduleStatus.STOPPED
+    assert (schedule.job_name, schedule.cron_schedule) == (job, cron)
+    assert schedule.execution_timezone == "UTC"
+
+
+def test_the_daily_schedule_asks_for_the_current_day_once(instance: dg.DagsterInstance) -> None:
+    context = dg.build_schedule_context(
+        instance=instance, repository_def=build_defs().get_repository_def()
+    )
+    (request,) = reasoning_daily_report.evaluate_tick(context).run_requests or ()
+    assert request.partition_key == request.run_key == today().isoformat()
+
+
+def test_the_weekly_schedule_runs_the_job_without_a_partition(
+    instance: dg.DagsterInstance,
+) -> None:
+    context = dg.build_schedule_context(instance=instance)
+    (request,) = reasoning_weekly_audits.evaluate_tick(context).run_requests or ()
+    assert request.partition_key is None
+
+
+def test_the_days_of_the_reports_end_with_the_current_one() -> None:
+    assert reasoning_days.get_last_partition_key() == today().isoformat()
+    assert reasoning_days.timezone == "UTC"

@@ -1,0 +1,288 @@
+"""Choices: what changed against what stood, whether it lasts, and which line makes it last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from assets import choices
+from assets.macroxue import assets as macroxue
+from gristmill.chess.config import CacheConfig, MonthConfig
+from gristmill.macroxue.config import MergeConfig, PackConfig
+from gristmill.macroxue.samples import write_drop
+from gristmill.provenance import Record
+from gristmill.publish.build import Published
+from gristmill.puzzles.config import SudokuConfig
+from gristmill.puzzles.raw.recipes import BUILT_IN
+from gristmill.reasoning.config import TokenizeConfig
+from resources import Lake
+from tests.assets.helpers import failure
+
+PACK, PLACE = "macroxue/pack", "macroxue/packs/d6"
+
+
+def record(asset: str, config: Any, artifact: str = PLACE, partition: str = "d6") -> Record:
+    """As much of a record as choices read."""
+    values = config if isinstance(config, Mapping) else asdict(config)
+    return SimpleNamespace(  # type: ignore[return-value]
+        asset=asset, partition=partition, artifact=artifact, config=dict(values)
+    )
+
+
+def published(lake: Lake, before: Any, now: Any, asset: str = PACK) -> Published:
+    stood = None if before is None else record(asset, before)
+    return Published(lake.root / PLACE, record(asset, now), rebuilt=True, before=stood)
+
+
+def settings(lake: Lake, text: str, drop: str = "") -> Path:
+    folder = lake.root / drop
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "gristmill.toml").write_text(text)
+    return folder / "gristmill.toml"
+
+
+ALIGNED, PACKED = PackConfig(), PackConfig(layout="packed46")
+
+
+def test_a_value_of_the_launchpad_names_the_line_that_makes_it_stay(lake: Lake) -> None:
+    (line,) = choices.change_lines(published(lake, ALIGNED, PACKED))
+    assert line == (
+        'layout was "aligned48", now "packed46": chosen for this run alone. To make it stay, '
+        f'write `layout = "packed46"` under [macroxue.pack] in {lake.root}/gristmill.toml'
+    )
+
+
+def test_a_value_that_is_the_default_again_names_the_line_of_what_stood(lake: Lake) -> None:
+    (line,) = choices.change_lines(published(lake, PACKED, ALIGNED))
+    assert line == (
+        'layout was "packed46", now "aligned48": the default gives "aligned48". To have "packed46" '
+        f'again, write `layout = "packed46"` under [macroxue.pack] in {lake.root}/gristmill.toml, '
+        "and build again"
+    )
+
+
+def test_the_file_that_is_read_is_the_one_that_is_named(lake: Lake) -> None:
+    root = settings(lake, '[macroxue.pack]\nlayout = "packed46"\n')
+    (line,) = choices.change_lines(published(lake, ALIGNED, PACKED))
+    assert f'{root} gives "packed46"' in line
+    drop = settings(lake, "[macroxue.pack]\nshard_rows = 0\n", "drops/macroxue/d6")
+    (line,) = choices.change_lines(published(lake, ALIGNED, PACKED))
+    assert 'chosen for this run alone. To make it stay, write `layout = "packed46"` ' in line
+    assert f"in {drop}" in line
+
+
+def test_each_field_that_changed_has_a_line_and_workers_have_none(lake: Lake) -> None:
+    now = PackConfig(layout="packed46", shard_rows=7, workers=3)
+    lines = choices.change_lines(published(lake, ALIGNED, now))
+    assert [line.split(" was ")[0] for line in lines] == ["layout", "shard_rows"]
+    assert "shard_rows was 0, now 7: " in lines[1]
+
+
+def test_nothing_is_said_where_nothing_stood_or_nothing_changed(lake: Lake) -> None:
+    for case in (
+        published(lake, None, PACKED),
+        published(lake, PACKED, PACKED),
+        published(lake, ALIGNED, PackConfig(workers=2)),
+        published(lake, {"layout": "a"}, {"layout": "b"}, asset="corn/mill"),
+    ):
+        assert choices.change_lines(case) == []
+
+
+def test_a_wrong_file_does_not_hide_the_change(lake: Lake) -> None:
+    settings(lake, "[macroxue.pack]\nlayout = 3\n")
+    (line,) = choices.change_lines(published(lake, ALIGNED, PACKED))
+    assert line.startswith('layout was "aligned48", now "packed46": the files that choose it ')
+    (note,) = choices.config_notes(lake, record(PACK, PACKED))
+    assert "[macroxue.pack] layout = 3: must be one of" in note.found
+
+
+def test_what_stands_is_noteworthy_until_it_is_what_files_give(lake: Lake) -> None:
+    assert list(choices.config_notes(lake, record(PACK, ALIGNED))) == []
+    (note,) = choices.config_notes(lake, record(PACK, PACKED))
+    assert (note.law, note.where) == ("config", PLACE)
+    assert note.found == (
+        'built with layout = "packed46", and the default gives "aligned48", which the next build '
+        'takes. To keep "packed46", write `layout = "packed46"` under [macroxue.pack] in '
+        f"{lake.root}/gristmill.toml"
+    )
+    settings(lake, '[macroxue.pack]\nlayout = "packed46"\n')
+    assert list(choices.config_notes(lake, record(PACK, PACKED))) == []
+    assert list(choices.config_notes(lake, record("tokenizers/gpt2", {"name": "x"}))) == []
+
+
+def test_a_pool_is_compared_with_its_own_file_before_that_of_the_data_root(lake: Lake) -> None:
+    file = lake.inbox("pools") / "both.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text('members = ["a", "b"]\n[macroxue.pool]\nshard_rows = 9\n')
+    settings(lake, '[macroxue.pool]\nshard_rows = 5\nlayout = "packed46"\n')
+    built = record(
+        "macroxue/pool",
+        MergeConfig(names=("a", "b"), layout="packed46", shard_rows=9),
+        partition="both",
+    )
+    assert list(choices.config_notes(lake, built)) == []
+    built.config["shard_rows"] = 5
+    (note,) = choices.config_notes(lake, built)
+    assert f"write `shard_rows = 5` under [macroxue.pool] in {file}" in note.found
+
+
+def test_a_month_is_compared_by_the_names_of_its_table(lake: Lake) -> None:
+    settings(lake, "[chess.month]\nlegacy_cap = 3\ncache_cap = 4\nmin_context = 9\n")
+    month = MonthConfig(legacy_cap=3, cache_cap=4)
+    splices = record("chess/splice_dataset", month.splice(), partition="2024-01")
+    (note,) = choices.config_notes(lake, splices)
+    assert "built with min_context = 8" in note.found
+    cache = record("chess/splice_cache", month.cache(), partition="2024-01")
+    assert list(choices.config_notes(lake, cache)) == []  # min_context is that of the dataset
+    cache.config["max_samples_per_game"] = 1
+    (note,) = choices.config_notes(lake, cache)
+    assert "write `cache_cap = 1` under [chess.month]" in note.found
+    assert set(CacheConfig().contract()) <= set(cache.config)
+
+
+def test_a_split_is_compared_with_the_corpora_that_concern_it(lake: Lake) -> None:
+    settings(lake, '[reasoning.gpt2_shards]\nallow = ["reveal"]\n')
+    config = asdict(TokenizeConfig(Path("tokenizer/x")))
+    other = record("reasoning/gpt2_shards", config, partition="gsm8k__train")
+    assert list(choices.config_notes(lake, other)) == []
+    own = record("reasoning/gpt2_shards", {**config, "allow": []}, partition="reveal__test")
+    (note,) = choices.config_notes(lake, own)
+    assert "built with allow = [], and" in note.found and 'gives ["reveal"]' in note.found
+
+
+def test_a_message_that_a_file_switches_off_is_an_empty_text(lake: Lake) -> None:
+    built = record("synth/harmony", {"developer": None}, partition="00")
+    (note,) = choices.config_notes(lake, built)
+    assert 'write `developer = ""` under [synth.harmony]' in note.found
+    settings(lake, '[synth.harmony]\ndeveloper = ""\n')
+    assert list(choices.config_notes(lake, built)) == []
+
+
+def test_a_field_without_a_default_is_kept_by_leaving_it_out(lake: Lake) -> None:
+    settings(lake, "[puzzles.sudoku]\nmin_difficulty = 5\n")
+    name = next(name for name, recipe in BUILT_IN.items() if recipe.kind == "sudoku")
+    config = SudokuConfig(**BUILT_IN[name].settings)
+    (note,) = choices.config_notes(lake, record("puzzles/sudoku", config, partition=name))
+    assert "leave min_difficulty out of [puzzles.sudoku]" in note.found
+
+
+def test_a_dataset_is_kept_by_its_recipe(lake: Lake) -> None:
+    name, recipe = next((n, r) for n, r in BUILT_IN.items() if "num_aug" in r.settings)
+    file = lake.inbox("puzzles/recipes") / f"{name}.toml"
+    built = record(recipe.asset, {**recipe.settings, "num_aug": 3}, partition=name)
+    (note,) = choices.config_notes(lake, built)
+    assert f"the built-in recipe {name} gives {recipe.settings['num_aug']}" in note.found
+    assert f"write `num_aug = 3` under [settings] in {file}, a recipe in place" in note.found
+    file.parent.mkdir(parents=True)
+    sources = ", ".join(f'"{source}"' for source in recipe.sources)
+    file.write_text(f'kind = "{recipe.kind}"\nsources = [{sources}]\n[settings]\nnum_aug = 4\n')
+    found = {item.found.split(" = ")[0]: item.found for item in choices.config_notes(lake, built)}
+    assert f"{file} gives 4" in found["built with num_aug"]
+    assert found["built with num_aug"].endswith(f"[settings] in {file}")
+
+
+def test_the_config_that_matters_is_shown_and_constants_are_no_numbers() -> None:
+    assert choices.config_rows(record(PACK, ALIGNED)) == {"config/layout": "aligned48"}
+    rows = choices.config_rows(record(PACK, PackConfig(shard_rows=7, workers=4)))
+    assert rows == {"config/layout": "aligned48", "config/shard_rows": "7"}
+    config = asdict(TokenizeConfig(Path("x"), path_prefix="p" * 9000, allow=("reveal",)))
+    rows = choices.config_rows(record("reasoning/gpt2_shards", config))
+    assert (rows["config/seq_len"], rows["config/allow"]) == ("2048", '["reveal"]')
+    assert len(rows["config/path_prefix"]) < 200
+    assert choices.config_rows(record("corn/mill", {"layout": "x"})) == {}
+
+
+def test_values_of_the_launchpad_are_refused_for_all_assets_of_the_run() -> None:
+    config = {
+        "ops": {
+            "macroxue__pack": {"config": {"shard_rows": -1, "layout": "packed46"}},
+            "macroxue__values": {"config": {"gamma": None}},
+            "macroxue__pool": {},
+            "other": {"config": {"shard_rows": -1}},
+        },
+        "resources": {"chess_month": {"config": {"train_ratio": 1.5, "seed": 3}}},
+    }
+    assert choices.refused_values(config) == [
+        "macroxue/pack: shard_rows = -1: must be a whole number, 0 or more",
+        "chess_month: train_ratio = 1.5: must be a finite number from 0 to 1",
+    ]
+    assert choices.refused_values({}) == []
+
+
+def test_files_are_refused_for_the_assets_that_read_them(lake: Lake) -> None:
+    file = settings(lake, "[chess.month]\ntrain_ratio = 0.95\n[macroxue.pack]\nshard_rows = -1\n")
+    assert choices.refused_files(lake, ["macroxue/values", "tokenizers/gpt2"]) == []
+    (pack,) = choices.refused_files(lake, [PACK])
+    assert pack.startswith(f"{file}: [macroxue.pack] shard_rows = -1: must be")
+    (month,) = choices.refused_files(lake, ["chess/valid_games", "chess/game_dataset"])
+    assert month.startswith(f"{file}: [chess.month] train_ratio 0.95 and val_ratio 0.1 must sum")
+
+
+def test_every_asset_with_a_launchpad_has_its_choices() -> None:
+    from definitions import build_defs
+
+    with_config = {
+        asset.key.to_user_string()
+        for asset in build_defs().assets or []
+        if isinstance(asset, dg.AssetsDefinition)
+        and (
+            getattr(asset.op.config_schema.config_type, "fields", None)
+            or "chess_month" in asset.required_resource_keys
+        )
+    }
+    assert choices.configured() == with_config
+
+
+@pytest.fixture
+def build(lake: Lake, instance: dg.DagsterInstance) -> Any:
+    def materialize(**config: Any) -> dg.ExecuteInProcessResult:
+        return dg.materialize(
+            [*macroxue.ASSETS],
+            selection=[macroxue.pack],
+            instance=instance,
+            resources={"lake": lake},
+            partition_key="d6",
+            run_config={"ops": {"macroxue__pack": {"config": config}}},
+            raise_on_error=False,
+        )
+
+    write_drop(lake.inbox("macroxue") / "d6", seed=3, games=2, max_moves=40, depth=6)
+    instance.add_dynamic_partitions("macroxue_drops", ["d6"])
+    return materialize
+
+
+def _changed(result: dg.ExecuteInProcessResult) -> str | None:
+    (event,) = result.asset_materializations_for_node("macroxue__pack")
+    shown = event.metadata.get("config changed")
+    return None if shown is None else str(shown.value)
+
+
+def test_a_run_says_in_its_event_and_log_what_it_changed(
+    build: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert _changed(build()) is None
+    assert _changed(build()) is None
+    capfd.readouterr()
+    once = build(layout="packed46")
+    assert "chosen for this run alone" in str(_changed(once))
+    assert 'layout was "aligned48", now "packed46": chosen for this run' in capfd.readouterr().err
+    (event,) = once.asset_materializations_for_node("macroxue__pack")
+    assert event.metadata["config/layout"].value == "packed46"
+    assert "the default gives" in str(_changed(build()))
+
+
+def test_a_number_out_of_its_range_fails_the_run_before_an_input_is_read(
+    build: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Lake, "raw_inputs", lambda *_: pytest.fail("an input was hashed"))
+    monkeypatch.setattr(Lake, "drop", lambda *_: pytest.fail("the drop was looked at"))
+    refused = failure(build(shard_rows=-1, quarantine_share=2.0))
+    assert "not started, change it in the launchpad" in refused
+    assert "macroxue/pack: shard_rows = -1: must be a whole number, 0 or more" in refused
+    assert "quarantine_share = 2.0: must be a finite number from 0 to 1" in refused

@@ -1,0 +1,170 @@
+"""Which partitions need no run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+import definitions
+from commands.graph import Graph
+from commands.runs.standing import Plan, Standing
+from gristmill.contract import GristmillError, NothingToBuild
+from gristmill.publish.slot import slot_of_folder
+from resources.lake import Lake, NotBuilt
+from tests.commands.drops import PACKS, Command, land
+
+PACK, VALUES = dg.AssetKey(["macroxue", "pack"]), dg.AssetKey(["macroxue", "values"])
+
+
+@pytest.fixture
+def plan(instance: dg.DagsterInstance):
+    """The plan for packs, or another asset, as a new call of the command makes it."""
+
+    def of(*keys: str, asset: dg.AssetKey = PACK) -> Plan:
+        lake = Lake()
+        return Standing(instance, lake, Graph(instance, lake)).plan(asset, keys)
+
+    return of
+
+
+def test_every_asset_that_can_be_built_says_its_build() -> None:
+    graph = Graph(dg.DagsterInstance.ephemeral(), Lake())
+    builds = {name for family in definitions.families() for name in family.builds_of_assets()}
+    assert builds == {asset.to_user_string() for asset in graph.select(())}
+
+
+def test_a_current_pack_that_the_instance_knows_needs_no_run(
+    run: Command, data: Path, plan, instance: dg.DagsterInstance
+) -> None:
+    land(data, "one"), land(data, "two", seed=5)
+    assert plan("one", "two").together == ["one", "two"]
+    assert run("materialize", "macroxue/pack").exit_code == 0
+    runs = instance.get_runs_count()
+    found = plan("one", "two")
+    assert (found.together, found.alone) == ([], {})
+    assert [item.status for item in found.standing.values()] == ["unchanged", "unchanged"]
+    outcome = found.standing["one"]
+    assert (outcome.rows, outcome.place) == (18, str(data / PACKS / "one"))
+    assert "nothing needed doing (2 artifacts" in run("materialize", "macroxue/pack").output
+    assert instance.get_runs_count() == runs
+
+
+def test_a_changed_file_a_missing_one_and_a_killed_build_need_a_run(
+    run: Command, data: Path, plan
+) -> None:
+    folder = land(data, "one")
+    run("materialize", "macroxue/pack")
+    steps = data / PACKS / "one/steps.npy"
+    whole, times = steps.read_bytes(), steps.stat()
+    steps.write_bytes(whole + b"x")
+    assert plan("one").together == ["one"]
+    steps.write_bytes(whole)
+    assert plan("one").together == ["one"]  # another time
+    os.utime(steps, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert plan("one").together == []
+    left = slot_of_folder(data / PACKS / "one") / "staging"
+    left.mkdir(parents=True)
+    assert plan("one").together == ["one"]
+    shutil.rmtree(left.parent)
+    (data / "gristmill.toml").write_text('[macroxue.pack]\nlayout = "packed46"\n')
+    assert plan("one").together == ["one"]
+    (data / "gristmill.toml").unlink()
+    assert plan("one").together == []
+    shutil.rmtree(folder)
+    land(data, "one", seed=9)
+    assert plan("one").together == ["one"]
+
+
+def test_an_instance_that_does_not_know_a_current_pack_gets_an_event(
+    run: Command, data: Path, plan, instance: dg.DagsterInstance
+) -> None:
+    land(data, "one")
+    run("materialize", "macroxue/pack")
+    instance.wipe_assets([PACK])
+    assert plan("one").together == ["one"]
+    done = run("materialize", "macroxue/pack")
+    assert "nothing needed doing (1 artifacts" in done.output
+    assert instance.get_latest_materialization_event(PACK) is not None
+    assert plan("one").together == []
+
+
+def test_a_pack_that_the_page_calls_stale_gets_an_event(run: Command, data: Path, plan) -> None:
+    """The same bytes with another time are another arrival, and the same pack."""
+    folder = land(data, "one")
+    run("materialize", "macroxue/pack")
+    for file in folder.iterdir():
+        os.utime(file, (1_700_000_000, 1_700_000_000))
+    run("materialize", "macroxue/pool")  # reports the arrival
+    assert plan("one").together == ["one"]
+    run("materialize", "macroxue/pack")
+    assert plan("one").together == []
+
+
+def test_a_build_that_cannot_be_described_is_run_alone_with_its_error(
+    run: Command, data: Path, plan
+) -> None:
+    folder = land(data, "one")
+    run("materialize", "macroxue/pack")
+    assert plan("one", asset=VALUES).together == ["one"]
+    shutil.rmtree(data / PACKS / "one")
+    assert isinstance(plan("one", asset=VALUES).alone["one"], NotBuilt)
+    shutil.rmtree(folder)
+    error = plan("one").alone["one"]
+    assert isinstance(error, GristmillError) and "bring it back" in str(error)
+
+
+def test_what_is_not_built_on_purpose_is_observed_once(
+    run: Command, data: Path, plan, instance: dg.DagsterInstance
+) -> None:
+    report = dg.AssetKey(["reasoning", "qc_report"])
+    day = "2026-01-02"
+    found = plan(day, asset=report)
+    if day not in found.alone:
+        pytest.skip("the report has a build")
+    assert isinstance(found.alone[day], NothingToBuild)
+    reason = str(found.alone[day])
+    instance.report_runless_asset_event(
+        dg.AssetObservation(report, partition=day, metadata={"reason": reason})
+    )
+    again = plan(day, asset=report)
+    assert again.alone == {} and again.standing[day].reason == reason
+    instance.report_runless_asset_event(
+        dg.AssetObservation(report, partition=day, metadata={"reason": "another"})
+    )
+    assert day in plan(day, asset=report).alone
+
+
+def test_a_failed_check_needs_a_run_of_what_it_names(
+    run: Command, data: Path, plan, instance: dg.DagsterInstance
+) -> None:
+    land(data, "one"), land(data, "two", seed=5)
+    run("materialize", "macroxue/pack")
+
+    def evaluate(
+        passed: bool, severity: dg.AssetCheckSeverity, *named: str, count: int = 0
+    ) -> list[str | None]:
+        schema = dg.TableSchema(columns=[dg.TableColumn("partition"), dg.TableColumn("problem")])
+        rows = [dg.TableRecord({"partition": key, "problem": "bad"}) for key in named]
+        table = {"failures": dg.TableMetadataValue(rows, schema), "falling short": count or 1}
+        metadata = table if named else {}
+        event = dg.AssetCheckEvaluation(
+            asset_key=PACK,
+            check_name="intact",
+            passed=passed,
+            severity=severity,
+            metadata=metadata,
+        )
+        instance.report_runless_asset_event(event)
+        return plan("one", "two").together
+
+    error, warning = dg.AssetCheckSeverity.ERROR, dg.AssetCheckSeverity.WARN
+    assert evaluate(False, error, "two") == ["two"]
+    assert evaluate(False, error, "gone") == []
+    assert evaluate(False, error, "two", count=900) == ["one", "two"]  # the table is cut
+    assert evaluate(False, error) == ["one", "two"]
+    assert evaluate(False, warning) == []
+    assert evaluate(True, error) == []

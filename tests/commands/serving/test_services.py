@@ -1,0 +1,213 @@
+"""The services of `gristmill ui`: they end together, however it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+
+from commands.serving import services
+from commands.serving.services import Service
+from tests.paths import CHECKOUT
+
+LOCATIONS = """
+load_from:
+  - python_file: {relative_path: here.py, working_directory: sub, location_name: one}
+  - python_file: {relative_path: there.py, location_name: two}
+  - grpc_server: {host: localhost, port: 4266, location_name: far}
+"""
+# A service with a child of its own, which ignores what asks it to stop.
+STUBBORN = """
+import os, signal, subprocess, sys, time, pathlib
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"])
+pathlib.Path(sys.argv[1]).write_text(f"{os.getpid()} {child.pid} {os.getpgrp()}")
+time.sleep(100)
+"""
+SERVE = """
+import os, sys, pathlib
+from commands.serving import services
+words = [sys.executable, "-c", pathlib.Path("stubborn.py").read_text(), sys.argv[1]]
+services._front = lambda *_: [services.Service("the test", words)]
+with services.instance_lock(pathlib.Path("ui.lock")) as lock:
+    services.serve(pathlib.Path.cwd(), "127.0.0.1", 1, lock)
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a workspace of no code server; temporary folders go to `temporary`."""
+    (tmp_path / "workspace.yaml").write_text("load_from: []\n")
+    (tmp_path / "stubborn.py").write_text(STUBBORN)
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    return tmp_path
+
+
+def python(code: str) -> list[str]:
+    return [sys.executable, "-c", code]
+
+
+def serve(checkout: Path, monkeypatch: pytest.MonkeyPatch, *started: Service) -> None:
+    monkeypatch.setattr(services, "_front", lambda *_: started)
+    with services.instance_lock(checkout / "ui.lock") as lock:
+        services.serve(checkout, "127.0.0.1", 1, lock)
+
+
+def gone(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return True
+    return state == "Z"
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 120
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_service_that_ends_ends_the_others_and_is_named(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note = checkout / "pids"
+    first = Service("the first", python("import time; time.sleep(100)"))
+    second = Service("the second", [*python(STUBBORN), str(note)])
+    third = Service(
+        "the third",
+        [
+            *python(
+                "import pathlib, sys, time\n"
+                "while not pathlib.Path(sys.argv[1]).exists(): time.sleep(0.01)\n"
+                "sys.exit(3)"
+            ),
+            str(note),
+        ],
+    )
+    monkeypatch.setattr(services, "_PATIENCE_SECONDS", 0.5)
+    with pytest.raises(click.ClickException, match=r"the third ended \(status 3\)"):
+        serve(checkout, monkeypatch, first, second, third)
+    until(lambda: all(gone(int(pid)) for pid in note.read_text().split()))
+    assert list((checkout / "temporary").iterdir()) == []
+
+
+def test_a_killed_service_is_named_by_its_signal(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed = Service("the daemon", python("import os; os.kill(os.getpid(), 9)"))
+    with pytest.raises(click.ClickException, match=r"the daemon ended \(SIGKILL\)"):
+        serve(checkout, monkeypatch, killed)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_all_and_is_no_error(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """The services are interrupted, so that they can end runs in order."""
+    handler = signal.getsignal(number)
+    note = checkout / "note"
+    polite = (
+        "import pathlib, sys, time\n"
+        "note = pathlib.Path(sys.argv[1])\n"
+        "try:\n    note.write_text('started'); time.sleep(100)\n"
+        "except KeyboardInterrupt:\n    note.write_text('interrupted')"
+    )
+
+    def ask() -> None:
+        until(lambda: note.exists() and note.read_text() == "started")
+        os.kill(os.getpid(), number)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    serve(checkout, monkeypatch, Service("polite", [*python(polite), str(note)]))
+    asking.join()
+    assert note.read_text() == "interrupted"
+    assert signal.getsignal(number) is handler
+
+
+def test_a_kill_of_the_command_kills_all_that_it_started(checkout: Path) -> None:
+    note = checkout / "pids"
+    with subprocess.Popen(
+        [*python(SERVE), str(note)],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+    ) as command:
+        until(lambda: note.exists() and bool(note.read_text()))
+        processes = [int(pid) for pid in note.read_text().split()]
+        with pytest.raises(click.ClickException), services.instance_lock(checkout / "ui.lock"):
+            pass
+        assert not any(map(gone, processes))
+        keeper = processes[2]
+        os.kill(keeper, signal.SIGSTOP)
+        command.kill()
+    with pytest.raises(click.ClickException), services.instance_lock(checkout / "ui.lock"):
+        pass
+    os.kill(keeper, signal.SIGCONT)
+    until(lambda: all(map(gone, processes)))
+    until(lambda: not list((checkout / "temporary").iterdir()))
+    with services.instance_lock(checkout / "ui.lock"):
+        pass
+
+
+def test_services_die_with_the_command_even_without_the_keeper(checkout: Path) -> None:
+    note = checkout / "pids"
+    with subprocess.Popen(
+        [*python(SERVE), str(note)],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+    ) as command:
+        until(lambda: note.exists() and bool(note.read_text()))
+        service, child, keeper = (int(pid) for pid in note.read_text().split())
+        os.kill(keeper, signal.SIGKILL)
+        command.kill()
+    until(lambda: gone(service))
+    os.kill(child, signal.SIGKILL)
+
+
+def test_one_process_serves_an_instance(tmp_path: Path) -> None:
+    lock = tmp_path / "made" / "ui.lock"
+    with services.instance_lock(lock):
+        with pytest.raises(click.ClickException) as refused, services.instance_lock(lock):
+            pass
+        assert f"process {os.getpid()} serves this instance already" in refused.value.message
+        assert str(lock) in refused.value.message
+    with services.instance_lock(lock) as descriptor:
+        assert not os.get_inheritable(descriptor)
+
+
+def test_each_python_file_of_the_workspace_gets_a_code_server(tmp_path: Path) -> None:
+    file, folder = tmp_path / "workspace.yaml", tmp_path / "sockets"
+    folder.mkdir()
+    file.write_text(LOCATIONS)
+    workspace, servers = services.split_workspace(file, folder)
+    one, two = folder / "code-0.sock", folder / "code-1.sock"
+    assert yaml.safe_load(workspace.read_text()) == {
+        "load_from": [
+            {"grpc_server": {"location_name": "one", "socket": str(one)}},
+            {"grpc_server": {"location_name": "two", "socket": str(two)}},
+            {"grpc_server": {"host": "localhost", "port": 4266, "location_name": "far"}},
+        ]
+    }
+    assert [socket for _, socket in servers] == [one, two]
+    words = servers[0][0].words
+    for option, value in (
+        ("--socket", one),
+        ("--location-name", "one"),
+        ("--python-file", tmp_path / "here.py"),
+        ("--working-directory", tmp_path / "sub"),
+    ):
+        assert words[words.index(option) + 1] == str(value)
+    assert servers[1][0].words[-1] == str(tmp_path)
+    assert servers[1][0].name == "the code server of two"

@@ -1,0 +1,172 @@
+"""`gristmill build`: one partition without a Dagster run, whole or rank by rank."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import definitions
+from assets import tokenizers
+from assets.family import Family, Local
+from commands.build import build
+from gristmill import provenance
+from gristmill.contract import GristmillError
+from gristmill.publish.publish import publish
+from gristmill.reasoning.build import shard_groups
+from gristmill.reasoning.build.shard_ranks import SplitRanks
+from gristmill.reasoning.config import TokenizeConfig
+from gristmill.reasoning.format import names
+from gristmill.reasoning.samples import write_drop
+from gristmill.vocabularies.find import find
+from gristmill.vocabularies.pinned import GPT2
+from resources import Lake
+from tests.commands.drops import Command
+from tests.reasoning import published_root
+from tests.reasoning.normalized_files import numbered
+from tests.reasoning.published_root import PARTITION, normalized_build, shards_build
+
+ASSET = "reasoning/gpt2_shards"
+
+
+@pytest.fixture
+def run(run: Command) -> Command:
+    """The command itself, in the surroundings of the others."""
+    return lambda *words: CliRunner().invoke(build, words[1:])
+
+
+@pytest.fixture
+def shards(data: Path, vocabulary_root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The record of the shards, which three ranks share; they are not built yet."""
+    monkeypatch.setattr(shard_groups, "_GROUP_BYTES", 400)
+    published_root.write_drop(data, numbered(30))
+    publish(normalized_build(data))
+    vocabulary = find(GPT2, vocabulary_root)
+    config = TokenizeConfig(vocabulary, seq_len=8, tokens_per_shard=24, world_size=3)
+    jsonl = data / names.NORMALIZED / names.normalized("gsm8k", "train")
+    local = {
+        "reasoning/normalized": Local(
+            lambda lake, key, values: normalized_build(lake.root, key), lambda lake: []
+        ),
+        ASSET: Local(
+            lambda lake, key, values: shards_build(lake.root, replace(config, **values), key),
+            lambda lake: [PARTITION],
+            lambda lake, key, values: SplitRanks(jsonl, replace(config, **values)),
+        ),
+    }
+    monkeypatch.setattr(definitions, "families", lambda: iter([Family(assets=[], local=local)]))
+    return provenance.record_path(data / names.TOKENIZED, PARTITION, shared=True)
+
+
+def test_a_partition_is_published_and_then_unchanged(run: Command, shards: Path) -> None:
+    first = run("build", ASSET, PARTITION)
+    assert first.exit_code == 0, first.output
+    assert ": published, data version " in first.output
+    version = provenance.read_record(shards).data_version
+    again = run("build", ASSET, PARTITION)
+    assert f": unchanged, data version {version[:12]}" in again.output
+
+
+def test_ranks_publish_once_all_are_done(run: Command, shards: Path) -> None:
+    def rank(number: int) -> str:
+        result = run("build", ASSET, PARTITION, "--rank", str(number), "--world-size", "3")
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    assert "not published yet: parts are missing of rank 0, 1" in rank(2)
+    assert "not published yet: parts are missing of rank 1" in rank(0)
+    assert not shards.exists()
+    assert "rank 0: 0 parts made" in rank(0)
+    assert ": published, data version " in rank(1)
+    assert shards.exists()
+    assert ": unchanged, data version " in rank(1)
+
+
+def test_the_world_size_of_the_command_comes_first_and_a_note_says_so(
+    run: Command, shards: Path
+) -> None:
+    for rank in (0, 1):
+        result = run("build", ASSET, "--rank", str(rank), "--world-size", "2")
+        assert result.exit_code == 0, result.output
+        assert "note: gristmill.toml has world_size 3" in result.output
+    assert ": published, data version " in result.output
+    assert provenance.read_record(shards).config["world_size"] == 2
+
+
+def test_a_wrong_file_of_the_data_root_is_refused_before_any_work(
+    run: Command, data: Path, shards: Path
+) -> None:
+    (data / "gristmill.toml").write_text("[reasoning.gpt2_shards]\ntokens_per_shard = 100\n")
+    result = run("build", ASSET, PARTITION)
+    assert result.exit_code == 1
+    rule = "[reasoning.gpt2_shards] tokens_per_shard: 100 is no multiple of seq_len"
+    assert rule in str(result.exception)
+    assert not shards.exists()
+
+
+def test_no_partition_whose_inputs_are_there_is_an_error(run: Command, shards: Path) -> None:
+    result = run("build", "reasoning/normalized")
+    assert isinstance(result.exception, GristmillError)
+    assert "reasoning/normalized: no partition can be built" in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["x/y", PARTITION], "'x/y' is none of reasoning/gpt2_shards, reasoning/normalized"),
+        ([ASSET, PARTITION, "--rank", "1"], "--rank and --world-size belong together"),
+        ([ASSET, PARTITION, "--world-size", "3"], "--rank and --world-size belong together"),
+        ([ASSET, PARTITION, "--rank", "3", "--world-size", "3"], "must be below --world-size 3"),
+        (
+            ["reasoning/normalized", PARTITION, "--rank", "0", "--world-size", "1"],
+            "reasoning/normalized has no ranks",
+        ),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(
+    run: Command, shards: Path, words: list[str], message: str
+) -> None:
+    result = run("build", *words)
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
+    assert not shards.exists()
+
+
+def test_the_command_builds_splits_of_the_family_by_rank(
+    run: Command, data: Path, vocabulary_root: Path
+) -> None:
+    (data / "gristmill.toml").write_text(
+        "[reasoning.gpt2_shards]\nworld_size = 2\nseq_len = 64\ntokens_per_shard = 128\n"
+    )
+    for corpus in ("gsm8k", "reveal"):
+        write_drop(data / "drops" / "reasoning" / corpus, corpus)
+    (data / "drops" / "tokenizers").mkdir()
+    shutil.copy(find(GPT2, vocabulary_root), data / "drops" / "tokenizers" / GPT2.file)
+    publish(tokenizers._build(GPT2, Lake()))
+    assert run("build", "reasoning/normalized").exit_code == 0
+    for rank, words in ((1, "not published yet"), (0, ": published, data version ")):
+        result = run("build", ASSET, "--rank", str(rank), "--world-size", "2")
+        assert result.exit_code == 0, result.output
+        assert words in result.output
+        assert "reveal__train: not built: the terms of reveal" in result.output
+        assert "note: " not in result.output
+    for asset in ("reasoning/raw_manifest", "reasoning/manifest"):
+        result = run("build", asset)
+        assert ": published, data version " in result.output
+        assert ": unchanged, " in run("build", asset).output
+    result = run("build", "reasoning/alignment", "gsm8k__train")
+    assert ": published, data version " in result.output
+    record = provenance.read_record(
+        provenance.record_path(data / names.TOKENIZED, "gsm8k__train", shared=True)
+    )
+    assert record.config["world_size"] == 2
+    assert record.counts["shards"] >= 2
+
+
+def test_an_unknown_partition_is_refused(run: Command, data: Path) -> None:
+    result = run("build", ASSET, "gsm8k__dev")
+    assert result.exit_code == 2
+    assert "'gsm8k__dev' is none of gsm8k__train" in " ".join(result.output.split())

@@ -1,0 +1,95 @@
+"""What Dagster does not export is where we import it from; what happens where it is not."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import dagster as dg
+import pytest
+
+import definitions
+from commands import dagster_private
+from resources.lake import LOCATION
+from tests.paths import CHECKOUT
+
+
+def test_this_release_of_dagster_has_health_checks_of_launchers() -> None:
+    """If this fails: find where `CheckRunHealthResult` went, and import it from there."""
+    assert dagster_private.HAS_HEALTH
+
+
+def test_a_process_that_is_gone_is_a_failed_worker() -> None:
+    answer = dagster_private.health("the process is gone")
+    assert (answer.status.value, answer.msg) == ("FAILED", "the process is gone")
+    assert dagster_private.health(None).status.value == "RUNNING"
+
+
+def test_without_health_checks_the_launcher_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    from commands.serving.launcher import LocalHealthLauncher
+
+    with monkeypatch.context() as patched:
+        patched.setitem(sys.modules, "dagster._core.launcher.base", None)
+        importlib.reload(dagster_private)
+        assert not dagster_private.HAS_HEALTH
+        assert not LocalHealthLauncher().supports_check_run_worker_health
+        with pytest.raises(RuntimeError, match="has no health checks"):
+            dagster_private.health(None)
+    importlib.reload(dagster_private)
+    assert LocalHealthLauncher().supports_check_run_worker_health
+
+
+def _ran(instance: dg.DagsterInstance) -> dg.DagsterRun:
+    @dg.asset(
+        key=["a", "b"],
+        partitions_def=dg.StaticPartitionsDefinition(["x"]),
+        check_specs=[dg.AssetCheckSpec("whole", asset=["a", "b"])],
+    )
+    def built(context):
+        yield dg.MaterializeResult(metadata={"key": context.partition_key})
+        yield dg.AssetCheckResult(check_name="whole", passed=True)
+
+    @dg.asset
+    def other() -> None:
+        raise AssertionError("is not selected")
+
+    defs = dg.Definitions([built, other], executor=dg.in_process_executor)
+    job = defs.resolve_implicit_global_asset_job_def()
+    result = dagster_private.run_here(
+        instance, job, built.key, {"mine": "1", "dagster/partition": "x"}
+    )
+    assert result.success
+    assert len(result.get_asset_check_evaluations()) == 1
+    (event,) = result.get_asset_materialization_events()
+    assert event.step_materialization_data.materialization.partition == "x"
+    run = instance.get_run_by_id(result.run_id)
+    assert run is not None and run.asset_selection == {built.key}
+    assert run.tags["mine"] == "1"
+    return run
+
+
+def test_a_run_of_this_process_names_its_code_location_and_its_job() -> None:
+    """The timeline of the UI leaves out runs without an origin."""
+    assert dagster_private.HAS_ORIGIN, "find out where Dagster has these names now"
+    with dg.DagsterInstance.local_temp() as instance:
+        run = _ran(instance)
+    assert run.remote_job_origin is not None
+    origin = run.remote_job_origin.repository_origin
+    assert (origin.code_location_origin.location_name, origin.repository_name) == (
+        "gristmill",
+        "__repository__",
+    )
+    assert run.remote_job_origin.job_name == run.job_name == "__ASSET_JOB"
+    assert run.tags["dagster/code_location"] == "gristmill"
+
+
+def test_the_origin_names_the_code_location_of_the_workspace_and_its_repository() -> None:
+    workspace = (CHECKOUT / "workspace.yaml").read_text()
+    assert f"location_name: {LOCATION}\n" in workspace
+    assert definitions.build_defs().get_repository_def().name == "__repository__"
+
+
+def test_without_these_names_runs_take_the_public_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dagster_private, "HAS_ORIGIN", False)
+    with dg.DagsterInstance.local_temp() as instance:
+        assert _ran(instance).remote_job_origin is None

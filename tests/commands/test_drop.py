@@ -1,0 +1,212 @@
+"""`gristmill drop`: a drop appears whole, whatever happens to the copy."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from click.testing import CliRunner, Result
+
+from commands import drop as command
+from gristmill.contract import GristmillError
+from gristmill.inbox import State, look
+from gristmill.macroxue.samples import write_drop
+from resources.lake import Lake
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(command.drop, words)
+
+
+@pytest.fixture
+def games(tmp_path: Path) -> Path:
+    write_drop(tmp_path / "made/d6", seed=1, games=2, max_moves=20, depth=6)
+    return tmp_path / "made/d6"
+
+
+def names(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def hidden(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name.startswith("."))
+
+
+def test_a_folder_is_copied_with_its_sums_and_taken_at_the_second_look(data, games):
+    result = run(str(games), "--family", "macroxue")
+    assert result.exit_code == 0, result.output
+    assert ": copied (4 files, " in result.output
+    place = data / "drops/macroxue/d6"
+    assert names(place) == {*names(games), "SHA256SUMS"}
+    assert hidden(place.parent) == []
+    for name in names(games):
+        assert (place / name).read_bytes() == (games / name).read_bytes()
+        assert (place / name).stat().st_mtime_ns == (games / name).stat().st_mtime_ns
+    subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=place, check=True)
+    state, slow = State(), Lake().settling("macroxue")
+    assert slow.seconds == 60
+    for expected in ([], ["d6"]):
+        found = look(place.parent, state, lambda _: None, 20, 60.0, settling=slow)
+        assert [arrival.key for arrival in found.arrivals] == expected
+
+
+def test_the_same_again_changes_nothing_and_other_contents_need_replace(data, games):
+    run(str(games), "--family", "macroxue", "--name", "mine")
+    place = data / "drops/macroxue/mine"
+    inode = place.stat().st_ino
+    assert "there already" in run(str(games), "--family", "macroxue", "--name", "mine").output
+    assert place.stat().st_ino == inode
+    (games / "more.meta.json").write_text("{}")
+    refused = run(str(games), "--family", "macroxue", "--name", "mine")
+    assert isinstance(refused.exception, GristmillError)
+    assert "is there with other contents: choose another name" in str(refused.exception)
+    assert not (place / "more.meta.json").exists()
+    result = run(str(games), "--family", "macroxue", "--name", "mine", "--replace")
+    assert ": replaced (5 files" in result.output
+    assert (place / "more.meta.json").exists()
+    assert hidden(place.parent) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--family", "pools"], "is a folder: drops/pools/ takes .toml files"),
+        (["--family", "macroxue", "--name", "a b"], "may hold only ASCII letters"),
+        (["--family", "macroxue", "--name", "../x"], "may hold only ASCII letters"),
+        (["--family", "macroxue", "--name", ".d6"], "may hold only ASCII letters"),
+        (["--family", "puzzles", "--name", "recipes"], "is a folder of its own in drops/puzzles/"),
+        (["--family", "nowhere"], "is not one of"),
+        ([], "Missing option '--family'"),
+    ],
+)
+def test_a_wrong_command_line_is_refused_at_once(data, games, words, reason):
+    result = run(str(games), *words)
+    assert (result.exit_code, names(data)) == (2, set())
+    assert reason in " ".join(result.output.split())
+
+
+def test_a_file_goes_into_an_inbox_of_files_with_its_sum_beside_it(data, tmp_path):
+    pool = tmp_path / "both.toml"
+    pool.write_text('members = ["a"]\n')
+    result = run(str(pool), "--family", "pools", "--name", "other")
+    assert ": copied (1 file, 16 bytes)" in result.output
+    assert "it will be refused" in result.output
+    assert names(data / "drops/pools") == {"other.toml", "other.toml.sha256"}
+    pool.write_text('members = ["b"]\n')
+    assert run(str(pool), "--family", "pools", "--name", "other.toml").exit_code == 1
+    run(str(pool), "--family", "pools", "--name", "other", "--replace")
+    assert (data / "drops/pools/other.toml").read_text() == 'members = ["b"]\n'
+    state = State()
+    shape = command._INBOXES["pools"].shape
+    for expected in ([], ["other"]):
+        found = look(data / "drops/pools", state, lambda _: None, 20, 60.0, shape)
+        assert [arrival.key for arrival in found.arrivals] == expected
+    assert run(str(tmp_path / "made"), "--family", "pools").exit_code == 2
+
+
+def test_two_files_of_one_month_are_refused(data, tmp_path):
+    for name in ("lichess_elite_2021-01.zip", "also_2021-01.zip"):
+        (tmp_path / name).write_bytes(b"PK")
+    run(str(tmp_path / "lichess_elite_2021-01.zip"), "--family", "chess")
+    result = run(str(tmp_path / "also_2021-01.zip"), "--family", "chess")
+    assert "is the same partition 2021-01" in " ".join(result.output.split())
+    (tmp_path / "none.zip").write_bytes(b"PK")
+    result = run(str(tmp_path / "none.zip"), "--family", "chess")
+    assert "does not say which partition it is" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("inbox", sorted(command._INBOXES))
+def test_every_inbox_takes_what_is_dropped(data, tmp_path, inbox):
+    ending = next(iter(command._INBOXES[inbox].shape.endings), "")
+    name = {"chess": "lichess_elite_2021-01", "reasoning": "gsm8k"}.get(inbox, "one")
+    source = tmp_path / f"{name}{ending}"
+    if ending:
+        source.write_bytes(b"x")
+    else:
+        source.mkdir()
+        (source / "file").write_bytes(b"x")
+    result = run(str(source), "--family", inbox)
+    assert result.exit_code == 0, result.output
+    assert (data / "drops" / inbox / f"{name}{ending}").exists()
+
+
+def test_a_source_that_is_not_complete_or_no_drop_is_refused(data, games):
+    def refused() -> str:
+        result = run(str(games), "--family", "macroxue")
+        assert result.exit_code == 1
+        return str(result.exception)
+
+    (games / ".incomplete").touch()
+    assert "says that the folder is not complete" in refused()
+    (games / ".incomplete").unlink()
+    (games / "x.part").touch()
+    assert "have not finished" in refused()
+    (games / "x.part").unlink()
+    (games / "link").symlink_to("/etc/passwd")
+    assert "link: is a link" in refused()
+    (games / "link").unlink()
+    (games / "SHA256SUMS").write_text(f"{'0' * 64}  gone\n")
+    assert "lists gone, which is not there" in refused()
+    first = sorted(names(games) - {"SHA256SUMS"})[0]
+    (games / "SHA256SUMS").write_text(f"{'0' * 64}  {first}\n")
+    assert f"{first}: its sha256 is not the one in" in refused()
+    assert not (data / "drops/macroxue/d6").exists()
+    (games.parent / "empty").mkdir()
+    result = run(str(games.parent / "empty"), "--family", "macroxue")
+    assert "has no file" in str(result.exception)
+
+
+def test_hostile_names_are_copied_as_they_are(data, tmp_path):
+    folder = tmp_path / "odd"
+    folder.mkdir()
+    hostile = ["-rf", "a\nb", "back\\slash", "ü", os.fsdecode(b"\xff\xfe"), " ", "*", "x;y", "$(z)"]
+    for name in hostile:
+        (folder / name).write_text(name.encode(errors="replace").decode())
+    (folder / "deep/er").mkdir(parents=True)
+    (folder / "deep/er/f").write_text("f")
+    result = run(str(folder), "--family", "macroxue")
+    assert result.exit_code == 0, result.output
+    place = data / "drops/macroxue/odd"
+    assert names(place) == {*hostile, "deep/er/f", "SHA256SUMS"}
+    found = look(place.parent, state := State(), lambda _: None, 20, 60.0)
+    found = look(place.parent, state, lambda _: None, 20, 60.0)
+    assert (found.refusals, [each.notes for each in found.arrivals]) == ([], [()])
+
+
+def test_a_copy_goes_on_where_it_stopped_and_mends_what_differs(data, games):
+    staged = data / "drops/macroxue/.d6.copying"
+    staged.mkdir(parents=True)
+    whole, half, wrong, short = sorted(names(games))
+    (staged / whole).write_bytes((games / whole).read_bytes())
+    octets = (games / half).read_bytes()
+    (staged / half).write_bytes(octets[: len(octets) // 2])
+    (staged / wrong).write_bytes(b"?" * (games / wrong).stat().st_size)
+    (staged / short).write_bytes((games / short).read_bytes() + b"more")
+    (staged / "left over").write_text("x")
+    (staged / "old/folder").mkdir(parents=True)
+    (staged / "link").symlink_to(games)
+    result = run(str(games), "--family", "macroxue")
+    # What differs within 1 MiB is written again.
+    kept = sum((games / name).stat().st_size for name in (whole, short))
+    assert f"; {kept:,} bytes were copied before)" in result.output
+    place = data / "drops/macroxue/d6"
+    assert names(place) == {*names(games), "SHA256SUMS"}
+    for name in names(games):
+        assert (place / name).read_bytes() == (games / name).read_bytes()
+    assert not (place / "old").exists()
+
+
+def test_a_full_disk_is_an_error_that_says_how_to_go_on(data, games, monkeypatch):
+    def full(*_: object) -> object:
+        raise OSError(errno.ENOSPC, "No space left on device", "x")
+
+    monkeypatch.setattr(command, "copy_in", full)
+    result = run(str(games), "--family", "macroxue")
+    assert "No space left on device: when that is mended" in str(result.exception)
+    monkeypatch.setattr("commands.drop.shutil.disk_usage", lambda _: SimpleNamespace(free=1))
+    result = run(str(games), "--family", "macroxue")
+    assert "1 are free: make room" in str(result.exception)

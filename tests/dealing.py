@@ -1,0 +1,47 @@
+"""How `pytest -n` gives tests to its workers: file by file, and first what takes long.
+
+The tests of a file share fixtures and may build on each other, so one worker runs them, in order.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+LIVE: Final = "tests/e2e/"
+"""Tests that start Dagster: one worker runs all of them, so that they do not slow each other."""
+
+FIRST: Final = (
+    LIVE,
+    "tests/assets/test_damaged_inputs.py",
+    "tests/publish/test_real_builds.py",
+    "tests/publish/test_kill.py",
+    "tests/vocabularies/test_proven.py",
+    "tests/test_sample_commands.py",
+    "tests/synth/build/",
+)
+"""Files and folders that take long, or that others wait for: the first that asks for `sample_root`
+compiles the kernels, and meanwhile the other worker takes tests that use few of them."""
+
+
+def unit(test: str) -> str:
+    """What one worker runs in a row: the file of a test, or all files below LIVE."""
+    file = test.partition("::")[0]
+    return LIVE if file.startswith(LIVE) else file
+
+
+def rank(test: str) -> int:
+    """The place of a test in FIRST; the number of places for all others."""
+    return next((place for place, begin in enumerate(FIRST) if test.startswith(begin)), len(FIRST))
+
+
+def scheduler(config: Any, log: Any) -> Any:
+    """The scheduler of pytest-xdist by units, in the order of the collection."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByUnit(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return unit(nodeid)
+
+    # Not by the number of tests: the files with few are those that take long.
+    config.option.loadscopereorder = False
+    return ByUnit(config, log)

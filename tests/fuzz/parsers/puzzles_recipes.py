@@ -1,0 +1,60 @@
+"""The parsers of recipe files, and of the names of files in a source."""
+
+from __future__ import annotations
+
+from tests.fuzz.parser import Parser, file, folder
+
+_WORDS = (
+    *(b'kind = "', b"sources = [", b"[settings]\n", b'"arc"', b'"sudoku"', b'"maze"', b'"domino"'),
+    *(b"num_aug = ", b"../", b"/", b'"', b"nan", b"true", b"1e999", b"\n", b"[[", b"\xff"),
+)
+
+
+def recipe(data: bytes) -> None:
+    """A recipe file: its settings are those of a config of its kind, and its sources are below."""
+    from gristmill.puzzles.raw.recipe_file import read_recipe_file
+    from gristmill.puzzles.raw.recipes import CONFIGS
+
+    read = read_recipe_file(file("recipes/mine.toml", data))
+    assert read.name == "mine"
+    CONFIGS[read.kind](**read.settings)
+    for source in read.sources:
+        assert not source.startswith("/")
+        assert not {"", ".", ".."} & set(source.split("/"))
+
+
+def source_names(data: bytes) -> None:
+    """The names of files in a source, one a line; those that begin with `a` are a level below."""
+    from gristmill.puzzles.raw.drops import refusal, source_files
+    from gristmill.puzzles.raw.recipes import KINDS
+
+    with folder("drop") as place:
+        (place / "tasks").mkdir()
+        for line in data.split(b"\n")[:20]:
+            name = line.replace(b"\0", b"").replace(b"/", b"")[:200]
+            below = b"/tasks/" if name.startswith(b"a") else b"/"
+            if name not in (b"", b".", b"..", b"tasks"):
+                with open(bytes(place) + below + name, "wb"):  # noqa: PTH123 - need not be UTF-8
+                    pass
+        found = [path for kind in KINDS for path in source_files(kind, place)]
+        assert all(path.is_file() for path in found)
+        assert refusal(place) is None or not found
+
+
+PARSERS = (
+    Parser(
+        "puzzles_recipe",
+        recipe,
+        ("gristmill.puzzles.raw.recipe_file",),
+        covers=("gristmill.puzzles.raw.recipes",),
+        most_bytes=1000,
+        words=_WORDS,
+    ),
+    Parser(
+        "puzzles_source_names",
+        source_names,
+        ("gristmill.puzzles.raw.drops",),
+        most_bytes=400,
+        words=(b".json", b".csv", b".txt", b"\n", b"\xff", b"LICENSE"),
+    ),
+)

@@ -1,0 +1,79 @@
+"""The parsers of rated CSV files and of Sudoku banks."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from tests.fuzz.parser import HUNDRED_THOUSAND, Parser, file, folder
+
+_HEADER = b"source,question,answer,rating\n"
+_QUESTION = b"080020090020050000000001600030000000700000005000000040006900000000070020010040060"
+_ANSWER = b"185726394629354817374891652438569271792413568561287943246938175953172486817645239"
+
+
+def rated_csv(data: bytes) -> None:
+    """A rated CSV file: its rows are those of the standard library."""
+    from gristmill.puzzles.raw.rated_csv import read_rows
+
+    path = file("train.csv", data)
+    found, seen = [], []
+    for rows in read_rows(path):
+        for row in range(len(rows)):
+            question, answer = rows.questions[row].tobytes(), rows.answers[row].tobytes()
+            found.append((question, answer, rows.rating_text(row)))
+        assert (rows.lines[1:] > rows.lines[:-1]).all()
+        assert rows.questions.shape == rows.answers.shape
+        seen.append(rows)
+    text = data.removeprefix(b"\xef\xbb\xbf").decode("latin-1")
+    lines = csv.reader(io.StringIO(text, newline=""))
+    next(lines)
+    expected = [row for row in lines if len(row) == 4]
+    assert [row[:2] for row in found] == [
+        (row[1].encode("latin-1"), row[2].encode("latin-1")) for row in expected
+    ]
+    for rows in seen:
+        rows.whole_ratings()
+
+
+def sudoku_bank(data: bytes) -> None:
+    """A bank: what is built of it breaks no law."""
+    from gristmill.puzzles.build.sudoku import build_sudoku
+    from gristmill.puzzles.config import SudokuConfig
+    from gristmill.puzzles.laws.contract import contract_laws
+    from gristmill.puzzles.laws.sudoku import sudoku_laws
+
+    with folder("sudoku") as place:
+        file("sudoku/drop/bank.txt", data)
+        config = SudokuConfig(num_aug=2, test_share=0.5, unique="drop")
+        build_sudoku(place / "drop", place / "out", config)
+        assert [*contract_laws(place / "out"), *sudoku_laws(place / "out")] == []
+
+
+PARSERS = (
+    Parser(
+        "puzzles_rated_csv",
+        rated_csv,
+        ("gristmill.puzzles.raw.rated_csv",),
+        covers=("gristmill.puzzles.raw.csv_kernel",),
+        inputs=HUNDRED_THOUSAND,
+        words=(
+            _HEADER,
+            b"s,12,34,5\n",
+            b"s,#o,# ,0\r\n",
+            b'"',
+            b'""',
+            b",",
+            b"\n",
+            b"7.2",
+            b"\xff",
+        ),
+    ),
+    Parser(
+        "puzzles_sudoku_bank",
+        sudoku_bank,
+        ("gristmill.puzzles.raw.sudoku_bank",),
+        inputs=HUNDRED_THOUSAND // 10,
+        words=(_QUESTION + b"\n", _QUESTION + b" " + _ANSWER, b"\n", b" 1.2\n", b"id ", b"."),
+    ),
+)

@@ -1,0 +1,104 @@
+"""The parsers of the reasoning family's alignments, audits and reports, and its rules of steps."""
+
+from __future__ import annotations
+
+from tests.fuzz.parser import HUNDRED_THOUSAND, Parser, file, folder
+
+_FORMAT = "gristmill.reasoning.format"
+_RENDER = "gristmill.reasoning.render"
+
+
+def audits(data: bytes) -> None:
+    """A file of audits: the last verdict of an example and text counts."""
+    from gristmill.reasoning.format import audits
+
+    path = file("audits.jsonl", data)
+    assert set(audits.latest(path)) == {audit.key for audit in audits.read(path)}
+
+
+def alignment(data: bytes) -> None:
+    """An alignment: its laws end with what they found, and a row is written as it was read."""
+    from gristmill.reasoning.format import align
+    from gristmill.reasoning.laws.alignment import alignment_laws
+
+    with folder("aligned") as place:
+        path = file("aligned/gsm8k/test.align.jsonl", data)
+        list(alignment_laws(place, "gsm8k__test"))
+        for number, row in enumerate(align.rows(path), 1):
+            try:
+                line = align.line(row)
+            except UnicodeEncodeError:
+                continue  # a lone surrogate, which no builder meets
+            assert repr(align.parsed(line, path, number)) == repr(row)
+
+
+def report(data: bytes) -> None:
+    """A daily report: its laws and the gate end with what they found."""
+    from gristmill.reasoning.format import reports
+    from gristmill.reasoning.laws.report import report_laws
+    from gristmill.reasoning.read.gate import check_gate
+
+    with folder("reports") as place:
+        path = file("reports/2026-11-22.json", data)
+        list(report_laws(place))
+        assert reports.problem({"splits": {}}) is not None
+        found = reports.read(path)
+        reports.reference(found)
+        check_gate(place)
+
+
+def steps(data: bytes) -> None:
+    """The texts of a record: its steps ascend within their block. Three texts, apart by NUL.
+
+    The first byte chooses the corpus.
+    """
+    from gristmill.reasoning.format.corpora import CORPORA
+    from gristmill.reasoning.render.steps import is_label, steps_of
+    from gristmill.reasoning.render.text import rendered
+
+    corpus = list(CORPORA)[(data[:1] or b"0")[0] % len(CORPORA)]
+    texts = [part.decode("utf-8", "replace") for part in data[1:].split(b"\0")]
+    question, cot, answer, *listed = [*texts, "", "", ""]
+    record = {"question": question, "cot": cot or None, "answer": answer, "cot_steps": listed}
+    text = rendered(record)
+    found = steps_of(record, text, corpus)
+    assert all(map(is_label, found.labels)) and len(found.labels) == len(found.ranges)
+    start = (text.cot or text.answer or (0, 0))[0]
+    bounds = [start, *(place for pair in found.ranges for place in pair), len(text.text)]
+    assert bounds == sorted(bounds)
+    assert all(text.text[a:b].strip() == text.text[a:b] != "" for a, b in found.ranges)
+
+
+_JSON = (b'{"', b'":', b"null", b"true", b"1e999", b"-0", b"[[", b"\\u0000", b"\\ud800", b"NaN")
+
+PARSERS = (
+    Parser(
+        "reasoning_audits",
+        audits,
+        (f"{_FORMAT}.audits",),
+        inputs=HUNDRED_THOUSAND,
+        words=(*_JSON, b'"verdict": "right"', b'"wrong"', b'"text_sha256": "', b"\n"),
+    ),
+    Parser(
+        "reasoning_alignment",
+        alignment,
+        (f"{_FORMAT}.align", "gristmill.reasoning.laws.alignment"),
+        inputs=HUNDRED_THOUSAND,
+        words=(*_JSON, b"gsm8k_test_", b"no-steps", b"; verified", b'"Step 1"', b"\n", b"0.89"),
+    ),
+    Parser(
+        "reasoning_report",
+        report,
+        (f"{_FORMAT}.reports", "gristmill.reasoning.laws.report"),
+        inputs=HUNDRED_THOUSAND,
+        words=(*_JSON, b'"gsm8k__test": {', b'"breaches": ["', b"2026-11-22", b"false"),
+        most_bytes=8192,
+    ),
+    Parser(
+        "reasoning_steps",
+        steps,
+        tuple(f"{_RENDER}.{name}" for name in ("steps", "regions", "arithmetic")),
+        inputs=HUNDRED_THOUSAND,
+        words=(b"Step 1: ", b"\n2. ", b"\n#### ", b"<<1+1=2>>", b"\n\n", b". ", b"\0", b"Effect"),
+    ),
+)

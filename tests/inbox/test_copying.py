@@ -1,0 +1,134 @@
+"""A copy into an inbox is there whole or not at all, wherever it is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from gristmill.contract import BadInput, GristmillError
+from gristmill.inbox import TOML, Shape, present_drops
+from gristmill.inbox.copying import Copied, copy_in, only_copy, source_files
+from gristmill.inbox.staging import Tools
+from gristmill.publish import atomic_fs
+from gristmill.untrusted.files import REFUSE_LINKS
+
+TOOLS = Tools(atomic_fs.place, atomic_fs.exchange, lambda _: None, REFUSE_LINKS)
+CALLS = {"fsync", "write", "open", "unlink", "utime", "mkdir", "rmdir", "truncate"}
+CALLS |= {"replace", "place", "exchange"}
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "made/d6"
+    (folder / "inner").mkdir(parents=True)
+    for name in ("a", "inner/b", "c"):
+        (folder / name).write_text(name * 100)
+    return folder
+
+
+def copy(source: Path, place: Path, replace_: bool = False) -> Copied:
+    return copy_in(source, place, source_files(source, REFUSE_LINKS), TOOLS, replace_)
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    if path.is_file():
+        return {"": path.read_bytes()}
+    files = (file for file in path.rglob("*") if file.is_file())
+    return {str(file.relative_to(path)): file.read_bytes() for file in files}
+
+
+def killed_at(point: int, work: Callable[[], object]) -> bool:
+    """Whether a child process that does the work is killed at its n-th system call."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    left = [point]
+
+    def count(_frame: FrameType, event: str, called: object) -> None:
+        name = getattr(called, "__name__", "") if event == "c_call" else _frame.f_code.co_name
+        if event in ("c_call", "call") and name in CALLS:
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    try:
+        sys.setprofile(count)
+        work()
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
+@pytest.mark.parametrize("kind", ["folder", "file"])
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_copy_that_is_killed_anywhere_is_whole_or_not_there_and_goes_on(
+    source: Path, tmp_path: Path, kind: str, exists: bool
+) -> None:
+    origin = source if kind == "folder" else source / "a"
+    place = tmp_path / "drops" / ("d6" if kind == "folder" else "d6.toml")
+    shape = Shape() if kind == "folder" else TOML
+    place.parent.mkdir()
+    before: dict[str, bytes] = {}
+    if exists:
+        copy(origin, place)
+        before = contents(place)
+        (source / "a").write_text("another")
+    copy(origin, tmp_path / "expected/d6")
+    whole = contents(tmp_path / "expected/d6")
+    point = 0
+    while killed_at(point := point + 1, lambda: copy(origin, place, exists)):
+        now = contents(place) if place.exists() else {}
+        assert now in (before, whole)
+        look = present_drops(place.parent, lambda _: None, shape)
+        assert look.refusals == [], point
+        if now == whole and look.arriving:
+            copy(origin, place, exists)  # the mark of a killed copy goes with the next one
+    assert point > 10
+    assert copy(origin, place, exists).status == "there already"
+    (arrival,) = present_drops(place.parent, lambda _: None, shape).arrivals
+    assert arrival.key == "d6"
+    assert [path.name for path in place.parent.iterdir() if path.name.startswith(".")] == []
+
+
+def test_two_copies_to_one_place_do_not_mix(source: Path, tmp_path: Path) -> None:
+    place = tmp_path / "drops/d6"
+    place.parent.mkdir()
+    with only_copy(place), pytest.raises(GristmillError, match="another process copies to it"):
+        copy(source, place)
+    assert copy(source, place).status == "copied"
+
+
+def test_a_source_that_changes_is_not_brought(source: Path, tmp_path: Path) -> None:
+    tools = replace(TOOLS, advance=lambda _: os.utime(source / "a", ns=(1, 1)))
+    sizes = source_files(source, REFUSE_LINKS)
+    with pytest.raises(BadInput, match="changed while it was copied"):
+        copy_in(source, tmp_path / "drops/d6", sizes, tools)
+    assert not (tmp_path / "drops/d6").exists()
+
+
+def test_a_drop_that_came_meanwhile_is_not_replaced(source: Path, tmp_path: Path) -> None:
+    place = tmp_path / "drops/d6"
+    tools = replace(TOOLS, advance=lambda _: place.mkdir(exist_ok=True))
+    sizes = source_files(source, REFUSE_LINKS)
+    with pytest.raises(GristmillError, match="came while it was copied: run the command again"):
+        copy_in(source, place, sizes, tools)
+    assert contents(place) == {}
+
+
+def test_a_mark_done_of_the_source_comes_last_and_is_not_in_the_list(
+    source: Path, tmp_path: Path
+) -> None:
+    (source / ".done").write_text("3")
+    copied = copy(source, tmp_path / "drops/d6")
+    assert (copied.files, copied.bytes) == (3, 900)
+    assert b".done" not in (tmp_path / "drops/d6/SHA256SUMS").read_bytes()
+    (arrival,) = present_drops(tmp_path / "drops", lambda _: None).arrivals
+    assert arrival.files == 3
+    assert copy(source, tmp_path / "drops/d6").status == "there already"

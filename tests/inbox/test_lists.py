@@ -1,0 +1,170 @@
+"""Lists that a drop brings are verified before it is taken."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from gristmill.inbox import TOML, Look, Shape, State, look, present_drops
+from gristmill.inbox.listing import survey
+from gristmill.inbox.lists import Verifier
+from gristmill.untrusted.files import REFUSE_LINKS
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@pytest.fixture
+def drop(tmp_path: Path) -> Path:
+    folder = tmp_path / "drops/d6"
+    (folder / "inner").mkdir(parents=True)
+    (folder / "a.gz").write_text("one")
+    (folder / "inner/b.gz").write_text("two")
+    return folder
+
+
+SUMS = f"{digest('one')}  a.gz\n{digest('two')} *./inner/b.gz\n"
+
+
+def present(drop: Path) -> Look:
+    return present_drops(drop.parent, lambda _: None, TOML if drop.suffix else Shape())
+
+
+def refused(drop: Path) -> str:
+    found = present(drop)
+    assert found.arrivals == []
+    return found.refusals[0].reason
+
+
+def test_a_drop_that_is_as_listed_is_taken(drop):
+    (drop / "SHA256SUMS").write_text(SUMS + "\r\n")
+    (arrival,) = present(drop).arrivals
+    assert (arrival.files, arrival.notes) == (2, ())
+    (drop / "SHA256SUMS").write_text(f"SHA256 (a.gz) = {digest('one').upper()}\n")
+    (arrival,) = present(drop).arrivals
+    assert arrival.notes == ("not in SHA256SUMS, so not verified: inner/b.gz",)
+
+
+def test_a_file_with_another_sum_is_refused_with_its_name(drop):
+    (drop / "SHA256SUMS").write_text(SUMS)
+    (drop / "inner/b.gz").write_text("2wo")
+    assert refused(drop) == (
+        f"{drop / 'inner/b.gz'}: its sha256 is {digest('2wo')[:12]}…, but SHA256SUMS has "
+        f"{digest('two')[:12]}…: copy the file again"
+    )
+
+
+def test_a_listed_file_that_is_not_there_is_refused_with_its_name(drop):
+    (drop / "SHA256SUMS").write_text(SUMS + f"{digest('x')}  z\n{digest('y')}  y\n")
+    assert refused(drop) == (
+        f"{drop / 'SHA256SUMS'}: y is listed and not in the drop (and 1 more): bring it, or take "
+        "its line out"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [
+        ("hello", "line 1: must be 64 hex digits"),
+        (f"{digest('one')} a.gz", "line 1: must be 64 hex digits"),
+        (f"{digest('one')[1:]}  a.gz", "line 1: must be 64 hex digits"),
+        (f"{digest('one')}  /etc/passwd", "must be a path in the drop"),
+        (f"{digest('one')}  ../d6/a.gz", "must be a path in the drop"),
+        (f"{digest('one')}  inner//b.gz", "must be a path in the drop"),
+        (f"{digest('one')}  a.gz\n{digest('two')}  a.gz", "line 2: 'a.gz' has two sums"),
+        ("\n \n", "lists no file"),
+        (f"{digest('one')}  SHA256SUMS", "lists no file"),
+    ],
+)
+def test_a_list_that_is_none_is_refused_with_file_line_and_rule(drop, line, rule):
+    (drop / "SHA256SUMS").write_text(line)
+    reason = refused(drop)
+    assert reason.startswith(f"{drop / 'SHA256SUMS'}: ")
+    assert rule in reason
+
+
+def test_names_that_sha256sum_escapes_are_found(drop):
+    name = os.fsdecode(b"new\nline\\\xff")
+    (drop / name).write_text("three")
+    escaped = rb"\%s  new\nline\\" % digest("three").encode() + b"\xff\n"
+    (drop / "SHA256SUMS").write_bytes(escaped)
+    (arrival,) = present(drop).arrivals
+    assert arrival.files == 3
+    (drop / name).write_text("four")
+    assert "its sha256 is" in refused(drop)
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("3", "says 3 files, but there are 2: copy the drop again"),
+        ("1", "says 1 files, but there are 2"),
+        ("soon", "must be empty or hold the number of files, not 'soon'"),
+        ("-2", "must be empty or hold the number of files"),
+        ("9" * 40, "has more than 32 bytes"),
+    ],
+)
+def test_another_number_of_files_is_refused(drop, text, rule):
+    (drop / ".done").write_text(text)
+    assert rule in refused(drop)
+    (drop / ".done").write_text(" 2\n")
+    assert present(drop).arriving == []
+    assert len(present(drop).arrivals) == 1
+
+
+def test_a_file_is_verified_by_what_is_beside_it(tmp_path):
+    file = tmp_path / "p.toml"
+    file.write_text("one")
+    (tmp_path / "p.toml.sha256").write_text(f"{digest('one')}  p.toml\n")
+    assert len(present(file).arrivals) == 1
+    (tmp_path / "p.toml.sha256").write_text(f"{digest('two')}  p.toml\n")
+    assert "its sha256 is" in refused(file)
+    (tmp_path / "p.toml.sha256").write_text(f"{digest('one')}  q.toml\n")
+    assert "line 1: names 'q.toml', not p.toml" in refused(file)
+    (tmp_path / "p.toml.sha256").unlink()
+    (tmp_path / "p.toml.done").write_text("4")
+    assert "says 4 bytes, but there are 3" in refused(file)
+
+
+def test_a_drop_whose_list_names_more_files_is_waited_for_and_then_refused(drop):
+    (drop / "SHA256SUMS").write_text(SUMS + f"{digest('three')}  c.gz\n")
+    state = State()
+    for _ in range(2):
+        found = look(drop.parent, state, lambda _: None, 20, 60.0)
+    assert "c.gz is listed and not in the drop" in found.refusals[0].reason
+    (drop / "c.gz").write_text("three")
+    look(drop.parent, state, lambda _: None, 20, 60.0)
+    assert len(look(drop.parent, state, lambda _: None, 20, 60.0).arrivals) == 1
+
+
+def test_files_are_hashed_in_steps_and_a_verdict_is_remembered(drop, monkeypatch):
+    (drop / "SHA256SUMS").write_text(SUMS)
+    seen, verifier = survey(drop), Verifier()
+
+    def verdict(seconds: float | None, form: str = seen.form) -> object:
+        sizes = seen.sizes(drop)
+        return verifier.verdict(drop, form, seen.marks, sizes, REFUSE_LINKS, seconds)
+
+    assert verdict(seconds=-1.0) is None
+    assert verdict(seconds=-1.0) is None
+    assert verdict(None).reason is None
+    (drop / "a.gz").write_text("another")
+    assert verdict(None).reason is None
+    assert "a.gz: its sha256" in verdict(None, "another form").reason
+
+
+def test_a_drop_that_was_taken_is_not_verified_again(drop):
+    (drop / "SHA256SUMS").write_text("no list")
+    signature = survey(drop).signature
+    asked: list[tuple[str, str]] = []
+
+    def is_known(key: str, signature: str) -> bool:
+        asked.append((key, signature))
+        return True
+
+    assert len(present_drops(drop.parent, lambda _: None, is_known=is_known).arrivals) == 1
+    assert asked == [("d6", signature)]

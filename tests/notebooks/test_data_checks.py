@@ -1,0 +1,54 @@
+"""The notebooks: their cells run over a small data root."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from gristmill.vocabularies.find import find
+from gristmill.vocabularies.pinned import GPT2
+from tests.paths import CHECKOUT
+from tests.reasoning.aligned_root import CORPUS, SPLIT, aligned_root, worked
+
+NOTEBOOKS = sorted((CHECKOUT / "notebooks").rglob("*.ipynb"))
+
+
+def test_no_notebook_is_left_out_and_none_holds_outputs() -> None:
+    assert [path.name for path in NOTEBOOKS] == ["spans.ipynb"]
+    for path in NOTEBOOKS:
+        for cell in json.loads(path.read_text())["cells"]:
+            assert not cell.get("outputs")
+            assert cell.get("execution_count") is None
+
+
+def test_the_notebook_of_spans_runs(
+    tmp_path: Path,
+    vocabulary_root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    root = aligned_root(
+        tmp_path / "data", find(GPT2, vocabulary_root), worked(40), seq_len=64, tokens_per_shard=512
+    )
+    displayed: list[str] = []
+    module: Any = ModuleType("IPython.display")
+    module.SVG, module.display = str, displayed.append
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    cells = json.loads((CHECKOUT / "notebooks/data_checks/spans.ipynb").read_text())["cells"]
+    names: dict[str, Any] = {}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            source = "".join(cell["source"])
+            source = source.replace("../../data", str(root)).replace(
+                '"gsm8k", "test"', f'"{CORPUS}", "{SPLIT}"'
+            )
+            exec(compile(source, "spans.ipynb", "exec"), names)
+    pictures, texts = displayed[:3], displayed[3:]
+    assert all(each.startswith("<svg") and "Ann has" in each for each in pictures)
+    assert len(set(pictures)) == 3
+    assert texts[0].endswith(" steps of 40 examples")
+    assert [text.split(":")[0] for text in texts[1:]] == ["step 1", "step 2", "step 3"]

@@ -1,0 +1,75 @@
+"""Seeded draws: the algorithm of the docs, equal chances, and independence of the streams."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+from numba import njit
+
+from gristmill.puzzles.domains import randomness
+from gristmill.puzzles.domains.source_key import source_key
+
+MASK = 2**64 - 1
+STEP = 0x9E3779B97F4A7C15
+
+
+def _mix(word: int) -> int:
+    word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & MASK
+    return word ^ (word >> 31)
+
+
+class _Stream:
+    """The stream as docs/formats/puzzles.md#randomness says, in plain Python."""
+
+    def __init__(self, key: int, number: int) -> None:
+        self.state = _mix(key ^ _mix(number * STEP & MASK))
+
+    def below(self, bound: int) -> int:
+        while True:
+            self.state = (self.state + STEP) & MASK
+            drawn = _mix(self.state)
+            if drawn < MASK - MASK % bound:
+                return drawn % bound
+
+
+@njit  # type: ignore[untyped-decorator]
+def _drawn(key, number, bounds, order):  # type: ignore[no-untyped-def]
+    state = np.empty(1, np.uint64)
+    randomness.start(state, key, number)
+    found = np.empty_like(bounds)
+    for place in range(bounds.shape[0]):
+        found[place] = randomness.below(state, bounds[place])
+    randomness.shuffle(state, order)
+    return found
+
+
+def test_draws_are_those_of_the_docs() -> None:
+    for number in (0, 1, 2, 1_000_000):
+        key = source_key(number, "sudoku", "4.")
+        bounds = np.array([1, 2, 9, 2**62 + 1, 2**31, 7])
+        order = np.arange(9)
+        found = _drawn(np.uint64(key), number, bounds, order)
+        stream = _Stream(key, number)
+        assert found.tolist() == [stream.below(bound) for bound in bounds.tolist()]
+        expected = list(range(9))
+        for last in range(8, 0, -1):
+            other = stream.below(last + 1)
+            expected[last], expected[other] = expected[other], expected[last]
+        assert order.tolist() == expected
+
+
+def test_a_key_is_the_start_of_a_hash() -> None:
+    digest = hashlib.sha256(b"42:arc:007bbfb7").digest()
+    assert source_key(42, "arc", "007bbfb7") == int.from_bytes(digest[:8], "little")
+
+
+def test_each_order_of_a_shuffle_is_as_likely() -> None:
+    counts: dict[tuple[int, ...], int] = {}
+    for number in range(6000):
+        order = np.arange(3)
+        _drawn(np.uint64(5), number, np.array([2]), order)
+        counts[tuple(order.tolist())] = counts.get(tuple(order.tolist()), 0) + 1
+    assert len(counts) == 6
+    assert all(abs(count - 1000) < 150 for count in counts.values())

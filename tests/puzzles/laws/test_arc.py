@@ -1,0 +1,306 @@
+"""Every law of ARC datasets finds what breaks it, and nothing in what the builder writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gristmill.puzzles.build.arc import build_arc
+from gristmill.puzzles.config import ArcConfig
+from gristmill.puzzles.domains.arc_grid import encode
+from gristmill.puzzles.laws.arc import arc_laws
+from gristmill.puzzles.laws.contract import contract_laws
+from tests.puzzles import arc_tasks
+
+Change = Callable[[np.ndarray], object]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("arc")
+    build_arc(arc_tasks.source(folder / "arc"), folder / "out", ArcConfig(8, 3, "uint8"))
+    return folder / "out"
+
+
+@pytest.fixture
+def dataset(built: Path, tmp_path: Path) -> Path:
+    for path in built.rglob("*"):
+        if path.is_file():
+            copy = tmp_path / "out" / path.relative_to(built)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(path.read_bytes())
+    return tmp_path / "out"
+
+
+def edit(path: Path, change: Change) -> None:
+    array = np.load(path)
+    change(array)
+    np.save(path, array)
+
+
+def laws(folder: Path) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for violation in arc_laws(folder):
+        found.setdefault(violation.law, []).append(violation.where)
+    return found
+
+
+@pytest.mark.parametrize("num_aug", [0, 8])
+@pytest.mark.parametrize("dtype", ["uint8", "int32"])
+def test_a_dataset_of_the_builder_breaks_no_law(tmp_path: Path, dtype: str, num_aug: int) -> None:
+    config = ArcConfig(num_aug=num_aug, dtype=dtype)
+    build_arc(arc_tasks.source(tmp_path / "arc"), tmp_path / "out", config)
+    assert [*arc_laws(tmp_path / "out"), *contract_laws(tmp_path / "out")] == []
+
+
+def test_a_dataset_with_dropped_leaks_breaks_no_law(tmp_path: Path) -> None:
+    source = arc_tasks.source(tmp_path / "arc")
+    task = json.loads((source / "training" / "aa.json").read_text())
+    other = json.loads((source / "evaluation" / "bb.json").read_text())
+    other["test"][0] = task["train"][1]
+    arc_tasks.write(source, {"evaluation/bb": other})
+    summary = build_arc(source, tmp_path / "out", ArcConfig(8, 3, "uint8", "drop"))
+    assert summary.leaks_dropped == 1
+    assert laws(tmp_path / "out") == {}
+
+
+def row_with(array: np.ndarray, token: int) -> int:
+    return int(np.flatnonzero((array == token).any(axis=1))[0])
+
+
+@pytest.mark.parametrize("field", ["inputs", "labels"])
+@pytest.mark.parametrize(("before", "after"), [(1, 0), (0, 1), (1, 4), (0, 5), (2, 0), (3, 1)])
+def test_a_row_that_is_no_grid_with_its_border_is_found(
+    dataset: Path, field: str, before: int, after: int
+) -> None:
+    row = -1
+
+    def change(array: np.ndarray) -> None:
+        nonlocal row
+        row = row_with(array, before)
+        array[row, np.flatnonzero(array[row] == before)[-1]] = after
+
+    edit(dataset / "train" / f"all__{field}.npy", change)
+    found = laws(dataset)
+    assert f"train all {field} row {row}" in found["border"]
+
+
+def test_an_empty_row_is_found(dataset: Path) -> None:
+    edit(dataset / "test" / "all__labels.npy", lambda array: array.__setitem__(4, 0))
+    assert laws(dataset) == {"border": ["test all labels row 4"]}
+
+
+def test_a_cell_of_another_colour_is_found(dataset: Path) -> None:
+    def change(array: np.ndarray) -> None:
+        cell = np.flatnonzero(array[7] >= 2)[-1]
+        array[7, cell] = 2 + (array[7, cell] - 1) % 10
+
+    edit(dataset / "train" / "all__labels.npy", change)
+    assert laws(dataset) == {"inverse": ["train all labels row 7"]}
+
+
+def test_a_changed_original_breaks_its_group_and_its_source(dataset: Path) -> None:
+    def change(array: np.ndarray) -> None:
+        cell = np.flatnonzero(array[0] >= 2)[0]
+        array[0, cell] = 2 + (array[0, cell] - 1) % 10
+
+    edit(dataset / "train" / "all__inputs.npy", change)
+    found = laws(dataset)
+    assert set(found) == {"inverse", "source"}
+    assert len(found["inverse"]) == 8 and found["source"] == ["arc/training/aa.json"]
+
+
+def test_a_grid_of_another_shape_is_found(dataset: Path) -> None:
+    def change(array: np.ndarray) -> None:
+        array[9] = encode(np.ones((11, 3), np.uint8))
+
+    edit(dataset / "train" / "all__inputs.npy", change)
+    edit(dataset / "train" / "all__labels.npy", change)
+    found = laws(dataset)
+    assert "train all inputs row 9" in found["inverse"]
+    assert "train all labels row 9" in found["inverse"]
+
+
+def test_a_test_example_that_is_translated_is_found(dataset: Path) -> None:
+    for field in ("inputs", "labels"):
+        edit(
+            dataset / "test" / f"all__{field}.npy",
+            lambda array: array.__setitem__(3, moved(array[3])),
+        )
+    assert laws(dataset) == {"translation": ["test all row 3"]}
+
+
+def moved(tokens: np.ndarray) -> np.ndarray:
+    cells = tokens.reshape(30, 30)
+    assert not cells[:, 20:].any()
+    return np.roll(cells, 2, axis=1).reshape(-1)
+
+
+def test_a_training_puzzle_without_an_example_at_the_corner_is_found(dataset: Path) -> None:
+    starts = np.load(dataset / "train" / "all__puzzle_indices.npy")
+    for field in ("inputs", "labels"):
+
+        def change(array: np.ndarray) -> None:
+            for row in range(starts[2], starts[3]):
+                if array[row, 0]:
+                    array[row] = moved(array[row])
+
+        edit(dataset / "train" / f"all__{field}.npy", change)
+    assert laws(dataset) == {"translation": ["train all puzzle 2"]}
+
+
+def test_an_input_and_a_label_at_two_places_are_found(dataset: Path) -> None:
+    edit(dataset / "test" / "all__labels.npy", lambda array: array.__setitem__(5, moved(array[5])))
+    assert laws(dataset) == {"place": ["test all row 5"]}
+
+
+def identifiers(dataset: Path, change: Callable[[list[str]], object]) -> None:
+    path = dataset / "identifiers.json"
+    listed = json.loads(path.read_text())
+    change(listed)
+    path.write_text(json.dumps(listed))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "_t1_0234567891", "aa_t8_0234567891", "aa_t1_1234567890", "aa_t1_0234567899"),
+        *("aa_t1_023456789", "aa_t1_02345678911", "aa_x1_0234567891", "aa_t1-0234567891"),
+        *("aa_t1_023456789\u00df", "aa_t/_0123456789"),
+    ],
+)
+def test_an_identifier_that_is_no_id_is_found(dataset: Path, text: str) -> None:
+    identifiers(dataset, lambda listed: listed.__setitem__(3, text))
+    found = laws(dataset)
+    assert found["identifier"] == ["identifiers.json 3"]
+    assert "train all puzzle 2" in found["group"]
+
+
+def test_an_id_of_another_augmentation_is_found(dataset: Path) -> None:
+    identifiers(dataset, lambda listed: listed.__setitem__(3, "aa_t2_0987654321"))
+    found = laws(dataset)
+    assert found["draw"] == ["train all puzzle 2"]
+    assert set(found) == {"draw", "inverse"}
+
+
+def test_an_augmentation_that_is_not_drawn_is_found(dataset: Path) -> None:
+    starts = np.load(dataset / "train" / "all__puzzle_indices.npy")
+
+    def change(array: np.ndarray) -> None:
+        array[starts[2] : starts[3], 2] += 1
+
+    edit(dataset / "trace" / "train" / "all.npy", change)
+    assert laws(dataset)["draw"][0] == "train all puzzle 2"
+
+
+def test_puzzles_that_change_their_ids_are_found(dataset: Path) -> None:
+    def change(array: np.ndarray) -> None:
+        array[[0, 1]] = array[[1, 0]]
+
+    edit(dataset / "train" / "all__puzzle_identifiers.npy", change)
+    found = laws(dataset)
+    assert found["group"][:2] == ["train all puzzle 0", "train all puzzle 1"]
+
+
+def test_a_puzzle_of_another_group_and_an_id_of_two_puzzles_are_found(dataset: Path) -> None:
+    edit(
+        dataset / "train" / "all__puzzle_identifiers.npy",
+        lambda array: array.__setitem__(12, array[2]),
+    )
+    found = laws(dataset)
+    assert "train all puzzle 12" in found["group"]
+    assert "train all identifier 2" in found["group"]
+
+
+def test_a_puzzle_with_fewer_examples_than_its_group_is_found(dataset: Path) -> None:
+    def change(array: np.ndarray) -> None:
+        array[3] -= 1
+
+    edit(dataset / "train" / "all__puzzle_indices.npy", change)
+    assert {"train all puzzle 2", "train all puzzle 3"} <= set(laws(dataset)["group"])
+
+
+@pytest.mark.parametrize("field", ["puzzle_indices", "group_indices", "puzzle_identifiers"])
+def test_indices_that_break_the_contract_end_the_search(dataset: Path, field: str) -> None:
+    edit(dataset / "train" / f"all__{field}.npy", lambda array: array.__setitem__(1, -1))
+    assert laws(dataset)["groups"] == ["train all 0"]
+
+
+def test_a_test_puzzle_that_nothing_trains_is_found(dataset: Path) -> None:
+    listed = json.loads((dataset / "identifiers.json").read_text())
+    fresh = len(listed)
+    identifiers(dataset, lambda names: names.append("aa_t0_0987654321"))
+    edit(
+        dataset / "test" / "all__puzzle_identifiers.npy",
+        lambda array: array.__setitem__(1, fresh),
+    )
+    assert f"identifiers.json {fresh}" in laws(dataset)["identifier"]
+
+
+@pytest.mark.parametrize(("column", "law"), [(0, "origin"), (1, "origin"), (2, "origin")])
+def test_an_origin_that_is_not_that_of_its_puzzle_is_found(
+    dataset: Path, column: int, law: str
+) -> None:
+    def change(array: np.ndarray) -> None:
+        array[8, column] += 1
+
+    edit(dataset / "trace" / "train" / "all.npy", change)
+    assert "train all row 8" in laws(dataset)[law]
+
+
+def test_a_source_with_another_hash_or_without_a_file_is_found(dataset: Path) -> None:
+    path = dataset / "trace" / "sources.json"
+    held = json.loads(path.read_text())
+    held["files"][1]["task_hash"] = "0" * 64
+    del held["files"][4]
+    path.write_text(json.dumps(held))
+    assert laws(dataset) == {"source": ["arc/evaluation/bb.json", "file 4"]}
+
+
+def test_an_augmentation_that_repeats_a_puzzle_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gristmill.puzzles.domains import arc_kernels
+
+    def all_draws(
+        key: np.uint64, most: int, tries: int, *task: np.ndarray
+    ) -> tuple[np.ndarray, ...]:
+        numbers = np.arange(most + 1, dtype=np.int32)
+        symmetries, colours = arc_kernels.draws(key, numbers[1:].astype(np.int64))
+        first = np.zeros(1, np.uint8), np.arange(10, dtype=np.uint8)[None]
+        return numbers, np.append(first[0], symmetries), np.concatenate([first[1], colours])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(arc_kernels, "kept_draws", all_draws)
+        build_arc(arc_tasks.source(tmp_path / "arc"), tmp_path / "out", ArcConfig(30))
+    assert laws(tmp_path / "out") == {"augmentations": ["arc/training/one.json"]}
+
+
+def test_a_seed_of_another_build_is_found(dataset: Path) -> None:
+    path = dataset / "trace" / "sources.json"
+    held = json.loads(path.read_text())
+    held["config"]["num_aug"] = 7
+    path.write_text(json.dumps(held))
+    assert len(laws(dataset)["augmentations"]) == 8
+    held["config"]["seed"] = 4
+    path.write_text(json.dumps(held))
+    assert "train all puzzle 1" in laws(dataset)["draw"]
+    del held["config"]["seed"]
+    path.write_text(json.dumps(held))
+    assert "readable" in laws(dataset)
+
+
+def test_many_offenders_of_one_law_are_counted(dataset: Path) -> None:
+    edit(dataset / "train" / "all__inputs.npy", lambda array: array.__setitem__(slice(30), 0))
+    found = laws(dataset)["border"]
+    assert len(found) == 21 and found[-1] == "all"
+
+
+@pytest.mark.parametrize("name", ["identifiers.json", "train/dataset.json", "test/all__inputs.npy"])
+def test_a_dataset_that_cannot_be_read_is_found(dataset: Path, name: str) -> None:
+    (dataset / name).unlink()
+    assert "readable" in laws(dataset)

@@ -1,0 +1,145 @@
+"""The laws of Domino name what was changed in a dataset."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gristmill.puzzles.build.domino import build_domino
+from gristmill.puzzles.config import DominoConfig
+from gristmill.puzzles.laws.domino import domino_laws
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("domino") / "out"
+    build_domino(out, DominoConfig(num_games=60, num_aug=2))
+    return out
+
+
+@pytest.fixture
+def copy(dataset: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(dataset, tmp_path / "copy"))
+
+
+def change(folder: Path, array: str, how: Callable[[np.ndarray], None]) -> None:
+    values = np.load(folder / array)
+    how(values)
+    np.save(folder / array, values)
+
+
+def found(folder: Path) -> list[tuple[str, str]]:
+    return [(violation.law, violation.where) for violation in domino_laws(folder)]
+
+
+def test_a_dataset_breaks_no_law(dataset: Path) -> None:
+    assert found(dataset) == []
+
+
+def test_a_broken_row_is_named_with_split_set_and_rule(copy: Path) -> None:
+    change(copy, "test/all__labels.npy", lambda labels: labels.__setitem__((7, 30), 1))
+    assert found(copy) == [("label_tail_not_zero", "test/all row 7")]
+
+
+def test_many_broken_rows_are_counted(copy: Path) -> None:
+    change(copy, "train/all__labels.npy", lambda labels: labels.__setitem__((..., 71), 1))
+    rows = len(np.load(copy / "train/all__labels.npy"))
+    listed = found(copy)
+    assert len(listed) == 25
+    assert list(domino_laws(copy))[-1].found == f"{rows - 24} more violations"
+
+
+def test_a_scenario_that_is_there_twice_is_named(copy: Path) -> None:
+    def double(values: np.ndarray) -> None:
+        values[5] = values[3]
+
+    change(copy, "test/all__inputs.npy", double)
+    change(copy, "test/all__labels.npy", double)
+    assert found(copy) == [("distinct", "test/all row 5")]
+
+
+def test_a_test_scenario_that_training_has_is_named(copy: Path) -> None:
+    for field in ("inputs", "labels"):
+        train = np.load(copy / f"train/all__{field}.npy")
+
+        def leak(values: np.ndarray, train: np.ndarray = train) -> None:
+            values[4] = train[1]  # an augmentation of the first game
+
+        change(copy, f"test/all__{field}.npy", leak)
+    listed = found(copy)
+    assert ("leak", "test/all row 4") in listed
+    assert {law for law, _ in listed} <= {"leak", "left_before_right"}
+
+
+def test_an_augmentation_of_another_scenario_is_named(copy: Path) -> None:
+    for field in ("inputs", "labels"):
+        test = np.load(copy / f"test/all__{field}.npy")
+
+        def swap(values: np.ndarray, test: np.ndarray = test) -> None:
+            values[1] = test[4]
+
+        change(copy, f"train/all__{field}.npy", swap)
+    assert found(copy) == [("group", "train/all row 1")]
+
+
+def test_a_source_that_plays_on_the_right_what_fits_on_the_left_is_named(copy: Path) -> None:
+    """Ends 1 and 2, and the heaviest tile of the hand has both."""
+
+    def write_inputs(values: np.ndarray) -> None:
+        table = [(1, 3), (2, 3)]
+        hand = [(1, 2), (0, 0), (4, 4), (5, 5), (6, 6)]
+        values[2] = 0
+        values[2, :4] = np.array(table).reshape(-1) + 1
+        values[2, 56:66] = np.array(hand).reshape(-1) + 1
+        values[2, 70:] = (2, 3)
+
+    def write_labels(values: np.ndarray) -> None:
+        values[2] = 0
+        values[2, :3] = (2, 3, 2)
+
+    change(copy, "test/all__inputs.npy", write_inputs)
+    change(copy, "test/all__labels.npy", write_labels)
+    assert found(copy) == [("left_before_right", "test/all row 2")]
+    change(copy, "test/all__labels.npy", lambda labels: labels.__setitem__((2, 2), 1))
+    assert found(copy) == []
+
+
+def test_rules_that_an_offset_breaks_hold_for_the_sources_of_a_modular_dataset(
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "out"
+    build_domino(out, DominoConfig(num_games=60, num_aug=3, augmentation="modular"))
+    assert found(out) == []
+    sources = json.loads((out / "trace/sources.json").read_text())
+    sources["config"]["augmentation"] = "reversal"
+    (out / "trace/sources.json").write_text(json.dumps(sources))
+    assert {law for law, _ in found(out)} >= {"tile_not_low_high", "label_not_heaviest"}
+    sources["config"]["augmentation"] = "modular"
+    (out / "trace/sources.json").write_text(json.dumps(sources))
+    change(out, "trace/train/all.npy", lambda origins: origins.__setitem__((..., 2), 0))
+    assert {law for law, _ in found(out)} >= {"tile_not_low_high", "label_not_heaviest"}
+
+
+def test_rows_of_another_length_and_missing_files_are_named(copy: Path) -> None:
+    for field in ("inputs", "labels"):
+        path = copy / f"test/all__{field}.npy"
+        np.save(path, np.load(path)[:2, :70])
+    np.save(copy / "trace/test/all.npy", np.load(copy / "trace/test/all.npy")[:2])
+    assert found(copy) == [
+        ("seq_len_mismatch", "test/all row 0"),
+        ("seq_len_mismatch", "test/all row 1"),
+    ]
+    (copy / "test/all__labels.npy").unlink()
+    assert [law for law, _ in found(copy)] == ["readable"]
+
+
+@pytest.mark.parametrize("value", [-5, 10**6])
+def test_damaged_indices_are_left_to_the_contract(copy: Path, value: int) -> None:
+    change(copy, "train/all__group_indices.npy", lambda index: index.__setitem__(3, value))
+    change(copy, "train/all__puzzle_indices.npy", lambda index: index.__setitem__(5, value))
+    assert found(copy) == []

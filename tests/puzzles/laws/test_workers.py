@@ -1,0 +1,172 @@
+"""Laws in threads: the findings, their texts and their order are those of one thread."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gristmill import families
+from gristmill.contract import BadInput, Violation
+from gristmill.families import Subject
+from gristmill.puzzles.build.arc import build_arc
+from gristmill.puzzles.build.domino import build_domino
+from gristmill.puzzles.build.maze import build_maze
+from gristmill.puzzles.build.sudoku import build_sudoku
+from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, SudokuConfig
+from gristmill.puzzles.family import _dataset
+from gristmill.puzzles.raw.samples.maze import write_maze_sample
+from gristmill.puzzles.read.rows import Dataset, Rows, _TokenFile
+from tests.puzzles import arc_tasks, sudoku
+
+
+def _arc(folder: Path, workers: int) -> None:
+    source = arc_tasks.source(folder / "drop")
+    build_arc(source, folder / "out", ArcConfig(num_aug=20, workers=workers))
+
+
+def _sudoku(folder: Path, workers: int) -> None:
+    pairs = sudoku.pairs(0, 9)
+    drop = sudoku.write_drop(folder / "drop", pairs[:6], pairs[6:])
+    build_sudoku(drop, folder / "out", SudokuConfig(num_aug=9, unique="drop", workers=workers))
+
+
+def _maze(folder: Path, workers: int) -> None:
+    write_maze_sample(folder / "drop")
+    build_maze(folder / "drop", folder / "out", MazeConfig(aug=True, workers=workers))
+
+
+def _domino(folder: Path, workers: int) -> None:
+    build_domino(folder / "out", DominoConfig(num_games=60, num_aug=2, workers=workers))
+
+
+BUILDS: dict[str, Callable[[Path, int], None]] = {
+    "arc": _arc,
+    "sudoku": _sudoku,
+    "maze": _maze,
+    "domino": _domino,
+}
+
+
+@pytest.fixture(autouse=True)
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many tasks and many batches of rows."""
+    build, laws = "gristmill.puzzles.build", "gristmill.puzzles.laws"
+    monkeypatch.setattr(f"{build}.arc._PART_BYTES", 1)
+    monkeypatch.setattr(f"{build}.sudoku._TASK_BYTES", 1)
+    monkeypatch.setattr(f"{build}.maze._TASK_BYTES", 1)
+    monkeypatch.setattr(f"{build}.domino._TASK_BYTES", 4000)
+    monkeypatch.setattr("gristmill.puzzles.read.rows._BATCH_BYTES", 20_000)
+    monkeypatch.setattr(f"{laws}.sudoku._TOGETHER", 7)
+    monkeypatch.setattr(f"{laws}.maze._BATCH_BYTES", 20_000)
+
+
+def _built(kind: str, folder: Path, workers: int) -> dict[str, bytes]:
+    folder.mkdir()
+    BUILDS[kind](folder, workers)
+    out = folder / "out"
+    return {
+        path.relative_to(out).as_posix(): path.read_bytes()
+        for path in sorted(out.rglob("*"))
+        if path.is_file()
+    }
+
+
+def _laws(kind: str, folder: Path, workers: object) -> list[Violation]:
+    subject = Subject(folder, config={"workers": workers})
+    return list(families.check(f"puzzles/{kind}", subject))
+
+
+def _damage(out: Path) -> None:
+    """Change tokens of every third row, and some origins."""
+    for split in ("train", "test"):
+        for field in ("inputs", "labels"):
+            path = out / split / f"all__{field}.npy"
+            tokens = np.load(path)
+            tokens[1::3, 5] = np.where(tokens[1::3, 5] == 1, 2, 1)
+            tokens[2::5, 40] = 3
+            tokens[-2, 7] = -1
+            np.save(path, tokens)
+        path = out / "trace" / split / "all.npy"
+        origins = np.load(path)
+        origins[4::5, 2] += 1
+        np.save(path, origins)
+
+
+@pytest.mark.parametrize("kind", BUILDS)
+def test_bytes_and_findings_are_equal_at_any_number_of_workers(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    expected = _built(kind, tmp_path / "w1", 1)
+    for workers in (0, 2, 4):
+        assert _built(kind, tmp_path / f"w{workers}", workers) == expected
+        assert _laws(kind, tmp_path / f"w{workers}/out", workers) == []
+    out = tmp_path / "w1/out"
+    _damage(out)
+    findings = _laws(kind, out, 1)
+    assert len({violation.law for violation in findings}) > 3
+    assert len(findings) > 20
+    for workers in (0, 2, 4):
+        assert _laws(kind, out, workers) == findings
+
+
+def test_batches_are_looked_at_by_as_many_threads_in_order(tmp_path: Path) -> None:
+    _built("domino", tmp_path / "games", 1)
+    names: set[str] = set()
+    together = threading.Barrier(3, timeout=60)
+
+    def look(rows: Rows) -> int:
+        if rows.first < 30:
+            together.wait()  # no thread passes alone
+        names.add(threading.current_thread().name)
+        return rows.first
+
+    dataset = Dataset(tmp_path / "games/out", workers=3)
+    count = len(dataset.arrays("train", "all").inputs)
+    assert list(dataset.each("train", "all", look, 10)) == list(range(0, count, 10))
+    assert len(names) == 3
+
+
+def test_an_error_in_a_thread_is_the_error_of_the_law(tmp_path: Path) -> None:
+    _built("domino", tmp_path / "games", 1)
+
+    def look(rows: Rows) -> int:
+        if rows.first == 20:
+            raise BadInput("here", "is wrong", 20)
+        return rows.first
+
+    dataset = Dataset(tmp_path / "games/out", workers=2)
+    found = dataset.each("train", "all", look, 10)
+    assert [next(found), next(found)] == [0, 10]
+    with pytest.raises(BadInput, match="here"):
+        next(found)
+
+
+def test_a_file_that_becomes_shorter_is_refused(tmp_path: Path) -> None:
+    tokens = np.arange(400, dtype=np.int32).reshape(40, 10)
+    path = tmp_path / "tokens.npy"
+    np.save(path, tokens)
+    with _TokenFile(path, tokens) as file:
+        assert np.array_equal(file.read(7, 9), tokens[7:9])
+        os.truncate(path, path.stat().st_size - 60)
+        assert np.array_equal(file.read(30, 38), tokens[30:38])
+        with pytest.raises(BadInput, match=r"tokens\.npy.*became shorter"):
+            file.read(38, 40)
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"), [(0, 0), (1, 1), (3, 3), (500, 4), (None, 1), ("2", 1), (True, 1)]
+)
+def test_the_workers_of_the_config_are_those_of_the_laws(
+    asked: object, expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    subject = Subject(tmp_path, config={"workers": asked})
+    assert _dataset(subject).workers == expected
+    assert _dataset(subject) is _dataset(subject)
+    assert _dataset(Subject(tmp_path)) is not _dataset(subject)

@@ -1,0 +1,177 @@
+"""ARC tasks: which files, and what a file must hold."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.puzzles.raw.arc_tasks import MOST_PAIRS, parse_task, read_tasks
+from gristmill.untrusted.files import LinkRule
+from tests.puzzles import arc_tasks
+
+PAIR = {"input": [[0, 1], [2, 9]], "output": [[3]]}
+TASK = {"train": [PAIR], "test": [PAIR]}
+
+
+def parsed(value: Any, name: str = "training/x.json") -> Any:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return parse_task(text.encode(), Path("drop"), name)
+
+
+def test_a_task_is_read_in_the_order_of_its_keys() -> None:
+    other = {"input": [[5]], "output": [[6, 7]]}
+    task = parsed({"test": [other], "train": [PAIR, PAIR]}, "evaluation/ab.c.json")
+    assert task.base == "ab.c" and task.path == Path("drop/evaluation/ab.c.json")
+    assert [before.tolist() for before, _ in task.pairs] == [[[5]], PAIR["input"], PAIR["input"]]
+    assert [after.tolist() for _, after in task.pairs] == [[[6, 7]], [[3]], [[3]]]
+    assert task.is_test == (True, False, False)
+    assert task.is_evaluation
+    assert task.numbers("train") == (1, 2) and task.numbers("test") == (0,)
+    text = json.dumps({"test": [other], "train": [PAIR, PAIR]}).encode()
+    assert task.sha256 == hashlib.sha256(text).hexdigest()
+
+
+def test_only_evaluation_has_pairs_of_the_test_split() -> None:
+    task = parsed(TASK, "evaluations/x.json")
+    assert not task.is_evaluation
+    assert task.numbers("train") == (0, 1) and task.numbers("test") == ()
+
+
+def test_a_name_takes_the_place_of_the_stem() -> None:
+    assert parsed({**TASK, "name": "other"}).base == "other"
+
+
+def _with(change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(json.dumps(TASK))
+    change(value["train"][0])
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [
+        ("[1", "not JSON"),
+        ('{"train": NaN}', "train must be a list"),
+        ("[]", "must hold an object"),
+        ('{"train": [], "train": []}', "key twice"),
+        ("[" * 20, "nested deeper"),
+        ({**TASK, "extra": 1}, "has the key 'extra'"),
+        ({"train": [PAIR]}, "lacks the key test"),
+        ({"test": [PAIR]}, "lacks the key train"),
+        ({**TASK, "test": []}, "test must be a list of at least one pair"),
+        ({**TASK, "test": {}}, "test must be a list"),
+        ({**TASK, "train": [PAIR] * (MOST_PAIRS + 1)}, "more than 100 pairs"),
+        ({**TASK, "train": [1]}, "train pair 0 must be an object"),
+        ({**TASK, "test": [PAIR, {"input": [[1]]}]}, "test pair 1 must be an object"),
+        (_with(lambda pair: pair.update(more=1)), "input and output only"),
+        (_with(lambda pair: pair.update(input=[])), "train pair 0, input: a grid"),
+        (_with(lambda pair: pair.update(input=[[1]] * 31)), "1 to 30 rows"),
+        (_with(lambda pair: pair.update(output=[[]])), "train pair 0, output, row 0: a row"),
+        (_with(lambda pair: pair.update(output=[[1] * 31])), "1 to 30 colours"),
+        (_with(lambda pair: pair.update(output=["12"])), "row 0: a row is a list"),
+        (_with(lambda pair: pair["input"].append([1])), "row 2: has 1 cells, row 0 has 2"),
+        (_with(lambda pair: pair["input"][1].__setitem__(0, 10)), "row 1: 10 is no colour"),
+        (_with(lambda pair: pair["input"][1].__setitem__(0, -1)), "-1 is no colour"),
+        (_with(lambda pair: pair["input"][1].__setitem__(1, True)), "True is no colour"),
+        (_with(lambda pair: pair["input"][1].__setitem__(1, 1.0)), "1.0 is no colour"),
+        (_with(lambda pair: pair["input"][1].__setitem__(1, None)), "None is no colour"),
+        (_with(lambda pair: pair["input"][1].__setitem__(1, 10**15)), "is no colour"),
+        ({**TASK, "name": "a_b"}, "'a_b' has '_'"),
+        ({**TASK, "name": "<blank>"}, "begins with '<'"),
+        ({**TASK, "name": ""}, "no text of 1 to 100"),
+        ({**TASK, "name": "x" * 101}, "no text of 1 to 100"),
+        ({**TASK, "name": "a\nb"}, "no text of 1 to 100"),
+        ({**TASK, "name": 7}, "name 7"),
+    ],
+)
+def test_what_is_no_task_is_refused(value: Any, rule: str) -> None:
+    with pytest.raises(BadInput, match=r"drop/training/x\.json: ") as refused:
+        parsed(value)
+    assert rule in str(refused.value)
+
+
+def test_the_tasks_of_a_source_come_in_the_order_of_their_paths(tmp_path: Path) -> None:
+    source = arc_tasks.source(tmp_path / "arc")
+    (source / "LICENSE").write_text("free")
+    (source / "training" / "notes.txt").write_text("no task")
+    (source / "training" / ".hidden.json").write_text("no task")
+    (source / ".git" / "x").mkdir(parents=True)
+    (source / ".git" / "x" / "y.json").write_text("no task")
+    tasks = read_tasks(source)
+    assert [task.file for task in tasks] == [
+        *("evaluation/bb.json", "evaluation/cc.json", "evaluation/wide.json"),
+        *("training/aa.json", "training/one.json"),
+    ]
+    assert [task.base for task in tasks] == ["bb", "named-cc", "wide", "aa", "one"]
+
+
+@pytest.mark.parametrize("name", ["x", "training/deeper/x"])
+def test_a_task_that_is_not_in_a_sub_folder_is_refused(tmp_path: Path, name: str) -> None:
+    arc_tasks.write(tmp_path, {"training/a": TASK, name: TASK})
+    with pytest.raises(BadInput, match=r"x\.json: is not in a sub-folder of the source"):
+        read_tasks(tmp_path)
+
+
+def test_a_source_without_tasks_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "training").mkdir()
+    with pytest.raises(BadInput, match="holds no ARC task"):
+        read_tasks(tmp_path)
+
+
+def test_links_are_followed_where_they_are_allowed_only(tmp_path: Path) -> None:
+    source = tmp_path / "arc"
+    arc_tasks.write(source, {"training/a": TASK})
+    arc_tasks.write(tmp_path, {"kept/b": TASK})
+    (source / "training" / "b.json").symlink_to(tmp_path / "kept" / "b.json")
+    with pytest.raises(BadInput, match=r"b\.json: is a link"):
+        read_tasks(source)
+    links = LinkRule(follow=True, roots=(str(tmp_path / "kept"),))
+    assert [task.base for task in read_tasks(source, links)] == ["a", "b"]
+
+
+def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    arc_tasks.write(tmp_path, {"training/a": TASK})
+    with (tmp_path / "training" / "a.json").open("ab") as file:
+        file.truncate((16 << 20) + 1)
+    with pytest.raises(BadInput, match="has more than"):
+        read_tasks(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 9 + "]" * 9,
+        '{"a":' * 9 + "1" + "}" * 9,
+        '["]",' * 9 + "1" + "]" * 9,
+        '["\\"]",' * 900 + "1" + "]" * 900,
+        "[" * 100_000,
+        '"[' * 20,
+    ],
+)
+def test_a_text_that_is_nested_too_deep_is_refused(text: str) -> None:
+    with pytest.raises(BadInput, match=r"nested deeper than 8|not JSON|must hold an object"):
+        parsed(text)
+    if text.endswith("]") or text.endswith("}"):
+        with pytest.raises(BadInput, match="nested deeper than 8"):
+            parsed(text)
+
+
+def test_brackets_and_backslashes_in_a_name_do_not_count_as_nesting() -> None:
+    assert parsed({**TASK, "name": "[[[[[[[[[[{"}).base == "[[[[[[[[[[{"
+    assert parsed({**TASK, "name": 'a"]\\'}).base == 'a"]\\'
+
+
+def test_a_linked_folder_of_tasks_is_refused(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    (source / "training").mkdir(parents=True)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (source / "more").symlink_to(elsewhere)
+    with pytest.raises(BadInput, match=r"source/more: .*link"):
+        read_tasks(source)

@@ -1,0 +1,148 @@
+"""Rated CSV files: their rows are those of Python's csv, and what is wrong has its line."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.puzzles.raw import rated_csv
+from gristmill.puzzles.raw.rated_csv import CSV_LIMITS, read_rows
+
+HEADER = b"source,question,answer,rating\n"
+
+
+def _file(folder: Path, text: bytes) -> Path:
+    path = folder / "train.csv"
+    path.write_bytes(text)
+    return path
+
+
+def _rows(path: Path, **options: object) -> list[tuple[int, bytes, bytes, str]]:
+    return [
+        (int(block.lines[k]), block.questions[k].tobytes(), block.answers[k].tobytes(), text)
+        for block in read_rows(path, **options)  # type: ignore[arg-type]
+        for k in range(len(block))
+        for text in [block.rating_text(k)]
+    ]
+
+
+def _by_csv(text: bytes) -> list[tuple[bytes, bytes, str]]:
+    lines = io.StringIO(text.decode("latin-1"), newline="")
+    next(reader := csv.reader(lines))
+    return [(q.encode("latin-1"), a.encode("latin-1"), r) for _, q, a, r in filter(None, reader)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        HEADER,
+        HEADER + b"s,12,34,5\n",
+        HEADER + b"s,12,34,5",
+        HEADER.replace(b"\n", b"\r\n") + b"s,12,34,5\r\nt,..,67,\r\n",
+        HEADER + b"s,12,34,5\n\n,1.,99,-7\n\n",
+        HEADER + b'"a,b","12",34,"5"\nplain,12,34,6\n"c ""d""",56,78,7\n',
+        HEADER + b"\xff\xfe s,# ,o#,x\n",
+        b"\xef\xbb\xbf" + HEADER + b"s,12,34,5\n",
+        b'"source",Question, answer ,RATING\ns,12,34,5\n',
+    ],
+)
+def test_rows_are_those_of_the_csv_module(tmp_path: Path, text: bytes) -> None:
+    rows = _rows(_file(tmp_path, text))
+    assert [row[1:] for row in rows] == _by_csv(text.removeprefix(b"\xef\xbb\xbf"))
+
+
+def test_rows_that_span_the_parts_of_a_long_file_are_all_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [b"source%d,%081d,%081d,%d\n" % (k, k, 3 * k, k % 7) for k in range(9000)]
+    lines[4000] = b'"a,b",%081d,%081d,1\n' % (4000, 12000)
+    text = HEADER + b"".join(lines)
+    monkeypatch.setattr(rated_csv, "reads", lambda file: iter(lambda: file.read(65_537), b""))
+    rows = _rows(_file(tmp_path, text))
+    assert [row[0] for row in rows] == list(range(2, 9002))
+    assert [row[1:] for row in rows] == _by_csv(text)
+
+
+def test_all_bytes_are_seen_in_order(tmp_path: Path) -> None:
+    text = HEADER + b"s,12,34,5\n" * 5
+    digest = hashlib.sha256()
+    list(read_rows(_file(tmp_path, text), see=digest.update))
+    assert digest.digest() == hashlib.sha256(text).digest()
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "rule"),
+    [
+        (b"", None, "is empty"),
+        (b"id,question,answer,rating\ns,12,34,5\n", 1, "the first line is 'id,question"),
+        (HEADER + b"s,12,34,5\ns,123,34,5\n", 3, "the question has 3 characters, must have 2"),
+        (HEADER + b"s,12,34,5\n\ns,12,3,5\n", 4, "the answer has 1 characters, must have 2"),
+        (HEADER + b"s,12,34\n", 2, "has 3 columns, must have 4"),
+        (HEADER + b"s,12,34,5\ns,12,34,5,6\n", 3, "has 5 columns, must have 4"),
+        (HEADER + b's,"1\n2",34,5\n', 2, "quotes must end on the line"),
+        (HEADER + b"s,12,34,5\ns,12\r,34,5\n", 3, "is no line of CSV"),
+        (HEADER + b"s,,,5\n", 2, "the question is empty"),
+        (HEADER + b"s" * 2000 + b",12,34,5\n", 2, "a line of more than 1,000 bytes"),
+    ],
+)
+def test_a_broken_row_is_named_by_its_line(
+    tmp_path: Path, text: bytes, row: int | None, rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rated_csv, "reads", lambda file: iter(lambda: file.read(1500), b""))
+    path = _file(tmp_path, text)
+    with pytest.raises(BadInput) as caught:
+        _rows(path, limits=replace(CSV_LIMITS, line_bytes=1000))
+    assert (caught.value.file, caught.value.row) == (str(path), row)
+    assert rule in caught.value.rule
+
+
+def test_a_length_that_is_asked_for_holds_from_the_first_row(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="must have 81") as caught:
+        _rows(_file(tmp_path, HEADER + b"s,12,34,5\n"), length=81)
+    assert caught.value.row == 2
+
+
+def test_too_many_lines_and_bytes_are_refused(tmp_path: Path) -> None:
+    path = _file(tmp_path, HEADER + b"s,12,34,5\n" * 9)
+    with pytest.raises(BadInput, match="more than 5 lines"):
+        _rows(path, limits=replace(CSV_LIMITS, rows=5))
+    with pytest.raises(BadInput, match="more than 50 bytes"):
+        _rows(path, limits=replace(CSV_LIMITS, bytes=50))
+
+
+def test_a_link_is_refused(tmp_path: Path) -> None:
+    path = _file(tmp_path, HEADER)
+    (tmp_path / "test.csv").symlink_to(path)
+    with pytest.raises(BadInput, match="is a link"):
+        _rows(tmp_path / "test.csv")
+
+
+def test_a_rating_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    (block,) = read_rows(_file(tmp_path, HEADER + b"s,12,34,9999999999999999999\n"))
+    with pytest.raises(BadInput, match="does not fit into 64 bits"):
+        block.whole_ratings()
+
+
+def test_whole_ratings_are_those_of_int(tmp_path: Path) -> None:
+    texts = ["0", "7", "-3", "+12", " 8", "1_0", "123456789012345678", '"44"']
+    lines = "".join(f"s,12,34,{text}\n" for text in texts)
+    (*blocks,) = read_rows(_file(tmp_path, HEADER + lines.encode()))
+    ratings = np.concatenate([block.whole_ratings() for block in blocks])
+    assert ratings.tolist() == [int(text.strip('"')) for text in texts]
+
+
+@pytest.mark.parametrize("text", ["7.2", "", "x", "--1", "-"])
+def test_a_rating_that_is_no_whole_number_is_refused_with_the_cure(
+    tmp_path: Path, text: str
+) -> None:
+    (block,) = read_rows(_file(tmp_path, HEADER + f"s,12,34,5\ns,12,34,{text}\n".encode()))
+    with pytest.raises(BadInput, match=r"convert the ratings \(as 7.2 to 72\)") as caught:
+        block.whole_ratings()
+    assert caught.value.row == 3

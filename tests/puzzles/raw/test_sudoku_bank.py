@@ -1,0 +1,109 @@
+"""Banks of Sudokus: the three forms of a line, and the files of a drop."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.puzzles.raw.sudoku_bank import BANK_LIMITS, BankRows, read_bank, sudoku_files
+from tests.puzzles import sudoku
+
+QUESTION, ANSWER = sudoku.pairs(0, 1)[0]
+
+
+def _bank(folder: Path, text: str) -> Path:
+    path = folder / "bank.txt"
+    path.write_text(text)
+    return path
+
+
+def _rows(path: Path) -> BankRows:
+    (rows,) = read_bank(path)
+    return rows
+
+
+def test_the_three_forms_of_a_line_are_read(tmp_path: Path) -> None:
+    text = f"\ufeff{QUESTION}\n\n{QUESTION} {ANSWER}\r\n  0000183b305c\t{QUESTION}  1.2"
+    rows = _rows(_bank(tmp_path, text))
+    assert rows.lines.tolist() == [1, 3, 4]
+    assert {row.tobytes().decode() for row in rows.questions} == {QUESTION}
+    assert [row.tobytes().decode() for row in rows.answers] == ["0" * 81, ANSWER, "0" * 81]
+    assert rows.ratings == [None, None, b"1.2"]
+
+
+def test_long_banks_come_in_batches_and_all_bytes_are_seen(tmp_path: Path) -> None:
+    path = _bank(tmp_path, f"{QUESTION}\n" * 9000)
+    digest = hashlib.sha256()
+    batches = [*read_bank(path, see=digest.update)]
+    assert [len(batch) for batch in batches] == [4096, 4096, 808]
+    assert [int(line) for batch in batches for line in batch.lines] == [*range(1, 9001)]
+    assert digest.digest() == hashlib.sha256(path.read_bytes()).digest()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("x", QUESTION[1:], f"{QUESTION} {ANSWER}1", f"{QUESTION} 1.2", f"a {QUESTION} 1 2"),
+        *(f"{QUESTION} {QUESTION} {QUESTION}", f"a {QUESTION} {QUESTION}"),
+    ],
+)
+def test_another_form_of_a_line_is_refused(tmp_path: Path, line: str) -> None:
+    with pytest.raises(BadInput, match="a line is `puzzle`") as caught:
+        _rows(_bank(tmp_path, f"{QUESTION}\n{line}\n"))
+    assert caught.value.row == 2
+
+
+def test_ratings_are_numbers(tmp_path: Path) -> None:
+    rows = _rows(_bank(tmp_path, f"a {QUESTION} 1.2\nb {QUESTION} 7\n"))
+    assert rows.rating_numbers().tolist() == [1.2, 7.0]
+
+
+@pytest.mark.parametrize("line", [QUESTION, f"a {QUESTION} x", f"a {QUESTION} nan"])
+def test_a_row_without_a_rating_cannot_be_compared(tmp_path: Path, line: str) -> None:
+    with pytest.raises(BadInput, match="min_difficulty needs a number") as caught:
+        _rows(_bank(tmp_path, f"a {QUESTION} 1.2\n{line}\n")).rating_numbers()
+    assert caught.value.row == 2
+
+
+def test_limits_hold(tmp_path: Path) -> None:
+    path = _bank(tmp_path, f"{QUESTION}\n" * 9)
+    for limits in ({"bytes": 50}, {"rows": 5}, {"line_bytes": 60}):
+        with pytest.raises(BadInput):
+            list(read_bank(path, limits=replace(BANK_LIMITS, **limits)))
+
+
+def test_csv_files_come_before_banks(tmp_path: Path) -> None:
+    for name in ("b.txt", "a.txt", "README.txt", "License.txt", ".c.txt", "notes.md", "d.TXT"):
+        (tmp_path / name).touch()
+    assert [(file.path.name, file.split) for file in sudoku_files(tmp_path)] == [
+        ("a.txt", None),
+        ("b.txt", None),
+    ]
+    for name in ("train.csv", "test.csv"):
+        (tmp_path / name).touch()
+    assert [(file.path.name, file.split) for file in sudoku_files(tmp_path)] == [
+        ("test.csv", "test"),
+        ("train.csv", "train"),
+    ]
+
+
+def test_a_folder_without_a_whole_source_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="neither"):
+        sudoku_files(tmp_path)
+    with pytest.raises(BadInput, match="cannot be read"):
+        sudoku_files(tmp_path / "missing")
+    (tmp_path / "train.csv").touch()
+    with pytest.raises(BadInput, match=r"has train.csv, but no test.csv"):
+        sudoku_files(tmp_path)
+
+
+def test_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "outside").touch()
+    (tmp_path / "drop").mkdir()
+    (tmp_path / "drop/a.txt").symlink_to(tmp_path / "outside")
+    with pytest.raises(BadInput, match="is a link"):
+        sudoku_files(tmp_path / "drop")

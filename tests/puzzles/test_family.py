@@ -1,0 +1,71 @@
+"""The catalog of the puzzle family: folders without a record, samples, tables."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gristmill.families import Request
+from gristmill.puzzles.build.domino import build_domino
+from gristmill.puzzles.config import DominoConfig
+from gristmill.puzzles.family import CATALOG
+from gristmill.puzzles.raw.recipes import BUILT_IN, KINDS
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small dataset without a record."""
+    folder = tmp_path_factory.mktemp("family") / "games"
+    build_domino(folder, DominoConfig(num_games=20))
+    return folder
+
+
+def test_a_folder_without_a_record_is_known_by_its_trace_or_its_shape(
+    dataset: Path, tmp_path: Path
+) -> None:
+    assert CATALOG.asset_of(dataset) == "puzzles/domino"
+    bare = tmp_path / "original"
+    shutil.copytree(dataset, bare, ignore=shutil.ignore_patterns("trace"))
+    assert CATALOG.asset_of(bare) == "puzzles/domino"
+    path = bare / "train/dataset.json"
+    path.write_text(path.read_text().replace('"vocab_size": 8', '"vocab_size": 9'))
+    assert CATALOG.asset_of(bare) is None
+    path.write_text("{}")
+    assert CATALOG.asset_of(bare) is None
+    path.unlink()
+    assert CATALOG.asset_of(bare) is None
+
+
+def test_every_kind_shows_and_traces_its_examples(dataset: Path) -> None:
+    kinds = {kind.asset: kind for kind in CATALOG.kinds}
+    assert set(kinds) == {f"puzzles/{name}" for name in KINDS}
+    domino = kinds["puzzles/domino"]
+    assert domino.show is not None
+    assert domino.trace is not None
+    request = Request(dataset, "3", {"split": "test"})
+    assert list(domino.show(request))
+    (traced,) = domino.trace(request)
+    assert traced.facts()["source"] == "generated"
+
+
+def test_a_dataset_counts_the_examples_of_both_splits() -> None:
+    counts = {"examples/train": 3, "examples/test": 2, "identifiers": 1}
+    assert {kind.rows_of(counts) for kind in CATALOG.kinds} == {5}
+
+
+def test_the_samples_are_sources_of_built_in_recipes(tmp_path: Path) -> None:
+    sources = {f"puzzles/{source}" for recipe in BUILT_IN.values() for source in recipe.sources}
+    assert set(CATALOG.samples) <= sources
+    CATALOG.samples["puzzles/maze-sample"](tmp_path / "mazes")
+    assert sorted(path.name for path in (tmp_path / "mazes").iterdir()) == [
+        "test.csv",
+        "train.csv",
+    ]
+
+
+def test_every_kind_has_a_table_of_the_data_root_alone() -> None:
+    assert {table.name: tuple(table.inboxes) for table in CATALOG.settings} == {
+        f"puzzles/{kind}": () for kind in KINDS
+    }

@@ -1,0 +1,89 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.reasoning.format import align
+
+_ROW = align.AlignRow(
+    example_id="gsm8k_test_000007",
+    sequence_index=3,
+    shard_path="reasoning/tokenized/gpt2/gsm8k/test/shard_00000.pt",
+    text_offset_ranges=[[0, 4], [6, 9]],
+    token_offset_ranges=[[0, 1], [2, 4]],
+    step_labels=["Step 1", "Answer"],
+    confidence=0.89,
+    notes="heuristic:lines; pending manual audit",
+)
+
+
+def test_a_line_has_the_keys_of_the_seed_in_its_order() -> None:
+    assert align.line(_ROW) == (
+        b'{"example_id": "gsm8k_test_000007", "sequence_index": 3, '
+        b'"shard_path": "reasoning/tokenized/gpt2/gsm8k/test/shard_00000.pt", '
+        b'"text_offset_ranges": [[0, 4], [6, 9]], "token_offset_ranges": [[0, 1], [2, 4]], '
+        b'"step_labels": ["Step 1", "Answer"], "confidence": 0.89, '
+        b'"notes": "heuristic:lines; pending manual audit"}\n'
+    )
+
+
+def test_rows_are_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "test.align.jsonl"
+    path.write_bytes(align.line(_ROW) * 2)
+    assert list(align.rows(path)) == [_ROW, _ROW]
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"example_id": 7}, "example_id is no str"),
+        ({"sequence_index": True}, "sequence_index is no int"),
+        ({"confidence": 1}, "confidence is no float"),
+        ({"text_offset_ranges": [[1]]}, "text_offset_ranges holds"),
+        ({"token_offset_ranges": [[1, 2.0]]}, "token_offset_ranges holds"),
+        ({"token_offset_ranges": [[True, 2]]}, "token_offset_ranges holds"),
+        ({"step_labels": ["Step 1", 2]}, "step_labels holds"),
+        ({"more": 1}, "an object with the keys"),
+    ],
+)
+def test_a_broken_row_is_refused(tmp_path: Path, changes: dict[str, Any], rule: str) -> None:
+    path = tmp_path / "test.align.jsonl"
+    broken = json.loads(align.line(_ROW)) | changes
+    path.write_bytes(align.line(_ROW) + json.dumps(broken).encode() + b"\n")
+    with pytest.raises(BadInput, match=rule) as caught:
+        list(align.rows(path))
+    assert caught.value.row == 2
+
+
+@pytest.mark.parametrize("line", [b"{", b"[]", b"\xff", b"\n", b"[" * 100_000])
+def test_a_line_that_is_no_row_is_refused(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / "test.align.jsonl"
+    path.write_bytes(line)
+    with pytest.raises(BadInput, match="build the alignment again"):
+        list(align.rows(path))
+
+
+def test_keys_in_another_order_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "test.align.jsonl"
+    values = json.loads(align.line(_ROW))
+    path.write_text(json.dumps(dict(reversed(values.items()))) + "\n")
+    with pytest.raises(BadInput, match="an object with the keys"):
+        list(align.rows(path))
+
+
+def test_a_missing_file_names_the_asset(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="build reasoning/alignment"):
+        list(align.rows(tmp_path / "none"))
+
+
+def test_notes_tell_the_state_of_the_audit() -> None:
+    assert align.notes("regex:markers", None) == "regex:markers; pending manual audit"
+    assert align.notes("regex:markers", "right") == "regex:markers; verified"
+    assert align.notes("regex:markers", "wrong") == "regex:markers; found wrong by manual audit"
+    verified = [
+        align.is_verified(align.notes("x", verdict)) for verdict in (None, "right", "wrong")
+    ]
+    assert verified == [False, True, False]
+    assert _ROW.rule == "heuristic:lines"

@@ -1,0 +1,106 @@
+"""Lines of the index: bytes, round trip, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.reasoning.format import index
+from gristmill.reasoning.format.index import Row, Span
+
+SHARD = "reasoning/tokenized/gpt2/wiqa/test/shard_00000.pt"
+ROW = Row(
+    example_id="wiqa_test_000003",
+    shard_path=SHARD,
+    sequence_index=4,
+    token_start=6,
+    num_tokens=3,
+    num_tokens_with_eos=4,
+    spans=(Span(SHARD, 4, 6, 8), Span(SHARD, 5, 0, 2)),
+    rank=1,
+    text_sha256="ab" * 32,
+    extras={"difficulty": "größer"},
+)
+LINE = (
+    f'{{"example_id": "wiqa_test_000003", "shard_path": "{SHARD}", "sequence_index": 4, '
+    '"token_start": 6, "num_tokens": 3, "num_tokens_with_eos": 4, "spans": '
+    f'[{{"shard_path": "{SHARD}", "sequence_index": 4, "start": 6, "end": 8}}, '
+    f'{{"shard_path": "{SHARD}", "sequence_index": 5, "start": 0, "end": 2}}], "rank": 1, '
+    f'"text_sha256": "{"ab" * 32}", "extras": {{"difficulty": "größer"}}}}\n'
+)
+
+
+def test_a_row_is_written_and_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "index.jsonl"
+    path.write_bytes(index.line(ROW) * 2)
+    assert index.line(ROW).decode() == LINE
+    assert list(index.rows(path)) == [ROW, ROW]
+
+
+def test_a_row_without_extras_has_no_such_key() -> None:
+    assert index.line(Row(**{**vars(ROW), "extras": {}})).decode() == (
+        LINE.replace(', "extras": {"difficulty": "größer"}', "")
+    )
+
+
+def test_extras_are_what_a_record_has() -> None:
+    record = {"difficulty": None, "subject": "", "dataset": 0, "source": "s", "context": "c"}
+    assert index.extras_of(record, index.SELECTORS) == {"dataset": 0, "source": "s"}
+    assert index.extras_of(record, ("subject",)) == {}
+
+
+def changed(**values: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {**json.loads(LINE), **values}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("values", "rule"),
+    [
+        ([], "must be an object"),
+        ({}, "the keys must be example_id, shard_path"),
+        (dict(reversed(changed().items())), "the keys must be"),
+        (changed(more=1), "the keys must be"),
+        (changed(rank=True), "rank: must be of type int"),
+        (changed(num_tokens="3"), "num_tokens: must be of type int"),
+        (changed(extras=[]), "extras: must be an object"),
+        (changed(spans={}), "spans: must be of type list"),
+        (changed(spans=[]), "spans: must not be empty"),
+        (changed(spans=[5]), "spans: must be an object"),
+        (changed(spans=[{"shard_path": "a"}]), "spans: the keys must be"),
+        (
+            changed(spans=[{"shard_path": "a", "sequence_index": 0, "start": 0, "end": 1.0}]),
+            "spans: end: must be of type int",
+        ),
+    ],
+)
+def test_another_line_is_refused_by_its_number(tmp_path: Path, values: Any, rule: str) -> None:
+    path = tmp_path / "index.jsonl"
+    path.write_bytes(index.line(ROW) + json.dumps(values).encode() + b"\n")
+    with pytest.raises(BadInput, match=re.escape(f"index.jsonl:2: is no line of an index: {rule}")):
+        list(index.rows(path))
+
+
+@pytest.mark.parametrize("line", [b"", b"{", b"\xff", b'{"rank": NaN}'])
+def test_a_line_that_is_no_json_is_refused(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / "index.jsonl"
+    path.write_bytes(line + b"\n")
+    with pytest.raises(BadInput, match="is no line of an index"):
+        list(index.objects(path))
+
+
+@pytest.mark.parametrize("prefix", ["reasoning", "datasets", "a/b", "tokenized/gpt2"])
+def test_the_path_below_the_shards_does_not_depend_on_the_prefix(prefix: str) -> None:
+    path = index.shard_path(prefix, "wiqa/test/shard_00000.pt")
+    assert path == f"{prefix}/tokenized/gpt2/wiqa/test/shard_00000.pt"
+    assert index.below_tokenized(path) == "wiqa/test/shard_00000.pt"
+
+
+def test_a_path_elsewhere_is_no_shard() -> None:
+    with pytest.raises(ValueError, match="is not below tokenized/gpt2/"):
+        index.below_tokenized("wiqa/test/shard_00000.pt")

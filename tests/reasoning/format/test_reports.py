@@ -1,0 +1,119 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.reasoning.format import reports
+
+_SPLIT = {
+    **dict.fromkeys(reports.COUNTS, 1),
+    **dict.fromkeys(reports.SHARES, 0.5),
+    **dict.fromkeys(reports.HASHES),
+}
+REPORT: dict[str, Any] = {
+    "schema_version": 1,
+    "date": "2026-11-22",
+    "run_id": None,
+    "splits": {"gsm8k__test": _SPLIT},
+    "totals": {},
+    "invariance": {},
+    "warnings": [],
+    "drift": {"baseline": None, "reference": {}},
+    "gate": {"passed": True, "baseline": None, "breaches": []},
+}
+
+
+def _split(**change: Any) -> dict[str, Any]:
+    return {"splits": {"gsm8k__test": _SPLIT | change}}
+
+
+def _reference(**change: Any) -> dict[str, Any]:
+    split = {key: _SPLIT[key] for key in reports.MEASURED} | change
+    return {"drift": {"baseline": "2026-11-22", "reference": {"gsm8k__test": split}}}
+
+
+def test_a_baseline_stands_for_its_own_numbers() -> None:
+    expected = {key: _SPLIT[key] for key in reports.MEASURED}
+    assert reports.reference(REPORT) == {"gsm8k__test": expected}
+    other = _reference(examples=7)
+    other["drift"]["baseline"] = "2026-11-21"
+    assert reports.reference(REPORT | other) == {"gsm8k__test": expected}
+
+
+def test_a_baseline_that_replaced_its_own_baseline_stands_for_that_one() -> None:
+    report = REPORT | _reference(examples=7)
+    assert reports.problem(report) is None
+    assert reports.reference(report)["gsm8k__test"]["examples"] == 7
+
+
+def test_a_report_is_read_back(tmp_path: Path) -> None:
+    path = reports.path(tmp_path, "2026-11-22")
+    path.write_bytes(reports.to_bytes(REPORT))
+    assert reports.read(path) == REPORT
+    assert path.read_bytes().endswith(b"}\n")
+    assert path.name == "2026-11-22.json"
+
+
+def test_the_days_are_in_order(tmp_path: Path) -> None:
+    for name in ("2026-11-22.json", "2026-02-01.json", "manifest.json", "2026-1-1.json"):
+        (tmp_path / name).touch()
+    assert reports.dates(tmp_path) == ["2026-02-01", "2026-11-22"]
+    assert reports.dates(tmp_path / "none") == []
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"schema_version": 2}, "schema_version"),
+        ({"date": "today"}, "has the date"),
+        ({"date": 1}, "has the date"),
+        ({"splits": []}, "splits is no object"),
+        ({"splits": {"a": 1}}, "a: is no object"),
+        (_split(examples=-1), "examples is no count"),
+        (_split(examples=1.0), "examples is no count"),
+        (_split(examples=1 << 63), "examples is no count"),
+        (_split(avg_seq_len="1"), "avg_seq_len is no number"),
+        (_split(avg_seq_len=float("inf")), "avg_seq_len is no number"),
+        (_split(avg_seq_len=float("nan")), "avg_seq_len is no number"),
+        ({"totals": None}, "totals is no object"),
+        (_split(raw_sha256=1), "raw_sha256 is no hash"),
+        ({"drift": []}, "drift has no baseline"),
+        ({"drift": {"reference": {}}}, "drift has no baseline"),
+        ({"drift": {"baseline": None}}, "drift has no reference"),
+        ({"drift": {"baseline": None, "reference": {"a": {}}}}, "drift has no reference"),
+        (_reference(raw_sha256=1), "drift has no reference"),
+        (_reference(total_tokens=1.5), "drift has no reference"),
+        (_reference(total_tokens=-1), "drift has no reference"),
+        (_reference(avg_seq_len="1"), "drift has no reference"),
+        ({"gate": {}}, "has no `passed`"),
+        ({"gate": {"passed": True}}, "no list of breaches"),
+        ({"gate": {"passed": False, "breaches": [1]}}, "no list of breaches"),
+        ({"gate": {"passed": False, "breaches": []}}, "do not agree"),
+        ({"gate": {"passed": True, "breaches": ["a"]}}, "do not agree"),
+        ({"more": 1}, "an object with the keys"),
+    ],
+)
+def test_a_broken_report_is_refused(tmp_path: Path, change: dict[str, Any], rule: str) -> None:
+    path = tmp_path / "2026-11-22.json"
+    path.write_text(json.dumps(REPORT | change))
+    with pytest.raises(BadInput, match=rule):
+        reports.read(path)
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"\xff", b"[" * 100_000])
+def test_a_file_that_is_no_report_is_refused(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "2026-11-22.json").write_bytes(data)
+    with pytest.raises(BadInput):
+        reports.read(tmp_path / "2026-11-22.json")
+
+
+def test_a_missing_report_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no such report"):
+        reports.read(tmp_path / "2026-11-22.json")
+
+
+def test_a_report_holds_no_nan() -> None:
+    with pytest.raises(ValueError, match="JSON compliant"):
+        reports.to_bytes(REPORT | {"totals": float("nan")})

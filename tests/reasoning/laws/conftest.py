@@ -1,0 +1,20 @@
+"""Shards that the tests of laws change copies of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.reasoning import small_shards
+from tests.reasoning.small_shards import SmallShards
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path) -> SmallShards:
+    return small_shards.build(tmp_path_factory.mktemp("built"), vocabulary_root)
+
+
+@pytest.fixture
+def copied(built: SmallShards, tmp_path: Path) -> SmallShards:
+    return built.copied(tmp_path)

@@ -1,0 +1,85 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gristmill.reasoning.format import reports
+from gristmill.reasoning.laws.report import report_laws
+
+_SPLIT: dict[str, Any] = {
+    **dict.fromkeys(reports.COUNTS, 4),
+    **dict.fromkeys(reports.SHARES, 0.5),
+    **dict.fromkeys(reports.HASHES),
+    "examples": 8,
+    "pct_with_cot": 50.0,
+}
+
+
+def _report() -> dict[str, Any]:
+    return {
+        "schema_version": 1,
+        "date": "2026-11-22",
+        "run_id": None,
+        "splits": {"gsm8k__test": dict(_SPLIT), "gsm8k__train": dict(_SPLIT)},
+        "totals": {key: 2 * _SPLIT[key] for key in reports.COUNTS},
+        "invariance": {},
+        "warnings": [],
+        "drift": {"baseline": None, "reference": {}},
+        "gate": {"passed": True, "baseline": None, "breaches": []},
+    }
+
+
+def _broken(folder: Path, change: Callable[[dict[str, Any]], object]) -> set[str]:
+    report = _report()
+    change(report)
+    reports.path(folder, "2026-11-22").write_bytes(reports.to_bytes(report))
+    found = {violation.law for violation in report_laws(folder)}
+    assert found == {violation.law for violation in report_laws(folder, "2026-11-22")}
+    return found
+
+
+def _split(key: str, value: Any) -> Callable[[dict[str, Any]], object]:
+    return lambda report: report["splits"]["gsm8k__test"].__setitem__(key, value)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda report: None, set()),
+        (lambda report: report.update(date="2026-11-21"), {"date"}),
+        (lambda report: report["splits"].update(gsm9k__test=_SPLIT), {"splits", "totals"}),
+        (lambda report: report["totals"].update(shards=9), {"totals"}),
+        (lambda report: report["totals"].pop("shards"), {"totals"}),
+        (_split("with_cot", 5), {"totals", "ratios"}),
+        (_split("pct_with_cot", 50.1), {"ratios"}),
+        (_split("avg_seq_len", None), {"ratios"}),
+        (_split("alignment_coverage", 0.6), {"ratios"}),
+        (_split("mean_confidence", 1.1), {"ratios"}),
+        (_split("low_confidence_share", -0.1), {"ratios"}),
+        (_split("mean_confidence", None), set()),
+        (lambda report: report["gate"].update(baseline="2026-11-01"), {"gate"}),
+        (lambda report: report["gate"].update(passed=False, breaches=["a"]), set()),
+        (lambda report: report["gate"].update(passed=False), {"readable"}),
+    ],
+)
+def test_a_broken_report_is_found(
+    tmp_path: Path, change: Callable[[dict[str, Any]], object], expected: set[str]
+) -> None:
+    assert _broken(tmp_path, change) == expected
+
+
+def test_a_split_without_examples_has_no_shares(tmp_path: Path) -> None:
+    def change(report: dict[str, Any]) -> None:
+        report["splits"]["gsm8k__test"].update(
+            dict.fromkeys(reports.SHARES), examples=0, total_tokens=0
+        )
+        for key in ("examples", "total_tokens"):
+            report["totals"][key] -= _SPLIT[key]
+
+    assert _broken(tmp_path, change) == set()
+
+
+def test_a_missing_report_is_found(tmp_path: Path) -> None:
+    assert [violation.law for violation in report_laws(tmp_path, "2026-11-22")] == ["readable"]
+    assert list(report_laws(tmp_path)) == []

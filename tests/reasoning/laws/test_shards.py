@@ -1,0 +1,359 @@
+"""Shards that break a law are found, and sound ones are not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gristmill.reasoning.build.shards import tokenize
+from gristmill.reasoning.format import names
+from gristmill.reasoning.laws import index_lines
+from gristmill.reasoning.laws.shards import _series, shard_laws
+from tests.reasoning import small_shards
+from tests.reasoning.normalized_files import write
+from tests.reasoning.small_shards import SmallShards
+
+PARTITION = "gsm8k__train"
+EOS = (50_256).to_bytes(4, "little")
+
+
+def found(shards: SmallShards, sampled: bool = False) -> list[str]:
+    violations = shard_laws(shards.tokenized, PARTITION, sampled=sampled)
+    return [f"{each.law}: {each.where}: {each.found}" for each in violations]
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 3, 7])
+def test_what_the_builder_writes_breaks_no_law(
+    tmp_path: Path, vocabulary_root: Path, world_size: int
+) -> None:
+    shards = small_shards.build(tmp_path, vocabulary_root, world_size)
+    assert found(shards) == []
+
+
+def test_a_split_without_texts_breaks_no_law(tmp_path: Path, copied: SmallShards) -> None:
+    for path in copied.index.parent.iterdir():
+        path.unlink()
+    copied.index.write_bytes(b"")
+    assert found(copied) == []
+
+
+def test_the_tensors_of_another_split_are_not_looked_at(copied: SmallShards) -> None:
+    assert [each.law for each in shard_laws(copied.tokenized, "wiqa__test")] == ["index"]
+
+
+META_CHANGES: dict[str, tuple[Callable[[SmallShards], None], str]] = {
+    "dataset": (lambda s: s.write_meta(replace(s.metas()[1], dataset="wiqa")), "meta: "),
+    "rank": (lambda s: s.write_meta(replace(s.metas()[1], rank=0)), "meta: "),
+    "tokens": (lambda s: s.write_meta(replace(s.metas()[1], token_count=25)), "meta: "),
+    "text tokens": (lambda s: s.write_meta(replace(s.metas()[1], text_tokens=0)), "meta: "),
+    "number": (
+        lambda s: s.write_meta(replace(s.metas()[1], shard_index=3), s.metas()[1].path),
+        "meta: ",
+    ),
+    "sha256": (lambda s: s.write_meta(replace(s.metas()[1], sha256="0" * 64)), "sha256: "),
+    "file": (lambda s: s.write_meta(replace(s.metas()[1], file_sha256="0" * 64)), "file_sha256: "),
+    "vocabulary": (
+        lambda s: s.write_meta(replace(s.metas()[1], tokenizer_sha256="0")),
+        "one kind of shards: ",
+    ),
+    "world size": (
+        lambda s: s.write_meta(replace(s.metas()[2], world_size=1)),
+        "one kind of shards: ",
+    ),
+    "shape": (
+        lambda s: s.write_meta(
+            replace(s.metas()[1], num_sequences=2, token_count=16, text_tokens=0, eos_tokens=16)
+        ),
+        "shape: ",
+    ),
+    "ends": (
+        lambda s: s.write_meta(
+            replace(
+                s.metas()[1],
+                text_tokens=s.metas()[1].text_tokens - 1,
+                eos_tokens=s.metas()[1].eos_tokens + 1,
+            )
+        ),
+        "ends: ",
+    ),
+    "first example": (
+        lambda s: s.write_meta(replace(s.metas()[1], first_example="gsm8k_train_000000")),
+        "tiling: ",
+    ),
+    "last example": (
+        lambda s: s.write_meta(replace(s.metas()[1], last_example="gsm8k_train_000000")),
+        "tiling: ",
+    ),
+    "no meta": (lambda s: (s.tokenized / names.meta(s.metas()[1].path)).unlink(), "files: "),
+    "no tensor": (lambda s: (s.tokenized / s.metas()[1].path).unlink(), "files: "),
+    "no json": (
+        lambda s: (s.tokenized / names.meta(s.metas()[1].path)).write_text("{"),
+        "readable: ",
+    ),
+    "no torch file": (
+        lambda s: (s.tokenized / s.metas()[1].path).write_bytes(b"PK"),
+        "readable: ",
+    ),
+    "another file": (lambda s: (s.index.parent / "notes.txt").write_text(""), "files: "),
+    "twin": (
+        lambda s: (s.tokenized / s.metas()[1].path.replace(".pt", ".safetensors")).write_bytes(
+            b"twin"
+        ),
+        "twin: ",
+    ),
+    "no index": (lambda s: s.index.unlink(), "index: "),
+}
+
+
+@pytest.mark.parametrize("change", META_CHANGES)
+def test_a_changed_file_breaks_a_law(copied: SmallShards, change: str) -> None:
+    make, law = META_CHANGES[change]
+    make(copied)
+    assert any(each.startswith(law) for each in found(copied)), found(copied)
+
+
+def removed(shards: SmallShards, number: int) -> None:
+    for path in shards.index.parent.glob(f"shard_{number:05d}.*"):
+        path.unlink()
+
+
+def test_a_gap_between_the_shards_of_a_rank_is_found(copied: SmallShards) -> None:
+    removed(copied, 2)
+    assert any(each.startswith("numbers: ") and "lacks" in each for each in found(copied))
+
+
+def test_the_last_shard_of_a_rank_is_missed_by_the_index(copied: SmallShards) -> None:
+    removed(copied, copied.metas()[-1].shard_index)
+    assert any(each.startswith("index: ") for each in found(copied))
+
+
+def put(place: int, octets: bytes) -> Callable[[bytearray], None]:
+    def change(data: bytearray) -> None:
+        data[4 * place : 4 * place + 4] = octets
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("octets", "law"),
+    [((50_257).to_bytes(4, "little"), "ids: "), (b"\xff\xff\xff\xff", "ids: "), (EOS, "ends: ")],
+)
+def test_an_id_that_may_not_be_there_is_found(copied: SmallShards, octets: bytes, law: str) -> None:
+    copied.change_tensor(copied.metas()[0], put(0, octets))
+    assert any(each.startswith(law) for each in found(copied))
+
+
+def test_an_end_at_another_place_is_found(copied: SmallShards) -> None:
+    meta = copied.metas()[0]
+    end = copied.lines()[0]["num_tokens"]
+
+    def swap(data: bytearray) -> None:
+        before = bytes(data[4 * end - 4 : 4 * end])
+        put(end - 1, EOS)(data)
+        put(end, before)(data)
+
+    copied.change_tensor(meta, swap)
+    assert any("its last token is not 50256" in each for each in found(copied))
+
+
+def test_padding_with_another_id_is_found(copied: SmallShards) -> None:
+    meta = next(meta for meta in copied.metas() if meta.pad_tokens)
+
+    def swap(data: bytearray) -> None:
+        first = bytes(data[:4])
+        put(0, EOS)(data)
+        put(meta.token_count - 1, first)(data)
+
+    copied.change_tensor(meta, swap)
+    assert any("its padding is not the id of the end" in each for each in found(copied))
+
+
+def test_a_twin_of_other_tokens_is_found(copied: SmallShards) -> None:
+    twin = copied.tokenized / copied.metas()[0].path.replace(".pt", ".safetensors")
+    octets = bytearray(twin.read_bytes())
+    octets[-1] ^= 1
+    twin.write_bytes(octets)
+    assert any(each.startswith("twin: ") for each in found(copied))
+
+
+def test_a_sample_leaves_out_the_hash_of_whole_files(copied: SmallShards) -> None:
+    copied.write_meta(replace(copied.metas()[0], file_sha256="0" * 64))
+    assert found(copied, sampled=True) == []
+
+
+def changed(line: dict[str, Any], **values: Any) -> dict[str, Any]:
+    return {**line, **values}
+
+
+def first_span(line: dict[str, Any], **values: Any) -> dict[str, Any]:
+    return {**line, "spans": [{**line["spans"][0], **values}, *line["spans"][1:]]}
+
+
+def cut(line: dict[str, Any]) -> dict[str, Any]:
+    """Both the last span and the counts are one token shorter."""
+    span = line["spans"][-1]
+    spans = [*line["spans"][:-1], {**span, "end": span["end"] - 1}]
+    tokens = line["num_tokens"]
+    return {**line, "spans": spans, "num_tokens": tokens - 1, "num_tokens_with_eos": tokens}
+
+
+LINE_CHANGES: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], str]] = {
+    "other corpus": (lambda x: changed(x, example_id="wiqa_train_000007"), "example_id"),
+    "short id": (lambda x: changed(x, example_id="gsm8k_train_7"), "id is not that of a record"),
+    "other record": (lambda x: changed(x, example_id="gsm8k_train_000000"), "not after the one"),
+    "rank": (lambda x: changed(x, rank=1 - x["rank"]), "rank is not that"),
+    "record of another rank": (
+        lambda x: changed(x, example_id=f"gsm8k_train_{int(x['example_id'][-6:]) + 1:06d}"),
+        "rank is not that",
+    ),
+    "shard": (
+        lambda x: first_span(x, shard_path=x["shard_path"].replace("_0000", "_0009")),
+        "is no shard",
+    ),
+    "elsewhere": (lambda x: first_span(x, shard_path="/etc/passwd"), "is not below"),
+    "shard of another rank": (
+        lambda x: first_span(x, shard_path=x["shard_path"][:-4] + "1.pt"),
+        "shard of another rank",
+    ),
+    "row": (lambda x: first_span(x, sequence_index=5), ""),
+    "column": (lambda x: first_span(x, start=x["spans"][0]["start"] + 1), ""),
+    "behind the row": (lambda x: first_span(x, end=9), "within one sequence"),
+    "before the row": (lambda x: first_span(x, start=-1), "within one sequence"),
+    "empty span": (lambda x: first_span(x, end=x["spans"][0]["start"]), "within one sequence"),
+    "fewer spans": (lambda x: changed(x, spans=x["spans"][:-1]), "number of tokens"),
+    "twice": (lambda x: changed(x, spans=x["spans"] * 2), "do not follow"),
+    "count": (lambda x: changed(x, num_tokens=x["num_tokens"] + 1), "number of tokens"),
+    "first row": (lambda x: changed(x, sequence_index=x["sequence_index"] + 1), "first token"),
+    "first column": (lambda x: changed(x, token_start=x["token_start"] + 1), "first token"),
+    "first shard": (lambda x: changed(x, shard_path="a/tokenized/gpt2/b"), "first token"),
+    "sha256": (lambda x: changed(x, text_sha256="A" * 64), "no sha256"),
+    "end": (cut, "does not begin where the one before ends"),
+    "huge": (lambda x: first_span(x, end=1 << 62), "within one sequence"),
+    "type": (lambda x: changed(x, rank="0"), "rank: must be of type int"),
+    "key": (lambda x: {**x, "more": 1}, "the keys must be"),
+    "extras": (lambda x: changed(x, extras=[]), "extras: must be an object"),
+}
+
+
+@pytest.mark.parametrize("compact", [False, True])
+@pytest.mark.parametrize("change", LINE_CHANGES)
+def test_a_changed_line_of_the_index_breaks_a_law(
+    copied: SmallShards, change: str, compact: bool
+) -> None:
+    make, problem = LINE_CHANGES[change]
+    lines = copied.lines()
+    # One of rank 0 with several spans.
+    place = next(k for k, x in enumerate(lines) if k > 2 and not x["rank"] and len(x["spans"]) > 1)
+    lines[place] = make(lines[place])
+    copied.write_lines(lines, compact)
+    violations = found(copied)
+    assert len(violations) == 1 and violations[0].startswith("index: ")
+    assert problem in violations[0], violations
+    named = int(violations[0].split("index.jsonl:")[1].split(":")[0])
+    assert place <= named - 1 <= place + 2
+
+
+def test_a_span_that_is_cut_within_a_sequence_breaks_a_law(copied: SmallShards) -> None:
+    lines = copied.lines()
+    place = next(k for k, x in enumerate(lines) if x["spans"][-1]["end"] > 2)
+    span = lines[place]["spans"][-1]
+    middle = span["end"] - 1
+    lines[place]["spans"][-1:] = [{**span, "end": middle}, {**span, "start": middle}]
+    copied.write_lines(lines)
+    assert any("its spans do not follow each other" in each for each in found(copied))
+
+
+def test_a_line_behind_the_last_token_of_a_shard_breaks_a_law(
+    tmp_path: Path, built: SmallShards
+) -> None:
+    record = {"question": "one two three four five six seven"}
+    jsonl = write(tmp_path / "gsm8k" / "train.jsonl", [record] * 2)
+    tokenize(jsonl, tmp_path / "out", replace(built.config, world_size=1, safetensors=False))
+    shards = replace(built, tokenized=tmp_path / "out")
+    assert (found(shards), len(shards.lines())) == ([], 2)
+    last = {**shards.lines()[-1], "example_id": "gsm8k_train_000002", "sequence_index": 2}
+    last["spans"] = [{**last["spans"][0], "sequence_index": 2}]
+    shards.write_lines([*shards.lines(), last])
+    assert any("behind the end of its shard" in each for each in found(shards))
+
+
+@pytest.mark.parametrize(
+    ("changes", "law"),
+    [({"num_sequences": 2}, "full"), ({"pad_tokens": 1}, "full"), ({"pad_tokens": 8}, "padding")],
+)
+def test_a_shard_that_is_not_full_must_be_the_last(
+    built: SmallShards, changes: dict[str, int], law: str
+) -> None:
+    metas = built.metas()
+    assert list(_series(metas)) == []
+    place = 0 if law == "full" else -1
+    metas[place] = replace(metas[place], **changes)
+    assert law in {each.law for each in _series(metas)}
+
+
+def test_lines_in_other_bytes_mean_the_same(built: SmallShards) -> None:
+    form = index_lines.pattern("gsm8k_train_")
+    meant = built.lines()
+    for text in (json.dumps, lambda x: json.dumps({**x, "extras": {"a": "ß]}"}})):
+        lines = [text(line).encode() + b"\n" for line in meant]
+        arrays = index_lines.parsed(form, lines, lambda path: int(path[-8:-3]))
+        assert arrays is not None
+        spans = [(k, span) for k, line in enumerate(meant) for span in line["spans"]]
+        assert arrays.line.tolist() == [k for k, _ in spans]
+        assert arrays.shard.tolist() == [int(span["shard_path"][-8:-3]) for _, span in spans]
+        for name, key in (("row", "sequence_index"), ("start", "start"), ("end", "end")):
+            assert getattr(arrays, name).tolist() == [span[key] for _, span in spans]
+        for name in ("rank", "num_tokens"):
+            assert getattr(arrays, name).tolist() == [line[name] for line in meant]
+        assert arrays.records.tolist() == [int(line["example_id"][-6:]) for line in meant]
+        assert arrays.with_eos.tolist() == [line["num_tokens_with_eos"] for line in meant]
+        no_json = json.dumps(meant[0])[:-1].encode() + b', "extras": {"a"}}\n'
+        for other in (lines[0][:-2] + b"\n", b"x" + lines[0], b"\n", b"{}\n", no_json):
+            assert index_lines.parsed(form, [*lines[1:], other], lambda _: 0) is None
+
+
+@pytest.mark.parametrize("place", [0, 5, -1])
+def test_a_missing_line_of_the_index_breaks_a_law(copied: SmallShards, place: int) -> None:
+    lines = copied.lines()
+    del lines[place]
+    copied.write_lines(lines)
+    assert len(found(copied)) >= 1
+
+
+def test_a_line_too_many_breaks_a_law(copied: SmallShards) -> None:
+    lines = copied.lines()
+    line = changed(lines[-1], example_id="gsm8k_train_000099", rank=1)
+    copied.write_lines([*lines, line])
+    assert len(found(copied)) == 1
+
+
+def test_spans_in_the_padding_break_a_law(copied: SmallShards) -> None:
+    lines = copied.lines()
+    own = [meta for meta in copied.metas() if meta.rank == 0]
+    last = own[-1]
+    assert last.pad_tokens >= 2
+    row, start = divmod(last.token_count - last.pad_tokens, 8)
+    span = {
+        "shard_path": f"reasoning/tokenized/gpt2/{last.path}",
+        "sequence_index": row,
+        "start": start,
+        "end": start + 2,
+    }
+    line = {
+        **lines[-1],
+        "example_id": "gsm8k_train_000090",
+        "shard_path": span["shard_path"],
+        "sequence_index": row,
+        "token_start": start,
+        "num_tokens": 1,
+        "num_tokens_with_eos": 2,
+        "spans": [span],
+        "rank": 0,
+    }
+    copied.write_lines([*lines, line])
+    assert any(each.startswith("tiling: ") for each in found(copied))

@@ -1,0 +1,155 @@
+"""The rows of Parquet files, good and hostile."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.reasoning.raw import parquet, parquet_child
+from gristmill.reasoning.raw.flatten import Unfit
+
+
+def _found(path: Path) -> list[tuple[int, Any]]:
+    return [
+        (number, value.reason if isinstance(value, Unfit) else value)
+        for number, value in parquet.rows(path)
+    ]
+
+
+def _in_this_process(path: Path) -> list[bytes | str]:
+    with path.open("rb") as file:
+        return [row for batch in parquet_child.read(file.fileno(), path) for row in batch]
+
+
+def test_values_of_all_kinds_arrive(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {"a": "ä", "b": [1, None], "c": {"d": [True]}, "e": 1.5, "f": decimal.Decimal("1.50")},
+        {"a": None, "b": None, "c": None, "e": None, "f": None},
+    ]
+    pq.write_table(pa.Table.from_pylist(rows * 100), tmp_path / "x.parquet", row_group_size=30)
+    found = _found(tmp_path / "x.parquet")
+    assert [number for number, _ in found] == list(range(1, 201))
+    assert found[-2][1] == {**rows[0], "f": "1.50"}
+    assert found[-1][1] == rows[1]
+
+
+def test_dictionaries_and_times_are_texts(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "a": pa.array(["x", "y", "x"]).dictionary_encode(),
+            "b": pa.array([datetime.date(2026, 1, 2)] * 3),
+        }
+    )
+    pq.write_table(table, tmp_path / "x.parquet")
+    assert _found(tmp_path / "x.parquet")[2] == (3, {"a": "x", "b": "2026-01-02"})
+
+
+def test_numbers_that_are_not_finite_arrive_as_they_are(tmp_path: Path) -> None:
+    day = datetime.datetime(2026, 1, 2, 3)
+    table = pa.table(
+        {
+            "a": pa.array([math.inf, 0.5], pa.float16()),
+            "b": [[{"c": -math.inf}, None], [{"c": None}]],
+            "d": pa.array([[("ä", math.nan)], None], pa.map_(pa.string(), pa.float32())),
+            "e": pa.array([math.inf, 1.5]).dictionary_encode(),
+            "f": [day, day],
+            "g": [None, "null"],
+        }
+    )
+    pq.write_table(table, tmp_path / "x.parquet")
+    (_, broken), (_, good) = _found(tmp_path / "x.parquet")
+    assert math.isnan(broken["d"][0].pop())
+    texts: dict[str, Any] = {"f": "2026-01-02T03:00:00", "g": None}
+    assert broken == {
+        **{"a": math.inf, "b": [{"c": -math.inf}, None], "d": [["ä"]], "e": math.inf},
+        **texts,
+    }
+    expected = {"a": 0.5, "b": [{"c": None}], "d": None, "e": 1.5}
+    assert good == {**expected, **texts, "g": "null"}
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([math.inf], pa.float16()),
+        pa.array([math.inf]).dictionary_encode(),
+        pa.array([[math.inf]]),
+        pa.array([{"b": [{"c": math.inf}]}]),
+        pa.array([[("b", math.inf)]], pa.map_(pa.string(), pa.float32())),
+        pa.ExtensionArray.from_storage(pa.opaque(pa.float64(), "a", "b"), pa.array([math.inf])),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_columns_of_every_kind_keep_infinities(tmp_path: Path, column: pa.Array) -> None:
+    pq.write_table(pa.table({"a": column}), tmp_path / "x.parquet")
+    (octets,) = _in_this_process(tmp_path / "x.parquet")
+    assert isinstance(octets, bytes) and b"Infinity" in octets
+
+
+def test_a_row_that_json_cannot_hold_is_refused_alone(tmp_path: Path) -> None:
+    valid, offsets, _ = pa.array(["ab", "cd", "ef"]).buffers()
+    buffers = [valid, offsets, pa.py_buffer(b"ab\xff\xffef")]
+    broken = pa.Array.from_buffers(pa.string(), 3, buffers)
+    pq.write_table(pa.table({"a": broken}), tmp_path / "x.parquet")
+    assert _found(tmp_path / "x.parquet") == [(1, {"a": "ab"}), (2, "utf8"), (3, {"a": "ef"})]
+    pq.write_table(pa.table({"a": [b"x", None]}), tmp_path / "y.parquet")
+    assert _found(tmp_path / "y.parquet") == [(1, "utf8"), (2, {"a": None})]
+
+
+def test_a_file_that_is_no_parquet_is_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": ["x" * 100] * 1000}), tmp_path / "x.parquet", compression="none")
+    whole = (tmp_path / "x.parquet").read_bytes()
+    for octets in (b"", b"PAR1", whole[:-20], whole[:300] + b"\0" * 300 + whole[600:]):
+        (tmp_path / "x.parquet").write_bytes(octets)
+        with pytest.raises(BadInput, match="get it again"):
+            _found(tmp_path / "x.parquet")
+
+
+def test_limits_of_a_file_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"a": ["x" * 1000] * 1000}), path)
+    assert len(_in_this_process(path)) == 1000
+    monkeypatch.setattr(parquet_child, "ANY_RATIO_BYTES", 0)
+    monkeypatch.setattr(parquet_child, "RATIO", 10)
+    with pytest.raises(BadInput, match="decompression bomb"):
+        _in_this_process(path)
+    monkeypatch.setattr(parquet_child, "RATIO", 1000)
+    monkeypatch.setattr(parquet_child, "ROW_BYTES", 1000)
+    with pytest.raises(BadInput, match=r"x\.parquet:1: a row of more than 1,000 bytes"):
+        _in_this_process(path)
+    monkeypatch.setattr(parquet_child, "ANY_ROWS", 0)
+    pq.write_table(pa.table({"a": pa.nulls(100_000)}), path)
+    with pytest.raises(BadInput, match="claims 100,000 rows"):
+        _in_this_process(path)
+
+
+def test_columns_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table([["a"], ["b"]], names=["a", "a"]), path)
+    with pytest.raises(BadInput, match="has a column twice"):
+        _in_this_process(path)
+    nested: Any = "x"
+    for _ in range(parquet_child.DEPTH):
+        nested = [nested]
+    pq.write_table(pa.table({"a": [nested]}), path)
+    with pytest.raises(BadInput, match="nested deeper than 32 levels"):
+        _in_this_process(path)
+    monkeypatch.setattr(parquet_child, "COLUMNS", 3)
+    pq.write_table(pa.table({"a": ["x"], "b": [{"c": 1, "d": 2}]}), path)
+    with pytest.raises(BadInput, match="more than 3 columns"):
+        _in_this_process(path)
+
+
+def test_a_link_is_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": ["x"]}), tmp_path / "x.parquet")
+    (tmp_path / "y.parquet").symlink_to("x.parquet")
+    with pytest.raises(BadInput, match="is a link"):
+        _found(tmp_path / "y.parquet")

@@ -1,0 +1,150 @@
+"""The rows of JSON files, and of every other format."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.reasoning.format.corpora import CORPORA
+from gristmill.reasoning.raw.flatten import Unfit
+from gristmill.reasoning.raw.rows import rows
+from gristmill.untrusted.limits import LIMITS, Limits
+
+GSM8K = CORPORA["gsm8k"]
+A, B = {"question": "a", "answer": "b"}, {"question": "c", "answer": [1, 2.5]}
+
+
+def _found(path: Path, octets: bytes, limits: Limits = LIMITS) -> list[tuple[int, Any]]:
+    path.write_bytes(octets)
+    return [
+        (number, value.reason if isinstance(value, Unfit) else value)
+        for number, value in rows(path, GSM8K, limits=limits)
+    ]
+
+
+@pytest.mark.parametrize("name", ["x.json", "x.jsonl"])
+@pytest.mark.parametrize(
+    "octets",
+    [
+        json.dumps([A, B]).encode(),
+        json.dumps([A, B], indent=2).encode(),
+        b" " * 100 + json.dumps([A, B]).encode() + b"\n\n",
+        b"\xef\xbb\xbf" + json.dumps([A, B]).encode(),
+        json.dumps({"0": A, "17": B}).encode(),
+        json.dumps({"0": A, "1": B}, indent=1).encode(),
+        json.dumps(A).encode() + b"\n" + json.dumps(B).encode() + b"\n",
+        json.dumps(A).encode() + b"\r\n" + json.dumps(B).encode(),
+        b"\xef\xbb\xbf" + json.dumps(A).encode() + b"\n" + json.dumps(B).encode(),
+    ],
+)
+def test_every_form_of_json_has_the_same_rows(tmp_path: Path, name: str, octets: bytes) -> None:
+    assert _found(tmp_path / name, octets) == [(1, A), (2, B)]
+
+
+@pytest.mark.parametrize("octets", [b"", b"\n \n", b"[]", b"[ ]\n", b"\xef\xbb\xbf"])
+def test_a_file_may_hold_no_row(tmp_path: Path, octets: bytes) -> None:
+    assert _found(tmp_path / "x.json", octets) == []
+
+
+def test_blank_lines_count_as_rows_and_give_none(tmp_path: Path) -> None:
+    found = _found(tmp_path / "x.jsonl", b"\n" + json.dumps(A).encode() + b"\n \r\n{}\n")
+    assert found == [(2, A), (4, {})]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"nonsense", "json"),
+        (b'{"a": "\x01"}', "json"),
+        (b'{"a": "\xff"}', "utf8"),
+        (b"\xff", "utf8"),
+        (b'{"a": ' + b"[" * 256 + b"]" * 256 + b"}", "json"),
+        (b'{"a": 1' + b"0" * 400 + b"}", "json"),
+        (b"17", "object"),
+        (b"null", "object"),
+        (b'["a"]', "object"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_refused_alone(
+    tmp_path: Path, line: bytes, reason: str
+) -> None:
+    good = json.dumps(A).encode() + b"\n"
+    assert _found(tmp_path / "x.jsonl", good + line + b"\n" + good) == [
+        (1, A),
+        (2, reason),
+        (3, A),
+    ]
+
+
+def test_a_member_of_an_array_that_is_no_object_is_refused_alone(tmp_path: Path) -> None:
+    assert _found(tmp_path / "x.json", b'[{"a": 1}, 3, {"b": 2}]') == [
+        (1, {"a": 1}),
+        (2, "object"),
+        (3, {"b": 2}),
+    ]
+
+
+@pytest.mark.parametrize("first", [None, 5, "x{", [], [A, {"0": A}], "x" * 3000])
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_first_member_that_is_no_object_is_refused_alone(
+    tmp_path: Path, first: object, indent: int | None
+) -> None:
+    members = {"0": first, "1": None, "2": A, "x": B}
+    found = _found(tmp_path / "x.json", json.dumps(members, indent=indent).encode())
+    assert found == [(1, "object"), (2, "object"), (3, A), (4, B)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [{"0": None, **A}, {"0": 1, "1": "x"}, {"0": [A]}, {"0": 1, "\u0663": A}, {"0": 1, "x": A}],
+)
+def test_lines_may_have_numbers_as_columns(tmp_path: Path, line: dict[str, Any]) -> None:
+    octets = json.dumps(line).encode() + b"\n"
+    assert _found(tmp_path / "x.json", octets) == [(1, line)]
+    assert _found(tmp_path / "x.json", octets * 2 + b"x") == [(1, line), (2, line), (3, "json")]
+
+
+def test_a_first_object_is_looked_for_in_the_first_mebibyte(tmp_path: Path) -> None:
+    members: dict[str, Any] = {"0": "x" * 3_000_000, "1": "y", "2": A}
+    assert _found(tmp_path / "x.json", json.dumps(members).encode()) == [(1, members)]
+
+
+def test_numbers_are_those_of_the_standard_library(tmp_path: Path) -> None:
+    line = b'{"a": 123456789012345678901234567890, "b": 1.0, "c": -0, "d": 1e5, "e": [0.1]}'
+    ((_, found),) = _found(tmp_path / "x.jsonl", line)
+    assert found == json.loads(line)
+    assert [type(value) for value in found.values()] == [int, float, int, float, list]
+
+
+@pytest.mark.parametrize(
+    ("octets", "rule"),
+    [
+        (b'[{"a": 1}', "ends too early"),
+        (b'[{"a": 1}] x', "text after"),
+        (b'[{"a": }]', "not JSON"),
+        (b"{" + b'"0": {"a": 1}, 3}', "key in quotes"),
+        (b'[{"a": "' + b"x" * 300 + b'"}]', "more than 200 bytes"),
+        (b'{"a": "' + b"x" * 300 + b'"}', "more than 200 bytes"),
+        (b" " * 300, "200 blank bytes"),
+    ],
+)
+def test_a_file_that_is_damaged_or_too_large_fails(
+    tmp_path: Path, octets: bytes, rule: str
+) -> None:
+    with pytest.raises(BadInput, match=rule):
+        _found(tmp_path / "x.json", octets, Limits(line_bytes=200))
+
+
+def test_a_long_array_takes_no_more_memory(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_bytes(b"[" + b",".join([json.dumps({"a": "x" * 5000}).encode()] * 1500) + b"]")
+    tracemalloc.start()
+    assert sum(1 for _ in rows(path, GSM8K)) == 1500
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < path.stat().st_size / 2

@@ -1,0 +1,84 @@
+"""The rows of CSV and TSV files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.reasoning.format.corpora import CORPORA
+from gristmill.reasoning.raw.flatten import Unfit
+from gristmill.reasoning.raw.rows import rows
+from gristmill.untrusted.limits import LIMITS, Limits
+
+
+def _found(
+    path: Path, octets: bytes, corpus: str = "gsm8k", limits: Limits = LIMITS
+) -> list[tuple[int, Any]]:
+    path.write_bytes(octets)
+    return [
+        (number, value.reason if isinstance(value, Unfit) else value)
+        for number, value in rows(path, CORPORA[corpus], limits=limits)
+    ]
+
+
+def test_the_first_row_names_the_columns(tmp_path: Path) -> None:
+    text = b'\xef\xbb\xbfquestion,answer\r\n"a ""b""\r\nc",1\r\n\r\n,\xc3\xa4\r\n'
+    assert _found(tmp_path / "x.csv", text) == [
+        (1, {"question": 'a "b"\r\nc', "answer": "1"}),
+        (2, {"question": None, "answer": "ä"}),
+    ]
+
+
+def test_a_tsv_may_have_names_of_columns(tmp_path: Path) -> None:
+    text = b'question\tanswer\n"a\tb"\tc, d\n'
+    expected = [(1, {"question": "a\tb", "answer": "c, d"})]
+    assert _found(tmp_path / "x.tsv", text) == expected
+    assert _found(tmp_path / "x.tsv", text, "cot_collection") == expected
+    public = b"source\ttarget\nq\ta\n"
+    assert _found(tmp_path / "x.tsv", public, "cot_collection") == [
+        (1, {"source": "q", "target": "a"})
+    ]
+
+
+def test_a_tsv_of_flan_has_none(tmp_path: Path) -> None:
+    text = b'a\\nb\t"yes"\tc\\\\nd\\t\r\n\nx\ty\n\xff\ty\tz\nq\ta\tr'
+    found = _found(tmp_path / "sums_train.tsv", text, "cot_collection")
+    assert found == [
+        (1, {"flan_cot": "sums", "question": "a\nb", "answer": '"yes"', "rationale": "c\\\nd\\t"}),
+        (3, "columns"),
+        (4, "utf8"),
+        (5, {"flan_cot": "sums", "question": "q", "answer": "a", "rationale": "r"}),
+    ]
+
+
+@pytest.mark.parametrize("text", [b"", b"a,b\n", b"a,b"])
+def test_a_table_may_have_no_row(tmp_path: Path, text: bytes) -> None:
+    assert _found(tmp_path / "x.csv", text) == []
+
+
+def test_a_row_with_another_number_of_cells_is_refused_alone(tmp_path: Path) -> None:
+    assert _found(tmp_path / "x.csv", b"a,b\n1\n1,2,3\n\xff,2\n1,2\n") == [
+        (1, "columns"),
+        (2, "columns"),
+        (3, "utf8"),
+        (4, {"a": "1", "b": "2"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        (b"a,a\n", "has the column 'a' twice"),
+        (b",".join(b"%d" % number for number in range(10_001)), "more than 10,000 columns"),
+        (b'a,b\n"1,2', "is no table: unexpected end"),
+        (b'a,b\n"1"x,2\n', "is no table"),
+        (b'a,b\n1,2\n"' + b"x\n" * 300, r"x\.csv:2: a row of more than 200 bytes"),
+    ],
+)
+def test_a_file_that_is_no_table_fails(tmp_path: Path, text: bytes, rule: str) -> None:
+    limits = Limits(line_bytes=200) if b"x\n" * 300 in text else LIMITS
+    with pytest.raises(BadInput, match=rule):
+        _found(tmp_path / "x.csv", text, limits=limits)

@@ -1,0 +1,78 @@
+"""Packed files: all members, all damage."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.reasoning.raw.unpacked import unpacked
+from gristmill.untrusted.limits import LIMITS, Limits
+from tests.reasoning.drops import packed
+
+PACKINGS = ("gz", "bz2", "xz", "zst")
+
+
+def _text(path: Path, octets: bytes, limits: Limits = LIMITS) -> bytes:
+    path.write_bytes(octets)
+    with unpacked(path, limits=limits) as texts:
+        return b"".join(texts)
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+@pytest.mark.parametrize("size", [0, 1, 1 << 20, (1 << 20) + 1, 2_100_000])
+def test_a_text_comes_back_whole(tmp_path: Path, packing: str, size: int) -> None:
+    text = random.Random(1).randbytes(size // 20) + bytes(size - size // 20)
+    path = tmp_path / f"x.jsonl.{packing}"
+    assert _text(path, packed(text, packing)) == text
+    assert _text(path, packed(text[:9], packing) + packed(text, packing)) == text[:9] + text
+
+
+def test_a_plain_file_is_read_as_it_is(tmp_path: Path) -> None:
+    assert _text(tmp_path / "x.jsonl", b"\x1f\x8b") == b"\x1f\x8b"
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+def test_every_cut_and_every_empty_file_is_refused(tmp_path: Path, packing: str) -> None:
+    whole = packed(b"some text " * 20, packing)
+    for length in range(len(whole)):
+        with pytest.raises(BadInput, match="get it again"):
+            _text(tmp_path / f"x.jsonl.{packing}", whole[:length])
+
+
+@pytest.mark.parametrize("packing", ["gz", "bz2", "xz"])
+def test_changed_bytes_are_found(tmp_path: Path, packing: str) -> None:
+    whole = bytearray(packed(random.Random(2).randbytes(500), packing))
+    whole[len(whole) // 2] ^= 1
+    with pytest.raises(BadInput, match="broken"):
+        _text(tmp_path / f"x.jsonl.{packing}", bytes(whole))
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+def test_limits_hold(tmp_path: Path, packing: str) -> None:
+    octets = packed(bytes(100_000), packing)
+    path = tmp_path / f"x.jsonl.{packing}"
+    assert len(_text(path, octets)) == 100_000
+    with pytest.raises(BadInput, match="decompression bomb"):
+        _text(path, octets, Limits(any_ratio_bytes=1000, ratio=2))
+    with pytest.raises(BadInput, match="has more than 5 bytes"):
+        _text(path, octets, Limits(bytes=5))
+
+
+def test_too_many_members_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gristmill.reasoning.raw import unpacked as module
+
+    monkeypatch.setattr(module, "_MEMBERS", 3)
+    for packing in PACKINGS:
+        path = tmp_path / f"x.jsonl.{packing}"
+        assert _text(path, packed(b"a", packing) * 3) == b"aaa"
+        with pytest.raises(BadInput, match="more than 3"):
+            _text(path, packed(b"a", packing) * 4)
+
+
+def test_links_and_pipes_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").symlink_to("/etc/passwd")
+    with pytest.raises(BadInput, match="is a link"), unpacked(tmp_path / "x.jsonl"):
+        pass

@@ -1,0 +1,102 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from gristmill.contract import BadInput, GristmillError
+from gristmill.reasoning.build.align import align
+from gristmill.reasoning.config import AlignConfig
+from gristmill.reasoning.read.alignment import Example, example, examples, place_of
+from gristmill.vocabularies.find import find
+from gristmill.vocabularies.pinned import GPT2
+from tests.reasoning.indexed_splits import write_split
+
+_EMPTY = {"question": "", "answer": " ", "cot": None}
+_RECORDS = [_EMPTY, *({"question": f"{k}?", "answer": "a\nb", "cot": None} for k in range(4))]
+_RECORDS.insert(3, _EMPTY)
+
+
+@pytest.fixture
+def root(tmp_path: Path, vocabulary_root: Path) -> Path:
+    vocabulary = find(GPT2, vocabulary_root)
+    jsonl = write_split(tmp_path, "gsm8k", "test", _RECORDS, vocabulary)
+    align(jsonl, tmp_path / "tokenized", tmp_path / "aligned", AlignConfig(vocabulary))
+    return tmp_path
+
+
+def _examples(root: Path) -> list[Example]:
+    return list(examples(root / "raw", root / "tokenized", root / "aligned", "gsm8k", "test"))
+
+
+def test_rows_come_with_their_records(root: Path) -> None:
+    found = _examples(root)
+    assert [example.row.example_id[-1] for example in found] == ["1", "2", "4", "5"]
+    assert [example.record["question"] for example in found] == ["0?", "1?", "2?", "3?"]
+    assert found[2].rendered.text == "2?\n\nAnswer:\na\nb"
+    assert len(found[0].text_sha256) == 64
+
+
+@pytest.mark.parametrize(
+    "name", ["aligned/gsm8k/test.align.jsonl", "tokenized/gsm8k/test/index.jsonl"]
+)
+def test_a_row_too_few_is_refused(root: Path, name: str) -> None:
+    path = root / name
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+    with pytest.raises(BadInput, match="gsm8k_test_000005"):
+        _examples(root)
+
+
+def test_a_record_of_another_text_is_refused(root: Path) -> None:
+    path = root / "raw/gsm8k/test.jsonl"
+    path.write_text(path.read_text().replace("2?", "two?"))
+    with pytest.raises(BadInput, match="gsm8k_test_000004 is of another text"):
+        _examples(root)
+
+
+def test_records_that_are_gone_are_refused(root: Path) -> None:
+    path = root / "raw/gsm8k/test.jsonl"
+    path.write_text(path.read_text().splitlines(keepends=True)[1])
+    with pytest.raises(BadInput, match="gsm8k_test_000001"):
+        _examples(root)
+
+
+def test_a_line_that_is_no_json_is_refused_with_its_number(root: Path) -> None:
+    path = root / "raw/gsm8k/test.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([lines[0], "\n", json.dumps({})[:1] + "\n", *lines[1:]]))
+    with pytest.raises(BadInput, match="not JSON") as caught:
+        _examples(root)
+    assert caught.value.row == 3
+
+
+def test_one_example_is_found_by_its_id(root: Path) -> None:
+    folders = (root / "raw", root / "tokenized", root / "aligned")
+    for expected in _examples(root):
+        assert example(*folders, expected.row.example_id) == expected
+    for missing in ("gsm8k_test_000000", "gsm8k_test_000009"):
+        with pytest.raises(BadInput, match=f"has no row {missing}"):
+            example(*folders, missing)
+
+
+def test_an_example_of_another_text_is_refused(root: Path) -> None:
+    path = root / "raw/gsm8k/test.jsonl"
+    path.write_text(path.read_text().replace("2?", "two?"))
+    folders = (root / "raw", root / "tokenized", root / "aligned")
+    with pytest.raises(BadInput, match="gsm8k_test_000004 is of another text"):
+        example(*folders, "gsm8k_test_000004")
+    path.write_text("\n")
+    with pytest.raises(BadInput, match="has no record 4"):
+        example(*folders, "gsm8k_test_000004")
+
+
+def test_the_place_of_an_id() -> None:
+    assert place_of("cot_collection_train_000123") == ("cot_collection", "train", 123)
+    assert place_of("gsm8k_test_1234567") == ("gsm8k", "test", 1234567)
+
+
+@pytest.mark.parametrize(
+    "wrong", ["", "gsm8k_test_", "gsm8k_test_1", "gsm9k_test_000001", "gsm8k_test_" + "9" * 30]
+)
+def test_what_is_no_id_is_refused(wrong: str) -> None:
+    with pytest.raises(GristmillError, match="is no id"):
+        place_of(wrong)

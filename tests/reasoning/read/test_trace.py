@@ -1,0 +1,183 @@
+"""A token leads to its example, its characters, its record and its raw row."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.reasoning.config import TokenizeConfig
+from gristmill.reasoning.format import index, names, pt_file
+from gristmill.reasoning.format.shards import EOS, metas
+from gristmill.reasoning.read.origins import example_origins, record_origins, token_origins
+from gristmill.reasoning.read.trace import trace, trace_example
+from gristmill.reasoning.render.text import text_of
+from gristmill.vocabularies.engine import tiktoken_encoding
+from gristmill.vocabularies.find import find
+from gristmill.vocabularies.pinned import GPT2
+from tests.reasoning import published_root
+from tests.reasoning.normalized_files import numbered
+from tests.reasoning.published_root import PARTITION
+
+RECORDS = [*numbered(30), {"question": "“Straße” 🏽 naïve?", "answer": "’tis"}]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path) -> Path:
+    root = tmp_path_factory.mktemp("root")
+    published_root.write_drop(root, RECORDS)
+    vocabulary = published_root.place_vocabulary(root, find(GPT2, vocabulary_root))
+    config = TokenizeConfig(vocabulary, seq_len=8, tokens_per_shard=24, world_size=2)
+    published_root.published(root, config)
+    return root
+
+
+def expected_record(record: int) -> tuple[str, int]:
+    """The raw file and the row of a record: the files are read one after the other."""
+    half = (len(RECORDS) + 1) // 2
+    number, row = (0, record) if record < half else (1, record - half)
+    return f"train-0000{number}-of-00002.jsonl", row + 1
+
+
+def normalized(root: Path) -> list[dict[str, Any]]:
+    path = root / names.NORMALIZED / names.normalized("gsm8k", "train")
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def test_every_token_of_every_sequence_is_traced(root: Path) -> None:
+    tokenized = root / names.TOKENIZED
+    encoding = tiktoken_encoding(GPT2, root / "tokenizer" / GPT2.relative)
+    texts = [text_of(record) for record in normalized(root)]
+    traced: dict[int, list[int]] = {}
+    padding = 0
+    for meta in metas(tokenized, "gsm8k", "train"):
+        for row, ids in enumerate(pt_file.mapped(tokenized / meta.path)):
+            for column, token in enumerate(ids.tolist()):
+                try:
+                    found = trace(tokenized, PARTITION, meta.shard_index, row, column)
+                except BadInput as error:
+                    assert "is padding" in str(error)
+                    assert token == EOS
+                    padding += 1
+                    continue
+                assert found.id == token
+                assert (found.sequence, found.column) == (row, column)
+                assert index.below_tokenized(found.shard) == meta.path
+                assert found.example_id == f"gsm8k_train_{found.record:06d}"
+                assert found.token == len(traced.setdefault(found.record, []))
+                traced[found.record].append(token)
+    assert padding == sum(meta.pad_tokens for meta in metas(tokenized, "gsm8k", "train"))
+    assert traced == {
+        record: [*encoding.encode_ordinary(text), EOS] for record, text in enumerate(texts) if text
+    }
+
+
+def test_an_example_leads_to_its_raw_row(root: Path) -> None:
+    place, record, raw = list(
+        example_origins(root / names.TOKENIZED, PARTITION, "gsm8k_train_000020", 2)
+    )[1:]
+    name, row = expected_record(20)
+    facts = {**place.facts(), **record.facts(), **raw.facts()}
+    assert facts["normalized_file"] == "gsm8k/train.jsonl"
+    assert facts["line"] == 21
+    path = root / "drops/reasoning/gsm8k" / name
+    assert facts["raw_file"] == path.relative_to(root).as_posix()
+    assert facts["raw_row"] == row
+    raw_record = json.loads(path.read_text().splitlines()[row - 1])
+    assert raw_record["question"] == normalized(root)[20]["question"]
+
+
+@pytest.mark.parametrize("record", [0, 3, 9, 21, 30])
+def test_the_characters_of_a_token_hold_its_bytes(root: Path, record: int) -> None:
+    text = text_of(normalized(root)[record])
+    example = f"gsm8k_train_{record:06d}"
+    count = trace_example(root / names.TOKENIZED, PARTITION, example).num_tokens
+    covered = np.zeros(len(text), dtype=bool)
+    before = 0
+    encoding = tiktoken_encoding(GPT2, root / "tokenizer" / GPT2.relative)
+    for token in range(count):
+        steps = list(example_origins(root / names.TOKENIZED, PARTITION, example, token))
+        start, end = map(int, str(steps[1].facts()["characters"]).split("-"))
+        octets = encoding.decode_single_token_bytes(steps[0].facts()["id"])  # type: ignore[arg-type]
+        assert octets in text[start:end].encode()
+        before += len(octets)
+        assert len(text[:start].encode()) < before <= len(text[:end].encode())
+        covered[start:end] = True
+    assert covered.all()
+
+
+def test_the_end_of_an_example_has_no_characters(root: Path) -> None:
+    tokenized = root / names.TOKENIZED
+    count = trace_example(tokenized, PARTITION, "gsm8k_train_000000").num_tokens
+    steps = list(example_origins(tokenized, PARTITION, "gsm8k_train_000000", count))
+    assert steps[0].facts()["id"] == EOS
+    assert str(steps[1].facts()["characters"]).startswith("none")
+
+
+def test_a_token_and_its_example_have_the_same_steps(root: Path) -> None:
+    tokenized = root / names.TOKENIZED
+    found = trace(tokenized, PARTITION, 1, 2, 3)
+    number = int(found.shard[-8:-3])
+    by_token = token_origins(tokenized, PARTITION, number, found.sequence, found.column)
+    by_example = example_origins(tokenized, PARTITION, found.example_id, found.token)
+    assert [step.facts() for step in by_token] == [step.facts() for step in by_example]
+
+
+def test_a_record_leads_to_its_raw_row(root: Path) -> None:
+    first, second = record_origins(root / names.NORMALIZED, PARTITION, 30)
+    assert (first.facts()["line"], second.facts()["raw_row"]) == (31, expected_record(30)[1])
+    (last,) = record_origins(root / names.NORMALIZED, PARTITION, 31)
+    assert "has no record 31" in str(last.facts()["not_traced"])
+
+
+def test_a_changed_raw_file_is_named(root: Path) -> None:
+    path = root / "drops/reasoning/gsm8k" / expected_record(0)[0]
+    octets = path.read_bytes()
+    stat = path.stat()
+    path.write_bytes(octets + b"\n")
+    try:
+        steps = list(example_origins(root / names.TOKENIZED, PARTITION, "gsm8k_train_000000"))
+        assert "raw_note" in steps[-1].facts()
+    finally:
+        path.write_bytes(octets)
+        __import__("os").utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+@pytest.mark.parametrize(
+    ("shard", "row", "token", "rule"),
+    [
+        (99, 0, 0, "there is no such shard"),
+        (0, 3, 0, "has 3 sequences of 8 tokens, no token 0 of sequence 3"),
+        (0, -1, 0, "no token 0 of sequence -1"),
+        (0, 0, 8, "no token 8 of sequence 0"),
+        (0, 0, -1, "no token -1 of sequence 0"),
+    ],
+)
+def test_a_token_that_is_not_there_is_refused(
+    root: Path, shard: int, row: int, token: int, rule: str
+) -> None:
+    with pytest.raises(BadInput, match=rule):
+        trace(root / names.TOKENIZED, PARTITION, shard, row, token)
+
+
+@pytest.mark.parametrize("example", ["gsm8k_train_000005", "gsm8k_test_000001", "x"])
+def test_an_example_that_is_not_there_is_refused(root: Path, example: str) -> None:
+    with pytest.raises(BadInput, match="has no example"):
+        trace_example(root / names.TOKENIZED, PARTITION, example)
+
+
+def test_a_token_behind_an_example_is_refused(root: Path) -> None:
+    tokenized = root / names.TOKENIZED
+    count = trace_example(tokenized, PARTITION, "gsm8k_train_000000").num_tokens
+    for token in (-1, count + 1):
+        with pytest.raises(BadInput, match="tokens with its end"):
+            trace_example(tokenized, PARTITION, "gsm8k_train_000000", token)
+
+
+def test_a_split_without_an_index_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="build the shards of this split"):
+        trace_example(tmp_path, PARTITION, "gsm8k_train_000000")

@@ -1,0 +1,186 @@
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gristmill.reasoning.render import steps
+from gristmill.reasoning.render.steps import Steps, is_label, steps_of
+from gristmill.reasoning.render.text import rendered
+from tests.reasoning.indexed_splits import real_records
+
+
+def _record(cot: str | None, answer: str = "42", **extra: Any) -> dict[str, Any]:
+    return {"question": "Why?", "answer": answer, "cot": cot, **extra}
+
+
+def _found(record: dict[str, Any], corpus: str) -> tuple[list[tuple[str, str]], float, str]:
+    text = rendered(record)
+    found = steps_of(record, text, corpus)
+    named = [
+        (label, text.text[start:end])
+        for label, (start, end) in zip(found.labels, found.ranges, strict=True)
+    ]
+    return named, found.confidence, found.rule
+
+
+def test_listed_steps_are_explicit_though_one_occurs_twice() -> None:
+    listed = ["go", "go on", "go"]
+    record = _record("go\ngo on\ngo", cot_steps=listed)
+    named, confidence, rule = _found(record, "reveal")
+    assert (confidence, rule) == (1.0, "explicit:cot_steps")
+    assert named == [("Step 1", "go"), ("Step 2", "go on"), ("Step 3", "go"), ("Answer", "42")]
+    ranges = steps_of(record, rendered(record), "reveal").ranges
+    assert ranges == [(6, 8), (9, 14), (15, 17), (27, 29)]
+
+
+def test_a_list_that_is_not_in_the_text_is_not_used() -> None:
+    named, _, rule = _found(_record("go. stay.", cot_steps=["go", "leave"]), "reveal")
+    assert rule == "heuristic:sentences"
+    assert [text for _, text in named] == ["go.", "stay.", "42"]
+
+
+def test_a_list_in_another_order_is_not_used() -> None:
+    assert _found(_record("b\na", cot_steps=["a", "b"]), "reveal")[2] == "heuristic:block"
+
+
+def test_steps_are_not_looked_for_in_the_question_or_the_answer() -> None:
+    record = {"question": "go", "answer": "go", "cot": "a\nb", "cot_steps": ["go"]}
+    assert _found(record, "reveal")[2] == "heuristic:block"
+
+
+def test_the_label_of_wiqa_is_a_choice() -> None:
+    named, confidence, _ = _found(_record("a\nb", "no_effect", cot_steps=["a", "b"]), "wiqa")
+    assert named == [("Step 1", "a"), ("Step 2", "b"), ("Choice", "no_effect")]
+    assert confidence == 1.0
+
+
+def test_lines_of_a_program_are_labelled_by_kind() -> None:
+    program = "Conflict: 1 and 4\neffect: cup: wet\nPrecondition: cup: dry"
+    named, confidence, rule = _found(_record(program, "A", cot_steps=program.split("\n")), "trip")
+    assert [label for label, _ in named] == ["Conflict", "Effect", "Precondition", "Answer"]
+    assert (confidence, rule) == (1.0, "explicit:program")
+
+
+def test_a_program_of_other_lines_is_a_list_or_prose() -> None:
+    assert _found(_record("Conflict: 1\nopen(door)", "A"), "trip")[2] == "heuristic:block"
+    listed = _record("Conflict: 1\nopen(door)", "A", cot_steps=["Conflict: 1", "open(door)"])
+    assert _found(listed, "trip")[2] == "explicit:cot_steps"
+    assert _found(_record("Conflict: 1\nEffect: 2"), "reveal")[2] == "heuristic:block"
+
+
+def test_markers_are_sure_where_their_numbers_follow_each_other() -> None:
+    named, confidence, rule = _found(_record("Well.\nStep 1: a\nStep 2: b"), "openr1_math_220k")
+    assert named == [("Step 1", "Step 1: a"), ("Step 2", "Step 2: b"), ("Answer", "42")]
+    assert (confidence, rule) == (1.0, "regex:markers")
+    named, confidence, _ = _found(_record("Step 1: a\nStep 3: b"), "openr1_math_220k")
+    assert [label for label, _ in named] == ["Step 1", "Step 3", "Answer"]
+    assert confidence == 0.8
+
+
+@pytest.mark.parametrize(
+    ("cot", "expected", "confidence", "rule"),
+    [
+        ("a. b.\n\nc", ["a. b.", "c"], 0.8, "heuristic:paragraphs"),
+        ("a. b! c", ["a.", "b!", "c"], 0.6, "heuristic:sentences"),
+        ("one line", ["one line"], 0.5, "heuristic:block"),
+    ],
+)
+def test_prose_is_cut_at_its_widest_gaps(
+    cot: str, expected: list[str], confidence: float, rule: str
+) -> None:
+    named, *rest = _found(_record(cot), "cot_collection")
+    assert [text for _, text in named] == [*expected, "42"]
+    assert rest == [confidence, rule]
+
+
+def test_the_answer_of_gsm8k_is_cut_into_lines() -> None:
+    answer = "A 1+1=<<1+1=2>>2.\n\n B <<2*3=6>>6. \n#### 6"
+    named, confidence, rule = _found(_record(None, answer), "gsm8k")
+    assert named == [
+        ("Step 1", "A 1+1=<<1+1=2>>2."),
+        ("Step 2", "B <<2*3=6>>6."),
+        ("Answer", "#### 6"),
+    ]
+    assert (confidence, rule) == (0.89, "heuristic:lines")
+
+
+@pytest.mark.parametrize("answer", ["A <<1+1=3>>3.\n#### 3", "A.\n#### 3", "A <<1+1=2>>, <<1=2>>"])
+def test_lines_whose_arithmetic_does_not_hold_are_less_sure(answer: str) -> None:
+    assert _found(_record(None, answer), "gsm8k")[1] == 0.85
+
+
+def test_an_answer_of_gsm8k_without_its_last_line_has_steps_alone() -> None:
+    assert _found(_record(None, "a\nb"), "gsm8k")[0] == [("Step 1", "a"), ("Step 2", "b")]
+
+
+@pytest.mark.parametrize(
+    ("record", "corpus"),
+    [
+        (_record(None), "cot_collection"),
+        (_record(None, "#### 6"), "gsm8k"),
+        (_record(None, ""), "gsm8k"),
+        (_record(" \n ", "a"), "wiqa"),
+    ],
+)
+def test_an_example_without_reasoning_has_no_steps(record: dict[str, Any], corpus: str) -> None:
+    assert steps_of(record, rendered(record), corpus) == Steps([], [], 0.0, "no-steps")
+
+
+def test_two_examples_without_steps_share_no_list() -> None:
+    first = steps_of(_record(None), rendered(_record(None)), "wiqa")
+    first.ranges.append((0, 1))
+    assert steps_of(_record(None), rendered(_record(None)), "wiqa").ranges == []
+
+
+def test_the_known_labels() -> None:
+    known = ("Step 1", "Step 0", "Step 120", "Answer", "Choice", "Conflict", "Effect")
+    assert all(map(is_label, known))
+    assert not any(map(is_label, ("", "Step", "Step 01", "Step x", "answer", "Answer\n", "Step ١")))
+
+
+def test_steps_of_gsm8k_whose_text_is_also_in_the_question_have_their_own_places() -> None:
+    elsewhere = 0
+    for record in real_records("gsm8k"):
+        text = rendered(record)
+        ranges = steps_of(record, text, "gsm8k").ranges
+        assert all(a < b <= c for (a, b), (c, _) in pairwise(ranges))
+        # A search from the start of the text, as the earlier aligner did it.
+        elsewhere += sum(text.text.find(text.text[a:b]) != a for a, b in ranges)
+    assert elsewhere == 2
+
+
+def test_the_rules_of_gsm8k() -> None:
+    found = [
+        steps_of(record, rendered(record), "gsm8k")
+        for split in ("train", "test")
+        for record in real_records("gsm8k", split)
+    ]
+    sure = [each.confidence for each in found]
+    assert (sure.count(0.89), sure.count(0.85), sure.count(1.0)) == (8678, 113, 1)
+    assert {each.rule for each in found} == {steps.LINES, steps.MARKERS}
+
+
+_COT = st.text(alphabet="ab1. \n\t!#Step:\u00e9", max_size=60)
+_LISTED = st.lists(st.sampled_from(["a", "a b", "1. a", " ", "a\nb"]), max_size=5)
+
+
+@given(
+    st.one_of(st.none(), _COT), _COT, _LISTED, st.sampled_from(["gsm8k", "wiqa", "trip", "reveal"])
+)
+def test_steps_of_any_record_are_ascending_and_within_their_block(
+    cot: str | None, answer: str, listed: list[str], corpus: str
+) -> None:
+    record = {"question": "Step 1: q", "answer": answer, "cot": cot, "cot_steps": listed}
+    text = rendered(record)
+    found = steps_of(record, text, corpus)
+    assert len(found.ranges) == len(found.labels) and all(map(is_label, found.labels))
+    assert found.rule in steps.RULES
+    assert (found.rule == steps.NO_STEPS) == (not found.ranges) == (found.confidence == 0.0)
+    assert not found.rule.startswith("heuristic") or found.confidence < 0.9
+    first = (text.cot or text.answer or (0, 0))[0]
+    bounds = [first, *(place for pair in found.ranges for place in pair)]
+    assert bounds == sorted(bounds)
+    for start, end in found.ranges:
+        assert text.text[start:end] == text.text[start:end].strip() != ""

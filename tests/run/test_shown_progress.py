@@ -1,0 +1,215 @@
+"""How progress is shown: few lines in a log, one bar for each piece of work in a terminal."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import time
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from gristmill.run import shown_progress
+from gristmill.run.progress import Progress, Report, reporter, reporting_to
+from gristmill.run.shown_progress import (
+    LogLines,
+    PlainLines,
+    TerminalBar,
+    shown_on_stderr,
+)
+
+
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1000.0
+        monkeypatch.setattr(shown_progress.time, "monotonic", lambda: self.now)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+def work(progress: Progress, clock: Clock, seconds: int) -> None:
+    """Work of two stages and so many seconds."""
+    with progress.working() as lines:
+        for name in ("read", "write"):
+            with progress.stage(name, "rows", total=seconds // 2 * 100) as stage:
+                for _ in range(seconds // 2):
+                    clock.now += 1
+                    stage.advance(100)
+        lines.append("built")
+
+
+def test_a_log_gets_a_line_every_ten_seconds(clock: Clock) -> None:
+    lines: list[str] = []
+    work(Progress(LogLines(lines.append), work="pack d6"), clock, 44)
+    assert lines == [
+        "read: 1,000 of 2,200 rows, 100 rows/s, 12 s left",
+        "read: 2,000 of 2,200 rows, 100 rows/s, 2.0 s left",
+        "write: 800 of 2,200 rows, 100 rows/s, 14 s left",
+        "write: 1,800 of 2,200 rows, 100 rows/s, 4.0 s left",
+    ]
+
+
+def test_short_work_writes_nothing_to_a_log_but_its_notes(clock: Clock) -> None:
+    lines: list[str] = []
+    progress = Progress(LogLines(lines.append))
+    work(progress, clock, 8)
+    progress.say("12 parts\x1b are there")
+    assert lines == ["12 parts\N{REPLACEMENT CHARACTER} are there"]
+
+
+def test_short_work_has_one_plain_line_each(clock: Clock) -> None:
+    lines: list[str] = []
+    with reporting_to(PlainLines(lines.append)):
+        for number in range(3):
+            work(reporter(work=f"pack d{number}"), clock, 0)
+    assert lines == [
+        "pack d0: begins",
+        "pack d0: built (0.0 s)",
+        "pack d1: built (0.0 s)",
+        "pack d2: built (0.0 s)",
+    ]
+
+
+def test_long_work_is_never_silent(clock: Clock) -> None:
+    lines: list[str] = []
+    with reporting_to(PlainLines(lines.append)):
+        work(reporter(work="pack d0"), clock, 0)
+        work(reporter(work="pack d1"), clock, 24)
+        work(reporter(work="pack d2"), clock, 2)
+    assert lines == [
+        "pack d0: begins",
+        "pack d0: built (0.0 s)",
+        "pack d1: read: 100 of 1,200 rows, 100 rows/s, 11 s left",
+        "pack d1: read: 1,100 of 1,200 rows, 100 rows/s, 1.0 s left",
+        "pack d1: write: 900 of 1,200 rows, 100 rows/s, 3.0 s left",
+        "pack d1: built (24 s)",
+        "pack d2: read: 100 of 100 rows, 100 rows/s",
+        "pack d2: built (2.0 s)",
+    ]
+
+
+def test_work_without_a_name_has_a_line_every_ten_seconds(clock: Clock) -> None:
+    lines: list[str] = []
+    with Progress(PlainLines(lines.append)).stage("verify", "bytes", total=3_000) as stage:
+        for _ in range(3):
+            clock.now += 6
+            stage.advance(1_000)
+    assert lines == ["verify: 2.0 kB of 3.0 kB, 167 bytes/s, 6.0 s left"]
+
+
+def test_a_step_that_takes_long_is_not_silent() -> None:
+    lines: list[str] = []
+    written = Event()
+
+    def write(line: str) -> None:
+        lines.append(line)
+        if len(lines) == 4:
+            written.set()
+
+    with (
+        PlainLines(write, every=0.02) as sink,
+        Progress(sink, work="pack d6").working(),
+    ):
+        assert written.wait(10)
+    assert lines[:4] == ["pack d6: begins"] + ["pack d6: goes on"] * 3
+    count = len(lines)
+    time.sleep(0.1)
+    assert len(lines) == count
+
+
+def test_plain_lines_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    Progress(PlainLines()).say("second try")
+    assert tuple(capsys.readouterr()) == ("", "second try\n")
+
+
+def test_a_bar_is_shown_nowhere_but_on_a_terminal(capfd: pytest.CaptureFixture[str]) -> None:
+    with TerminalBar() as bar, Progress(bar).stage("verify", unit="bytes") as stage:
+        stage.move_to(3_000_000, 3_000_000)
+    assert tuple(capfd.readouterr()) == ("", "")
+
+
+def bars(bar: TerminalBar) -> list[tuple[str, Any, float, str]]:
+    return [
+        (task.description, task.total, task.completed, task.fields["amount"])
+        for task in bar._bars.tasks
+    ]
+
+
+def test_work_without_a_name_has_a_bar_for_each_stage() -> None:
+    bar = TerminalBar(Console(file=io.StringIO(), force_terminal=True))
+    bar(Report("verify", 1_200_000, 3_400_000, "bytes"))
+    bar(Report("read", 5, None, "rows"))
+    bar(Report("read", 7, 9, "rows"))
+    assert bars(bar) == [
+        ("verify", 3_400_000, 1_200_000, "1.2 MB of 3.4 MB"),
+        ("read", 9, 7, "7 of 9 rows"),
+    ]
+
+
+def test_each_work_under_way_has_one_bar() -> None:
+    output = io.StringIO()
+    with TerminalBar(Console(file=output, force_terminal=True, width=100)) as bar:
+        for name in ("pack [d6]", "pack d7", "pack d8"):
+            bar(Report("", 0, None, "files", name, "begin"))
+        bar(Report("read", 5, 9, "rows", "pack [d6]"))
+        bar(Report("write", 10, 40, "bytes", "pack [d6]", rate=10.0))
+        bar(Report("", 0, None, "files", "pack d7", "note", "fetch: second try"))
+        bar(Report("", 0, None, "files", "pack d8", "end", "built"))
+        assert bars(bar) == [
+            ("pack [d6]", 40, 10, "write 10 bytes of 40 bytes, 10 bytes/s, 3.0 s left"),
+            ("pack d7", None, 0, ""),
+        ]
+        bar._bars.refresh()
+        assert "pack [d6]" in output.getvalue()
+        assert "pack d7: fetch: second try\n" in output.getvalue()
+
+
+def test_an_end_without_a_begin_shows_nothing() -> None:
+    bar = TerminalBar(Console(file=io.StringIO(), force_terminal=True))
+    bar(Report("", 0, None, "files", "pack d8", "end", "built"))
+    assert bars(bar) == []
+
+
+def test_an_output_that_is_no_terminal_has_lines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with shown_on_stderr() as progress:
+        assert progress._work == ""
+        reporter(work="pack d6").say("second try")
+    assert tuple(capsys.readouterr()) == ("", "pack d6: second try\n")
+    for term, kind in (("xterm", TerminalBar), ("dumb", PlainLines)):
+        monkeypatch.setenv("TERM", term)
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        with shown_on_stderr() as progress:
+            assert isinstance(progress._sink, kind), term
+
+
+def test_lines_go_to_where_standard_error_was_before_a_run_took_it(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with shown_on_stderr(), (tmp_path / "log").open("w") as log:
+        kept = os.dup(2)
+        os.dup2(log.fileno(), 2)  # as Dagster does while a step runs
+        try:
+            reporter(work="pack d6").say("second try")
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+    assert capfd.readouterr().err == "pack d6: second try\n"
+    assert (tmp_path / "log").read_text() == ""
+
+
+def test_bars_leave_a_redirected_standard_output_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    console = Console(file=io.StringIO(), force_terminal=True)
+    with TerminalBar(console):
+        sys.stdout.write("a table\n")
+    assert capsys.readouterr().out == "a table\n"

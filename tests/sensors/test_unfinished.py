@@ -1,0 +1,236 @@
+"""Drops that were taken and are not built: which runs the sensor requests again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from assets.inbox import Inbox, Start
+from resources import Lake
+from sensors import unfinished
+from sensors.raw_drops import raw_drop_sensor
+
+PARTITIONS = dg.DynamicPartitionsDefinition(name="toy_drops")
+RAW = dg.AssetSpec(["toy", "raw_drop"], partitions_def=PARTITIONS)
+TROUBLE: dict[str, BaseException] = {}
+VERSION = {"pack": "1"}
+
+
+@dg.asset(key=["toy", "pack"], deps=[RAW], partitions_def=PARTITIONS)
+def pack() -> dg.MaterializeResult[None]:
+    if "pack" in TROUBLE:
+        raise TROUBLE["pack"]
+    return dg.MaterializeResult(data_version=dg.DataVersion(VERSION["pack"]))
+
+
+@dg.asset(key=["toy", "values"], deps=[pack], partitions_def=PARTITIONS)
+def values() -> None:
+    if "values" in TROUBLE:
+        raise TROUBLE["values"]
+
+
+INBOX = Inbox("toy", RAW.key, PARTITIONS, [pack, values], lambda _: None)
+ERROR = ValueError("a bad line")
+INTERRUPT = KeyboardInterrupt()
+
+
+class Toy:
+    """A data root, an instance, a sensor, and runs in this process."""
+
+    def __init__(self, root: Path, instance: dg.DagsterInstance, inbox: Inbox = INBOX) -> None:
+        self.root, self.instance, self.cursor, self.inbox = root, instance, "", inbox
+        (root / "gristmill.toml").write_text("[inbox]\nsettle_seconds = 0\n")
+        self.lake = Lake(data_root=str(root))
+        self.watch = raw_drop_sensor(inbox)
+        self.defs = dg.Definitions(
+            assets=[RAW, pack, values], resources={"lake": self.lake}, sensors=[self.watch]
+        )
+
+    def land(self, key: str, text: str = "oats") -> None:
+        folder = self.root / "drops/toy" / key
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "grain").write_text(text)
+
+    def tick(self) -> list[tuple[str, list[str]]]:
+        """Partition and assets of each run that a tick requests."""
+        context = dg.build_sensor_context(
+            instance=self.instance,
+            cursor=self.cursor,
+            resources={"lake": self.lake},
+            definitions=self.defs,
+        )
+        result = self.watch(context)
+        assert isinstance(result, dg.SensorResult)
+        self.cursor = result.cursor or ""
+        for request in result.dynamic_partitions_requests or []:
+            self.instance.add_dynamic_partitions("toy_drops", request.partition_keys or [])
+        for event in result.asset_events:
+            self.instance.report_runless_asset_event(event)
+        self.requests = list(result.run_requests or [])
+        return [
+            (str(request.partition_key), [key.path[-1] for key in request.asset_selection or []])
+            for request in self.requests
+        ]
+
+    def run(self, key: str, *assets: str, **trouble: BaseException) -> None:
+        TROUBLE.clear()
+        TROUBLE.update(trouble)
+        job = self.defs.resolve_implicit_global_asset_job_def()
+        with suppress(KeyboardInterrupt):
+            job.execute_in_process(
+                instance=self.instance,
+                partition_key=key,
+                asset_selection=[dg.AssetKey(["toy", name]) for name in assets],
+                raise_on_error=False,
+            )
+
+    def begin(self, key: str, status: dg.DagsterRunStatus, **tags: str) -> dg.DagsterRun:
+        """A run as the daemon made it, whose process does nothing."""
+        chosen = frozenset({pack.key, values.key})
+        tags = tags or {"dagster/partition": key}
+        job = self.defs.resolve_implicit_global_asset_job_def().get_subset(asset_selection=chosen)
+        return self.instance.create_run_for_job(
+            job_def=job,
+            status=status,
+            asset_selection=chosen,
+            tags=tags or {"dagster/partition": key},
+        )
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> Iterator[Toy]:
+    VERSION["pack"] = "1"
+    with dg.DagsterInstance.ephemeral() as instance:
+        made = Toy(tmp_path, instance)
+        made.land("d1")
+        assert made.tick() == []
+        assert made.tick() == [("d1", [])]
+        yield made
+
+
+WHOLE = [("d1", ["pack", "values"])]
+
+
+def test_a_drop_that_was_built_is_left_alone(toy):
+    toy.run("d1", "pack", "values")
+    assert [toy.tick(), toy.tick()] == [[], []]
+    assert "asked" not in toy.cursor
+
+
+def test_a_run_that_was_interrupted_is_requested_again_with_another_key_at_most_three_times(toy):
+    keys = set()
+    for _ in range(3):
+        toy.run("d1", "pack", "values", pack=INTERRUPT)
+        assert toy.tick() == WHOLE
+        keys.add(toy.requests[0].run_key)
+    toy.run("d1", "pack", "values", pack=INTERRUPT)
+    assert [toy.tick(), toy.tick()] == [[], []]
+    assert len(keys) == 3
+
+
+def test_a_run_that_was_interrupted_after_its_first_asset_is_requested_for_the_others(toy):
+    toy.run("d1", "pack", "values", values=INTERRUPT)
+    assert toy.tick() == [("d1", ["values"])]
+    toy.run("d1", "values")
+    assert toy.tick() == []
+
+
+@pytest.mark.parametrize("asset", ["pack", "values"])
+def test_a_run_that_failed_by_its_own_error_is_left_alone(toy, asset):
+    toy.run("d1", "pack", "values", **{asset: ERROR})
+    assert [toy.tick(), toy.tick()] == [[], []]
+
+
+def test_a_run_that_was_reaped_is_requested_again_at_the_next_start(toy):
+    run = toy.begin("d1", dg.DagsterRunStatus.STARTED)
+    assert [toy.tick(), toy.tick()] == [[], []]
+    toy.instance.report_run_failed(run, "Reaped: its process is gone.")
+    assert toy.tick() == WHOLE
+
+
+def test_a_run_that_never_came_is_requested(toy):
+    assert toy.tick() == WHOLE
+
+
+def test_a_run_that_a_person_cancelled_is_left_alone(toy):
+    run = toy.begin("d1", dg.DagsterRunStatus.STARTED)
+    toy.instance.report_run_canceling(run)
+    toy.instance.report_run_canceled(run)
+    assert toy.tick() == []
+
+
+def test_a_run_that_ended_as_cancelled_without_a_person_is_requested_again(toy):
+    run = toy.begin("d1", dg.DagsterRunStatus.STARTED)
+    toy.instance.report_run_canceled(run)
+    assert toy.tick() == WHOLE
+
+
+def test_values_follow_a_pack_that_was_built_by_hand(toy):
+    toy.run("d1", "pack", "values", pack=ERROR)
+    assert toy.tick() == []
+    toy.run("d1", "pack")
+    assert toy.tick() == [("d1", ["values"])]
+    toy.run("d1", "values", values=ERROR)
+    assert [toy.tick(), toy.tick()] == [[], []]
+
+
+def test_values_of_another_version_of_the_pack_are_built_again_and_those_of_the_same_are_not(toy):
+    toy.run("d1", "pack", "values")
+    toy.run("d1", "pack")
+    assert [toy.tick(), toy.tick()] == [[], []]
+    VERSION["pack"] = "2"
+    toy.run("d1", "pack")
+    assert toy.tick() == [("d1", ["values"])]
+
+
+def test_a_drop_that_grew_and_whose_run_was_interrupted_is_built_again(toy):
+    toy.run("d1", "pack", "values")
+    toy.land("d1", "wheat")
+    assert [toy.tick(), toy.tick()] == [[], [("d1", [])]]
+    toy.run("d1", "pack", "values", pack=INTERRUPT)
+    assert toy.tick() == WHOLE
+
+
+def test_nothing_is_requested_while_a_run_of_many_partitions_builds_it(toy):
+    range_ = {
+        "dagster/asset_partition_range_start": "d1",
+        "dagster/asset_partition_range_end": "d1",
+    }
+    run = toy.begin("d1", dg.DagsterRunStatus.STARTED, **range_)
+    assert toy.tick() == []
+    toy.instance.report_run_failed(run, "Reaped")
+    assert toy.tick() == WHOLE
+
+
+def test_many_partitions_are_looked_into_in_turn(toy, monkeypatch):
+    monkeypatch.setattr(unfinished, "MOST_ASKED", 2)
+    for number in range(2, 6):
+        toy.land(f"d{number}")
+    toy.tick(), toy.tick()
+    for number in range(1, 6):
+        toy.begin(f"d{number}", dg.DagsterRunStatus.STARTING)
+    assert [toy.tick() for _ in range(3)] == [[], [], []]
+    for run in toy.instance.get_runs():
+        toy.instance.report_run_failed(run, "Reaped")
+    found = [key for _ in range(3) for key, _ in toy.tick()]
+    assert sorted(set(found)) == ["d1", "d2", "d3", "d4", "d5"]
+
+
+def test_a_drop_with_runs_of_its_own_kind_is_taken_up_again(tmp_path):
+    def starts(_instance: Any, drop: Path, _settled: Any) -> list[Start]:
+        waiting = "waits for another" if drop.name == "d2" else "is started already"
+        return [Start((pack,), f"of-{drop.name}", waiting)]
+
+    inbox = Inbox("toy", RAW.key, PARTITIONS, [pack], lambda _: None, starts=starts)
+    with dg.DagsterInstance.ephemeral() as instance:
+        toy = Toy(tmp_path, instance, inbox)
+        toy.land("d1"), toy.land("d2")
+        assert [toy.tick(), toy.tick()] == [[], []]
+        assert toy.tick() == [("of-d1", ["pack"])]
+        toy.run("of-d1", "pack")
+        assert toy.tick() == []

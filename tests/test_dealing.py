@@ -1,0 +1,20 @@
+"""How tests are given to workers."""
+
+from tests import dealing
+from tests.paths import CHECKOUT
+
+
+def test_a_worker_takes_a_file_or_all_that_starts_dagster() -> None:
+    assert dealing.unit("tests/run/test_x.py::test_a[b::c]") == "tests/run/test_x.py"
+    assert dealing.unit("tests/e2e/test_ui.py::test_a") == dealing.LIVE
+    assert dealing.unit("tests/e2e/test_synth.py::test_b") == dealing.LIVE
+
+
+def test_what_takes_long_comes_first() -> None:
+    tests = ["tests/run/test_x.py::test_a", *(f"{path}::test_a" for path in dealing.FIRST)]
+    ranked = sorted(tests, key=dealing.rank)
+    assert ranked == [*tests[1:], tests[0]]
+
+
+def test_every_path_that_comes_first_is_there() -> None:
+    assert [path for path in dealing.FIRST if not (CHECKOUT / path).exists()] == []
