@@ -148,10 +148,11 @@ def test_a_file_that_is_replaced_during_a_commit_gets_no_note(tmp_path: Path) ->
     before = stamps.unchanged(folder)
     assert before == stamps.read(folder)
     path = folder / "train/p1_steps.npy"
-    data, stat = path.read_bytes(), path.stat()
-    path.unlink()
-    path.write_bytes(data)
-    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    stat = path.stat()
+    other = path.with_name("other")  # made beside it: a file in its place may get its inode
+    other.write_bytes(path.read_bytes())
+    os.utime(other, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    other.replace(path)
     stamps.keep(folder, before, [])
     assert set(before) - set(stamps.read(folder)) == {"train/p1_steps.npy"}
 
