@@ -30,9 +30,13 @@ def all_by_python_chess(pgn: Path, config: ValidateConfig) -> dict[str, bytes]:
     task = RangeTask(plan(pgn, 1 << 40)[0], 0, pgn.name, config)
     text, pos, output = pgn.read_bytes(), 0, RangeOutput(task)
     cut = not output.reference
-    while (read := read_game(text, pos, cut_comments=cut)[0]) is not None:
+    while True:
+        # From the game on: behind a blank line python-chess would keep its byte order mark.
         blank = BLANK_LINES.match(text, pos)
         pos = blank.end() if blank else pos
+        read = read_game(text, pos, cut_comments=cut)[0]
+        if read is None:
+            break
         add_game(output, PlacedGame(pos, read.end - pos, read))
         pos = read.end
     return {name: bytes(data) for name, data in output.finish(pos)[0].items()}

@@ -3,6 +3,7 @@
 import csv
 import json
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -148,6 +149,18 @@ def test_a_byte_order_mark_before_the_next_game_is_passed_over(tmp_path: Path) -
     assert not list(event_line_laws(tmp_path / "out", tmp_path))
     pgn.write_bytes((game("b", f"{MOVES} {{ x") + "\u00bf\n\n}" + game("c") + game("d")).encode())
     assert read(pgn, tmp_path / "closed")[1] == []
+
+
+@pytest.mark.parametrize("blank", ["", "\n", "\n \t\n\n"])
+@pytest.mark.parametrize("compat", ["current", "reference"])
+def test_a_byte_order_mark_at_the_start_of_a_game_is_passed_over(
+    tmp_path: Path, blank: str, compat: Literal["current", "reference"]
+) -> None:
+    """Behind a blank line that ends no game python-chess alone would lose the tags."""
+    pgn = tmp_path / "x.pgn"
+    pgn.write_text(f"{blank}\ufeff{game('a')}{blank}\ufeff{game('b')}{game('c')}{blank}\ufeff")
+    assert read(pgn, tmp_path / "out", compat=compat) == (["a", "b", "c"], [])
+    both_ways(pgn, ValidateConfig(compat=compat))
 
 
 def test_a_comment_in_a_game_that_python_chess_skips(tmp_path: Path) -> None:
