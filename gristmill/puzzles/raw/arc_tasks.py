@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from gristmill.contract import BadInput
+from gristmill.puzzles.domains.arc_augment import MOST_BASE, is_base
 from gristmill.puzzles.domains.arc_grid import COLOURS, SIDE, Grid
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, read_file
 from gristmill.untrusted.json_text import check_nesting
@@ -30,7 +31,6 @@ _LIMITS: Final = Limits(bytes=16 << 20, depth=8, digits=20)
 _ENDING: Final = ".json"
 _LISTS: Final = ("train", "test")
 _NAME: Final = "name"
-_MOST_NAME: Final = 100
 _SHOWN: Final = 80
 _OTHERS: Final = bytes(set(range(256)) - set(b'"[]{}'))
 _COLOURS: Final = frozenset(range(COLOURS))
@@ -180,9 +180,9 @@ def _is_shallow(octets: bytes) -> bool:
 
 def _base(task: dict[str, Any], path: Path) -> str:
     base = task.get(_NAME, path.name.removesuffix(_ENDING))
-    if not isinstance(base, str) or not 0 < len(base) <= _MOST_NAME or not base.isprintable():
-        raise BadInput(path, f"name {_shown(base)} is no text of 1 to {_MOST_NAME} letters")
-    if "_" in base or base.startswith("<"):
+    if not isinstance(base, str) or not 0 < len(base) <= MOST_BASE or not base.isprintable():
+        raise BadInput(path, f"name {_shown(base)} is no text of 1 to {MOST_BASE} letters")
+    if not is_base(base):
         raise BadInput(
             path,
             f"the id {_shown(base)} has '_' or begins with '<': ids of augmentations are made of"
