@@ -160,9 +160,11 @@ def _wrong_tokens(
             is_bad &= batch != ignored
         if is_bad.any():
             rule = f"has a token outside of 0 to {most}"
-            found.append(_of_row("tokens", split, name, field, rows, is_bad.any(axis=1), rule))
+            found.append(
+                _of_row("tokens", split, name, field, rows, np.asarray(is_bad.any(axis=1)), rule)
+            )
     if ignored is not None and rows.labels.size:
-        without = ~(rows.labels != ignored).any(axis=1)
+        without = np.asarray((rows.labels == ignored).all(axis=1))
         if without.any():
             rule = f"has no loss: every label is ignore_label_id, {ignored}"
             found.append(_of_row("loss", split, name, "labels", rows, without, rule))
