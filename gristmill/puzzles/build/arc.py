@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from gristmill.contract import BadInput
 from gristmill.puzzles.build.arc_leaks import Selection, select
 from gristmill.puzzles.build.dataset import DatasetSummary, Plan, build_dataset
 from gristmill.puzzles.config import ArcConfig
@@ -23,7 +24,7 @@ from gristmill.puzzles.format import names
 from gristmill.puzzles.format.batch import Batch
 from gristmill.puzzles.format.part_file import Sets
 from gristmill.puzzles.format.sources import SourceFile
-from gristmill.puzzles.raw.arc_tasks import ArcTask, read_tasks
+from gristmill.puzzles.raw.arc_tasks import EVALUATION, ArcTask, read_tasks
 from gristmill.puzzles.raw.folders import source_folders
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
@@ -50,6 +51,8 @@ class ArcSummary(DatasetSummary):
     leaks_dropped: test pairs that are left out, because training has them.
     known_leaks: test pairs that are not, because the published benchmark counts them.
     files_dropped: files whose id another file has.
+    training_tasks, evaluation_tasks: tasks by the name of their source; a source with 0 of one of
+        them has that folder not. One without evaluation tasks is for training alone.
     """
 
     tasks: int
@@ -58,6 +61,8 @@ class ArcSummary(DatasetSummary):
     leaks_dropped: int
     known_leaks: int
     files_dropped: int
+    training_tasks: Mapping[str, int]
+    evaluation_tasks: Mapping[str, int]
 
 
 class _Source(NamedTuple):
@@ -102,6 +107,7 @@ def build_arc(
             tasks += read
             stage.advance(len(read))
     selection = select(tasks, config)
+    _check_evaluation(tasks, folders)
     plan = Plan(
         kind=KIND,
         encoding=ENCODING,
@@ -121,6 +127,8 @@ def build_arc(
         leaks_dropped=selection.leaks_dropped,
         known_leaks=selection.known_leaks,
         files_dropped=selection.files_dropped,
+        training_tasks=_of_sources(selection, folders, is_evaluation=False),
+        evaluation_tasks=_of_sources(selection, folders, is_evaluation=True),
     )
 
 
@@ -236,6 +244,24 @@ def _source_files(selection: Selection, folders: Sequence[Path]) -> list[SourceF
             facts[LEFT_OUT] = len(task.pairs) - len(built)
         files.append(SourceFile(f"{labels[task.source]}/{task.file}", task.sha256, facts))
     return files
+
+
+def _check_evaluation(tasks: Sequence[ArcTask], folders: Sequence[Path]) -> None:
+    """Refuse sources that have no test split."""
+    if not any(task.is_evaluation for task in tasks):
+        raise BadInput(
+            folders[0] if folders else KIND,
+            f"no source has tasks in a folder `{EVALUATION}`, whose test pairs are the test split:"
+            " add a source that has it, such as ARC-AGI/data",
+        )
+
+
+def _of_sources(
+    selection: Selection, folders: Sequence[Path], *, is_evaluation: bool
+) -> dict[str, int]:
+    """How many tasks of a role the dataset has, by the name of their source."""
+    found = [task.source for task in selection.tasks if task.is_evaluation == is_evaluation]
+    return {label: found.count(folder) for folder, label in _labels(folders).items()}
 
 
 def _labels(folders: Sequence[Path]) -> dict[Path, str]:

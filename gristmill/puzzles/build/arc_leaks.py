@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from gristmill.contract import BadInput
 from gristmill.puzzles.config import ArcConfig
 from gristmill.puzzles.domains.arc_augment import flat, task_hash
+from gristmill.puzzles.format.names import SPLITS
 from gristmill.puzzles.raw.arc_tasks import ArcTask
 
 KNOWN_LEAKS: Final = {
@@ -82,7 +83,6 @@ def select(tasks: Sequence[ArcTask], config: ArcConfig) -> Selection:
     for same in files.values():
         _refuse_twice(same, drops)
     kept = tuple(same[0] for same in files.values())
-    lost = [other for same in files.values() for other in same[1:]]
     leaks = _leaks(kept)
     unknown = [leak for leak in leaks if not leak.is_known]
     if unknown and not drops:
@@ -94,11 +94,20 @@ def select(tasks: Sequence[ArcTask], config: ArcConfig) -> Selection:
     return Selection(
         kept,
         dropped,
-        sum(len(task.numbers("test")) for task in lost if not files[task.base][0].is_evaluation)
-        + sum(map(len, dropped.values())),
+        _test_pairs_of_files(files) + sum(map(len, dropped.values())),
         0 if drops else len({(leak.evaluation.base, leak.pair) for leak in leaks}),
-        len(lost),
+        len(tasks) - len(kept),
     )
+
+
+def _test_pairs_of_files(files: dict[str, list[ArcTask]]) -> int:
+    """The test pairs of evaluation tasks whose ids are for training: of copies, those of one."""
+    first_ones = (
+        next((task for task in same if task.is_evaluation), None)
+        for same in files.values()
+        if not same[0].is_evaluation
+    )
+    return sum(len(task.numbers("test")) for task in first_ones if task)
 
 
 def _refuse_mixed(files: dict[str, list[ArcTask]]) -> None:
@@ -116,18 +125,26 @@ def _refuse_mixed(files: dict[str, list[ArcTask]]) -> None:
 
 
 def _refuse_twice(same: Sequence[ArcTask], drops: bool) -> None:
-    for other in same[1:]:
-        if not drops:
+    """Refuse files of one id; with `drops` only those of one role that differ."""
+    first_of_role: dict[bool, ArcTask] = {}
+    for task in same:
+        first = first_of_role.setdefault(task.is_evaluation, task)
+        if not drops and task is not same[0]:
             raise BadInput(
-                other.path, f"has the id {other.base} of {same[0].path}: {_ADVICE} for one of them"
+                task.path, f"has the id {task.base} of {same[0].path}: {_ADVICE} for one of them"
             )
-        if other.is_evaluation == same[0].is_evaluation and (
-            task_hash(other.pairs) != task_hash(same[0].pairs)
-        ):
+        if task is not first and _content(task) != _content(first):
             raise BadInput(
-                other.path,
-                f"has the id {other.base} of {same[0].path}, and other pairs: remove one of them",
+                task.path,
+                f"has the id {task.base} of {first.path}, and other pairs: remove one of them",
             )
+
+
+def _content(task: ArcTask) -> tuple[str, ...]:
+    """The hashes of the pairs of a task, those of each split together."""
+    return tuple(
+        task_hash(task.pairs[number] for number in task.numbers(split)) for split in SPLITS
+    )
 
 
 def _leaks(tasks: Sequence[ArcTask]) -> list[_Leak]:

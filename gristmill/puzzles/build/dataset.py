@@ -116,8 +116,12 @@ def build_dataset(
 def _check_plan(plan: Plan[Any]) -> None:
     if plan.encoding.blank_identifier_id != 0:
         raise ValueError("the blank identifier must be 0, the first entry of identifiers.json")
-    if plan.encoding.vocab_size - 1 > np.iinfo(plan.config.dtype).max:
+    held = np.iinfo(plan.config.dtype)
+    if plan.encoding.vocab_size - 1 > held.max:
         raise ValueError(f"{plan.config.dtype} cannot hold {plan.encoding.vocab_size} tokens")
+    ignored = plan.encoding.ignore_label_id
+    if ignored is not None and not held.min <= ignored <= held.max:
+        raise ValueError(f"{plan.config.dtype} cannot hold the label {ignored}, which is ignored")
     if len({name for name, _ in plan.tasks}) != len(plan.tasks):
         raise ValueError("two tasks have the same name")
 
@@ -131,7 +135,7 @@ class _Make:
     def __call__(self, task: Any, path: Path) -> dict[str, Any]:
         batches = self.plan.make(task)
         for (split, set_name), batch in batches.items():
-            if set_name not in self.plan.sets[split]:
+            if set_name not in self.plan.sets.get(split, ()):
                 raise ValueError(f"{split} has no set {set_name}")
             _check_batch(batch, self.plan.encoding)
         return {
@@ -145,11 +149,17 @@ class _Make:
 
 
 def _check_batch(batch: Batch, encoding: Encoding) -> None:
+    most = encoding.vocab_size - 1
     for name, tokens in (("inputs", batch.inputs), ("labels", batch.labels)):
         if tokens.shape[1] != encoding.seq_len:
             raise ValueError(f"{name} have {tokens.shape[1]} tokens, not {encoding.seq_len}")
-        if tokens.size and not 0 <= int(tokens.min()) <= int(tokens.max()) < encoding.vocab_size:
-            raise ValueError(f"{name} have tokens outside of 0 to {encoding.vocab_size - 1}")
+        if not tokens.size or 0 <= int(tokens.min()) <= int(tokens.max()) <= most:
+            continue
+        is_bad = (tokens < 0) | (tokens > most)
+        if name == "labels" and encoding.ignore_label_id is not None:
+            is_bad &= tokens != encoding.ignore_label_id
+        if is_bad.any():
+            raise ValueError(f"{name} have tokens outside of 0 to {most}")
 
 
 def _parts(

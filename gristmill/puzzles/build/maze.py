@@ -28,13 +28,16 @@ from gristmill.puzzles.format.names import SET, SPLITS, Split
 from gristmill.puzzles.format.part_file import Sets
 from gristmill.puzzles.format.sources import SourceFile
 from gristmill.puzzles.raw.folders import source_folders
+from gristmill.puzzles.raw.near_names import check_names
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
 from gristmill.run.workers import threaded_map
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, has_file
+from gristmill.untrusted.walk import list_files
 
 _TASK_BYTES = 16 << 20
 _MOST_NAMED: Final = 10
+_FILES: Final = frozenset(f"{split}.csv" for split in SPLITS)
 
 
 @dataclass(frozen=True)
@@ -89,12 +92,16 @@ def build_maze(
     progress: gets the rows done.
     links: what happens to files that are links; default: they are refused.
 
-    Raises BadInput with file and line for a maze that breaks a rule; where a test maze is also a
+    Raises BadInput with file and line for a maze that breaks a rule; for `train.csv` or `test.csv`
+    that is packed, or in capitals; where a test maze is also a
     training maze up to symmetry and `config.leaks` is `refuse`; where a split has no maze.
     Source: docs/formats/puzzles.md#maze, docs/formats/puzzles.md#leaks
     """
     config = config or MazeConfig()
     folders = source_folders(csv_dir)
+    for folder in folders:
+        listed = list_files(folder, root=folder, links=links, deep=False)
+        check_names(folder, [entry.name for entry in listed], _FILES.__contains__)
     with _tokens_file(parts, out) as path:
         reader = _Reader(links)
         with path.open("wb") as tokens, progress.stage("read", "files", None) as stage:

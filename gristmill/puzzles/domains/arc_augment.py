@@ -24,6 +24,8 @@ KIND: Final = "arc"
 """The kind of draw: `source_key(seed, KIND, base)` is the key of a task's augmentations."""
 TRANSLATION: Final = "arc:translation"
 """The kind of draw of the translations."""
+MOST_BASE: Final = 100
+"""Letters of the id of a task."""
 _SHOWN: Final = 80
 _ID = re.compile(r"([^_]+)(?:_t([0-7])_(0[1-9]{9}))?")
 
@@ -49,27 +51,41 @@ class Augmentation(NamedTuple):
         return before[transform(grid, INVERSE[self.symmetry])]
 
 
+def is_base(text: str) -> bool:
+    """Whether a text can be the id of a task: 1 to 100 printable letters, without `_` or `<` first.
+
+    Source: `docs/formats/puzzles.md#arc`.
+    """
+    is_named = 0 < len(text) <= MOST_BASE and text.isprintable()
+    return is_named and "_" not in text and not text.startswith("<")
+
+
 def aug_id(base: str, augmentation: Augmentation) -> str:
     """Return the id of an augmented puzzle: `<base>_t<symmetry>_<colours>`.
 
     base: id of the task, without `_`.
 
+    Raises GristmillError for a base or an augmentation whose id could not be parsed.
     Source: `docs/formats/puzzles.md#arc-augmentation`.
     """
-    return f"{base}_t{augmentation.symmetry}_{augmentation.colours}"
+    made = f"{base}_t{augmentation.symmetry}_{augmentation.colours}"
+    parse_id(made)
+    return made
 
 
 def parse_id(identifier: str) -> tuple[str, Augmentation | None]:
     """Return the id of the task and the augmentation, None for the task itself.
 
-    Raises GristmillError for a text that is no id of a puzzle.
+    Raises GristmillError for what is no id of a puzzle, such as the blank identifier.
     Source: `docs/formats/puzzles.md#arc-augmentation`.
     """
-    found = _ID.fullmatch(identifier)
-    if found is None or (found[3] is not None and len(set(found[3])) != len(found[3])):
+    found = _ID.fullmatch(identifier) if isinstance(identifier, str) else None
+    is_puzzle = found is not None and is_base(found[1])
+    if found is None or not is_puzzle or (found[3] and len(set(found[3])) != len(found[3])):
         raise GristmillError(
-            f"{identifier[:_SHOWN]!r} is no id of an ARC puzzle: expected the id of a task without"
-            " '_', and for an augmentation _t, 0 to 7, _ and the new colours of 0 to 9 behind it"
+            f"{repr(identifier)[:_SHOWN]} is no id of an ARC puzzle: expected the id of a task"
+            " without '_', and for an augmentation _t, 0 to 7, _ and the new colours of 0 to 9"
+            " behind it"
         )
     return found[1], None if found[2] is None else Augmentation(int(found[2]), found[3])
 

@@ -38,6 +38,31 @@ class Placed(NamedTuple):
     column: int
 
 
+def checked_grid(grid: npt.ArrayLike) -> Grid:
+    """Return a grid as uint8 [height, width].
+
+    grid: integers 0 to 9 of any type, in two dimensions of 1 to 30; lists and tensors count, too.
+
+    Raises ValueError for something else, such as rows of several lengths.
+    Source: `docs/formats/puzzles.md#arc`.
+    """
+    try:
+        cells = np.asarray(grid)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"is no grid: {error}") from error
+    if cells.dtype.kind not in "iu" or cells.ndim != 2 or min(cells.shape) == 0:
+        raise ValueError(
+            f"is no grid: {cells.dtype} {cells.shape}: it needs two dimensions and integers"
+        )
+    if max(cells.shape) > SIDE:
+        raise ValueError(f"is no grid: {cells.shape}: it has at most {SIDE} x {SIDE} cells")
+    if cells.min() < 0 or cells.max() >= COLOURS:
+        raise ValueError(
+            f"is no grid: has {cells.min()} to {cells.max()}: colours are 0 to {COLOURS - 1}"
+        )
+    return cells.astype(np.uint8)
+
+
 def encode(grid: Grid, row: int = 0, column: int = 0) -> Grid:
     """Return the tokens of a grid, uint8 [900], row by row.
 
@@ -46,11 +71,10 @@ def encode(grid: Grid, row: int = 0, column: int = 0) -> Grid:
 
     EOS is in the row below the grid, over its width, and in the column to its right, over its
     height, where the 30 x 30 cells have them; the corner between them stays PAD.
-    Raises ValueError for a grid that is empty, has another colour, or does not fit.
+    Raises ValueError for what `checked_grid` refuses, and for a grid that does not fit.
     Source: `docs/formats/puzzles.md#arc`.
     """
-    if grid.ndim != 2 or not grid.size or grid.max() >= COLOURS:
-        raise ValueError("a grid needs two dimensions, a cell, and colours 0 to 9")
+    grid = checked_grid(grid)
     bottom, right = row + grid.shape[0], column + grid.shape[1]
     if row < 0 or column < 0 or bottom > SIDE or right > SIDE:
         raise ValueError(f"a grid of {grid.shape} at {(row, column)} is not within 30 x 30 cells")
@@ -94,20 +118,26 @@ def read_answer(tokens: npt.NDArray[np.integer], row: int = 0, column: int = 0) 
     tokens: integers [900]; what is predicted where the label is PAD does not count.
     row, column: where the grid begins: the place of the input, from `decode`. Default (0, 0).
 
-    It is the largest rectangle of colours that begins there; the lower one of two that are equally
-    large. Source: `docs/formats/puzzles.md#arc-scoring`.
+    It is the largest rectangle of colours that begins there; of several that are equally large the
+    one with the fewest rows, as in the original.
+    Raises ValueError for other tokens than 900 integers, and a place outside of 30 x 30 cells.
+    Source: `docs/formats/puzzles.md#arc-scoring`.
     """
+    if not (0 <= row < SIDE and 0 <= column < SIDE):
+        raise ValueError(f"{(row, column)} is not within 30 x 30 cells")
     cells = _cells(tokens)[row:, column:]
     coloured = (cells >= FIRST_COLOUR) & (cells < VOCAB_SIZE)
     width, best = coloured.shape[1], (0, 0, 0)
     for height, line in enumerate(coloured, 1):
         width = min(width, len(line) if line.all() else int(line.argmin()))
-        best = max(best, (height * width, height, width))
+        if height * width > best[0]:
+            best = height * width, height, width
     area, height, width = best
     return (cells[:height, :width] - FIRST_COLOUR).astype(np.uint8) if area else None
 
 
 def _cells(tokens: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
-    if tokens.shape != (SEQ_LEN,):
-        raise ValueError(f"tokens {tokens.shape}, expected ({SEQ_LEN},)")
-    return tokens.reshape(SIDE, SIDE)
+    found = np.asarray(tokens)
+    if found.shape != (SEQ_LEN,) or found.dtype.kind not in "iu":
+        raise ValueError(f"tokens {found.dtype} {found.shape}, expected integers ({SEQ_LEN},)")
+    return found.reshape(SIDE, SIDE)

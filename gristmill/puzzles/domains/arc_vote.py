@@ -9,7 +9,7 @@ import numpy as np
 
 from gristmill.contract import GristmillError
 from gristmill.puzzles.domains.arc_augment import Augmentation, parse_id
-from gristmill.puzzles.domains.arc_grid import Grid
+from gristmill.puzzles.domains.arc_grid import Grid, checked_grid
 
 
 def inverse(identifier: str, grid: Grid) -> Grid:
@@ -19,28 +19,35 @@ def inverse(identifier: str, grid: Grid) -> Grid:
     grid: uint8 [height, width], colours 0 to 9; from tokens: `arc_grid.decode` for those of a
         dataset, `arc_grid.read_answer` for those that a model predicts.
 
-    Raises GristmillError for a text that is no id of a puzzle.
+    Raises GristmillError for a text that is no id of a puzzle, and for what is no grid: other
+    colours, no integers, another number of dimensions, no cell, or more than 30 x 30.
     Source: `docs/formats/puzzles.md#arc-scoring`.
     """
     augmentation = parse_id(identifier)[1] or Augmentation()
-    return augmentation.undo(grid)
+    try:
+        return augmentation.undo(checked_grid(grid))
+    except ValueError as error:
+        raise GristmillError(f"the answer to {identifier} {error}") from error
 
 
-def arc_vote(answers: Iterable[tuple[str, Grid]]) -> list[tuple[Grid, int]]:
+def arc_vote(answers: Iterable[tuple[str, Grid | None]]) -> list[tuple[Grid, int]]:
     """Count the answers to one test pair in the frame of the task, most votes first.
 
-    answers: id of the puzzle and predicted grid, uint8 [height, width], for the task and its
-        augmentations.
+    answers: id of the puzzle and predicted grid, integers [height, width], for the task and its
+        augmentations. None, as `arc_grid.read_answer` gives it where no grid is predicted, is no
+        vote. Several answers to one puzzle are as many votes.
 
-    Returns grids with their votes. Of equally many votes the smaller grid is first, by height,
-    width, and cells; the order of the answers changes nothing.
-    Raises GristmillError for answers of several tasks, or a text that is no id of a puzzle.
+    Returns grids, uint8, with their votes. Of equally many votes the smaller grid is first, by
+    height, width, and cells; the order of the answers changes nothing.
+    Raises GristmillError for answers of several tasks, and as `inverse`.
     Source: `docs/formats/puzzles.md#arc-scoring`.
     """
     votes: Counter[tuple[tuple[int, ...], bytes]] = Counter()
     tasks = set()
     for identifier, grid in answers:
         tasks.add(parse_id(identifier)[0])
+        if grid is None:
+            continue
         before = inverse(identifier, grid)
         votes[before.shape, before.tobytes()] += 1
     if len(tasks) > 1:

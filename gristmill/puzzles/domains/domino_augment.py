@@ -185,7 +185,8 @@ def _reorder(tokens, label, drawn, row, move):
             row[2 * tile] = tokens[2 * (table - 1 - tile)]
             row[2 * tile + 1] = tokens[2 * (table - 1 - tile) + 1]
         row[LEFT], row[RIGHT] = tokens[RIGHT], tokens[LEFT]
-        if ON_LEFT <= label[POSITION] < FIRST:
+        # A chain that is the same from both sides has one label, on the left.
+        if ON_LEFT <= label[POSITION] < FIRST and _turns(tokens, table):
             move[POSITION] = ON_LEFT + ON_RIGHT - label[POSITION]
     slot = 0
     for source in drawn[1:]:

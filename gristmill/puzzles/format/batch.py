@@ -21,7 +21,7 @@ class Batch:
     puzzles: int32 [groups], how many puzzles each group has, at least 1.
     names: identifiers of the puzzles; None where none has one.
 
-    Raises ValueError where the shapes do not fit together.
+    Raises ValueError where the shapes do not fit together, and for other types.
     Source: docs/formats/puzzles.md#contract, docs/formats/puzzles.md#trace
     """
 
@@ -38,8 +38,9 @@ class Batch:
             raise ValueError(f"inputs {self.inputs.shape} and labels {self.labels.shape} differ")
         if self.inputs.dtype != self.labels.dtype or self.inputs.dtype not in (np.uint8, np.int32):
             raise ValueError("inputs and labels must both be uint8, or both int32")
-        if self.origins.shape != (count, 3):
-            raise ValueError(f"origins {self.origins.shape}, expected {(count, 3)}")
+        if self.origins.shape != (count, 3) or self.origins.dtype != np.int32:
+            found = f"{self.origins.dtype} {self.origins.shape}"
+            raise ValueError(f"origins {found}, expected int32 {(count, 3)}")
         if self.examples.min(initial=1) < 1 or self.puzzles.min(initial=1) < 1:
             raise ValueError("every puzzle needs an example, and every group a puzzle")
         if int(self.examples.sum()) != count or int(self.puzzles.sum()) != len(self.examples):

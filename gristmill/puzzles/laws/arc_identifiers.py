@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import Violation
+from gristmill.puzzles.domains.arc_augment import is_base
 from gristmill.puzzles.domains.arc_grid import COLOURS
 from gristmill.puzzles.domains.dihedral import SYMMETRIES
 from gristmill.puzzles.format import names
@@ -54,7 +55,8 @@ def parsed(listed: Sequence[str]) -> Identifiers:
         tails = []
         for number, name in enumerate(listed[first : first + _AT_ONCE], first):
             base, mark, tail = name.partition("_")
-            is_id = bool(base) and (not mark or (len(tail) == len(_TAIL) and tail.isascii()))
+            is_id = not mark or (len(tail) == len(_TAIL) and tail.isascii())
+            is_id &= base in numbers or is_base(base)
             if is_id:
                 task[number] = numbers.setdefault(base, len(numbers))
                 is_task[number] = not mark

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from itertools import islice
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from gristmill.contract import GristmillError, Violation
 from gristmill.puzzles.format import names
@@ -135,29 +136,58 @@ def _tokens(
         if array.dtype.str not in _TOKEN_TYPES:
             found = f"{array.dtype}, expected {' or '.join(_TOKEN_TYPES.values())}"
             yield Violation("dtype", names.array(split, name, field), found)
-    ignored = metadata.ignore_label_id
-    least_label = 0 if ignored is None else min(0, ignored)
-    most_label = max(metadata.vocab_size - 1, ignored or 0)
-    bounds = {"inputs": (0, metadata.vocab_size - 1), "labels": (least_label, most_label)}
-
-    def outside(rows: Rows) -> Violation | None:
-        """The first row of a batch with a token that is none."""
-        for field in names.TOKENS:
-            batch: Integers = getattr(rows, field)
-            least, most = bounds[field]
-            if batch.size and not _is_within(batch, least, most):
-                bad = np.flatnonzero(((batch < least) | (batch > most)).any(axis=1))
-                where = f"{names.array(split, name, field)} row {rows.first + int(bad[0])}"
-                return Violation("tokens", where, f"has a token outside of {least} to {most}")
-        return None
-
-    with closing(dataset.each(split, name, outside)) as found_in_batches:
-        yield from islice(filter(None, found_in_batches), 1)
+    found_of_law: dict[str, Violation] = {}
+    look = partial(_wrong_tokens, split, name, metadata)
+    with closing(dataset.each(split, name, look)) as batches:
+        for violations in batches:
+            for violation in violations:
+                found_of_law.setdefault(violation.law, violation)
+    yield from found_of_law.values()
 
 
-def _is_within(batch: Integers, least: int, most: int) -> bool:
-    """Whether all tokens are `least` to `most`."""
-    if least or batch.dtype.kind != "i":
-        return least <= int(batch.min()) and int(batch.max()) <= most
-    # As numbers without a sign, those below 0 are the largest ones: one pass in place of two.
-    return int(batch.view(batch.dtype.str.replace("i", "u")).max()) <= most
+def _wrong_tokens(
+    split: str, name: str, metadata: PuzzleDatasetMetadata, rows: Rows
+) -> list[Violation]:
+    """The first row of a batch with a token that is none, and the first one without loss."""
+    ignored, most = metadata.ignore_label_id, metadata.vocab_size - 1
+    found = []
+    for field in names.TOKENS:
+        batch: Integers = getattr(rows, field)
+        if not batch.size or _is_within(batch, most):
+            continue
+        is_bad = (batch < 0) | (batch > most)
+        if field == "labels" and ignored is not None:
+            is_bad &= batch != ignored
+        if is_bad.any():
+            rule = f"has a token outside of 0 to {most}"
+            found.append(
+                _of_row("tokens", split, name, field, rows, np.asarray(is_bad.any(axis=1)), rule)
+            )
+    if ignored is not None and rows.labels.size:
+        without = np.asarray((rows.labels == ignored).all(axis=1))
+        if without.any():
+            rule = f"has no loss: every label is ignore_label_id, {ignored}"
+            found.append(_of_row("loss", split, name, "labels", rows, without, rule))
+    return found
+
+
+def _of_row(
+    law: str,
+    split: str,
+    name: str,
+    field: str,
+    rows: Rows,
+    is_wrong: npt.NDArray[np.bool_],
+    found: str,
+) -> Violation:
+    """The violation of the first row that is wrong."""
+    row = rows.first + int(is_wrong.argmax())
+    return Violation(law, f"{names.array(split, name, field)} row {row}", found)
+
+
+def _is_within(batch: Integers, most: int) -> bool:
+    """Whether all tokens are 0 to `most`."""
+    if batch.dtype.kind == "i":
+        # As numbers without a sign, those below 0 are the largest ones: one pass in place of two.
+        batch = batch.view(batch.dtype.str.replace("i", "u"))
+    return int(batch.max()) <= most

@@ -100,7 +100,10 @@ def _row_violations(seen: _Seen, kind: str, rows: Rows) -> list[Violation]:
     if rows.inputs.shape[1] != SEQ_LEN:
         return violations
     seen.forms[here] = np.where(broken == 0, canonical(rows.inputs, kind), 0)
-    on_right = np.flatnonzero((rows.labels[:, POSITION] == ON_RIGHT) & is_source & (broken == 0))
+    # Turned round, a tile that fits both ends is on the right; one double alone cannot be turned.
+    is_double = (rows.inputs[:, 2] == 0) & (rows.inputs[:, 0] == rows.inputs[:, 1])
+    is_bound = (is_source | is_double) & (broken == 0)
+    on_right = np.flatnonzero((rows.labels[:, POSITION] == ON_RIGHT) & is_bound)
     fits_left = rows.labels[on_right, :POSITION] == rows.inputs[on_right, LEFT, None]
     for row in on_right[fits_left.any(axis=1)].tolist():
         found = "the tile is played on the right, though it has the left end"

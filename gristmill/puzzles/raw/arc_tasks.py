@@ -16,11 +16,13 @@ from typing import Any, Final
 import numpy as np
 
 from gristmill.contract import BadInput
+from gristmill.puzzles.domains.arc_augment import MOST_BASE, is_base
 from gristmill.puzzles.domains.arc_grid import COLOURS, SIDE, Grid
+from gristmill.puzzles.raw.near_names import check_names, unpack_hint
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, read_file
 from gristmill.untrusted.json_text import check_nesting
 from gristmill.untrusted.limits import Limits
-from gristmill.untrusted.walk import list_files
+from gristmill.untrusted.walk import Entry, list_files
 
 EVALUATION: Final = "evaluation"
 """The sub-folder whose `test` pairs are the test split."""
@@ -30,7 +32,6 @@ _LIMITS: Final = Limits(bytes=16 << 20, depth=8, digits=20)
 _ENDING: Final = ".json"
 _LISTS: Final = ("train", "test")
 _NAME: Final = "name"
-_MOST_NAME: Final = 100
 _SHOWN: Final = 80
 _OTHERS: Final = bytes(set(range(256)) - set(b'"[]{}'))
 _COLOURS: Final = frozenset(range(COLOURS))
@@ -81,23 +82,31 @@ def read_tasks(source: Path, links: LinkRule = REFUSE_LINKS) -> list[ArcTask]:
 
     Files with other endings do not count, nor do names that begin with a dot.
     Raises BadInput for a source without tasks, a `.json` file that is not directly in a
-    sub-folder, a file that cannot be opened by the rules of drops, and as `parse_task`.
+    sub-folder, a packed one, `.JSON` or `Evaluation` in capitals, a file that cannot be opened by
+    the rules of drops, and as `parse_task`.
     Source: `docs/formats/puzzles.md#arc`.
     """
     tasks = []
-    for name in _names(source, links):
+    entries = sorted(list_files(source, root=source, links=links), key=lambda each: each.name)
+    check_names(source, [entry.name for entry in entries], _is_task)
+    for name in _names(source, entries):
         octets = read_file(source / name, root=source, most=_LIMITS.bytes, links=links)
         tasks.append(parse_task(octets, source, name))
     if not tasks:
         raise BadInput(
             source,
-            "holds no ARC task: they are in FOLDER/TASK.json, such as training/00d62c1b.json",
+            "holds no ARC task: they are in FOLDER/TASK.json, such as training/00d62c1b.json"
+            + unpack_hint(entry.name for entry in entries),
         )
     return tasks
 
 
-def _names(source: Path, links: LinkRule) -> Iterator[str]:
-    for entry in sorted(list_files(source, root=source, links=links), key=lambda each: each.name):
+def _is_task(name: str) -> bool:
+    return name.endswith(_ENDING)
+
+
+def _names(source: Path, entries: Sequence[Entry]) -> Iterator[str]:
+    for entry in entries:
         name = entry.name
         if entry.refusal and "/" not in name and not name.startswith("."):
             raise BadInput(source / name, entry.refusal)  # a link may lead to a folder of tasks
@@ -111,6 +120,13 @@ def _names(source: Path, links: LinkRule) -> Iterator[str]:
             )
         if entry.refusal:
             raise BadInput(source / name, entry.refusal)
+        folder = name.partition("/")[0]
+        if folder != EVALUATION and folder.lower() == EVALUATION:
+            raise BadInput(
+                source / folder,
+                f"is not named {EVALUATION}, so that its test pairs would be for training: rename"
+                " it",
+            )
         yield name
 
 
@@ -180,9 +196,9 @@ def _is_shallow(octets: bytes) -> bool:
 
 def _base(task: dict[str, Any], path: Path) -> str:
     base = task.get(_NAME, path.name.removesuffix(_ENDING))
-    if not isinstance(base, str) or not 0 < len(base) <= _MOST_NAME or not base.isprintable():
-        raise BadInput(path, f"name {_shown(base)} is no text of 1 to {_MOST_NAME} letters")
-    if "_" in base or base.startswith("<"):
+    if not isinstance(base, str) or not 0 < len(base) <= MOST_BASE or not base.isprintable():
+        raise BadInput(path, f"name {_shown(base)} is no text of 1 to {MOST_BASE} letters")
+    if not is_base(base):
         raise BadInput(
             path,
             f"the id {_shown(base)} has '_' or begins with '<': ids of augmentations are made of"
@@ -192,8 +208,13 @@ def _base(task: dict[str, Any], path: Path) -> str:
 
 
 def _pair(pair: Any, path: Path, where: str) -> tuple[Grid, Grid]:
-    if not isinstance(pair, dict) or set(pair) != {"input", "output"}:
+    if not isinstance(pair, dict):
         raise BadInput(path, f"{where} must be an object with input and output only")
+    for key in ("input", "output"):
+        if key not in pair:
+            raise BadInput(path, f"{where} has no {key}: every pair needs one, those of test, too")
+    if more := [key for key in pair if key not in ("input", "output")]:
+        raise BadInput(path, f"{where} has the key {_shown(more[0])}: it has input and output only")
     before, after = (_grid(pair[key], path, f"{where}, {key}") for key in ("input", "output"))
     return before, after
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.contract import BadInput
+from gristmill.puzzles.raw.near_names import unpack_hint
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.walk import list_files
 
@@ -56,8 +57,10 @@ def refusal(drop: Path, links: LinkRule = REFUSE_LINKS) -> str | None:
 
     Source: `docs/formats/puzzles.md#recipes`.
     """
+    names = []
     try:
         for entry in list_files(drop, root=drop.parent, links=links):
+            names.append(entry.name)
             name = entry.name.rpartition("/")[2]
             if name.endswith(ENDINGS) and not name.startswith("."):
                 return None
@@ -65,5 +68,5 @@ def refusal(drop: Path, links: LinkRule = REFUSE_LINKS) -> str | None:
         return str(error)
     return (
         f"{drop}: holds no file of puzzles: put ARC tasks (.json) in folders below it, or puzzles "
-        "as .csv or .txt into it"
+        f"as .csv or .txt into it{unpack_hint(names)}"
     )

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput
 from gristmill.puzzles.domains.sudoku.board import CELLS
+from gristmill.puzzles.raw.near_names import check_names, unpack_hint
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 from gristmill.untrusted.limits import LIMITS, Limits
 from gristmill.untrusted.lines import lines, reads
@@ -46,7 +47,8 @@ def sudoku_files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[SudokuFil
     folder: with `train.csv` and `test.csv`, or else with banks, `*.txt`.
     links: what happens to links; default: they are refused.
 
-    Raises BadInput where there is neither, or one of the CSV files alone.
+    Raises BadInput where there is neither, one of the CSV files alone, or a file that is packed or
+    has capitals in its name and would count without.
     Source: docs/formats/puzzles.md#sudoku-sources
     """
     try:
@@ -55,13 +57,18 @@ def sudoku_files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[SudokuFil
         )
     except OSError as error:
         raise BadInput(folder, f"cannot be read: {error.strerror}") from error
+    names = [entry.name for entry in entries]
+    check_names(folder, names, lambda name: name in CSV_FILES)
     tables = [entry for entry in entries if entry.name in CSV_FILES]
     if len(tables) == 1:
         lacking = next(name for name in CSV_FILES if name != tables[0].name)
         raise BadInput(folder, f"has {tables[0].name}, but no {lacking}: add it")
+    if not tables:
+        check_names(folder, names, _is_bank)
     chosen = tables or [entry for entry in entries if _is_bank(entry.name)]
     if not chosen:
-        raise BadInput(folder, "holds neither train.csv and test.csv nor a bank, `*.txt`")
+        rule = "holds neither train.csv and test.csv nor a bank, `*.txt`"
+        raise BadInput(folder, rule + unpack_hint(names))
     for entry in chosen:
         if entry.refusal is not None:
             raise BadInput(folder / entry.name, entry.refusal)

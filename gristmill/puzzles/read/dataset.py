@@ -179,19 +179,20 @@ class PuzzleDataset(Reader[MappedSplit]):
     def __iter__(self) -> Iterator[Item]:
         """Yield the batches of the next pass over all sets, or the rest of a continued one.
 
-        In training each pass is in another order. Raises GristmillError in one of several workers,
+        In training each pass is in another order. Of several iterators in use, the state is that
+        of the one that was begun last. Raises GristmillError in one of several workers,
         BadInput for a file that was damaged since it was opened.
         """
         worker = self._form.is_worker()
         size = self.config.global_batch_size // self.config.num_replicas
-        after = begin = self._progress.begun(ahead=worker)
+        own, begin = self._progress.begun(worker, self._end)
         for number, chosen, after in self._walk(begin):
             made = self.held.sets[number]
             batch = batch_of(made, self.metadata, chosen.rows, chosen.owners, size)
-            self._progress.now = after
+            self._progress.move(own, after)
             yield made.name, self._form.given(batch), chosen.examples
             del batch  # so that the next one can have its memory
-        self._progress.now = Position(after.iteration)
+        self._progress.move(own, Position(self._end(begin)))
 
     def state_dict(self, batches: int | None = None) -> dict[str, Any]:
         """The state of all ranks after a batch: an object of JSON, for a checkpoint.
@@ -200,11 +201,15 @@ class PuzzleDataset(Reader[MappedSplit]):
             where a worker of a data loader reads, because the worker is ahead. Default: those that
             this process was given.
 
-        Raises GristmillError where it is needed, ValueError for more than the pass has.
+        After the last batch of a pass its rest is empty: the pass that continues has no batch.
+        Raises GristmillError where it is needed, ValueError for less than 0, and for more than the
+        pass has.
         Source: docs/formats/puzzles.md#reader-state
         """
         position = self._progress.now
         if batches is not None:
+            if batches < 0:
+                raise ValueError(f"batches {batches}: must be 0 or more")
             begin = self._progress.begin
             used = [after for _, _, after in islice(self._walk(begin), batches)]
             if len(used) != batches:
@@ -234,7 +239,8 @@ class PuzzleDataset(Reader[MappedSplit]):
             for made in sets
         ]
         limit = 0 if position.set == BETWEEN else dict(enumerate(limits)).get(position.set, -1)
-        if position.place > limit:
+        begun = 0 if self.config.test_set_mode else position.set + 1  # sets of this pass
+        if position.place > limit or position.iteration < begun:
             raise GristmillError(f"the state is damaged: there is no {position}")
         self._progress.load(position)
 
@@ -249,6 +255,12 @@ class PuzzleDataset(Reader[MappedSplit]):
     @cached_property
     def _data(self) -> str:
         return identity_of(self.generations[0], self.held)
+
+    def _end(self, begin: Position) -> int:
+        """The iteration counter at the end of a pass: every set counts, one without a batch too."""
+        if self.config.test_set_mode:
+            return begin.iteration
+        return begin.iteration + len(self.held.sets) - 1 - begin.set
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A pickle names the class without its base of torch, which the other process adds."""

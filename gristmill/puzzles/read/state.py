@@ -6,7 +6,7 @@ Source: docs/formats/puzzles.md#reader-state
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
@@ -40,9 +40,12 @@ class Progress:
     """The position of a reader, where its worker can change it.
 
     numbers: `NUMBERS` integers as an array, or as a tensor in memory that a worker shares.
+
+    Every pass has a number. Only the one that was begun last moves the position: an iterator that
+    is still in use beside it, or after a state was loaded, does not.
     """
 
-    NUMBERS: ClassVar = 8
+    NUMBERS: ClassVar = 9
 
     def __init__(self, numbers: Any) -> None:
         self._numbers = numbers
@@ -52,7 +55,8 @@ class Progress:
     @property
     def now(self) -> Position:
         """The position after the last batch that was given."""
-        return Position(*self._view[:3].tolist())
+        # A worker of the pass before may still write its position.
+        return self.begin if self._is_loaded else Position(*self._view[:3].tolist())
 
     @now.setter
     def now(self, position: Position) -> None:
@@ -72,21 +76,38 @@ class Progress:
         """Whether a worker reads, which is ahead of the process that uses its batches."""
         return bool(self._view[6])
 
-    def begun(self, ahead: bool) -> Position:
-        """Begin a pass, or continue the one of a loaded position; returns where.
+    @property
+    def _is_loaded(self) -> bool:
+        return bool(self._view[7])
+
+    def begun(self, ahead: bool, end: Callable[[Position], int]) -> tuple[int, Position]:
+        """Begin a pass, or continue the one of a loaded position.
 
         ahead: whether a worker reads it.
+        end: returns the iteration counter at the end of a pass that begins at a position.
+
+        Returns the number of the pass, and where it begins.
         """
-        if not self._view[7]:
-            self.now = Position(self.now.iteration)
-        self._view[6:] = ahead, False
-        self.begin = self.now
-        return self.begin
+        position = self.now
+        if not self._is_loaded:
+            # How far a worker was when its pass was left is chance, and differs by rank.
+            position = Position(end(self.begin) if self.ahead else position.iteration)
+        self._view[8] += 1
+        self.now = self.begin = position
+        self._view[6:8] = ahead, False
+        return int(self._view[8]), position
+
+    def move(self, number: int, position: Position) -> None:
+        """Move to a position of a pass, unless a later one was begun or a state was loaded."""
+        if self._view[8] == number:
+            self.now = position
 
     def load(self, position: Position) -> None:
         """Have the next pass continue at a position."""
-        self.now = self.begin = position
-        self._view[6:] = False, True
+        self._view[8] += 1
+        self.begin = position
+        self._view[6:8] = False, True
+        self.now = position
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_numbers": self._numbers}

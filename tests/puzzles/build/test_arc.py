@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, counts_of
 from gristmill.hashing import sha256_file
 from gristmill.puzzles.build.arc import ArcSummary, build_arc
 from gristmill.puzzles.config import ArcConfig
 from gristmill.puzzles.format.sources import read_sources
+from gristmill.puzzles.laws.arc import arc_laws
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import Progress, Report
 from tests.puzzles import arc_oracle, arc_tasks
@@ -276,6 +277,137 @@ def test_files_of_one_id_and_role_that_differ_are_never_dropped(tmp_path: Path) 
         )
 
 
-def test_sources_without_an_evaluation_task_have_no_test_split(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="split test would have no example"):
-        built(tmp_path, {"training/a": arc_tasks.task(1)})
+def test_sources_without_an_evaluation_task_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no source has tasks in a folder `evaluation`") as refused:
+        built(tmp_path, {"training/a": arc_tasks.task(1)}, {"Count/b": arc_tasks.task(2)})
+    assert refused.value.file.endswith("source0")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_counts_say_which_sources_have_one_split_alone(tmp_path: Path) -> None:
+    summary = built(
+        tmp_path,
+        {"training/a": arc_tasks.task(1), "evaluation/b": arc_tasks.task(2)},
+        {"Count/c": arc_tasks.task(3), "Count/d": arc_tasks.task(4)},
+        {"evaluation/e": arc_tasks.task(5)},
+    )
+    assert summary.training_tasks == {"source0": 1, "source1": 2, "source2": 0}
+    assert summary.evaluation_tasks == {"source0": 1, "source1": 0, "source2": 1}
+    counts = counts_of(summary)
+    assert counts["evaluation_tasks/source1"] == counts["training_tasks/source2"] == 0
+
+
+# Leaks: every kind, refused and dropped
+
+
+def _leak_of(kind: str) -> tuple[list[dict[str, Any]], str, dict[str, list[int]], int, int]:
+    """Sources with one leak of a kind.
+
+    Returns them, what the refusal names, the numbers of the pairs that each task of the test split
+    keeps, and how many test pairs and files are dropped.
+    """
+    test, other = arc_tasks.task(1, train=2, test=2), arc_tasks.task(2, train=2, test=2)
+    kept = {"a": [2, 3], "b": [2]}
+    leaking = {**other, "test": [arc_tasks.task(3)["test"][0], _turned(test["train"][1])]}
+    tested = {**other, "test": [arc_tasks.task(3)["test"][0], _turned(test["test"][0])]}
+    if kind == "demonstration of a training task":
+        sources = [{"training/a": test, "evaluation/b": leaking}]
+        return sources, "b pair 3 = a pair 1 ", {"b": [2]}, 1, 0
+    if kind == "demonstration of an evaluation task":
+        sources = [{"evaluation/a": test}, {"evaluation/b": leaking}]
+        return sources, "b pair 3 = a pair 1 ", kept, 1, 0
+    if kind == "test pair of a training task":
+        sources = [{"training/a": test}, {"evaluation/b": tested}]
+        return sources, "b pair 3 = a pair 2 ", {"b": [2]}, 1, 0
+    if kind == "task in a folder of another name":
+        return [{"Count/a": test, "evaluation/b": leaking}], "b pair 3 = a", {"b": [2]}, 1, 0
+    if kind == "one pair of two training tasks":
+        again = {**arc_tasks.task(4), "train": [_turned(test["train"][1])]}
+        sources = [{"training/a": test, "training/c": again, "evaluation/b": leaking}]
+        return sources, "2 such pairs in all: b pair 3 = a pair 1, b", {"b": [2]}, 1, 0
+    if kind == "both test pairs":
+        both = {**other, "test": [test["train"][0], test["train"][1]]}
+        sources = [{"training/a": test, "evaluation/b": both, "evaluation/c": arc_tasks.task(5)}]
+        return sources, "2 such pairs in all", {"c": [2]}, 2, 0
+    if kind == "the id of a training task":
+        sources = [{"evaluation/a": test, "evaluation/b": other}, {"training/a": arc_tasks.task(6)}]
+        return sources, "1 ids in all: a", {"b": [2, 3]}, 2, 1
+    assert kind == "the id of a training task, twice"
+    sources = [{"evaluation/a": test, "evaluation/b": other}, {"evaluation/a": test}]
+    return [*sources, {"training/a": test}], "1 ids in all: a", {"b": [2, 3]}, 2, 2
+
+
+LEAKS = [
+    *("demonstration of a training task", "demonstration of an evaluation task"),
+    *("test pair of a training task", "task in a folder of another name"),
+    *("one pair of two training tasks", "both test pairs"),
+    *("the id of a training task", "the id of a training task, twice"),
+]
+
+
+@pytest.mark.parametrize("kind", LEAKS)
+def test_a_leak_of_every_kind_is_refused_or_dropped_and_counted(kind: str, tmp_path: Path) -> None:
+    sources, named, kept, pairs, files = _leak_of(kind)
+    with pytest.raises(BadInput) as refused:
+        built(tmp_path / "refused", *sources)
+    assert named in str(refused.value) and 'leaks = "drop"' in str(refused.value)
+    assert refused.value.file.endswith(("evaluation/a.json", "evaluation/b.json"))
+    for order in (sources, sources[::-1]):
+        here = tmp_path / str(order is sources)
+        summary = built(here, *order, leaks="drop")
+        assert (summary.leaks_dropped, summary.files_dropped) == (pairs, files)
+        listed = read_sources(here / "out" / "trace" / "sources.json").files
+        origins = np.load(here / "out" / "trace" / "test" / "all.npy")
+        found = {
+            Path(file.path).stem: sorted(set(origins[origins[:, 0] == number, 1].tolist()))
+            for number, file in enumerate(listed)
+        }
+        assert {base: numbers for base, numbers in found.items() if numbers} == kept
+        assert list(arc_laws(here / "out")) == []
+
+
+SAME = arc_tasks.task(1, train=2, test=2)
+DIVIDED = {"train": [*SAME["train"], SAME["test"][0]], "test": SAME["test"][1:]}
+
+
+@pytest.mark.parametrize(
+    ("first", "others", "differs"),
+    [
+        ("training", [SAME], False),
+        ("evaluation", [SAME], False),
+        ("training", [DIVIDED], False),  # all of it is for training
+        ("evaluation", [DIVIDED], True),
+        ("evaluation", [SAME, DIVIDED], True),
+        ("evaluation", [{**SAME, "test": SAME["test"][::-1]}], False),
+        ("evaluation", [{**SAME, "test": SAME["test"][:1]}], True),
+        ("evaluation", [{**SAME, "train": SAME["train"][::-1]}], False),
+        ("training", [SAME, arc_tasks.task(2)], True),
+    ],
+)
+@pytest.mark.parametrize("trained", [False, True])
+def test_files_of_one_id_and_role_are_dropped_where_their_pairs_are_equal_alone(
+    first: str, others: list[Any], differs: bool, trained: bool, tmp_path: Path
+) -> None:
+    sources = [{f"{first}/a": task} for task in (SAME, *others)]
+    sources.append({"evaluation/z": arc_tasks.task(9)})
+    if trained:  # the one that stays, or one more of the same
+        sources.append({"training/a": SAME})
+    if differs:
+        with pytest.raises(BadInput, match=r"has the id a of .*, and other pairs"):
+            built(tmp_path, *sources, leaks="drop")
+        return
+    with pytest.raises(BadInput, match=r"has the id a of|1 ids in all: a"):
+        built(tmp_path / "refused", *sources)
+    summary = built(tmp_path, *sources, leaks="drop")
+    assert summary.files_dropped == len(others) + trained
+    assert summary.leaks_dropped == (2 if trained and first == "evaluation" else 0)
+    assert summary.tasks == 2
+
+
+def test_a_task_of_100_pairs_is_built_and_traced(tmp_path: Path) -> None:
+    large = arc_tasks.task(1, train=60, test=40)
+    summary = built(tmp_path, {"evaluation/a": large, "training/b": arc_tasks.task(2)})
+    assert summary.examples == {"train": 3 * 60 + 3 * 3, "test": 3 * 40}
+    origins = np.load(tmp_path / "out" / "trace" / "test" / "all.npy")
+    assert origins[:40, 1].tolist() == list(range(60, 100))
+    assert list(arc_laws(tmp_path / "out")) == []

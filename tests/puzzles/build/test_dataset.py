@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,9 @@ import pytest
 from gristmill.contract import BadInput
 from gristmill.hashing import sha256_file
 from gristmill.puzzles.build.dataset import Plan, build_dataset
+from gristmill.puzzles.format.batch import Batch
 from gristmill.puzzles.format.encoding import Encoding
+from gristmill.puzzles.format.part_file import Sets
 from gristmill.puzzles.laws.contract import contract_laws
 from gristmill.run.parts import PartStore
 from tests.puzzles.toy import ToyConfig, ToyTask, make, plan
@@ -116,7 +120,17 @@ def test_a_split_without_an_example_is_refused(tmp_path: Path) -> None:
         ({"encoding": Encoding(6, 10)}, "5 tokens, not 6"),
         ({"encoding": Encoding(5, 10, blank_identifier_id=1)}, "must be 0"),
         ({"encoding": Encoding(5, 300), "config": ToyConfig(dtype="uint8")}, "cannot hold"),
-        ({"sets": {"train": ("easy",), "test": ("all",)}}, "no set all"),
+        ({"sets": {"train": ("easy",), "test": ("all",)}}, "train has no set all"),
+        ({"make": lambda task: {("val", "all"): make(task)[task.key]}}, "val has no set all"),
+        (
+            {"encoding": Encoding(5, 10, ignore_label_id=-1), "config": ToyConfig(dtype="uint8")},
+            "uint8 cannot hold the label -1, which is ignored",
+        ),
+        (
+            {"encoding": Encoding(5, 10, ignore_label_id=256), "config": ToyConfig(dtype="uint8")},
+            "uint8 cannot hold the label 256",
+        ),
+        ({"encoding": Encoding(5, 9, ignore_label_id=8)}, "inputs have tokens outside of 0 to 8"),
     ],
 )
 def test_a_plan_that_breaks_its_encoding_is_refused(
@@ -130,3 +144,47 @@ def test_two_tasks_of_one_name_are_refused(tmp_path: Path) -> None:
     whole: Plan[ToyTask] = plan()
     with pytest.raises(ValueError, match="same name"):
         build_dataset(replace(whole, tasks=[whole.tasks[0]] * 2), tmp_path / "out")
+
+
+def _relabelled(token: int, task: ToyTask) -> Mapping[Sets, Batch]:
+    """The batches of a task as int32, the first label of each row another token."""
+    batches = make(task)
+    changed = {}
+    for key, batch in batches.items():
+        labels = batch.labels.astype(np.int32)
+        labels[:, 0] = token
+        changed[key] = replace(batch, inputs=batch.inputs.astype(np.int32), labels=labels)
+    return changed
+
+
+@pytest.mark.parametrize("ignored", [-100, 300])
+def test_an_ignored_label_may_be_outside_of_the_vocabulary(ignored: int, tmp_path: Path) -> None:
+    whole = replace(
+        plan(),
+        encoding=Encoding(5, 10, ignore_label_id=ignored),
+        make=partial(_relabelled, ignored),
+    )
+    build_dataset(whole, tmp_path / "out")
+    assert list(contract_laws(tmp_path / "out")) == []
+    labels = np.load(tmp_path / "out/train/all__labels.npy")
+    assert set(labels[:, 0].tolist()) == {ignored}
+    for token in (ignored - 1, ignored + 1, -1, 10):
+        other = replace(whole, make=partial(_relabelled, token))
+        with pytest.raises(ValueError, match="labels have tokens outside of 0 to 9"):
+            build_dataset(other, tmp_path / f"out{token}")
+    for token in (0, 9):
+        build_dataset(replace(whole, make=partial(_relabelled, token)), tmp_path / f"out{token}")
+
+
+def test_a_token_below_0_is_refused(tmp_path: Path) -> None:
+    other = replace(plan(ignored=None), make=partial(_relabelled, -1))
+    with pytest.raises(ValueError, match="labels have tokens outside of 0 to 9"):
+        build_dataset(other, tmp_path / "out")
+
+
+def test_a_batch_without_a_row_adds_nothing(tmp_path: Path) -> None:
+    whole = plan()
+    empty = ToyTask(("train", "all"), 99, 0)
+    build_dataset(replace(whole, tasks=[*whole.tasks, ("empty", empty)]), tmp_path / "out")
+    build_dataset(whole, tmp_path / "plain")
+    assert _files(tmp_path / "out") == _files(tmp_path / "plain")

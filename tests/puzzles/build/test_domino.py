@@ -147,8 +147,14 @@ def test_a_subsample_is_that_of_the_smallest_keys_in_their_order(tmp_path: Path)
     )
     assert drawn == expected[:40]
     assert summary.groups["train"] == 40
-    whole = build(tmp_path / "whole", subsample_size=40_000)
-    assert whole.groups["train"] == 300
+    whole = hashes(_built(tmp_path / "whole"))
+    del whole["trace/sources.json"]  # it names the size
+    total = len(set(forms("train", 300)))
+    for size in (total, total + 1, 40_000):  # no smaller than the total: all, in their order
+        found = hashes(_built(tmp_path / f"all{size}", subsample_size=size))
+        assert {name: found[name] for name in whole} == whole
+    less = build(tmp_path / "less", subsample_size=total - 1)
+    assert less.groups["train"] == total - 1
 
 
 def test_bytes_are_equal_at_any_size_of_tasks_and_from_stored_parts(

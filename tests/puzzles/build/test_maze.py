@@ -167,7 +167,9 @@ def test_a_subsample_is_that_of_the_smallest_keys_in_their_order(tmp_path: Path)
     found = array(tmp_path / "out", "train", "labels").tolist()
     assert found == tokens(*[answer for _, answer in ordered[:5]])
     assert len(array(tmp_path / "out", "test", "labels")) == 3
-    assert len(array(_built(source, tmp_path / "all", subsample_size=12), "train", "labels")) == 12
+    for size in (12, 13):  # no smaller than the total: all, in the order of the file
+        out = _built(source, tmp_path / f"all{size}", subsample_size=size)
+        assert array(out, "train", "labels").tolist() == tokens(*[answer for _, answer in train])
 
 
 def test_a_test_maze_that_the_subsample_left_out_is_no_leak(tmp_path: Path) -> None:
@@ -204,6 +206,22 @@ def test_mazes_of_another_size_and_missing_files_are_refused(tmp_path: Path) -> 
     (source / "test.csv").write_text("source,question,answer,rating\n")
     with pytest.raises(BadInput, match="split test would have no example"):
         build(source, tmp_path / "empty")
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [("test.csv.gz", "unpack it"), ("TEST.csv", "rename it"), ("test.CSV", "rename it")],
+)
+def test_a_table_that_would_be_passed_over_is_refused(name: str, rule: str, tmp_path: Path) -> None:
+    one = drop(tmp_path / "one", mazes(2, 1), mazes(2, 2))
+    two = drop(tmp_path / "two", mazes(2, 3), mazes(2, 4))
+    (two / "test.csv").rename(two / name)
+    for sources in ([two], [one, two]):
+        with pytest.raises(BadInput, match=f"two/{name}: .*{rule}"):
+            build_maze(sources, tmp_path / "out", MazeConfig())
+    (two / name).rename(two / "test.csv")
+    (two / "test.csv.gz").write_text("packed")
+    build_maze([one, two], tmp_path / "out", MazeConfig())
 
 
 def test_links_are_refused_unless_they_may_be_followed(tmp_path: Path) -> None:

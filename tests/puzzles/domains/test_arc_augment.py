@@ -1,5 +1,7 @@
 """Augmentations of ARC tasks: ids, hashes, draws."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from gristmill.puzzles.domains.arc_augment import (
     aug_id,
     augmentation,
     flat,
+    is_base,
     parse_id,
     task_hash,
 )
@@ -50,11 +53,38 @@ def test_an_id_is_made_and_parsed() -> None:
             "a_t1_0234567891_",
             "a_t1_0234567890",
         ),
+        *("<blank>", "<blank>_t1_0234567891", "a\n", "\n", "a\u2028b", "x" * 101),
+        *("a_t1_0234567891\n", "a_t1_02345678٩1", "a_T1_0234567891", "a_t1-0234567891"),
+        *("a__t1_0234567891", "_", "a_", "a_t_0234567891", "a_t11_0234567891"),
+        *(None, 5, b"a"),
     ],
 )
-def test_another_text_is_no_id(text: str) -> None:
+def test_another_text_is_no_id(text: Any) -> None:
     with pytest.raises(GristmillError, match="no id"):
         parse_id(text)
+
+
+def test_the_bounds_of_an_id_are_ids() -> None:
+    assert parse_id("x" * 100) == ("x" * 100, None)
+    assert parse_id("a<") == ("a<", None)
+    for symmetry in (0, 7):
+        change = Augmentation(symmetry, "0987654321")
+        assert parse_id(aug_id("x", change)) == ("x", change)
+
+
+@pytest.mark.parametrize("base", ["", "a_b", "<a", "a_t1_0123456789", "x" * 101, "a\n"])
+def test_an_id_that_could_not_be_parsed_is_not_made(base: str) -> None:
+    assert not is_base(base)
+    with pytest.raises(GristmillError, match="no id"):
+        aug_id(base, CHANGE)
+
+
+@pytest.mark.parametrize(
+    "change", [Augmentation(8), Augmentation(-1), Augmentation(0, "123456789"), Augmentation(0, "")]
+)
+def test_an_id_of_no_augmentation_is_not_made(change: Augmentation) -> None:
+    with pytest.raises(GristmillError, match="no id"):
+        aug_id("a", change)
 
 
 def test_the_hash_of_a_task_does_not_know_the_order_of_pairs() -> None:

@@ -35,7 +35,8 @@ def applied(scenario: Scenario, change: Change) -> Scenario:
     if change.is_reversed:
         table = table[::-1]
         ends = ends and (ends[1], ends[0])
-        position = {0: 0, 1: 2, 2: 1, 3: 3}[position]
+        if len(table) != 1 or table[0][0] != table[0][1]:  # one double has no other side
+            position = {0: 0, 1: 2, 2: 1, 3: 3}[position]
     hand = [scenario.hand[slot] for slot in change.order if slot < len(scenario.hand)]
     return Scenario(
         tuple(map(shifted, table)),
@@ -118,8 +119,24 @@ def test_a_chain_that_is_the_same_from_both_sides_has_no_second_direction(
 ) -> None:
     scenario = Scenario(table, ((3, 6), (3, 5)), ends, (3, 6), 1 if table else 3)
     inputs, labels = (array[None] for array in encoded(scenario))
-    made = augmented(inputs, labels, np.array([3], np.uint64), 50, "reversal")[0]
-    assert len(made) == len(np.unique(made, axis=0)) == forms
+    for key in range(9):
+        made, moves, *_ = augmented(inputs, labels, np.array([key], np.uint64), 50, "reversal")
+        assert len(made) == len(np.unique(made, axis=0)) == forms
+        by_ends: dict[tuple[int, ...], set[int]] = {}
+        for tokens, move in zip(made, moves, strict=True):
+            by_ends.setdefault(tuple(tokens[70:].tolist()), set()).add(int(move[2]))
+        expected = {(): {(0, 0): {3}}, (3, 3): {(4, 4): {1}}, (3, 4): {(4, 5): {1}, (5, 4): {2}}}
+        assert by_ends == expected[ends or ()], "one situation has one label"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_situation_has_one_label_in_whatever_order_its_hand_is(kind: str) -> None:
+    keys = game_keys(5, "train", np.arange(3000))
+    inputs, labels = games(keys)
+    chosen = (inputs[:, 2] == 0) & (inputs[:, 0] == inputs[:, 1]) & (inputs[:, 0] > 0)
+    assert np.count_nonzero(chosen) > 20
+    made = augmented(inputs[chosen], labels[chosen], keys[chosen], 6, kind)
+    assert set(made[1][:, 2].tolist()) == {1}
 
 
 def test_scenarios_have_one_canonical_form_if_and_only_if_they_are_the_same() -> None:

@@ -32,6 +32,7 @@ def test_a_batch_may_be_empty_or_without_names() -> None:
         ({"labels": np.ones((3, 4), np.int32)}, "both be uint8"),
         ({"inputs": np.ones((3, 4)), "labels": np.ones((3, 4))}, "both be uint8"),
         ({"origins": np.zeros((2, 3), np.int32)}, "origins"),
+        ({"origins": np.zeros((3, 3), np.int64)}, r"origins int64 \(3, 3\), expected int32"),
         ({"examples": np.array([0, 3], np.int32)}, "needs an example"),
         ({"puzzles": np.array([0, 2], np.int32)}, "needs an example"),
         ({"examples": np.array([1, 1], np.int32)}, "add up"),

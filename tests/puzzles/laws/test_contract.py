@@ -12,6 +12,8 @@ import pytest
 
 from gristmill.puzzles.build.dataset import build_dataset
 from gristmill.puzzles.laws.contract import contract_laws
+from gristmill.puzzles.laws.trace import trace_laws
+from gristmill.puzzles.read import rows
 from tests.puzzles.toy import plan
 
 
@@ -29,7 +31,7 @@ def _array(name: str, change: Callable[[Any], Any]) -> Callable[[Path], None]:
     return apply
 
 
-def _set(name: str, place: int | tuple[int, int], value: int) -> Callable[[Path], None]:
+def _set(name: str, place: Any, value: int) -> Callable[[Path], None]:
     def change(array: Any) -> Any:
         array[place] = value
         return array
@@ -58,6 +60,9 @@ NAMES = ["<blank>", *(f"p{k}" for k in range(12))]
         (_set("train/all__inputs.npy", (17, 4), 10), "tokens", "row 17"),
         (_set("train/all__labels.npy", (0, 0), -1), "tokens", "row 0"),
         (_set("test/all__labels.npy", (2, 4), 10), "tokens", "row 2"),
+        (_set("train/all__labels.npy", (17, 4), 10), "tokens", "outside of 0 to 9"),
+        (_set("train/all__labels.npy", (3, slice(None)), 0), "loss", "train/all__labels.npy row 3"),
+        (_set("test/all__labels.npy", (2, slice(None)), 0), "loss", "ignore_label_id, 0"),
         (_set("train/all__puzzle_indices.npy", 0, 1), "indices", "begin at 0"),
         (_set("train/all__puzzle_indices.npy", -1, 17), "indices", "end at 18"),
         (_set("train/all__puzzle_indices.npy", 1, 3), "indices", "entry 2"),
@@ -111,3 +116,68 @@ def test_a_cut_or_damaged_file_is_found(dataset: Path) -> None:
     for text in broken:
         path.write_bytes(text)
         assert [violation.law for violation in contract_laws(dataset)] == ["readable"]
+
+
+def _laws(dataset: Path) -> list[str]:
+    return [violation.law for violation in contract_laws(dataset)]
+
+
+def _ignore(dataset: Path, value: int | None) -> None:
+    for split in ("train", "test"):
+        _metadata(split, ignore_label_id=value)(dataset)
+
+
+def test_the_first_row_without_loss_of_each_set_is_named(
+    dataset: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "_BATCH_BYTES", 2 * 5 * 4)  # two rows
+    for row in (5, 6, 17):
+        _set("train/all__labels.npy", (row, slice(None)), 0)(dataset)
+    _set("train/all__inputs.npy", (9, 0), 10)(dataset)
+    _set("train/all__inputs.npy", (3, slice(None)), 0)(dataset)
+    found = [str(violation) for violation in contract_laws(dataset)]
+    assert found == [
+        "train/all__labels.npy row 5: loss: has no loss: every label is ignore_label_id, 0",
+        "train/all__inputs.npy row 9: tokens: has a token outside of 0 to 9",
+    ]
+
+
+def test_one_label_with_loss_is_enough_and_without_an_ignored_one_all_have(dataset: Path) -> None:
+    _set("train/all__labels.npy", (3, slice(0, 4)), 0)(dataset)
+    assert _laws(dataset) == []
+    _set("train/all__labels.npy", (3, slice(None)), 0)(dataset)
+    _ignore(dataset, None)
+    assert _laws(dataset) == []
+    _set("train/all__labels.npy", (3, slice(None)), 7)(dataset)
+    _ignore(dataset, 7)
+    assert _laws(dataset) == ["loss"]
+
+
+@pytest.mark.parametrize("ignored", [-100, 200])
+def test_a_label_outside_of_the_vocabulary_may_be_the_ignored_one_alone(
+    dataset: Path, ignored: int
+) -> None:
+    _ignore(dataset, ignored)
+    assert _laws(dataset) == []
+    _set("train/all__labels.npy", (3, slice(0, 2)), ignored)(dataset)
+    assert _laws(dataset) == []
+    for near in (ignored - 1, ignored + 1, 10, -1):
+        _set("train/all__labels.npy", (4, 0), near)(dataset)
+        assert _laws(dataset) == ["tokens"]
+    _set("train/all__labels.npy", (4, 0), 9)(dataset)
+    _set("train/all__inputs.npy", (4, 0), ignored)(dataset)
+    assert _laws(dataset) == ["tokens"], "an input is never ignored"
+
+
+def test_a_set_without_an_example_is_found(dataset: Path) -> None:
+    for field in ("inputs", "labels"):
+        _array(f"train/all__{field}.npy", lambda a: a[:0])(dataset)
+    _array("trace/train/all.npy", lambda a: a[:0])(dataset)
+    _array("train/all__puzzle_identifiers.npy", lambda a: a[:0])(dataset)
+    for field in ("puzzle_indices", "group_indices"):
+        _array(f"train/all__{field}.npy", lambda a: a[:1])(dataset)
+    _metadata("train", total_groups=0, mean_puzzle_examples=0.0)(dataset)
+    assert [str(violation) for violation in contract_laws(dataset)] == [
+        "train/all__inputs.npy: examples: has no example"
+    ]
+    assert not [violation for violation in trace_laws(dataset) if "train" in violation.where]

@@ -109,6 +109,29 @@ def test_a_source_that_plays_on_the_right_what_fits_on_the_left_is_named(copy: P
     assert found(copy) == []
 
 
+def test_a_double_alone_has_its_label_on_the_left_in_augmentations_too(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    build_domino(out, DominoConfig(num_games=400, num_aug=3))
+    assert found(out) == []
+    inputs = np.load(out / "train/all__inputs.npy")
+    is_added = np.load(out / "trace/train/all.npy")[:, 2] > 0
+    is_one = (inputs[:, 0] > 0) & (inputs[:, 2] == 0) & is_added
+    double = int(np.flatnonzero(is_one & (inputs[:, 0] == inputs[:, 1]))[0])
+    change(out, "train/all__labels.npy", lambda labels: labels.__setitem__((double, 2), 2))
+    assert found(out) == [("left_before_right", f"train/all row {double}")]
+
+
+def test_a_tile_that_fits_both_ends_may_be_on_the_right_after_a_turn(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    build_domino(out, DominoConfig(num_games=2000, num_aug=3))
+    assert found(out) == []
+    inputs, labels = (np.load(out / f"train/all__{field}.npy") for field in ("inputs", "labels"))
+    fits_left = (labels[:, :2] == inputs[:, 70, None]).any(axis=1)
+    is_added = np.load(out / "trace/train/all.npy")[:, 2] > 0
+    turned = fits_left & (labels[:, 2] == 2)
+    assert turned.any() and not (turned & ~is_added).any()
+
+
 def test_rules_that_an_offset_breaks_hold_for_the_sources_of_a_modular_dataset(
     tmp_path: Path,
 ) -> None:

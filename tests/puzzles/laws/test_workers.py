@@ -115,6 +115,26 @@ def test_bytes_and_findings_are_equal_at_any_number_of_workers(
         assert _laws(kind, out, workers) == findings
 
 
+@pytest.mark.parametrize("split", ["train", "test"])
+@pytest.mark.parametrize("kind", BUILDS)
+def test_a_split_without_an_example_is_a_finding_and_no_crash(
+    kind: str, split: str, tmp_path: Path
+) -> None:
+    _built(kind, tmp_path / "built", 1)
+    folder = tmp_path / "built/out"
+    for field, kept in (
+        *((field, 0) for field in ("inputs", "labels", "puzzle_identifiers")),
+        *((field, 1) for field in ("puzzle_indices", "group_indices")),
+    ):
+        path = folder / split / f"all__{field}.npy"
+        np.save(path, np.load(path)[:kept])
+    origins = folder / "trace" / split / "all.npy"
+    np.save(origins, np.load(origins)[:0])
+    found = {violation.law: str(violation) for violation in _laws(kind, folder, 1)}
+    assert found["examples"] == f"{split}/all__inputs.npy: examples: has no example"
+    assert "readable" not in found
+
+
 def test_batches_are_looked_at_by_as_many_threads_in_order(tmp_path: Path) -> None:
     _built("domino", tmp_path / "games", 1)
     names: set[str] = set()

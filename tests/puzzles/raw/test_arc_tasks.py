@@ -68,7 +68,9 @@ def _with(change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
         ({**TASK, "test": {}}, "test must be a list"),
         ({**TASK, "train": [PAIR] * (MOST_PAIRS + 1)}, "more than 100 pairs"),
         ({**TASK, "train": [1]}, "train pair 0 must be an object"),
-        ({**TASK, "test": [PAIR, {"input": [[1]]}]}, "test pair 1 must be an object"),
+        ({**TASK, "test": [PAIR, {"input": [[1]]}]}, "test pair 1 has no output: every pair needs"),
+        ({**TASK, "train": [{"output": [[1]]}]}, "train pair 0 has no input"),
+        (_with(lambda pair: pair.update({"": 1})), "train pair 0 has the key ''"),
         (_with(lambda pair: pair.update(more=1)), "input and output only"),
         (_with(lambda pair: pair.update(input=[])), "train pair 0, input: a grid"),
         (_with(lambda pair: pair.update(input=[[1]] * 31)), "1 to 30 rows"),
@@ -175,3 +177,46 @@ def test_a_linked_folder_of_tasks_is_refused(tmp_path: Path) -> None:
     (source / "more").symlink_to(elsewhere)
     with pytest.raises(BadInput, match=r"source/more: .*link"):
         read_tasks(source)
+
+
+def test_a_task_has_up_to_100_pairs_in_both_lists_together() -> None:
+    assert MOST_PAIRS == 100
+    task = parsed({"train": [PAIR] * 99, "test": [PAIR]})
+    assert len(task.pairs) == 100 and task.numbers("train") == tuple(range(100))
+    for train, test in ((100, 1), (1, 100), (50, 51)):
+        with pytest.raises(BadInput, match="has more than 100 pairs"):
+            parsed({"train": [PAIR] * train, "test": [PAIR] * test})
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("training/b.JSON", "rename it to training/b.json"),
+        ("B.JSON", "rename it to B.json"),
+        ("training/b.json.gz", "unpack it"),
+        ("evaluation/b.json.zip", "unpack it"),
+    ],
+)
+def test_a_file_that_would_be_passed_over_in_silence_is_refused(
+    name: str, rule: str, tmp_path: Path
+) -> None:
+    arc_tasks.write(tmp_path, {"training/a": TASK})
+    (tmp_path / "evaluation").mkdir()
+    (tmp_path / name).write_text("{}")
+    with pytest.raises(BadInput, match=f"{name}: .*{rule}"):
+        read_tasks(tmp_path)
+
+
+@pytest.mark.parametrize("folder", ["Evaluation", "EVALUATION"])
+def test_a_folder_that_is_nearly_named_evaluation_is_refused(folder: str, tmp_path: Path) -> None:
+    arc_tasks.write(tmp_path, {"evaluation/a": TASK, "evaluations/b": TASK})
+    assert [task.is_evaluation for task in read_tasks(tmp_path)] == [True, False]
+    arc_tasks.write(tmp_path, {f"{folder}/c": TASK})
+    with pytest.raises(BadInput, match=f"{folder}: is not named evaluation"):
+        read_tasks(tmp_path)
+
+
+def test_a_source_of_packed_files_alone_says_what_to_unpack(tmp_path: Path) -> None:
+    (tmp_path / "ARC-AGI.zip").write_text("PK")
+    with pytest.raises(BadInput, match=r"holds no ARC task: .*; unpack ARC-AGI\.zip$"):
+        read_tasks(tmp_path)

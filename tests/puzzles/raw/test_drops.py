@@ -56,3 +56,8 @@ def test_a_drop_without_a_file_of_puzzles_is_refused(tmp_path: Path) -> None:
     folder = laid(tmp_path / "drop", "README.md", "more/.hidden.csv", "gristmill.toml")
     assert "holds no file of puzzles" in str(refusal(folder))
     assert refusal(laid(folder, "more/train.csv")) is None
+
+
+def test_a_drop_of_packed_files_says_what_to_unpack(tmp_path: Path) -> None:
+    folder = laid(tmp_path / "drop", "README.md", "train.csv.gz")
+    assert str(refusal(folder)).endswith("into it; unpack train.csv.gz")

@@ -77,7 +77,7 @@ def test_limits_hold(tmp_path: Path) -> None:
 
 
 def test_csv_files_come_before_banks(tmp_path: Path) -> None:
-    for name in ("b.txt", "a.txt", "README.txt", "License.txt", ".c.txt", "notes.md", "d.TXT"):
+    for name in ("b.txt", "a.txt", "README.txt", "License.txt", ".c.txt", "notes.md", "README.TXT"):
         (tmp_path / name).touch()
     assert [(file.path.name, file.split) for file in sudoku_files(tmp_path)] == [
         ("a.txt", None),
@@ -107,3 +107,33 @@ def test_a_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / "drop/a.txt").symlink_to(tmp_path / "outside")
     with pytest.raises(BadInput, match="is a link"):
         sudoku_files(tmp_path / "drop")
+
+
+@pytest.mark.parametrize(
+    ("there", "name", "rule"),
+    [
+        ((), "bank.txt.gz", "unpack it"),
+        (("a.txt",), "b.TXT", "rename it to b.txt"),
+        (("train.csv",), "test.csv.zst", "unpack it"),
+        (("train.csv",), "Test.csv", "rename it to test.csv"),
+        (("a.txt",), "train.csv.gz", "unpack it"),
+    ],
+)
+def test_a_file_that_would_be_passed_over_is_refused(
+    there: tuple[str, ...], name: str, rule: str, tmp_path: Path
+) -> None:
+    for each in (*there, name):
+        (tmp_path / each).touch()
+    with pytest.raises(BadInput, match=f"{name}: .*{rule}"):
+        sudoku_files(tmp_path)
+
+
+def test_packed_banks_beside_tables_do_not_count_and_other_packed_files_are_named(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "all.zip").touch()
+    with pytest.raises(BadInput, match=r"nor a bank, `\*\.txt`; unpack all\.zip"):
+        sudoku_files(tmp_path)
+    for name in ("train.csv", "test.csv", "bank.txt.gz", "bank.TXT"):
+        (tmp_path / name).touch()
+    assert [file.path.name for file in sudoku_files(tmp_path)] == ["test.csv", "train.csv"]
