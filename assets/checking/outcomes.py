@@ -29,8 +29,8 @@ from resources import Lake
 class Outcomes:
     """What became of the partitions of a run, for the checks.
 
-    A build that came through does not fail because its verdict cannot be kept: what cannot be
-    kept at once is tried again at the end of the step.
+    A build that came through does not fail because its verdict cannot be kept: the checks then
+    take what became of it from its events. What a failing step cannot keep, it says once more.
 
     context: of the asset's step.
     """
@@ -87,14 +87,11 @@ class Outcomes:
             raise
         if self._has_unbuilt:
             self._speak()
-        elif self._unkept:
-            with kept(self._lake.root, self._context.log.warning) as file:
-                file.do(self._repeat)
 
     def _say(self, said: Callable[[Verdicts], object]) -> None:
-        """Keep a verdict; after one that could not be kept, only at the end of the step."""
+        """Keep a verdict; what could not be kept is said again at the end of the step."""
         if not self._unkept:
-            # The last try says why it failed.
+            # The checks say why it failed.
             with kept(self._lake.root, lambda _: None) as file:
                 file.do(said)
                 if not file.is_lost:

@@ -232,6 +232,15 @@ def test_a_mark_incomplete_may_be_anything(drop, kind):
     assert inbox.taken() == ["d6"]
 
 
+def test_a_mark_beside_a_file_may_be_a_link_to_nothing(tmp_path):
+    inbox = Clock(tmp_path, Settling(0.0), TOML)
+    (tmp_path / "p.toml").write_text("x = 1")
+    (tmp_path / "p.toml.incomplete").symlink_to("nowhere")
+    for _ in range(3):
+        (standing,) = inbox.look().standing
+        assert (standing.key, standing.state) == ("p", "incomplete")
+
+
 @pytest.mark.parametrize("mark", ["p.toml.sha256", "p.toml.done"])
 def test_a_list_beside_a_file_that_is_a_link_is_refused(tmp_path, mark):
     (tmp_path / "p.toml").write_text("x = 1")

@@ -21,6 +21,7 @@ from gristmill import families
 from gristmill.contract import FileNote, GristmillError, NothingToBuild, Summary, Violation
 from gristmill.layout import WORK
 from gristmill.publish.build import Attempt, Build
+from gristmill.publish.publish import publish
 from resources import Lake
 
 RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
@@ -422,16 +423,27 @@ def test_what_is_built_while_everything_is_looked_at_keeps_its_finding(ui, monke
     def slow(asset: str, subject: families.Subject) -> Iterator[Violation]:
         if asset == "words" and not once:
             once.append(True)
-            DROPS.texts["b"] = DROPS.texts["c"] = "odd\n"
-            (ui.root / "words/b/words.txt").unlink()
-            ui.run("b")
+            DROPS.texts["c"] = "odd\n"
             ui.run("c")
         yield from check(asset, subject)
 
     monkeypatch.setattr(families, "check", slow)
     ui.execute_all()
     assert once
-    assert ui.shows("noteworthy") == ("warn", ["b", "c"])
+    assert ui.shows("noteworthy") == ("warn", ["c"])
+    assert ui.record("noteworthy").evaluation.metadata["partitions"].value == 3
+
+
+def test_what_was_built_without_dagster_is_known_when_everything_is_looked_at(ui):
+    ui.run("a")
+    ui.dagster.add_dynamic_partitions("corpus", ["b"])
+    publish(build(ui.lake, "words", "b"))
+    ui.execute_all()
+    assert ui.record("intact").evaluation.metadata["partitions"].value == 2
+    DROPS.texts["b"] = "odd\n"
+    publish(build(ui.lake, "words", "b"), rebuild=True, replace_differing=True)
+    ui.run("a")
+    assert ui.record("noteworthy").evaluation.metadata["not checked"].value == 1
 
 
 def test_a_partition_at_which_a_check_cannot_look_is_its_finding_alone(ui):
