@@ -114,7 +114,8 @@ def _newest(
     keys: Collection[str],
 ) -> Mapping[str, int]:
     """The number of each partition's newest event of a kind."""
-    listed, found = list(keys), {}
+    listed = list(keys)
+    found: dict[str, int] = {}
     for start in range(0, len(listed), _KEYS_IN_QUERY):
         some = set(listed[start : start + _KEYS_IN_QUERY])
         found |= instance.get_latest_storage_id_by_partition(asset, kind, some)

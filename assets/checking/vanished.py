@@ -113,7 +113,8 @@ def _newest(
 ) -> Mapping[str, dg.EventLogRecord]:
     """The newest event of a kind, by partition of the raw asset."""
     fetch = instance.fetch_observations if kind is _OBSERVED else instance.fetch_materializations
-    listed, found = sorted(partitions), {}
+    listed = sorted(partitions)
+    found: dict[str, dg.EventLogRecord] = {}
     for start in range(0, len(listed), _KEYS_IN_QUERY):
         some = set(listed[start : start + _KEYS_IN_QUERY])
         ids = instance.get_latest_storage_id_by_partition(inbox.raw_drop, kind, some)
