@@ -9,11 +9,13 @@ import click
 import dagster as dg
 from rich.markup import escape
 
+from assets.checking import vanished
 from assets.inbox import Inbox
 from commands.checkout import CheckoutCommand, open_instance
 from commands.graph import INBOXES, Graph
 from commands.terminal import say
 from gristmill import keys, provenance
+from gristmill.inbox.listing import list_inbox
 from gristmill.publish import remove
 from resources.lake import Lake
 
@@ -23,10 +25,11 @@ from resources.lake import Lake
 @click.option("--dry-run", is_flag=True, help="Only list what would be done.")
 @click.option("--artifacts", is_flag=True, help="Remove what was built from the drop, too.")
 def retire(key: str, dry_run: bool, artifacts: bool) -> None:
-    """Forget the partition KEY of a drop that is gone.
+    """Forget the drop KEY that is gone, and its partition.
 
     Refused while the drop is still there: the sensor would add the partition again. Artifacts
-    that were built from the drop stay, unless --artifacts is given.
+    that were built from the drop stay, unless --artifacts is given. Months and shards stay
+    partitions; their artifacts are removed with `gristmill remove`.
     """
     lake = Lake()
     with open_instance() as instance:
@@ -36,11 +39,26 @@ def retire(key: str, dry_run: bool, artifacts: bool) -> None:
             ]
             for inbox in INBOXES
         }
-        if not any(known.values()):
+        fixed = {
+            inbox.folder: vanished.taken(instance, inbox).get(key, [])
+            for inbox in INBOXES
+            if inbox.dynamic is None
+        }
+        if not any(known.values()) and not any(fixed.values()):
             raise click.UsageError(
                 f"no drop or pool has the partition {key!r}: the UI lists the partitions"
             )
         for inbox in INBOXES:
+            if partitions := fixed.get(inbox.folder):
+                _refuse_present(lake, inbox, key)
+                if artifacts:
+                    raise click.UsageError(
+                        "--artifacts: what was built may be from other drops, too: "
+                        "name each folder to `gristmill remove`"
+                    )
+                say(f"{inbox.folder}: forget {escape(key)}")
+                if not dry_run:
+                    vanished.retire(instance, inbox, key, partitions)
             if not known[inbox.folder]:
                 continue
             if (drop := _drop_of(lake, inbox, key)) is not None and drop.exists():
@@ -50,6 +68,13 @@ def retire(key: str, dry_run: bool, artifacts: bool) -> None:
                     say(f"{name}: keep {escape(key)}, which is there without a drop")
                     continue
                 _retire(instance, lake, name, key, artifacts, dry_run)
+
+
+def _refuse_present(lake: Lake, inbox: Inbox, key: str) -> None:
+    """Raise UsageError while an entry of the inbox has a key; names need not be that of the key."""
+    entries, _ = list_inbox(lake.inbox(inbox.folder), inbox.shape, lake.link_rule())
+    if found := entries.get(key):
+        raise click.UsageError(f"{found[0].path} is still there: move the drop away first")
 
 
 def _retire(

@@ -13,10 +13,11 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
     AssetCheckEvaluationTargetMaterializationData as Target,  # Dagster has no public name for it
 )
 
+from assets.checking.vanished import vanished
 from assets.inbox import Inbox, rules_of
 from assets.versions import latest
-from gristmill import keys, markdown
-from gristmill.inbox import ARRIVING, VANISHED, Look, Standing, named_few, present_drops
+from gristmill import markdown
+from gristmill.inbox import ARRIVING, Look, Standing, named_few, present_drops
 from gristmill.printable import plain
 from resources import Lake
 
@@ -65,25 +66,11 @@ def arrivals_check(inbox: Inbox) -> dg.AssetChecksDefinition:
 def out_of_order(instance: dg.DagsterInstance, inbox: Inbox, seen: Look) -> list[Standing]:
     """Returns the drops of an inbox that are not in order, vanished ones included.
 
-    instance: the Dagster instance that knows the partitions.
+    instance: the Dagster instance that knows which drops were taken.
     inbox: the inbox.
     seen: a look at all of it.
     """
-    if inbox.dynamic is None:
-        return seen.out_of_order
-    known = set(instance.get_dynamic_partitions(inbox.dynamic))
-    known -= {key for built_in in inbox.built_in.values() for key in built_in}
-    vanished = [
-        Standing(
-            key,
-            VANISHED,
-            0,
-            "its partition is known and the drop is gone: bring it back, or forget it with "
-            f"`gristmill retire {key if keys.refusal(key) is None else 'KEY'}`",
-        )
-        for key in sorted(known - seen.present)
-    ]
-    return [*seen.out_of_order, *vanished]
+    return [*seen.out_of_order, *vanished(instance, inbox, seen.present)]
 
 
 def changed_evaluation(

@@ -8,23 +8,29 @@ at the partitions that it did publish, and reports the states of the checks. See
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import dagster as dg
 
-from assets.checking import rules, runs
-from assets.checking.checked import CHECKED
-from assets.checking.verdicts import Place, opened
+from assets.checking import runs
+from assets.checking.checked import CHECKED, Checked
+from assets.checking.found_again import failed_build
+from assets.checking.looking import keep, seen_by
+from assets.checking.rules import Looked
+from assets.checking.verdict_file import kept
+from assets.checking.verdicts import BUILT, Place, Verdicts
 from assets.failures import Target, problem_of
 from gristmill.contract import NothingToBuild
-from gristmill.printable import plain
 from gristmill.publish.build import Build, Published
 from resources import Lake
 
 
 class Outcomes:
     """What became of the partitions of a run, for the checks.
+
+    A build that came through does not fail because its verdict cannot be kept: the checks then
+    take what became of it from its events. What a failing step cannot keep, it says once more.
 
     context: of the asset's step.
     """
@@ -35,15 +41,18 @@ class Outcomes:
         self._published: list[str] = []
         self._has_unbuilt = False
         self._lake: Lake = context.resources.lake
+        self._unkept: list[Callable[[Verdicts], object]] = []
 
     def published(self, key: str | None, build: Build, published: Published) -> None:
         """Say that a partition was built, or that it is current."""
         self._published.append(key or "")
         if self._checked is not None:
-            with opened(self._lake.root) as verdicts:
-                place = Place(build.record_path, published.record.data_version)
-                void = self._checked.of_bytes if published.rebuilt else ()
-                verdicts.published(self._checked.name, key or "", place, void)
+            name, place = (
+                self._checked.name,
+                Place(build.record_path, published.record.data_version),
+            )
+            void = self._checked.of_bytes if published.rebuilt else ()
+            self._say(lambda verdicts: verdicts.published(name, key or "", place, void))
 
     @contextmanager
     def of(self, key: str | None) -> Iterator[None]:
@@ -56,11 +65,14 @@ class Outcomes:
         except NothingToBuild:
             self._has_unbuilt = True
             if self._checked is not None:
-                with opened(self._lake.root) as verdicts:
-                    verdicts.not_failed(self._checked.name, key or "")
+                name = self._checked.name
+                self._say(lambda verdicts: verdicts.not_failed(name, key or ""))
             raise
         except Exception as error:
-            self._failed(key, error)
+            if self._checked is not None:
+                name, problem = self._checked.name, problem_of(error, Target.of(self._context, key))
+                verdict = failed_build(name, key or "", problem, self._lake)
+                self._say(lambda verdicts: verdicts.keep(name, BUILT, [verdict]))
             raise
 
     @contextmanager
@@ -76,28 +88,51 @@ class Outcomes:
         if self._has_unbuilt:
             self._speak()
 
-    def _speak(self) -> None:
-        """Do what the steps of the run's checks would have done: they are skipped."""
-        context, checked = self._context, self._checked
-        selected = context.run.asset_check_selection
-        if checked is not None and self._published:
-            with opened(self._lake.root) as verdicts:
-                since = runs.start_of(context)
-                scope = checked.scope(self._lake, self._published, since, verdicts)
-                for rule in checked.rules.values():
-                    if selected is None or checked.key(rule) in selected:
-                        runs.look(rule, checked, scope)
-        runs.settle_planned(context.instance, self._lake, context.run.run_id, checked)
+    def _say(self, said: Callable[[Verdicts], object]) -> None:
+        """Keep a verdict; what could not be kept is said again at the end of the step."""
+        if not self._unkept:
+            # The checks say why it failed.
+            with kept(self._lake.root, lambda _: None) as file:
+                file.do(said)
+                if not file.is_lost:
+                    return
+        self._unkept.append(said)
 
-    def _failed(self, key: str | None, error: Exception) -> None:
-        if self._checked is None:
-            return
-        problem = problem_of(error, Target.of(self._context, key)).below(self._lake.root)
-        lines = [line for line in problem.reason.splitlines() if line.strip()][:3]
-        cure = problem.cure or (
-            "mend what the problem names, then build again: "
-            f"{rules.command(self._checked.name, key or '')}"
-        )
-        with opened(self._lake.root) as verdicts:
-            text = plain("\n".join(lines), rules.LONGEST_PROBLEM)
-            verdicts.failed(self._checked.name, key or "", text, cure)
+    def _repeat(self, verdicts: Verdicts) -> None:
+        for said in self._unkept:
+            said(verdicts)
+
+    def _speak(self) -> None:
+        """Do what the steps of the run's checks would have done: they are skipped.
+
+        An error here is none of the builds; the sensor `check_states` says later what stands.
+        """
+        context, checked = self._context, self._checked
+        try:
+            said = self._repeat if checked is None else self._looked(checked)
+            runs.settle_planned(context.instance, self._lake, context.run.run_id, checked, said)
+        except Exception as error:  # noqa: BLE001  the step has an outcome of its own
+            context.log.warning(f"the checks do not show what this run built: {error}")
+
+    def _looked(self, checked: Checked) -> Callable[[Verdicts], None]:
+        """Look at what was published; returns what keeps the findings in any verdicts."""
+        context = self._context
+        selected = context.run.asset_check_selection
+        chosen = [
+            rule
+            for rule in checked.rules.values()
+            if self._published and (selected is None or checked.key(rule) in selected)
+        ]
+        since, seen = runs.start_of(context), dict[str, Looked | None]()
+
+        def say(verdicts: Verdicts) -> None:
+            self._repeat(verdicts)
+            scope = checked.scope(self._lake, self._published, since, verdicts)
+            for rule in chosen:
+                if rule.name not in seen:
+                    seen[rule.name] = seen_by(rule, scope)
+                keep(rule, checked, scope, seen[rule.name])
+
+        with kept(self._lake.root, context.log.warning) as file:
+            file.do(say)
+        return say

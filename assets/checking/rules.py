@@ -16,7 +16,7 @@ from typing import Final
 import dagster as dg
 
 from assets import choices
-from assets.checking.verdicts import Place, Verdict, Verdicts
+from assets.checking.verdicts import Place, Verdict, Verdicts, stamp_of
 from gristmill import provenance
 from gristmill.contract import Violation
 from gristmill.printable import plain
@@ -32,11 +32,15 @@ LONGEST_PROBLEM: Final = 700
 
 @dataclass(frozen=True)
 class Standing:
-    """A published artifact: its partition (empty without), its files, its data version."""
+    """A published artifact: its partition (empty without), its files, its data version.
+
+    stamp: of its record before that was read.
+    """
 
     subject: str
     artifact: Artifact
     data_version: str
+    stamp: int | None = None
 
 
 @dataclass(frozen=True)
@@ -158,19 +162,20 @@ def walk(folder: Path, asset: str, root: Path) -> Iterator[Standing]:
     root: the data root.
     """
     for item in artifacts(folder.absolute()):
+        stamp = stamp_of(str(item.record_path))
         try:
             record = provenance.read_record(item.record_path)
         except MALFORMED:
             yield Standing(item.record_path.relative_to(root.absolute()).as_posix(), item, "")
             continue
         if record.asset == asset:
-            yield Standing(record.partition or "", item, record.data_version)
+            yield Standing(record.partition or "", item, record.data_version, stamp)
 
 
 def places(scope: Scope) -> dict[str, Place]:
     """Returns where the records of the artifacts are, by partition."""
     return {
-        item.subject: Place(item.artifact.record_path, item.data_version)
+        item.subject: Place(item.artifact.record_path, item.data_version, item.stamp)
         for item in scope.standing
         if item.data_version
     }

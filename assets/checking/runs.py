@@ -1,12 +1,12 @@
 """When checks speak: in their own step, or without a run where their last word is not true.
 
-See also `assets/checks.py`: the definitions; `outcomes.py`: what the step of an asset says about
-its builds.
+See also `assets/checks.py`: the definitions; `looking.py`: how they look; `outcomes.py`: what the
+step of an asset says about its builds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -15,9 +15,12 @@ import dagster as dg
 
 from assets.checking import rules
 from assets.checking.checked import CHECKED, Checked
-from assets.checking.results import FOUND_BY_RUN, Known, findings_in, found_by_run, state_of
+from assets.checking.found_again import adopt
+from assets.checking.looking import keep, seen_by
+from assets.checking.results import FOUND_BY_RUN, Known, State, found_by_run, state_of
 from assets.checking.rules import Looked, Rule, Scope
-from assets.checking.verdicts import BUILT, Verdict, Verdicts, opened
+from assets.checking.verdict_file import kept
+from assets.checking.verdicts import Verdicts
 from resources import Lake
 
 Context = dg.AssetCheckExecutionContext | dg.AssetExecutionContext
@@ -42,39 +45,35 @@ def evaluated(
     keys: the partitions of the run; None for everything.
     """
     instance = context.instance
-    with opened(lake.root) as verdicts:
+    since, seen = start_of(context), dict[str, Looked | None]()
+
+    def evaluate(verdicts: Verdicts) -> list[tuple[Rule, dg.AssetCheckResult, bool]]:
+        """The result of each check, and whether it found something that blocks."""
         known = _prepare(instance, lake, checked, verdicts)
-        scope = checked.scope(lake, keys, start_of(context), verdicts)
-        revision, blocked, lowered = verdicts.revision(), False, False
-        for rule in chosen:
-            looked = look(rule, checked, scope)
-            if scope.whole:
-                known = Known.of(verdicts, checked.name, known.keys)
-            state = state_of(rule, checked.name, verdicts, known)
-            found = _found(rule, looked, checked.name, keys, verdicts)
-            severity = rule.severity
-            if rule.blocking and found:
-                blocked = True
-            elif rule.blocking and not state.passed:
-                # What was found in other partitions blocks nothing that this run built.
-                severity, lowered = dg.AssetCheckSeverity.WARN, True
-            yield dg.AssetCheckResult(
-                check_name=rule.name,
-                asset_key=checked.asset.key,
-                passed=state.passed,
-                severity=severity,
-                description=state.description,
-                metadata={
-                    **state.metadata,
-                    **found_by_run(looked, keys),
-                    FOUND_BY_RUN: found,
-                },
-            )
+        scope = checked.scope(lake, keys, since, verdicts)
+        if scope.whole:
+            # Before it is looked at: what is published meanwhile is not taken for it.
+            verdicts.register_all(checked.name, rules.places(scope))
+            known = Known.of(verdicts, checked.name, known.keys)
+        return [(rule, *_result(rule, checked, scope, known, seen, keys)) for rule in chosen]
+
+    with kept(lake.root, context.log.warning) as file:
+        revision = file.do(Verdicts.revision)
+        results = file.do(evaluate)
+        for _, result, _ in results:
+            yield result
         latest = _latest(instance, map(checked.key, chosen))
-        alone = verdicts.revision() == revision and all(
-            record.run_id == context.run.run_id for record in latest.values()
+        # Verdicts in memory do not see those of other runs.
+        alone = (
+            not file.is_lost
+            and file.do(Verdicts.revision) == revision
+            and all(record.run_id == context.run.run_id for record in latest.values())
         )
-    if blocked:
+    lowered = any(
+        rule.blocking and not result.passed and result.severity is not rule.severity
+        for rule, result, _ in results
+    )
+    if any(blocks for _, _, blocks in results):
         # The assets downstream, and their checks, are skipped.
         settle_planned(instance, lake, context.run.run_id, checked)
     elif lowered or not alone:
@@ -82,11 +81,42 @@ def evaluated(
         settle(instance, lake, [checked], context.run.run_id)
 
 
+def _result(
+    rule: Rule,
+    checked: Checked,
+    scope: Scope,
+    known: Known,
+    seen: dict[str, Looked | None],
+    keys: Collection[str] | None,
+) -> tuple[dg.AssetCheckResult, bool]:
+    """What a check says in a run, and whether that blocks; `seen` has what was looked at before."""
+    if rule.name not in seen:
+        seen[rule.name] = seen_by(rule, scope)
+    looked = seen[rule.name]
+    keep(rule, checked, scope, looked)
+    state = state_of(rule, checked.name, scope.verdicts, known)
+    found = _found(rule, looked, checked.name, keys, scope.verdicts)
+    severity = rule.severity
+    if rule.blocking and not found and not state.passed:
+        # What was found in other partitions blocks nothing that this run built.
+        severity = dg.AssetCheckSeverity.WARN
+    result = dg.AssetCheckResult(
+        check_name=rule.name,
+        asset_key=checked.asset.key,
+        passed=state.passed,
+        severity=severity,
+        description=state.description,
+        metadata={**state.metadata, **found_by_run(looked, keys), FOUND_BY_RUN: found},
+    )
+    return result, rule.blocking and bool(found)
+
+
 def settle(
     instance: dg.DagsterInstance,
     lake: Lake,
     assets: Iterable[Checked],
     ending: str | None = None,
+    said: Callable[[Verdicts], object] = lambda _: None,
 ) -> list[dg.AssetCheckKey]:
     """Report the states of checks whose latest evaluation says something else.
 
@@ -95,13 +125,15 @@ def settle(
     assets: whose checks.
     ending: id of a run that will evaluate none of its checks any more; default none. Checks that
         a run under way has yet to evaluate are left alone.
+    said: keeps verdicts that the caller has reached; default none.
 
     Returns the checks that were reported.
     """
     wanted = {item.key(rule): (item, rule) for item in assets for rule in item.rules.values()}
     latest = _latest(instance, wanted)
-    reported = []
-    with opened(lake.root) as verdicts:
+
+    def states(verdicts: Verdicts) -> dict[dg.AssetCheckKey, State]:
+        found: dict[dg.AssetCheckKey, State] = {}
         known: dict[str, Known] = {}
         for key, (checked, rule) in wanted.items():
             record = latest.get(key)
@@ -115,19 +147,29 @@ def settle(
                 continue
             if checked.name not in known:
                 known[checked.name] = _prepare(instance, lake, checked, verdicts)
+                said(verdicts)
             state = state_of(rule, checked.name, verdicts, known[checked.name])
             if record is None and state.passed:
                 continue  # never executed, and nothing to say
-            if state.is_shown_by(evaluation):
-                continue
-            target = _latest_materialization(instance, checked.asset.key)
-            instance.report_runless_asset_event(state.evaluation(key, rule.blocking, target))
-            reported.append(key)
-    return reported
+            if not state.is_shown_by(evaluation):
+                found[key] = state
+        return found
+
+    with kept(lake.root) as file:
+        changed = file.do(states)
+    for key, state in changed.items():
+        checked, rule = wanted[key]
+        target = _latest_materialization(instance, checked.asset.key)
+        instance.report_runless_asset_event(state.evaluation(key, rule.blocking, target))
+    return list(changed)
 
 
 def settle_planned(
-    instance: dg.DagsterInstance, lake: Lake, run_id: str, besides: Checked | None = None
+    instance: dg.DagsterInstance,
+    lake: Lake,
+    run_id: str,
+    besides: Checked | None = None,
+    said: Callable[[Verdicts], object] = lambda _: None,
 ) -> list[dg.AssetCheckKey]:
     """Report the states of the checks that a run planned, and will not evaluate any more.
 
@@ -135,6 +177,7 @@ def settle_planned(
     lake: the data root.
     run_id: of the run.
     besides: an asset whose checks to settle in any case; default none.
+    said: as of `settle`.
 
     Returns the checks that were reported.
     """
@@ -144,7 +187,7 @@ def settle_planned(
     for key, record in latest.items():
         if record.status.value == PLANNED and record.run_id == run_id:
             assets[key.asset_key] = owners[key]
-    return settle(instance, lake, assets.values(), run_id)
+    return settle(instance, lake, assets.values(), run_id, said)
 
 
 def settle_ended(instance: dg.DagsterInstance, lake: Lake) -> list[dg.AssetCheckKey]:
@@ -169,51 +212,18 @@ def settle_ended(instance: dg.DagsterInstance, lake: Lake) -> list[dg.AssetCheck
 def _prepare(
     instance: dg.DagsterInstance, lake: Lake, checked: Checked, verdicts: Verdicts
 ) -> Known:
-    """Forget verdicts on what changed since; without any, take those that the UI shows."""
+    """Forget verdicts on what changed since; without any, take what is shown elsewhere."""
     if verdicts.knows(checked.name):
         verdicts.refresh(checked.name, checked.of_bytes)
     else:
-        _adopt(instance, lake, checked, verdicts)
-    return Known.of(verdicts, checked.name, checked.partitions(instance))
-
-
-def _adopt(instance: dg.DagsterInstance, lake: Lake, checked: Checked, verdicts: Verdicts) -> None:
-    """Take what stands on disk, and the findings that the UI shows."""
-    places = rules.places(checked.scope(lake, None, None, verdicts))
-    verdicts.register_all(checked.name, places)
-    for rule in checked.rules.values():
-        kept = {one.subject for one in verdicts.of(checked.name, rule.name)}
-        shown = findings_in(_last_evaluation(instance, checked.key(rule)))
-        verdicts.keep(
-            checked.name,
-            rule.name,
-            [
-                Verdict(subject, places[subject].data_version if subject in places else "", *found)
-                for subject, found in shown.items()
-                if subject not in kept and (subject in places or rule.name == BUILT)
-            ],
+        adopt(
+            instance,
+            lake,
+            checked,
+            verdicts,
+            lambda rule: _last_evaluation(instance, checked.key(rule)),
         )
-
-
-def look(rule: Rule, checked: Checked, scope: Scope) -> Looked | None:
-    """Look at some partitions, and keep what is found.
-
-    rule: the check.
-    checked: its asset.
-    scope: the partitions.
-
-    Returns None if the check looks at nothing.
-    """
-    if rule.look is None:
-        return None
-    looked = rule.look(scope)
-    reached = list(looked.verdicts(lambda subject, found: rule.cure(checked.name, subject, found)))
-    if scope.whole and not rule.newest_only:
-        scope.verdicts.register_all(checked.name, rules.places(scope))
-        scope.verdicts.replace(checked.name, rule.name, reached)
-    else:
-        scope.verdicts.keep(checked.name, rule.name, reached)
-    return looked
+    return Known.of(verdicts, checked.name, checked.partitions(instance))
 
 
 def _found(

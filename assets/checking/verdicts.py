@@ -1,37 +1,33 @@
 """Verdicts: what the checks said about each partition of each asset, kept below the data root.
 
-One SQLite file, `.gristmill/verdicts.db`. A verdict counts for the data version that it was
-reached on. The file may be deleted: the checks start again from what stands on disk and from the
-findings of their latest evaluations. See also `rules.py`: how a verdict is reached;
-`results.py`: what the UI shows of them.
+One SQLite file, which `verdict_file.py` opens. A verdict counts for the data version that it was
+reached on. See also `rules.py`: how a verdict is reached; `results.py`: what the UI shows of them.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from gristmill import provenance
-from gristmill.layout import WORK
 from gristmill.provenance.check_artifact import MALFORMED
 
-FILE: Final = "verdicts.db"
 BUILT: Final = "built"
 """Name of the check whose verdicts are those of builds: it outlives what was published."""
 
-_WAIT_SECONDS: Final = 30
-_TABLES: Final = """
+TABLES: Final = """
 create table if not exists assets (asset text primary key) without rowid;
 create table if not exists artifacts (asset text, subject text, record text, data_version text,
   stamp integer, primary key (asset, subject)) without rowid;
 create table if not exists verdicts (asset text, name text, subject text, data_version text,
   problem text, cure text, primary key (asset, name, subject)) without rowid;
 """
+"""The tables of the file."""
 # A verdict on another data version than the published one does not count.
 _COUNTING: Final = (
     "from verdicts v left join artifacts a using (asset, subject) where v.asset = ? and "
@@ -59,17 +55,23 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Place:
-    """A published artifact of an asset: where its record is, and its data version."""
+    """A published artifact of an asset: where its record is, and its data version.
+
+    stamp: of the record before it was read, as `stamp_of` returns it; default None: as it is now.
+    """
 
     record: Path
     data_version: str
+    stamp: int | None = None
 
 
 class Verdicts:
-    """The verdicts of one data root. `opened` makes and closes it.
+    """The verdicts of one data root.
 
     root: the data root.
-    connection: to the file of verdicts.
+    connection: to the file of verdicts, or to a database in memory.
+
+    Every method raises sqlite3.Error where the file cannot be used: see `verdict_file.py`.
     """
 
     def __init__(self, root: Path, connection: sqlite3.Connection) -> None:
@@ -105,10 +107,6 @@ class Verdicts:
             for name in (BUILT, *void):
                 self._forget(asset, name, subject)
 
-    def failed(self, asset: str, subject: str, problem: str, cure: str) -> None:
-        """Say that the last build of a partition failed."""
-        self.keep(asset, BUILT, [Verdict(subject, "", problem, cure)])
-
     def not_failed(self, asset: str, subject: str) -> None:
         """Say that the last build of a partition did not fail, though it published nothing."""
         with self._connection:
@@ -128,26 +126,36 @@ class Verdicts:
     def keep(self, asset: str, name: str, verdicts: Iterable[Verdict]) -> None:
         """Keep the verdicts of a check, in place of its earlier ones on the same partitions.
 
+        A verdict on a data version that another one has replaced meanwhile is left out: what is
+        kept of the new version stays.
+
         asset: its key.
         name: of the check.
         verdicts: at most one for each partition.
         """
-        rows = [
-            (asset, name, given.subject, given.data_version, given.problem, given.cure)
-            for given in verdicts
-        ]
         with self._connection:
-            self._connection.executemany(
-                "insert or replace into verdicts values (?, ?, ?, ?, ?, ?)", rows
-            )
+            self._keep(asset, name, verdicts)
 
     def replace(self, asset: str, name: str, verdicts: Iterable[Verdict]) -> None:
-        """Keep these verdicts of a check alone: it looked at everything."""
+        """Keep these verdicts of a check, which looked at everything that was registered.
+
+        Others stay on what was published while it looked, and nothing else.
+        """
+        with self._connection:
+            self._connection.execute(
+                "delete from verdicts where asset = ? and name = ? and subject not in "
+                "(select subject from artifacts where asset = ?)",
+                (asset, name, asset),
+            )
+            self._keep(asset, name, verdicts)
+
+    def only(self, asset: str, name: str, verdicts: Iterable[Verdict]) -> None:
+        """Keep these verdicts of a check, and no other ones."""
         with self._connection:
             self._connection.execute(
                 "delete from verdicts where asset = ? and name = ?", (asset, name)
             )
-        self.keep(asset, name, verdicts)
+            self._keep(asset, name, verdicts)
 
     def of(self, asset: str, name: str) -> list[Verdict]:
         """Returns the verdicts of a check, in the order of the partitions.
@@ -195,24 +203,50 @@ class Verdicts:
         changed = [
             (subject, record, version)
             for subject, record, version, stamp in self._connection.execute(query, (asset,))
-            if _stamp(f"{self._root}/{record}") != stamp
+            if stamp_of(f"{self._root}/{record}") != stamp
         ]
         if not changed:
             return
         with self._connection:
             for subject, record, version in changed:
                 path = self._root / record
+                stamp = stamp_of(str(path))
                 with suppress(*MALFORMED):
                     found = provenance.read_record(path)
-                    self._register(asset, subject, Place(path, found.data_version))
+                    self._register(asset, subject, Place(path, found.data_version, stamp))
                     names = of_bytes if found.data_version == version else None
                     self._forget_verdicts(asset, subject, names)
                     continue
-                if not os.path.lexists(path):
+                if os.path.lexists(path):
+                    # What was found before stays; that nothing was, no longer counts.
+                    self._connection.execute(
+                        "delete from verdicts where asset = ? and subject = ? and problem is null",
+                        (asset, subject),
+                    )
+                else:
                     self._connection.execute(
                         "delete from artifacts where asset = ? and subject = ?", (asset, subject)
                     )
                     self._forget_verdicts(asset, subject, None)
+
+    def _keep(self, asset: str, name: str, verdicts: Iterable[Verdict]) -> None:
+        rows = [
+            {
+                "asset": asset,
+                "name": name,
+                "subject": given.subject,
+                "version": given.data_version,
+                "problem": given.problem,
+                "cure": given.cure,
+            }
+            for given in verdicts
+        ]
+        self._connection.executemany(
+            "insert or replace into verdicts select :asset, :name, :subject, :version, :problem, "
+            ":cure where :version = '' or not exists (select 1 from artifacts where "
+            "asset = :asset and subject = :subject and data_version != :version)",
+            rows,
+        )
 
     def _register(self, asset: str, subject: str, place: Place) -> None:
         row = (
@@ -220,7 +254,7 @@ class Verdicts:
             subject,
             os.path.relpath(place.record, self._root),
             place.data_version,
-            _stamp(str(place.record)),
+            stamp_of(str(place.record)) if place.stamp is None else place.stamp,
         )
         self._connection.execute("insert or replace into artifacts values (?, ?, ?, ?, ?)", row)
 
@@ -241,49 +275,11 @@ class Verdicts:
             self._forget(asset, name, subject)
 
 
-@contextmanager
-def opened(root: Path) -> Iterator[Verdicts]:
-    """Open the verdicts of a data root; without a file that can be used, none are kept.
+def stamp_of(path: str) -> int:
+    """Returns a number from time and inode of a record; a replaced one differs, none has 0.
 
-    root: the data root.
+    path: of the record.
     """
-    root = root.absolute()
-    connection = _connected(root / WORK / FILE)
-    try:
-        yield Verdicts(root, connection)
-    finally:
-        connection.close()
-
-
-def _connected(path: Path) -> sqlite3.Connection:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return _prepared(path)
-    except (OSError, sqlite3.OperationalError):
-        pass  # a data root that cannot be written to
-    except sqlite3.DatabaseError:
-        # Not a database any more: everything in it can be found again.
-        for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
-            path.with_name(name).unlink(missing_ok=True)
-        return _prepared(path)
-    return _prepared(":memory:")
-
-
-def _prepared(path: Path | str) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=_WAIT_SECONDS)
-    try:
-        # A kill loses nothing, and a commit need not wait for the disk.
-        connection.execute("pragma journal_mode = wal")
-        connection.execute("pragma synchronous = normal")
-        connection.executescript(_TABLES)
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
-
-
-def _stamp(path: str) -> int:
-    """Time and inode of a record, so that a replaced one differs; 0 if there is none."""
     try:
         found = os.lstat(path)
     except OSError:

@@ -77,8 +77,10 @@ def _checksums(scope: Scope) -> Looked:
     from gristmill.reasoning.read.verify import verify_shards
 
     found = verify_shards(scope.lake.root / names.TOKENIZED)
-    version = next((item.data_version for item in scope.standing), "")
-    return Looked({"": version}, [("", violation) for violation in found])
+    # The record names the manifest as one of the records of its folder.
+    versions = {item.subject: item.data_version for item in scope.standing} or {"": ""}
+    subject = next(iter(versions))
+    return Looked(versions, [(subject, violation) for violation in found])
 
 
 def _of_reports(find: Callable[[Report], Iterator[str]]) -> Callable[[Scope], Looked]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -195,14 +195,23 @@ def only_copy(place: Path) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # The process that had the lock removes the file at its end.
-            if path.exists() and os.path.samestat(path.stat(), os.fstat(descriptor)):
-                yield
-                path.unlink(missing_ok=True)
+            if _is_at(path, descriptor):
+                try:
+                    yield
+                finally:
+                    path.unlink(missing_ok=True)
                 return
         except BlockingIOError as error:
             raise GristmillError(f"{place}: another process copies to it: wait for it") from error
         finally:
             os.close(descriptor)
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    """Whether an open file is still the one at a path."""
+    with suppress(FileNotFoundError):
+        return os.path.samestat(path.lstat(), os.fstat(descriptor))
+    return False
 
 
 def _flush(path: Path) -> None:

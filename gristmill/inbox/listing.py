@@ -10,12 +10,13 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from gristmill import keys
 from gristmill.contract import BadInput
-from gristmill.inbox.marks import Marks, is_mark, marked_file, marks_of, stats_beside
+from gristmill.inbox.marks import INCOMPLETE, Marks, is_mark, marked_file, marks_of, stats_beside
 from gristmill.printable import printable
 from gristmill.untrusted.errors import unreadable
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, kind_refusal, real_path, stat_file
@@ -211,6 +212,9 @@ def survey(path: Path, links: LinkRule = REFUSE_LINKS) -> Survey:
     refused |= {entry.name: entry.refusal for entry in unusual if entry.refusal is not None}
     if beside:
         marks = stats_beside(path)
+    else:
+        with suppress(FileNotFoundError):  # a folder or a link of this name says the same
+            marks.setdefault(INCOMPLETE, (path / INCOMPLETE).lstat())
     return Survey(
         short_digest("\n".join(sorted(lines))),
         len(lines),

@@ -8,8 +8,8 @@ Source: docs/drops.md#marks.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -86,7 +86,7 @@ def marks_of(
 ) -> Marks:
     """Returns the marks of a drop.
 
-    found: the stat of each mark that is a regular file, by its name.
+    found: the stat of each mark, by its name.
     place: the folder that the marks are in.
     newest: when the newest file of the drop changed, and its name.
     beside: the name of the drop if it is a file; default: it is a folder.
@@ -130,15 +130,12 @@ def marked_file(name: str, endings: Iterable[str]) -> str | None:
 def stats_beside(path: Path) -> dict[str, os.stat_result]:
     """Returns the stat of each mark of a file, by the name of the mark.
 
-    path: the file, a drop. A list must be a regular file; `NAME.incomplete` may be anything.
+    path: the file, a drop. A mark may be anything; a list that is no regular file is refused when
+        it is read.
     """
     found = {}
-    for ending, kind in _BESIDE.items():
+    for ending in _BESIDE:
         name = path.name + ending
-        try:
-            entry = (path.parent / name).lstat()
-        except FileNotFoundError:
-            continue
-        if kind == INCOMPLETE or stat.S_ISREG(entry.st_mode):
-            found[name] = entry
+        with suppress(FileNotFoundError):
+            found[name] = (path.parent / name).lstat()
     return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from gristmill.provenance import Input, Record, check_artifact, find_artifacts, 
 from gristmill.publish import stamps
 from gristmill.publish.build import Build, InputChanged, InputDamaged
 from gristmill.publish.stamps import Stamp, stamp_of
-from gristmill.run.progress import Progress
+from gristmill.run.progress import Progress, Stage
 
 _TRIES = 10
 
@@ -46,13 +47,15 @@ class InputProof:
     """The inputs of one build, proved before and after it.
 
     build: whose inputs they are.
-    progress: gets the stage "inputs" in bytes, where files are hashed.
+    progress: gets the stage "inputs" in bytes, one for all inputs, where files are hashed.
     """
 
     build: Build
     progress: Progress
     _records: dict[int, Record] = field(default_factory=dict)
     _stamps: dict[Path, Stamp] = field(default_factory=dict)
+    _open: ExitStack = field(default_factory=ExitStack)
+    _stage: Stage | None = None
 
     def before(self) -> None:
         """Compare each file of each input with its record.
@@ -63,13 +66,14 @@ class InputProof:
         input, a file that no record lists, and a record that was changed; InputChanged
         for an input that builders replace again and again.
         """
-        for number, item in enumerate(self.build.inputs):
-            if item.path is None:
-                continue
-            if item.data_version is not None:
-                self._prove_artifact(number, item)
-            elif (stamp := stamp_of(self.build.root / item.path, follow=True)) is not None:
-                self._stamps[self.build.root / item.path] = stamp
+        with self._one_stage():
+            for number, item in enumerate(self.build.inputs):
+                if item.path is None:
+                    continue
+                if item.data_version is not None:
+                    self._prove_artifact(number, item)
+                elif (stamp := stamp_of(self.build.root / item.path, follow=True)) is not None:
+                    self._stamps[self.build.root / item.path] = stamp
 
     def after(self) -> None:
         """Compare each input with what it was before the build.
@@ -77,16 +81,24 @@ class InputProof:
         Raises InputChanged for an input that was rebuilt, removed or written to, and
         InputDamaged as `before`.
         """
-        for number, item in enumerate(self.build.inputs):
-            if item.path is None:
-                continue
-            if item.data_version is None:
-                self._compare_raw(item)
-                continue
-            folder = self.build.root / item.path
-            if provenance.published_version(folder, item.partition) != item.data_version:
-                raise InputChanged(f"{item.path}: rebuilt while it was being read: build again")
-            self._prove_artifact(number, item)
+        with self._one_stage():
+            for number, item in enumerate(self.build.inputs):
+                if item.path is None:
+                    continue
+                if item.data_version is None:
+                    self._compare_raw(item)
+                    continue
+                folder = self.build.root / item.path
+                if provenance.published_version(folder, item.partition) != item.data_version:
+                    raise InputChanged(f"{item.path}: rebuilt while it was being read: build again")
+                self._prove_artifact(number, item)
+
+    @contextmanager
+    def _one_stage(self) -> Iterator[None]:
+        """Let all that is hashed within be one stage, whose total grows by each input."""
+        with ExitStack() as self._open:
+            self._stage = None
+            yield
 
     def _prove_artifact(self, number: int, item: Input) -> None:
         folder = self.build.root / str(item.path)
@@ -153,10 +165,13 @@ class InputProof:
         if not suspects:
             return
         size = sum(file.bytes for file in suspects)
-        with (
-            self.progress.stage("inputs", unit="bytes", total=size) as stage,
-            ThreadPoolExecutor() as threads,
-        ):
+        stage = self._stage
+        if stage is None:
+            opened = self.progress.stage("inputs", unit="bytes", total=size)
+            stage = self._stage = self._open.enter_context(opened)
+        else:
+            stage.expect(size)
+        with ThreadPoolExecutor() as threads:
             hashes = threads.map(lambda file: sha256_file(file.path, stage.advance), suspects)
             for file, sha256 in zip(suspects, hashes, strict=True):
                 if sha256 != file.sha256:

@@ -8,6 +8,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
+import definitions
 from assets import publishing
 from assets.checks import disk_checks
 from assets.publishing import BATCH, publish_asset
@@ -17,6 +18,7 @@ from gristmill.hashing import sha256_file
 from gristmill.provenance import check_artifact
 from gristmill.publish.build import Attempt, Build
 from resources import Lake
+from tests.sample_root import SampleRoot
 
 KEYS = [f"k{number}" for number in range(5)]
 SCOPE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
@@ -186,3 +188,22 @@ def test_a_long_list_of_violations_is_cut(evaluate, instance, tmp_path):
     found = evaluate()["intact"]
     assert numbers(found) == (False, 60, 60)
     assert str(found.metadata["listed"].value).count("\n* ") == 50  # and how many more
+
+
+def test_the_shipped_samples_give_a_first_graph_without_a_warning(
+    sample_root: SampleRoot, tmp_path: Path
+) -> None:
+    checked, short = set(), {}
+    with sample_root.copy(tmp_path).graph():
+        keys = definitions.build_defs().resolve_asset_graph().asset_check_keys
+        instance = dg.DagsterInstance.get()
+        latest = instance.event_log_storage.get_latest_asset_check_execution_by_key(list(keys))
+        for key, record in latest.items():
+            checked.add(key.asset_key.path[0])
+            if record.evaluation is None or not record.evaluation.passed:
+                said = record.evaluation.description if record.evaluation else record.status.value
+                short[key.to_user_string()] = said
+            elif left := record.evaluation.metadata.get("not checked"):
+                short[key.to_user_string()] = f"{left.value} not checked"
+    assert checked >= {"macroxue", "chess", "synth", "reasoning", "puzzles"}
+    assert short == {}

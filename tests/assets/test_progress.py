@@ -54,11 +54,9 @@ def test_every_builder_reports_stages_that_end_at_their_total(
             stages = _stages(reports)
             for name, stage in stages.items():
                 passes = _passes(stage)
-                # Each input is proved by itself, before the build and after it.
-                assert len(passes) == 1 or name == "inputs", f"{asset} {name}: {stage}"
-                for reports_of_pass in passes:
-                    last = reports_of_pass[-1]
-                    assert last.done == last.total, f"{asset} {name}: {last}"
+                assert len(passes) == 1, f"{asset} {name}: {stage}"
+                last = stage[-1]
+                assert last.done == last.total, f"{asset} {name}: {last}"
             assert stages["publish"], asset
             assert (set(stages) - COMMON) or asset in SMALL, f"{asset}: {set(stages)}"
             assert {report.moment for report in reports} >= {"begin", "stage", "end"}

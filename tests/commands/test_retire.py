@@ -8,7 +8,11 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from assets.checking.vanished import taken
+from commands.arrivals import register
+from commands.graph import INBOXES
 from gristmill import provenance
+from resources import Lake
 from tests.commands.drops import PACKS, Command, land
 
 
@@ -20,6 +24,10 @@ def retired(run: Command, data: Path) -> Path:
     assert run("materialize", "macroxue/pack").exit_code == 0
     shutil.move(folder, data / "archived")
     return data / PACKS / "one"
+
+
+def lake(data: Path) -> Lake:
+    return Lake(data_root=str(data))
 
 
 def known(instance: dg.DagsterInstance) -> set[str]:
@@ -84,3 +92,28 @@ def test_retire_of_a_key_that_no_drop_can_have_touches_no_file(
         assert done.exit_code == 0, done.output
         assert known(instance) == {"one", "two"}
         assert sorted(data.rglob("*")) == before
+
+
+def test_retire_forgets_a_month_whose_file_is_gone(
+    run: Command, data: Path, instance: dg.DagsterInstance
+) -> None:
+    (inbox,) = (each for each in INBOXES if each.folder == "chess")
+    file = lake(data).inbox("chess") / "lichess_elite_2024-01.pgn"
+    file.parent.mkdir()
+    file.write_text("[Event]\n")
+    assert list(register(instance, lake(data), inbox)) == []
+    done = run("retire", "2024-01")
+    assert done.exit_code == 2
+    assert f"{file} is still there" in "".join(done.output.split("\n"))
+    file.unlink()
+    assert "name each folder to `gristmill remove`" in " ".join(
+        run("retire", "2024-01", "--artifacts").output.split()
+    )
+    listed = run("retire", "2024-01", "--dry-run")
+    assert (listed.exit_code, listed.output) == (0, "chess: forget 2024-01\n")
+    assert taken(instance, inbox) == {"2024-01": ["2024-01"]}
+    assert run("retire", "2024-01").exit_code == 0
+    assert taken(instance, inbox) == {}
+    done = run("retire", "2024-01")
+    assert done.exit_code == 2
+    assert "no drop or pool has the partition '2024-01'" in done.output

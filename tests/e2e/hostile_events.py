@@ -14,7 +14,7 @@ import dagster as dg
 from assets.checking.checked import CHECKED
 from assets.checking.results import Known, found_by_run, state_of
 from assets.checking.rules import Looked
-from assets.checking.verdicts import opened
+from assets.checking.verdict_file import opened
 from assets.event_metadata import event_metadata
 from assets.macroxue.assets import pack
 from gristmill import markdown

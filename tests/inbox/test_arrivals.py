@@ -415,3 +415,27 @@ def test_many_files_of_one_key_make_a_small_cursor_and_reason(tmp_path):
     assert "and 1,990 more are the same partition" in refusal.reason
     assert len(state.write()) < 200
     assert not look(tmp_path, state, lambda _: None, 20, 60.0, shape).refusals[0].is_new
+
+
+def test_what_is_gone_is_forgotten_in_every_respect(inbox):
+    (inbox.drop("waits") / "x.part").write_text("half")
+    inbox.drop("settles")
+    inbox.look(), inbox.look()
+    inbox.refusing = "no game in it"
+    inbox.drop("refused")
+    inbox.look(), inbox.look()
+    before = State.read(inbox.cursor)
+    assert (set(before.waiting), set(before.settled), set(before.refused)) == (
+        {"waits", "refused"},
+        {"settles"},
+        {"refused"},
+    )
+    for key in ("waits", "settles", "refused"):
+        shutil.rmtree(inbox.folder / key)
+    inbox.look()
+    after = State.read(inbox.cursor)
+    assert (after.waiting, after.settled, after.refused) == ({}, {}, {})
+    inbox.drop("refused")
+    inbox.look()
+    (refusal,) = inbox.look().refusals
+    assert refusal.is_new  # it is another drop with the same name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import sys
@@ -132,3 +133,28 @@ def test_a_mark_done_of_the_source_comes_last_and_is_not_in_the_list(
     (arrival,) = present_drops(tmp_path / "drops", lambda _: None).arrivals
     assert arrival.files == 3
     assert copy(source, tmp_path / "drops/d6").status == "there already"
+
+
+def test_a_lock_file_that_another_process_replaced_is_not_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, lock = tmp_path / "d6", tmp_path / ".d6.lock"
+    flock, calls = fcntl.flock, []
+
+    def replaced(descriptor: int, how: int) -> None:
+        flock(descriptor, how)
+        calls.append(how)
+        if len(calls) <= 2:
+            # The process that held it removes its file; once, a third one makes another.
+            lock.unlink()
+            if len(calls) == 1:
+                lock.touch()
+
+    monkeypatch.setattr(fcntl, "flock", replaced)
+    with only_copy(place):
+        assert len(calls) == 3
+        with pytest.raises(GristmillError, match="another process copies to it"), only_copy(place):
+            pass
+    with pytest.raises(ZeroDivisionError), only_copy(place):
+        raise ZeroDivisionError
+    assert not lock.exists()

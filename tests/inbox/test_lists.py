@@ -168,3 +168,24 @@ def test_a_drop_that_was_taken_is_not_verified_again(drop):
 
     assert len(present_drops(drop.parent, lambda _: None, is_known=is_known).arrivals) == 1
     assert asked == [("d6", signature)]
+
+
+def test_lines_as_other_tools_write_them_are_read(drop):
+    lines = [f"{digest('one').upper()} *a.gz\r\n", f"{digest('one')}  ./a.gz\r\n", "\r\n"]
+    lines += [f"{digest('two')} *inner/b.gz\r\n"]
+    (drop / "SHA256SUMS").write_bytes("".join(lines).encode())
+    (arrival,) = present(drop).arrivals
+    assert arrival.notes == ()
+
+
+def test_a_number_for_a_file_that_may_still_grow_says_that_it_is_missing(tmp_path):
+    file = tmp_path / "p.toml"
+    file.write_text("one")
+    found = {}
+    for number in (2, 3, 4):
+        (tmp_path / "p.toml.done").write_text(str(number))
+        seen = survey(file, REFUSE_LINKS)
+        verdict = Verifier().verdict(file, seen.form, seen.marks, seen.sizes(file), REFUSE_LINKS)
+        assert verdict is not None
+        found[number] = (verdict.reason is None, verdict.missing)
+    assert found == {2: (False, False), 3: (True, False), 4: (False, True)}

@@ -214,3 +214,55 @@ def test_since_is_the_first_look_that_saw_the_drop(drop):
     games(drop, range(2))
     (second,) = inbox.look().standing
     assert second.since == first
+
+
+@pytest.mark.parametrize("kind", ["folder", "link"])
+def test_a_mark_incomplete_may_be_anything(drop, kind):
+    inbox = Clock(drop.parent, Settling(0.0))
+    games(drop, range(2))
+    if kind == "folder":
+        (drop / ".incomplete").mkdir()
+    else:
+        (drop / ".incomplete").symlink_to("nowhere")
+    for _ in range(3):
+        (standing,) = inbox.look(after=86_400).standing
+        assert (standing.state, standing.reason[:11]) == ("incomplete", ".incomplete")
+    (drop / ".incomplete").rmdir() if kind == "folder" else (drop / ".incomplete").unlink()
+    inbox.look()
+    assert inbox.taken() == ["d6"]
+
+
+def test_a_mark_beside_a_file_may_be_a_link_to_nothing(tmp_path):
+    inbox = Clock(tmp_path, Settling(0.0), TOML)
+    (tmp_path / "p.toml").write_text("x = 1")
+    (tmp_path / "p.toml.incomplete").symlink_to("nowhere")
+    for _ in range(3):
+        (standing,) = inbox.look().standing
+        assert (standing.key, standing.state) == ("p", "incomplete")
+
+
+@pytest.mark.parametrize("mark", ["p.toml.sha256", "p.toml.done"])
+def test_a_list_beside_a_file_that_is_a_link_is_refused(tmp_path, mark):
+    (tmp_path / "p.toml").write_text("x = 1")
+    (tmp_path / mark).symlink_to("/etc/hostname")
+    (refusal,) = present_drops(tmp_path, lambda _: None, TOML).refusals
+    assert refusal.reason.startswith(f"{tmp_path / mark}: is a link")
+
+
+def test_a_number_of_files_is_waited_for_while_it_may_still_be_reached(drop):
+    inbox = Clock(drop.parent)
+    games(drop, range(2))
+    (drop / ".done").write_text("3")
+    inbox.look(after=1)
+    (standing,) = inbox.look(after=1).standing
+    assert (standing.state, "says 3 files, but there are 2" in standing.reason) == (
+        "incomplete",
+        True,
+    )
+    assert len(inbox.look(after=100).refusals) == 1
+    (drop / ".done").write_text("1")  # more files cannot make this true
+    inbox.look(after=1)
+    assert "says 1 files" in inbox.look(after=1).refusals[0].reason
+    (drop / ".done").write_text("2")
+    inbox.look(after=1)
+    assert inbox.taken(after=1) == ["d6"]

@@ -310,6 +310,25 @@ def test_what_is_hashed_of_inputs_is_reported_as_progress(tmp_path: Path) -> Non
     assert (last.done, last.unit) == (last.total, "bytes") and last.done >= size
 
 
+def test_all_inputs_are_one_stage_whose_total_grows(tmp_path: Path) -> None:
+    item = _input(tmp_path)
+    second = publish(tiny_build(tmp_path, "family/other", asset="test/other")).record
+    more = Input(
+        asset="test/other", partition="p1", data_version=second.data_version, path="family/other"
+    )
+    sizes = []
+    for path in (SOURCE, "family/other"):
+        os.utime(_rows(tmp_path / path))
+        sizes.append(_rows(tmp_path / path).stat().st_size)
+    reports: list[Report] = []
+    build = dataclasses.replace(_copying(tmp_path, item), inputs=[item, more])
+    publish(build, progress=Progress(reports.append, every=0.0))
+    stage = [(report.done, report.total) for report in reports if report.stage == "inputs"]
+    assert stage == sorted(stage)
+    assert stage[0][0] == 0 < sizes[0] <= stage[0][1] < stage[-1][1]
+    assert stage[-1][0] == stage[-1][1] >= sum(sizes)
+
+
 def test_an_unreadable_record_of_an_input_is_an_error_that_names_it(tmp_path: Path) -> None:
     item = _input(tmp_path)
     (tmp_path / SOURCE / "provenance.json").write_bytes(b"{")

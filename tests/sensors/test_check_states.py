@@ -7,7 +7,8 @@ import dagster as dg
 import pytest
 
 import definitions
-from assets.checking.verdicts import Verdict, opened
+from assets.checking.verdict_file import opened
+from assets.checking.verdicts import Verdict
 from resources import Lake
 from sensors.check_states import check_states
 

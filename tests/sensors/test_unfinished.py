@@ -11,6 +11,7 @@ import dagster as dg
 import pytest
 
 from assets.inbox import Inbox, Start
+from gristmill.inbox import State
 from resources import Lake
 from sensors import unfinished
 from sensors.raw_drops import raw_drop_sensor
@@ -234,3 +235,19 @@ def test_a_drop_with_runs_of_its_own_kind_is_taken_up_again(tmp_path):
         assert toy.tick() == [("of-d1", ["pack"])]
         toy.run("of-d1", "pack")
         assert toy.tick() == []
+
+
+def test_the_next_tick_goes_on_after_the_last_key_with_the_one_that_follows(toy, monkeypatch):
+    """Also where one key begins with the other, and where a key was looked into last."""
+    monkeypatch.setattr(unfinished, "MOST_ASKED", 1)
+    for key in ("d1-2", "d10", "d2"):
+        toy.land(key)
+    toy.tick(), toy.tick()
+    seen: list[str] = []
+    monkeypatch.setattr(unfinished, "_reason", lambda _, each: seen.append(each.partition))
+    state = State.read(toy.cursor)
+    state.asked_from = ""
+    toy.cursor = state.write()
+    for _ in range(5):
+        assert toy.tick() == []
+    assert seen == ["d1", "d1-2", "d10", "d2", "d1"]

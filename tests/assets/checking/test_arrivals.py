@@ -11,9 +11,11 @@ import dagster as dg
 import pytest
 
 from assets.checking.arrivals import NAME, arrivals_check, changed_evaluation, out_of_order
+from assets.checking.vanished import retire, taken
 from assets.inbox import Inbox
+from assets.versions import DATA_VERSION
 from commands.arrivals import register
-from gristmill.inbox import Look, Standing
+from gristmill.inbox import Look, Standing, present_drops
 from resources import Lake
 from sensors.raw_drops import raw_drop_sensor
 
@@ -211,3 +213,75 @@ def test_many_drops_make_a_bounded_table(instance):
     assert evaluation.metadata["drops out of order"].value == 1000
     assert len(evaluation.metadata["drops"].records) == 200
     assert len(evaluation.metadata["drops"].records[0].data["reason"]) < 1100
+
+
+SHARDS = dg.StaticPartitionsDefinition(["00", "01", "02"])
+MONTHS = dg.MonthlyPartitionsDefinition(start_date="2020-06", fmt="%Y-%m")
+SHARDED = dg.AssetSpec(["toy", "sharded"], partitions_def=SHARDS)
+MONTHLY = dg.AssetSpec(["toy", "monthly"], partitions_def=MONTHS)
+
+
+def fixed_inbox(spec: dg.AssetSpec) -> Inbox:
+    def keys_of(drop: Path) -> list[str]:
+        return ["01", "02"] if drop.name.startswith("two") else ["00"]
+
+    assert spec.partitions_def is not None
+    return Inbox("toy", spec.key, spec.partitions_def, [text], lambda _: None, keys_of=keys_of)
+
+
+def standing(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> dict[str, str]:
+    seen = present_drops(lake.inbox("toy"), inbox.refusal)
+    found = out_of_order(instance, inbox, seen)
+    assert {one.state for one in found} <= {"vanished"}
+    return {one.key: one.reason for one in found}
+
+
+def gone(key: str) -> str:
+    return f"it was taken and is gone: bring it back, or forget it with `gristmill retire {key}`"
+
+
+@pytest.mark.parametrize(
+    ("spec", "keys", "partitions"),
+    [
+        (SHARDED, ("one", "two"), {"one": ["00"], "two": ["01", "02"]}),
+        (MONTHLY, ("2024-01", "2024-02"), {"2024-01": ["2024-01"], "2024-02": ["2024-02"]}),
+    ],
+)
+def test_a_drop_of_fixed_partitions_is_known_until_it_is_retired(
+    instance, lake, spec, keys, partitions
+):
+    inbox, (stays, goes) = fixed_inbox(spec), keys
+    for key in keys:
+        land(lake, key)
+    assert standing(instance, lake, inbox) == {}
+    list(register(instance, lake, inbox))
+    assert (standing(instance, lake, inbox), taken(instance, inbox)) == ({}, partitions)
+    shutil.rmtree(lake.inbox("toy") / goes)
+    assert standing(instance, lake, inbox) == {goes: gone(goes)}
+    list(register(instance, lake, inbox))
+    key = dg.AssetCheckKey(inbox.raw_drop, NAME)
+    record = instance.event_log_storage.get_latest_asset_check_execution_by_key([key])[key]
+    assert rows(record.evaluation) == {goes: ("vanished", gone(goes))}
+    retire(instance, inbox, goes, partitions[goes])
+    assert standing(instance, lake, inbox) == {}
+    assert taken(instance, inbox) == {stays: partitions[stays]}
+    # It keeps its version, so that nothing downstream is stale, until another drop comes.
+    observed = instance.fetch_observations(inbox.raw_drop, limit=1).records[0].asset_observation
+    arrived = instance.fetch_materializations(
+        dg.AssetRecordsFilter(inbox.raw_drop, asset_partitions=partitions[goes]), limit=1
+    ).records[0]
+    assert arrived.asset_materialization is not None and observed is not None
+    assert observed.tags == {DATA_VERSION: arrived.asset_materialization.tags[DATA_VERSION]}
+    (land(lake, goes) / "more.txt").touch()
+    list(register(instance, lake, inbox))
+    shutil.rmtree(lake.inbox("toy") / goes)
+    assert standing(instance, lake, inbox) == {goes: gone(goes)}
+
+
+def test_a_drop_that_another_one_replaced_in_all_partitions_did_not_vanish(instance, lake):
+    inbox = fixed_inbox(SHARDED)
+    for key in ("two_old", "two_new"):
+        land(lake, key)
+        list(register(instance, lake, inbox))
+        shutil.rmtree(lake.inbox("toy") / key)
+    assert standing(instance, lake, inbox) == {"two_new": gone("two_new")}

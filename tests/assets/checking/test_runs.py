@@ -1,6 +1,8 @@
 """What the checks of an asset say of all its partitions, after runs of some that may fail."""
 
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -8,16 +10,18 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.checking import rules, runs
+from assets.checking import results, rules, runs, verdict_file
 from assets.checking.checked import CHECKED
 from assets.checking.results import FALLING_SHORT, FOUND_BY_RUN, findings_in
-from assets.checking.verdicts import FILE
+from assets.checking.verdict_file import FILE, opened
+from assets.checking.verdicts import Verdict
 from assets.checks import disk_checks
 from assets.publishing import BATCH, publish_asset
 from gristmill import families
 from gristmill.contract import FileNote, GristmillError, NothingToBuild, Summary, Violation
 from gristmill.layout import WORK
 from gristmill.publish.build import Attempt, Build
+from gristmill.publish.publish import publish
 from resources import Lake
 
 RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
@@ -77,6 +81,8 @@ def counted(context: dg.AssetExecutionContext, lake: Lake) -> Iterator[Any]:
 
 
 def notes(folder: Path) -> Iterator[Violation]:
+    if "wrong" in (folder / "words.txt").read_text():
+        raise ValueError("notes that are wrong")
     if "odd" in (folder / "words.txt").read_text():
         yield Violation("usual words", "words.txt", "odd")
 
@@ -309,12 +315,186 @@ def test_lost_verdicts_are_taken_from_what_is_shown(ui):
     assert "not checked" not in ui.record("intact").evaluation.metadata
 
 
+@contextmanager
+def locked(ui: Instance) -> Iterator[None]:
+    """Hold the file of verdicts, as a process that hangs in the middle of a change."""
+    with closing(sqlite3.connect(ui.root / WORK / FILE, isolation_level=None)) as other:
+        other.execute("begin immediate")
+        yield
+
+
+def broken(ui: Instance) -> None:
+    path = ui.root / WORK / FILE
+    octets = path.read_bytes()
+    path.write_bytes(octets[:4096] + b"\xff" * (len(octets) - 4096))
+
+
+def test_a_build_comes_through_though_no_verdict_can_be_kept(ui, monkeypatch):
+    monkeypatch.setattr(verdict_file, "_WAIT_SECONDS", 0)
+    ui.run("b")
+    DROPS.errors["a"] = GristmillError("no game")
+    ui.run("a")
+    del DROPS.errors["a"]
+    with locked(ui):
+        assert ui.run("a").success
+        assert ui.run("c", "d").success
+        assert ui.shows("built")[1] in ([], ["a"])
+    ui.run("b")
+    assert ui.all_shown() == CLEAN
+
+
+def test_what_a_locked_file_did_not_take_stays_found(ui, monkeypatch):
+    monkeypatch.setattr(verdict_file, "_WAIT_SECONDS", 0)
+    DROPS.texts |= {"a": "odd\n", "k1": "odd\n"}
+    DROPS.errors |= {"c": GristmillError("no game"), "k2": GristmillError("no game")}
+    ui.run("b")
+    expected = CLEAN | {
+        "words noteworthy": ("warn", ["a", "k1"]),
+        "words built": ("error", ["c", "k2"]),
+    }
+    with locked(ui):
+        ui.run("a")
+        ui.run("c")
+        ui.run("k0", "k1", "k2")
+        assert ui.all_shown() == expected
+        ui.execute_all()
+        assert ui.all_shown() == expected
+    ui.run("b")
+    assert ui.all_shown() == expected
+    del DROPS.errors["c"], DROPS.errors["k2"]
+    ui.run("c")
+    ui.run("k2")
+    DROPS.texts.clear()
+    assert ui.all_shown() == CLEAN | {"words noteworthy": ("warn", ["a", "k1"])}
+
+
+def test_a_file_of_verdicts_that_broke_loses_no_finding(ui):
+    DROPS.texts["a"] = "odd\n"
+    DROPS.errors["c"] = GristmillError("no game")
+    for key in "abc":
+        ui.run(key)
+    before = ui.all_shown()
+    broken(ui)
+    assert ui.run("b").success
+    assert ui.all_shown() == before
+    ui.run("b")
+    assert ui.all_shown() == before
+
+
+def test_failed_builds_beyond_the_cut_of_the_table_are_taken_from_events(ui, monkeypatch):
+    monkeypatch.setattr(results, "_MOST_ROWS", 1)
+    keys = ["k0", "k1", "k2", "k3"]
+    DROPS.errors |= {key: GristmillError(f"no game in {key}") for key in keys[1:]}
+    ui.run(*keys)
+    del DROPS.errors["k3"]
+    ui.run("k3")
+    before = ui.record("built").evaluation
+    assert before.metadata[FALLING_SHORT].value == 2
+    (ui.root / WORK / FILE).unlink()
+    ui.run("k0")
+    after = ui.record("built").evaluation
+    assert after.metadata[FALLING_SHORT].value == 2
+    assert (
+        findings_in(after)
+        == findings_in(before)
+        == {"k1": ("no game in k1", findings_in(before)["k1"][1])}
+    )
+
+
+def test_a_shown_finding_outlives_a_kept_verdict_that_may_be_older(ui, monkeypatch):
+    monkeypatch.setattr(verdict_file, "_WAIT_SECONDS", 0)
+    ui.run("a")
+    ui.run("b")
+    (ui.root / "words/a/words.txt").write_text("x\n")
+    (ui.root / "words/a/left.txt").write_text("of no record\n")
+    with locked(ui):
+        ui.execute_all()
+        shown = ui.shows("intact")
+        assert shown == ("error", ["a"])
+    ui.run("b")
+    assert ui.shows("intact") == shown
+
+
+def test_what_is_built_while_everything_is_looked_at_keeps_its_finding(ui, monkeypatch):
+    ui.run("a")
+    ui.run("b")
+    check, once = families.check, []
+
+    def slow(asset: str, subject: families.Subject) -> Iterator[Violation]:
+        if asset == "words" and not once:
+            once.append(True)
+            DROPS.texts["c"] = "odd\n"
+            ui.run("c")
+        yield from check(asset, subject)
+
+    monkeypatch.setattr(families, "check", slow)
+    ui.execute_all()
+    assert once
+    assert ui.shows("noteworthy") == ("warn", ["c"])
+    assert ui.record("noteworthy").evaluation.metadata["partitions"].value == 3
+
+
+def test_what_was_built_without_dagster_is_known_when_everything_is_looked_at(ui):
+    ui.run("a")
+    ui.dagster.add_dynamic_partitions("corpus", ["b"])
+    publish(build(ui.lake, "words", "b"))
+    ui.execute_all()
+    assert ui.record("intact").evaluation.metadata["partitions"].value == 2
+    DROPS.texts["b"] = "odd\n"
+    publish(build(ui.lake, "words", "b"), rebuild=True, replace_differing=True)
+    ui.run("a")
+    assert ui.record("noteworthy").evaluation.metadata["not checked"].value == 1
+
+
+def test_a_partition_at_which_a_check_cannot_look_is_its_finding_alone(ui):
+    DROPS.texts |= {"k0": "odd\n", "k1": "wrong\n"}
+    for keys in (["k1"], ["k0", "k1", "k2"]):
+        assert ui.run(*keys).success
+        found = findings_in(ui.record("noteworthy").evaluation)
+        assert list(found) == [key for key in keys if key != "k2"]
+        assert "cannot be looked at: ValueError: notes that are wrong" in found["k1"][0]
+    ui.execute_all()
+    assert ui.all_shown() == CLEAN | {"words noteworthy": ("warn", ["k0", "k1"])}
+
+
+def test_a_run_that_fails_says_its_own_reason_though_its_checks_cannot_speak(ui, monkeypatch):
+    ui.run("a")
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("no events")
+
+    monkeypatch.setattr(runs, "settle_planned", fail)
+    DROPS.errors["c"] = GristmillError("no game")
+    result = ui.run("a", "c")
+    (failed,) = result.get_step_failure_events()
+    assert "no game" in failed.step_failure_data.user_failure_data.description
+    DROPS.errors["c"] = NothingToBuild("c was merged")
+    assert ui.run("a", "c").success
+
+
 def test_of_two_runs_at_once_the_last_word_has_the_findings_of_both(ui):
     """The rows of the run that was planned first are older, though it ends last."""
     DROPS.texts |= {"a": "odd\n", "b": "odd\n"}
     DROPS.meanwhile = lambda: ui.run("b")
     ui.run("a")
     assert ui.all_shown() == CLEAN | {"words noteworthy": ("warn", ["a", "b"])}
+
+
+def test_a_finding_that_another_process_keeps_meanwhile_is_in_the_last_word(ui, monkeypatch):
+    """It comes after the check that it belongs to, and before the run's last check."""
+    for key in "ab":
+        ui.run(key)
+    check = families.check
+
+    def meanwhile(asset: str, subject: families.Subject) -> Iterator[Violation]:
+        with opened(ui.root) as other:
+            other.keep("words", "intact", [Verdict("b", "", "damaged", "mend it")])
+        yield from check(asset, subject)
+
+    monkeypatch.setattr(families, "check", meanwhile)
+    assert ui.shows("intact") == PASSED
+    ui.run("a")
+    assert ui.shows("intact") == ("error", ["b"])
 
 
 def test_a_planned_check_of_a_run_that_is_gone_shows_what_stood(ui):

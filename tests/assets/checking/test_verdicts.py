@@ -1,13 +1,12 @@
-"""The file of verdicts: what counts, what is forgotten, and what happens without it."""
+"""The file of verdicts: what counts, and what is forgotten."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from assets.checking.verdicts import BUILT, FILE, Place, Verdict, Verdicts, opened
-from gristmill.layout import WORK
+from assets.checking.verdict_file import opened
+from assets.checking.verdicts import BUILT, Place, Verdict, Verdicts, stamp_of
 from gristmill.publish.publish import publish
 from tests.publish.tiny import TinyConfig, tiny_build
 
@@ -50,7 +49,7 @@ def test_a_later_verdict_replaces_the_earlier_one_of_the_same_partition_alone(ve
 
 def test_a_failed_build_is_forgotten_when_one_succeeds_or_finds_nothing_to_do(verdicts, tmp_path):
     for key in "abc":
-        verdicts.failed(ASSET, key, "no game", "mend it")
+        verdicts.keep(ASSET, BUILT, [Verdict(key, "", "no game", "mend it")])
     verdicts.published(ASSET, "a", built(tmp_path, "a"))
     verdicts.not_failed(ASSET, "b")
     assert verdicts.problems(ASSET, BUILT) == [Verdict("c", "", "no game", "mend it")]
@@ -60,7 +59,7 @@ def test_a_failed_build_is_forgotten_when_one_succeeds_or_finds_nothing_to_do(ve
 def test_what_was_built_elsewhere_is_checked_again(verdicts, tmp_path):
     places = {key: built(tmp_path, key) for key in "abc"}
     verdicts.register_all(ASSET, places)
-    verdicts.failed(ASSET, "c", "no game", "mend it")
+    verdicts.keep(ASSET, BUILT, [Verdict("c", "", "no game", "mend it")])
     for name in ("intact", "lawful"):
         verdicts.keep(ASSET, name, [Verdict(key, places[key].data_version) for key in "abc"])
     verdicts.refresh(ASSET, ["intact"])
@@ -112,19 +111,45 @@ def test_another_process_sees_what_is_kept_and_the_revision_says_so(verdicts, tm
     assert verdicts.revision() != before
 
 
-@pytest.mark.parametrize("content", [b"", b"no database", b"SQLite format 3\0" + bytes(5000)])
-def test_a_file_that_is_no_database_is_replaced(tmp_path, content):
-    (tmp_path / WORK).mkdir()
-    (tmp_path / WORK / FILE).write_bytes(content)
-    with opened(tmp_path) as kept:
-        kept.keep(ASSET, "lawful", [Verdict("a", "")])
-    with opened(tmp_path) as kept:
-        assert kept.of(ASSET, "lawful") == [Verdict("a", "")]
+def test_a_record_that_cannot_be_read_keeps_findings_and_loses_good_verdicts(verdicts, tmp_path):
+    places = {key: built(tmp_path, key) for key in "abc"}
+    verdicts.register_all(ASSET, places)
+    verdicts.keep(ASSET, "intact", [Verdict(key, places[key].data_version) for key in "abc"])
+    verdicts.keep(ASSET, "lawful", [Verdict("a", places["a"].data_version, "wrong")])
+    places["a"].record.write_bytes(b"{")
+    places["b"].record.unlink()
+    places["b"].record.symlink_to("nowhere")
+    verdicts.refresh(ASSET, ["intact"])
+    assert verdicts.subjects(ASSET) == ["a", "b", "c"]
+    assert verdicts.missing(ASSET, "intact") == ["a", "b"]
+    assert [one.subject for one in verdicts.problems(ASSET, "lawful")] == ["a"]
 
 
-def test_a_data_root_that_cannot_be_written_to_keeps_nothing(tmp_path):
-    with opened(Path(os.devnull)) as kept:
-        kept.keep(ASSET, "lawful", [Verdict("a", "")])
-        assert kept.of(ASSET, "lawful") == [Verdict("a", "")]
-    with opened(Path(os.devnull)) as kept:
-        assert kept.of(ASSET, "lawful") == []
+def test_a_check_of_everything_leaves_what_was_published_meanwhile(verdicts, tmp_path):
+    before = {key: built(tmp_path, key) for key in "ab"}
+    verdicts.register_all(ASSET, before)
+    verdicts.keep(ASSET, "lawful", [Verdict("gone", "", "wrong")])
+    # While the check looks at a and b, another run builds b again, and c.
+    after = {"b": built(tmp_path, "b", seed=2), "c": built(tmp_path, "c")}
+    for key, place in after.items():
+        verdicts.published(ASSET, key, place)
+        verdicts.keep(ASSET, "lawful", [Verdict(key, place.data_version, "odd")])
+    verdicts.replace(ASSET, "lawful", [Verdict(key, before[key].data_version) for key in "ab"])
+    assert [one.subject for one in verdicts.of(ASSET, "lawful")] == ["a", "b", "c"]
+    assert [one.subject for one in verdicts.problems(ASSET, "lawful")] == ["b", "c"]
+
+
+def test_a_record_that_is_replaced_after_it_was_read_is_read_again(verdicts, tmp_path):
+    before = built(tmp_path, "a")
+    read = Place(before.record, before.data_version, stamp_of(str(before.record)))
+    built(tmp_path, "a", seed=2)
+    verdicts.register_all(ASSET, {"a": read})
+    verdicts.keep(ASSET, "lawful", [Verdict("a", before.data_version)])
+    verdicts.refresh(ASSET, [])
+    assert verdicts.missing(ASSET, "lawful") == ["a"]
+
+
+def test_only_these_verdicts_are_kept(verdicts):
+    verdicts.keep(ASSET, BUILT, [Verdict("a", "", "no game"), Verdict("b", "", "no game")])
+    verdicts.only(ASSET, BUILT, [Verdict("b", "", "no word")])
+    assert verdicts.of(ASSET, BUILT) == [Verdict("b", "", "no word")]

@@ -156,8 +156,12 @@ def test_a_run_that_failed_last_keeps_its_log(instance: dg.DagsterInstance, home
     assert log_of(home, failed).exists()
 
 
-def test_runs_of_a_backfill_under_way_stay(instance: dg.DagsterInstance, home: Path) -> None:
-    for name, status in (("on", BulkActionStatus.REQUESTED), ("off", BulkActionStatus.COMPLETED)):
+@pytest.mark.parametrize("under_way", ["REQUESTED", "CANCELING", "FAILING"])
+@pytest.mark.parametrize("ended", ["COMPLETED_SUCCESS", "COMPLETED_FAILED", "CANCELED", "FAILED"])
+def test_runs_of_a_backfill_under_way_stay(
+    instance: dg.DagsterInstance, home: Path, under_way: str, ended: str
+) -> None:
+    for name, status in (("on", BulkActionStatus[under_way]), ("off", BulkActionStatus[ended])):
         instance.add_backfill(
             PartitionBackfill(
                 backfill_id=name,
@@ -339,3 +343,11 @@ def test_an_instance_of_thousands_is_bounded(instance: dg.DagsterInstance, home:
     again = prune(instance, keep_runs=100)
     assert (again.runs, again.before) == (0, again.after)
     assert retention.KEEP_RUNS == 1000
+
+
+def test_every_state_of_a_backfill_is_known() -> None:
+    """A new version of Dagster may have more of them: decide which ones end a backfill."""
+    assert {status.value for status in BulkActionStatus} == {
+        *retention._BACKFILLS_UNDER_WAY,
+        *("COMPLETED", "COMPLETED_SUCCESS", "COMPLETED_FAILED", "FAILED", "CANCELED"),
+    }

@@ -11,6 +11,7 @@ import pytest
 
 import definitions
 from commands.graph import Graph
+from commands.runs.ranges import RANGE
 from commands.runs.standing import Plan, Standing
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.publish.slot import slot_of_folder
@@ -168,3 +169,28 @@ def test_a_failed_check_needs_a_run_of_what_it_names(
     assert evaluate(False, error) == ["one", "two"]
     assert evaluate(False, warning) == []
     assert evaluate(True, error) == []
+
+
+def test_a_run_of_many_partitions_that_left_a_check_makes_all_of_them_wanted(
+    run: Command, data: Path, plan, instance: dg.DagsterInstance
+) -> None:
+    land(data, "one"), land(data, "two", seed=5)
+    run("materialize", "macroxue/pack")
+    key = dg.AssetCheckKey(PACK, "intact")
+    lake = Lake()
+    for tags, expected in (
+        ({"dagster/partition": "two"}, ["two"]),
+        ({RANGE[0]: "one", RANGE[1]: "two"}, ["one", "two"]),
+        ({}, ["one", "two"]),
+    ):
+        left = instance.create_run_for_job(
+            definitions.build_defs()
+            .resolve_implicit_global_asset_job_def()
+            .get_subset(asset_selection={PACK}, asset_check_selection={key}),
+            asset_selection=frozenset({PACK}),
+            tags=tags,
+        )
+        instance.report_run_failed(left)
+        assert plan("one", "two").together == expected, tags
+    standing = Standing(instance, lake, Graph(instance, lake))
+    assert standing._keys_of_run("a run that was deleted", ["one"]) == {"one"}

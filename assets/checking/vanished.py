@@ -1,0 +1,132 @@
+"""Drops that were taken and are gone: which an instance knows, and which of them were retired.
+
+A drop with partitions of its own is retired by deleting these. Months and shards stay partitions,
+so that an event on the raw asset says that the drop was retired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import PurePath
+from typing import Final
+
+import dagster as dg
+
+from assets.inbox import Inbox
+from assets.versions import DATA_VERSION
+from gristmill import keys
+from gristmill.inbox import VANISHED, Standing
+
+_RETIRED: Final = "retired"
+_KEYS_IN_QUERY: Final = 1000
+_MATERIALIZED: Final = dg.DagsterEventType.ASSET_MATERIALIZATION
+_OBSERVED: Final = dg.DagsterEventType.ASSET_OBSERVATION
+
+
+def vanished(
+    instance: dg.DagsterInstance, inbox: Inbox, present: Collection[str]
+) -> list[Standing]:
+    """Returns the drops that the instance knows, and that are gone without being retired.
+
+    instance: the Dagster instance.
+    inbox: the inbox.
+    present: keys of the drops that are there.
+    """
+    if inbox.dynamic is not None:
+        known = set(instance.get_dynamic_partitions(inbox.dynamic))
+        known -= {key for built_in in inbox.built_in.values() for key in built_in}
+        said = "its partition is known and the drop is gone"
+    else:
+        known = set(taken(instance, inbox, present))
+        said = "it was taken and is gone"
+    return [
+        Standing(
+            key,
+            VANISHED,
+            0,
+            f"{said}: bring it back, or forget it with "
+            f"`gristmill retire {key if keys.refusal(key) is None else 'KEY'}`",
+        )
+        for key in sorted(known - set(present))
+    ]
+
+
+def taken(
+    instance: dg.DagsterInstance, inbox: Inbox, besides: Collection[str] = ()
+) -> dict[str, list[str]]:
+    """Returns the drops that were taken and not retired, with the partitions that each is in.
+
+    instance: the Dagster instance.
+    inbox: an inbox with partitions of time, or static ones.
+    besides: keys of drops to leave out; default none.
+
+    A drop that a later one has replaced in all of its partitions is none of them.
+    """
+    reported = instance.get_materialized_partitions(inbox.raw_drop)
+    if not isinstance(inbox.partitions, dg.StaticPartitionsDefinition):
+        found = {key: [key] for key in reported if key not in besides}
+    else:
+        found = {}
+        for key, event in _newest(instance, inbox, _MATERIALIZED, reported).items():
+            materialized = event.asset_materialization
+            place = materialized.metadata.get("path") if materialized else None
+            drop = _drop_of(inbox, str(place.value)) if place else ""
+            if drop and drop not in besides:
+                found.setdefault(drop, []).append(key)
+    observed = _newest(instance, inbox, _OBSERVED, [key for each in found.values() for key in each])
+    retired = {
+        key
+        for key, event in observed.items()
+        if event.asset_observation and _RETIRED in event.asset_observation.metadata
+    }
+    return {drop: sorted(each) for drop, each in found.items() if not retired.issuperset(each)}
+
+
+def retire(
+    instance: dg.DagsterInstance, inbox: Inbox, drop: str, partitions: Collection[str]
+) -> None:
+    """Say that a drop is gone on purpose. Its data version stays, so that nothing becomes stale.
+
+    instance: the Dagster instance.
+    inbox: its inbox.
+    drop: its key.
+    partitions: those that `taken` names.
+    """
+    for key, event in _newest(instance, inbox, _MATERIALIZED, partitions).items():
+        tags = (event.asset_materialization.tags or {}) if event.asset_materialization else {}
+        version = {name: value for name, value in tags.items() if name == DATA_VERSION}
+        observation = dg.AssetObservation(
+            asset_key=inbox.raw_drop,
+            partition=key,
+            description=f"the drop {drop} was retired: it is gone on purpose",
+            metadata={_RETIRED: drop},
+            tags=version,
+        )
+        instance.report_runless_asset_event(observation)
+
+
+def _newest(
+    instance: dg.DagsterInstance,
+    inbox: Inbox,
+    kind: dg.DagsterEventType,
+    partitions: Collection[str],
+) -> Mapping[str, dg.EventLogRecord]:
+    """The newest event of a kind, by partition of the raw asset."""
+    fetch = instance.fetch_observations if kind is _OBSERVED else instance.fetch_materializations
+    listed = sorted(partitions)
+    found: dict[str, dg.EventLogRecord] = {}
+    for start in range(0, len(listed), _KEYS_IN_QUERY):
+        some = set(listed[start : start + _KEYS_IN_QUERY])
+        ids = instance.get_latest_storage_id_by_partition(inbox.raw_drop, kind, some)
+        wanted = dg.AssetRecordsFilter(inbox.raw_drop, storage_ids=list(ids.values()))
+        events = fetch(wanted, limit=len(ids)).records if ids else []
+        by_id = {event.storage_id: event for event in events}
+        found |= {key: by_id[at] for key, at in ids.items() if at in by_id}
+    return found
+
+
+def _drop_of(inbox: Inbox, path: str) -> str:
+    """The key of a drop by its path."""
+    name = PurePath(path).name
+    ending = next((end for end in inbox.shape.endings if name.endswith(end)), "")
+    return name.removesuffix(ending)
