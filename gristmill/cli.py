@@ -147,6 +147,30 @@ def remove(target: str, partition: str | None, dry_run: bool, data_root: Path) -
         remove_published.remove_published(root, entry)
 
 
+@main.command()
+@click.argument(
+    "root",
+    metavar="[DATA_ROOT]",
+    envvar="GRISTMILL_DATA",
+    default="data",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+)
+def doctor(root: Path) -> None:
+    """Say what the file system of DATA_ROOT, Python and the instance give; 1 if a need is missing.
+
+    DATA_ROOT is GRISTMILL_DATA if that is set, else `data`. Each line is `ok`, `note` (to be known)
+    or `MISSING` (publishing needs it). A folder of a few small files is made there and removed.
+    """
+    from gristmill.publish import doctor as looks
+
+    missing = False
+    for finding in looks.findings(root):
+        click.echo(printable(str(finding)))
+        missing = missing or finding.verdict is looks.Verdict.MISSING
+    if missing:
+        raise SystemExit(1)
+
+
 main.add_command(show)
 main.add_command(trace)
 

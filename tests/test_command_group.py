@@ -24,6 +24,7 @@ from tests.paths import CHECKOUT
 COMMANDS = [
     "audit",
     "build",
+    "doctor",
     "drop",
     "fetch",
     "ls",

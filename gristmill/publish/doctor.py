@@ -1,0 +1,227 @@
+"""What `gristmill doctor` finds: the file system of a data root, Python, libraries, engines.
+
+Each finding says what is there and what Gristmill does with it. Only publishing needs are
+needed; all else is to be known. The instance is looked at by `commands.instance_state`.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib import metadata, util
+from pathlib import Path
+from typing import Final
+
+from gristmill.publish import file_system
+from gristmill.publish.file_system import Abilities, Mount
+
+_PINS: Final = Path(__file__).parents[2] / "constraints.txt"
+_ENGINES: Final = ("ray", "dagster-ray", "dagster-celery", "dagster-dask", "dagster-k8s")
+_INSTANCE_SECONDS: Final = 120
+
+_SPARE_BYTES: Final = 1 << 30
+_SPARE_INODES: Final = 10_000
+_LONGEST_NAME: Final = 211  # a lock file: two names of 100 bytes, `@`, and `@rank` with its number
+_CLOCK_SECONDS: Final = 2.0
+
+_USES: Final = {
+    "place": ("rename to a free name", "a first build is published by it"),
+    "exchange": ("exchange of folders", "a new version is published by it, in one step"),
+    "rename_over": ("rename over a file", "finished parts and notes are written by it"),
+    "hard_links": ("hard links", "a commit into a shared folder, or with a nested artifact"),
+    "locks": ("file locks", "one builder for each artifact partition"),
+    "flush_files": ("fsync of files", "a power cut after a commit loses nothing"),
+    "flush_folders": ("fsync of folders", "a power cut after a commit loses no name"),
+    "links": ("symbolic links", "a published folder may be moved away and linked"),
+    "case": ("case of names", "partitions whose names differ in case alone"),
+}
+_NOT_NEEDED: Final = {"links", "case"}
+
+
+class Verdict(StrEnum):
+    """How a finding stands: as it should be, to be known, or missing and needed."""
+
+    OK = "ok"
+    NOTE = "note"
+    MISSING = "MISSING"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at.
+
+    name: what it is.
+    found: what is there.
+    use: what Gristmill does with it, or what to do; may be empty.
+    verdict: how it stands.
+    """
+
+    name: str
+    found: str
+    use: str
+    verdict: Verdict = Verdict.OK
+
+    def __str__(self) -> str:
+        use = f" ({self.use})" if self.use else ""
+        return f"{self.verdict:<8}{self.name}: {self.found}{use}"
+
+
+def findings(root: Path) -> Iterator[Finding]:
+    """All findings for a data root, in the order in which they are shown.
+
+    root: a folder that exists.
+    """
+    yield from of_file_system(root)
+    yield from of_software()
+    yield of_instance()
+    yield of_engines()
+
+
+def of_file_system(root: Path) -> Iterator[Finding]:
+    """What the file system of `root` gives."""
+    mount = file_system.mount(root)
+    kind = "unknown" if mount is None else f"{mount.kind}, mounted at {mount.point}"
+    yield Finding("file system", kind, f"of {root.absolute()}")
+    try:
+        abilities, state = file_system.abilities(root), file_system.state(root)
+    except OSError as error:
+        why = error.strerror or str(error)
+        yield Finding(
+            "writing",
+            why,
+            "nothing can be published here; readers need no writing",
+            Verdict.MISSING,
+        )
+        return
+    yield from _of_abilities(abilities)
+    yield from _of_locks_between_hosts(mount)
+    yield from _of_state(state)
+
+
+def _of_abilities(abilities: Abilities) -> Iterator[Finding]:
+    for field, (name, use) in _USES.items():
+        refusal: str | None = getattr(abilities, field)
+        if refusal is None:
+            yield Finding(name, "yes", use)
+        elif field in _NOT_NEEDED:
+            yield Finding(name, f"no: {refusal}", f"not possible here: {use}", Verdict.NOTE)
+        else:
+            cure = "put the data root on a local file system, such as ext4, xfs or btrfs"
+            yield Finding(name, f"no: {refusal}", f"{use}; {cure}", Verdict.MISSING)
+
+
+def _of_locks_between_hosts(mount: Mount | None) -> Iterator[Finding]:
+    if mount is None or not mount.kind.startswith("nfs"):
+        return
+    if mount.options & {"nolock", "local_lock=all", "local_lock=flock"}:
+        yield Finding(
+            "locks between hosts",
+            "no: the mount keeps locks on this host",
+            "build on one host only, or mount without `nolock` and `local_lock`",
+            Verdict.NOTE,
+        )
+    else:
+        yield Finding(
+            "locks between hosts", "kept by the server", "builds by rank on several hosts"
+        )
+
+
+def _of_state(state: file_system.State) -> Iterator[Finding]:
+    room = f"{state.free_bytes:,} bytes"
+    low = Verdict.NOTE if state.free_bytes < _SPARE_BYTES else Verdict.OK
+    yield Finding("free room", room, "a build that cannot fit is not begun", low)
+    if state.free_inodes is None:
+        yield Finding("free inodes", "no limit", "")
+    else:
+        low = Verdict.NOTE if state.free_inodes < _SPARE_INODES else Verdict.OK
+        yield Finding("free inodes", f"{state.free_inodes:,}", "one for each file and folder", low)
+    ahead = state.ahead_seconds
+    wrong = abs(ahead) > _CLOCK_SECONDS
+    yield Finding(
+        "clock of the file system",
+        f"{abs(ahead):,.1f} s {'ahead of' if ahead > 0 else 'behind'} this machine's"
+        if wrong
+        else "that of this machine",
+        "times of files say when a drop has arrived, and which inputs need no new hash",
+        Verdict.NOTE if wrong else Verdict.OK,
+    )
+    short = state.longest_name < _LONGEST_NAME
+    yield Finding(
+        "longest name",
+        f"{state.longest_name} bytes",
+        f"a lock file has up to {_LONGEST_NAME}: keep names of drops short"
+        if short
+        else f"a lock file has up to {_LONGEST_NAME}",
+        Verdict.NOTE if short else Verdict.OK,
+    )
+
+
+def of_software(pins: Path = _PINS) -> Iterator[Finding]:
+    """Python, and the installed libraries whose versions are not the pinned ones.
+
+    pins: lines `name==version`, as `constraints.txt` of the checkout.
+    """
+    version = platform.python_version()
+    right = sys.version_info[:2] == (3, 11)
+    use = "Gristmill is tested with 3.11"
+    yield Finding("Python", version, use, Verdict.OK if right else Verdict.NOTE)
+    if not pins.is_file():
+        yield Finding("libraries", "no pins", "the pins are in a checkout", Verdict.NOTE)
+        return
+    same = 0
+    for name, pinned in re.findall(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", pins.read_text(), re.M):
+        try:
+            found = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue  # of an extra that is not installed
+        # A build for a machine, as of torch, has a local part after `+`.
+        if found.partition("+")[0] == pinned.partition("+")[0]:
+            same += 1
+        else:
+            use = "`make install` installs the pinned one; artifacts made with another may differ"
+            yield Finding(name, f"{found}, pinned {pinned}", use, Verdict.NOTE)
+    yield Finding("libraries", f"{same} as pinned", "in constraints.txt")
+
+
+def of_instance() -> Finding:
+    """The Dagster instance: its storage, and whether it answers.
+
+    It is asked in a process of its own, so that a database that hangs ends nothing else.
+    """
+    if util.find_spec("dagster") is None or util.find_spec("commands") is None:
+        return Finding(
+            "instance", "none", "runs and the UI need a checkout with Dagster", Verdict.NOTE
+        )
+    # -P: not the folder in which the user typed the command, which may have a `commands`, too.
+    command = [sys.executable, "-P", "-m", "commands.instance_state"]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_INSTANCE_SECONDS, check=False
+        )
+        answer = json.loads(done.stdout)
+        storage, refusal = str(answer["storage"]), answer["refusal"]
+    except subprocess.TimeoutExpired:
+        storage, refusal = "unknown", f"no answer in {_INSTANCE_SECONDS} s"
+    except (OSError, ValueError, KeyError, TypeError):
+        storage, refusal = "unknown", "it cannot be asked: `gristmill ui` shows why"
+    if refusal is None:
+        return Finding("instance", f"{storage}, reachable", "runs, sensors and the UI")
+    use = "runs and the UI need it; `gristmill build` does not"
+    return Finding("instance", f"{storage}, not reachable: {refusal}", use, Verdict.NOTE)
+
+
+def of_engines() -> Finding:
+    """What could run steps, by what is installed."""
+    found = ["processes of this machine"]
+    for name in _ENGINES:
+        try:
+            found.append(f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            continue
+    return Finding("engines", ", ".join(found), "Gristmill builds with processes of this machine")

@@ -1,0 +1,124 @@
+"""`gristmill doctor`: what is said of a file system, of libraries and of the instance."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gristmill.cli import main
+from gristmill.publish import doctor, file_system
+from gristmill.publish.doctor import Finding, Verdict
+from gristmill.publish.file_system import Abilities, Mount, State
+from tests.read_only import read_only
+
+ALL = Abilities(*[None] * len(fields(Abilities)))
+ROOMY = State(free_bytes=1 << 40, free_inodes=1 << 20, longest_name=255, ahead_seconds=0.01)
+
+
+@pytest.fixture(autouse=True)
+def a_good_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "of_instance", lambda: Finding("instance", "good", ""))
+    monkeypatch.setattr(file_system, "abilities", lambda _: ALL)
+    monkeypatch.setattr(file_system, "state", lambda _: ROOMY)
+
+
+def verdicts(root: Path) -> dict[str, Verdict]:
+    return {finding.name: finding.verdict for finding in doctor.of_file_system(root)}
+
+
+@pytest.mark.parametrize("field", [field.name for field in fields(Abilities)])
+def test_the_status_is_1_where_publishing_lacks_what_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, field: str
+) -> None:
+    assert CliRunner().invoke(main, ["doctor", str(tmp_path)]).exit_code == 0
+    monkeypatch.setattr(file_system, "abilities", lambda _: replace(ALL, **{field: "refused"}))
+    done = CliRunner().invoke(main, ["doctor", str(tmp_path)])
+    needed = field not in ("links", "case")
+    assert done.exit_code == int(needed)
+    wrong = [line for line in done.output.splitlines() if "no: refused" in line]
+    assert len(wrong) == 1
+    assert wrong[0].startswith("MISSING" if needed else "note")
+
+
+@pytest.mark.parametrize(
+    ("name", "state"),
+    [
+        ("free room", replace(ROOMY, free_bytes=1 << 20)),
+        ("free inodes", replace(ROOMY, free_inodes=12)),
+        ("clock of the file system", replace(ROOMY, ahead_seconds=100.0)),
+        ("clock of the file system", replace(ROOMY, ahead_seconds=-100.0)),
+        ("longest name", replace(ROOMY, longest_name=143)),
+    ],
+)
+def test_what_is_short_or_wrong_is_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, state: State
+) -> None:
+    assert set(verdicts(tmp_path).values()) == {Verdict.OK}
+    monkeypatch.setattr(file_system, "state", lambda _: state)
+    noted = {name for name, verdict in verdicts(tmp_path).items() if verdict is not Verdict.OK}
+    assert noted == {name}
+
+
+def test_no_limit_on_inodes_is_no_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_system, "state", lambda _: replace(ROOMY, free_inodes=None))
+    assert verdicts(tmp_path)["free inodes"] is Verdict.OK
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "expected"),
+    [
+        ("nfs4", {"local_lock=none"}, Verdict.OK),
+        ("nfs", {"nolock"}, Verdict.NOTE),
+        ("nfs", {"local_lock=flock"}, Verdict.NOTE),
+        ("nfs", {"local_lock=all"}, Verdict.NOTE),
+        ("ext4", set(), None),
+    ],
+)
+def test_locks_of_nfs_may_be_kept_on_one_host(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    options: set[str],
+    expected: Verdict | None,
+) -> None:
+    mount = Mount(kind, "/", frozenset(options))
+    monkeypatch.setattr(file_system, "mount", lambda _: mount)
+    assert verdicts(tmp_path).get("locks between hosts") is expected
+
+
+def test_a_root_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    code = "import sys; from gristmill.publish import doctor; from pathlib import Path\n"
+    code += "for one in doctor.of_file_system(Path(sys.argv[1])): print(one)"
+    words = read_only([tmp_path], [sys.executable, "-c", code, tmp_path])
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1].startswith("MISSING writing: Read-only file system")
+
+
+def test_a_library_that_is_not_the_pinned_one_is_named(tmp_path: Path) -> None:
+    pins = tmp_path / "constraints.txt"
+    click = doctor.metadata.version("click")
+    pins.write_text(f"# comment\nclick=={click}+local\nnumpy==0.0.1\nno-such-library==1\n")
+    python, numpy, libraries = doctor.of_software(pins)
+    assert python.name == "Python"
+    assert (numpy.name, numpy.verdict) == ("numpy", Verdict.NOTE)
+    assert numpy.found.endswith("pinned 0.0.1")
+    assert libraries.found == "1 as pinned"
+
+
+def test_a_wheel_has_no_pins(tmp_path: Path) -> None:
+    assert list(doctor.of_software(tmp_path / "none"))[-1].verdict is Verdict.NOTE
+
+
+def test_engines_are_those_that_are_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(name: str) -> str:
+        if name == "ray":
+            return "2.60.0"
+        raise doctor.metadata.PackageNotFoundError
+
+    monkeypatch.setattr(doctor.metadata, "version", version)
+    assert doctor.of_engines().found == "processes of this machine, ray 2.60.0"
