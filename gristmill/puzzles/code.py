@@ -21,5 +21,4 @@ MAZE = Code(
 )
 DOMINO = Code(
     modules=("gristmill.puzzles.build.domino",),
-    compatible_with=("a5d1dd0b11dfb00c90c68621e3ef27fb3ce33b464ee1925b72b31129e857a49b",),
 )
