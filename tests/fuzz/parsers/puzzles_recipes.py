@@ -26,6 +26,7 @@ def recipe(data: bytes) -> None:
 def source_names(data: bytes) -> None:
     """The names of files in a source, one a line; those that begin with `a` are a level below."""
     from gristmill.puzzles.raw.drops import refusal, source_files
+    from gristmill.puzzles.raw.near_names import check_names
     from gristmill.puzzles.raw.recipes import KINDS
 
     with folder("drop") as place:
@@ -39,6 +40,8 @@ def source_names(data: bytes) -> None:
         found = [path for kind in KINDS for path in source_files(kind, place)]
         assert all(path.is_file() for path in found)
         assert refusal(place) is None or not found
+        names = [path.name for path in place.iterdir()]
+        check_names(place, names, lambda name: name.endswith(".json"))
 
 
 PARSERS = (
@@ -53,8 +56,8 @@ PARSERS = (
     Parser(
         "puzzles_source_names",
         source_names,
-        ("gristmill.puzzles.raw.drops",),
+        ("gristmill.puzzles.raw.drops", "gristmill.puzzles.raw.near_names"),
         most_bytes=400,
-        words=(b".json", b".csv", b".txt", b"\n", b"\xff", b"LICENSE"),
+        words=(b".json", b".csv", b".txt", b".gz", b".JSON", b"\n", b"\xff", b"LICENSE"),
     ),
 )
