@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN := .venv/installed-run
 TEST := .venv/installed-test
+ENGINES := .venv/installed-engines
 DATA := $(or $(GRISTMILL_DATA),data)
 PORT ?= 3000
 # Processes that run tests; 0: pytest itself runs them, for a debugger.
@@ -27,7 +28,7 @@ COMPILE_LOCK := $(LOCKER)/uv pip compile --quiet --no-annotate --python-version 
 	--config-file requirements/uv.toml --custom-compile-command "make lock" $(UPGRADE)
 ENVIRONMENT := pyproject.toml requirements/environment.in
 
-.PHONY: run ui test pictures fuzz soak bench lint install lock clean help
+.PHONY: run ui test pictures fuzz soak bench lint install engines lock clean help
 
 run: $(RUN)	## install what running needs, write samples, build everything
 	$(BIN)/gristmill tokenizers --data-root $(DATA)
@@ -81,6 +82,14 @@ $(TEST): $(RUN) requirements/test.txt constraints.txt
 	$(BIN)/python -m pip check
 	touch $@
 
+# Ray, Postgres, an S3 server: half a gigabyte that a person who uses none of them never needs.
+$(ENGINES): $(TEST) requirements/engines.txt
+	$(HASHED) --no-deps -r requirements/engines.txt
+	$(BIN)/python -m pip check
+	touch $@
+
+engines: $(ENGINES)	## install Ray, Postgres' driver and an S3 server too; their tests run then
+
 lock: $(LOCKER)/uv	## renew constraints.txt and requirements/ after a change of pyproject.toml
 	$(COMPILE_LOCK) --all-extras -o constraints.txt $(ENVIRONMENT)
 	$(COMPILE_LOCK) --generate-hashes -c constraints.txt \
@@ -88,7 +97,10 @@ lock: $(LOCKER)/uv	## renew constraints.txt and requirements/ after a change of 
 	$(COMPILE_LOCK) --generate-hashes -c constraints.txt \
 		--extra pipeline --extra chess -o requirements/run.txt $(ENVIRONMENT)
 	$(COMPILE_LOCK) --generate-hashes -c constraints.txt \
-		--all-extras --no-emit-package torch -o requirements/test.txt $(ENVIRONMENT)
+		$(foreach each,pipeline chess train mirror dev,--extra $(each)) --no-emit-package torch \
+		-o requirements/test.txt $(ENVIRONMENT)
+	$(COMPILE_LOCK) --generate-hashes -c constraints.txt \
+		--all-extras --no-emit-package torch -o requirements/engines.txt $(ENVIRONMENT)
 	$(COMPILE_LOCK) --generate-hashes -o requirements/lock.txt requirements/lock.in
 
 $(LOCKER)/uv: requirements/lock.txt
