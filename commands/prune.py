@@ -11,14 +11,14 @@ from commands.terminal import say, shown
 @click.command(cls=CheckoutCommand)
 @click.option(
     "--keep-days",
-    type=click.IntRange(min=1),
+    type=click.IntRange(min=1, max=36_500),
     default=30,
     show_default=True,
     help="Runs and ticks of so many days stay.",
 )
 @click.option(
     "--keep-runs",
-    type=click.IntRange(min=0),
+    type=click.IntRange(min=0, max=10_000_000),
     default=1000,
     show_default=True,
     help="But no more than so many runs, the newest ones.",

@@ -27,9 +27,24 @@ class EliteArchive(dg.ConfigurableResource[Any]):
         default="",
         description=f"Folder with `{_FILE}`; default: variable {VARIABLE}, else the database.",
     )
-    timeout_seconds: float = Field(default=30.0, description="Timeout of one read from the server.")
-    attempts: int = Field(default=5, description="Attempts in a row without a new byte.")
-    backoff_seconds: float = Field(default=1.0, description="Pause after a failure; it doubles.")
+    timeout_seconds: float = Field(
+        default=30.0,
+        gt=0,
+        le=86_400,
+        description="Timeout of one read from the server; above 0, at most 86,400.",
+    )
+    attempts: int = Field(
+        default=5,
+        ge=1,
+        le=1000,
+        description="Attempts in a row without a new byte; 1 to 1,000.",
+    )
+    backoff_seconds: float = Field(
+        default=1.0,
+        ge=0,
+        le=3600,
+        description="Pause after a failure, which doubles; 0 to 3,600.",
+    )
 
     def config(self) -> ArchiveConfig:
         """Returns the library's config for a download; each call reads the variable."""

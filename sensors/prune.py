@@ -11,20 +11,21 @@ class PruneRun(dg.Config):
 
     keep_days: int = Field(
         default=retention.KEEP_DAYS,
-        description="Runs and ticks of so many days stay; at least 1. Default 30.",
+        description="Runs and ticks of so many days stay; 1 to 36,500. Default 30.",
     )
     keep_runs: int = Field(
         default=retention.KEEP_RUNS,
-        description="But no more than so many runs, the newest ones. Default 1000.",
+        description="But no more than so many runs, the newest; 0 to 10,000,000. Default 1000.",
     )
 
 
 @dg.op(description="Removes old runs, logs and ticks, and says how many.")
 def prune_history(context: dg.OpExecutionContext, config: PruneRun) -> None:
     """Prune the instance of the run; the run itself is under way, and stays."""
-    if config.keep_days < retention.LEAST_DAYS or config.keep_runs < 0:
+    least, days, runs = retention.LEAST_DAYS, retention.MOST_DAYS, retention.MOST_RUNS
+    if not (least <= config.keep_days <= days and 0 <= config.keep_runs <= runs):
         raise dg.Failure(
-            f"keep_days must be at least {retention.LEAST_DAYS} and keep_runs at least 0, not "
+            f"keep_days must be from {least} to {days:,} and keep_runs from 0 to {runs:,}, not "
             f"{config.keep_days} and {config.keep_runs}",
             allow_retries=False,
         )

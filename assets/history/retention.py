@@ -18,6 +18,8 @@ from assets.history.instance_files import InstanceFiles
 KEEP_DAYS: Final = 30
 KEEP_RUNS: Final = 1000
 LEAST_DAYS: Final = 1
+MOST_DAYS: Final = 36_500
+MOST_RUNS: Final = 10_000_000
 _DAY: Final = 86_400.0
 _PAGE: Final = 1000
 _ENDED: Final = {
@@ -72,7 +74,7 @@ def prune(
     """Remove runs, logs and ticks that are old or too many.
 
     instance: the Dagster instance.
-    keep_days: what ended in so many days stays; at least LEAST_DAYS.
+    keep_days: what ended in so many days stays; from LEAST_DAYS to MOST_DAYS.
     keep_runs: but no more than so many runs, the newest ones.
     dry_run: only count; default False.
     report: takes a line before each step that may take long; default none.

@@ -214,7 +214,7 @@ def survey(path: Path, links: LinkRule = REFUSE_LINKS) -> Survey:
         marks = stats_beside(path)
     else:
         with suppress(FileNotFoundError):  # a folder or a link of this name says the same
-            marks.setdefault(INCOMPLETE, (path / INCOMPLETE).lstat())
+            marks.setdefault(INCOMPLETE, os.lstat(f"{path}/{INCOMPLETE}"))
     return Survey(
         short_digest("\n".join(sorted(lines))),
         len(lines),

@@ -98,7 +98,8 @@ class FieldRule:
 
     def _range(self) -> str:
         if self.above is not None:
-            return f" above {_number(self.above)}"
+            end = "" if self.most is None else f" and at most {_number(self.most)}"
+            return f" above {_number(self.above)}{end}"
         if self.least is not None and self.most is not None:
             return f" from {_number(self.least)} to {_number(self.most)}"
         if self.least is not None:

@@ -220,10 +220,10 @@ def _parent(path: Path, root: Path, links: LinkRule) -> Iterator[tuple[int, str,
 def _walked(path: Path, root: Path, links: LinkRule) -> Iterator[tuple[int, Path]]:
     """Descriptor (for dir_fd only) of a folder, and its path without links below the root."""
     try:
-        descriptor = _descend(Path(path), Path(root), links.follow)
-        real = Path(path)
+        descriptor = _descend(path, root, links.follow)
+        real = path
     except _Link:
-        base, real = _target(Path(path), links)
+        base, real = _target(path, links)
         descriptor = _descend(real, base, follow=False)
     try:
         yield descriptor, real

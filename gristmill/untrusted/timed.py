@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from typing import TypeVar
+from typing import Final, Generic, TypeVar
 
 from gristmill.contract import BadInput
 
 Result = TypeVar("Result")
+
+_PAUSE_SECONDS: Final = 0.002
 
 _unfinished: dict[Path, threading.Thread] = {}
 
@@ -56,47 +59,62 @@ def each_within(
     """
     left = list(files)
     while left:
-        stop, answers = threading.Event(), SimpleQueue[Result | Exception]()
-        thread = threading.Thread(
-            target=_answers, args=(answers, function, left, stop), daemon=True
-        )
-        thread.start()
+        worker = _Worker(function, left)
         try:
             for number, file in enumerate(left):
-                try:
-                    answer = answers.get(timeout=seconds)
-                except Empty:
-                    _unfinished[file] = thread
-                    answer = BadInput(file, f"takes more than {seconds:g} seconds to look at")
+                answer = worker.next_within(seconds)
+                if answer is None:
+                    _unfinished[file] = worker.thread
                     left = left[number + 1 :]
-                    yield file, answer
+                    yield file, BadInput(file, f"takes more than {seconds:g} seconds to look at")
                     break
                 yield file, answer
             else:
                 return
         finally:
-            stop.set()
+            worker.stop.set()
 
 
-def _answers(
-    answers: SimpleQueue[Result | Exception],
-    function: Callable[[Path], Result],
-    files: Sequence[Path],
-    stop: threading.Event,
-) -> None:
-    for file in files:
-        if stop.is_set():
-            return
-        earlier = _unfinished.get(file)
-        if earlier is not None and earlier.is_alive():
-            rule = "is still being looked at: its file system does not answer"
-            answers.put(BadInput(file, rule))
-            continue
-        _unfinished.pop(file, None)
-        try:
-            answers.put(function(file))
-        except Exception as error:  # noqa: BLE001  any error goes to the caller
-            answers.put(error)
+class _Worker(Generic[Result]):
+    """A thread that calls a function for one file after the other.
+
+    Its answers are fetched in groups: to wake the reader for each would take longer than a look at
+    a small drop does.
+    """
+
+    def __init__(self, function: Callable[[Path], Result], files: Sequence[Path]) -> None:
+        self.stop = threading.Event()
+        self._answers: deque[Result | Exception] = deque()
+        self._is_over = threading.Event()
+        self.thread = threading.Thread(target=self._work, args=(function, files), daemon=True)
+        self.thread.start()
+
+    def next_within(self, seconds: float) -> Result | Exception | None:
+        """The next answer, None where none came for so long."""
+        end = time.monotonic() + seconds
+        while not self._answers:
+            left = end - time.monotonic()
+            if left <= 0 or self._is_over.wait(min(_PAUSE_SECONDS, left)):
+                break
+        return self._answers.popleft() if self._answers else None
+
+    def _work(self, function: Callable[[Path], Result], files: Sequence[Path]) -> None:
+        for file in files:
+            if self.stop.is_set():
+                return
+            self._answers.append(_answer_for(file, function))
+        self._is_over.set()
+
+
+def _answer_for(file: Path, function: Callable[[Path], Result]) -> Result | Exception:
+    earlier = _unfinished.get(file)
+    if earlier is not None and earlier.is_alive():
+        return BadInput(file, "is still being looked at: its file system does not answer")
+    _unfinished.pop(file, None)
+    try:
+        return function(file)
+    except Exception as error:  # noqa: BLE001  any error goes to the caller
+        return error
 
 
 def _answer(answer: Future[Result], function: Callable[[], Result]) -> None:

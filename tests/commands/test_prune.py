@@ -34,5 +34,6 @@ def test_a_run_under_way_is_named_as_the_reason_for_the_size(
 
 
 def test_numbers_that_are_none_are_usage_errors(run: Command) -> None:
-    for words in (("--keep-days", "0"), ("--keep-runs", "-1"), ("--keep-days", "x")):
+    wrong = {"--keep-days": ("0", "36501", "x"), "--keep-runs": ("-1", "10000001")}
+    for words in ((option, value) for option, values in wrong.items() for value in values):
         assert run("prune", *words).exit_code == 2

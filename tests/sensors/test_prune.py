@@ -32,9 +32,12 @@ def test_the_job_prunes_by_its_config_and_keeps_its_own_run() -> None:
         assert {run.run_id for run in instance.get_runs()} == {runs[2], done.run_id}
 
 
-@pytest.mark.parametrize("wrong", [{"keep_days": 0}, {"keep_runs": -1}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"keep_days": 0}, {"keep_days": 36_501}, {"keep_runs": -1}, {"keep_runs": 10_000_001}],
+)
 def test_a_wrong_number_fails_before_anything_is_removed(wrong: dict[str, int]) -> None:
     with dg.instance_for_test() as instance:
         context = dg.build_op_context(instance=instance)
-        with pytest.raises(dg.Failure, match="must be at least"):
+        with pytest.raises(dg.Failure, match="must be from 1 to 36,500 and keep_runs from 0"):
             prune_history(context, PruneRun(**wrong))

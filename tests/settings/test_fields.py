@@ -33,6 +33,7 @@ class Everything:
     some: int = field(default=5, metadata={"least": 2, "most": 9})
     share: float = field(default=0.5, metadata={"least": 0, "most": 1})
     factor: float = field(default=1.0, metadata={"above": 0})
+    wait: float = field(default=1.0, metadata={"above": 0, "most": 60})
     free: float = 0.0
     text: str = ""
     word: Literal["one", "two"] = "one"
@@ -97,6 +98,7 @@ def test_no_field_takes_nan_or_an_infinity(name: str, value: float) -> None:
         ({"flag": "false"}, 'flag = "false": must be true or false'),
         ({"some": 10}, "some = 10: must be a whole number from 2 to 9"),
         ({"factor": 0}, "factor = 0: must be a finite number above 0"),
+        ({"wait": 61}, "wait = 61: must be a finite number above 0 and at most 60"),
         ({"count": 7.5}, "count = 7.5: must be a whole number"),
         ({"word": "tow"}, 'word = "tow": must be one of "one", "two"'),
         ({"picks": ("x", "z")}, 'picks = ["x", "z"]: item "z": must be one of "x", "y"'),
