@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench.servers import Server, copy_checkout, plain_environment
+from tests.e2e.browser import opened
 from tests.e2e.live_instance import until
 
 pytestmark = pytest.mark.slow
@@ -72,6 +73,19 @@ def test_the_overview_knows_every_partition(large: Large) -> None:
     }
     assert {node["groupName"] for node in nodes.values()} >= {"synth/full", "synth/smoke"}
     assert len(large.ask(RUNS)["runsOrError"]["results"]) == PARTITIONS // 100
+
+
+def test_the_pages_open_in_a_browser(large: Large) -> None:
+    pages = {
+        "/overview": "Timeline",
+        "/assets/macroxue/pack?view=partitions": f"Materialized ({PARTITIONS})",
+        "/assets/macroxue/pack?view=overview": "2048 self-play",
+    }
+    with opened() as context:
+        page = context.new_page()
+        for path, text in pages.items():
+            page.goto(f"http://{large.place}{path}")
+            page.get_by_text(text).first.wait_for()
 
 
 def test_an_asset_links_to_its_page_which_is_served(large: Large) -> None:
