@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from gristmill.command_group import CommandGroup
+from gristmill.mirror.commands import pull, push
 from gristmill.printable import is_utf8, printable
 from gristmill.sample_commands import show, trace
 
@@ -171,6 +172,8 @@ def doctor(root: Path) -> None:
         raise SystemExit(1)
 
 
+main.add_command(pull)
+main.add_command(push)
 main.add_command(show)
 main.add_command(trace)
 

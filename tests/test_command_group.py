@@ -30,6 +30,8 @@ COMMANDS = [
     "ls",
     "materialize",
     "prune",
+    "pull",
+    "push",
     "reap",
     "remove",
     "retire",

@@ -173,7 +173,7 @@ def _build(
     replace_differing: bool,
     progress: Progress,
 ) -> Published:
-    _check_place(build)
+    check_place(build)
     parts = PartStore(slot.work / PARTS / build.parts_key)
     attempt = Attempt(slot.work / "staging", build.folder, parts, build.recipe, progress)
     proof = InputProof(build, progress)
@@ -215,7 +215,7 @@ def _build(
     return Published(build.folder, record, rebuilt=True, notes=notes, before=standing)
 
 
-def _check_place(build: Build) -> None:
+def check_place(build: Build) -> None:
     """Refuse to replace a folder without a record or a link, and to nest without `outer`."""
     outer = build.folder if build.outer is None else build.root / build.outer
     for folder in (outer, build.folder):

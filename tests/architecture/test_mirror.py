@@ -28,6 +28,7 @@ ACROSS = {
     "macroxue/build/test_progress.py": "what the builders of 2048 report",
     "macroxue/build/test_traps.py": "mistakes of earlier implementations",
     "macroxue/read/test_damaged.py": "all readers of 2048 on damaged files",
+    "mirror/test_kills.py": "pushes and pulls that are killed",
     "notebooks/test_data_checks.py": "the notebooks, over a small data root",
     "publish/test_kill.py": "publishing, killed at every step",
     "publish/test_real_builds.py": "the builds of all assets, killed and with failing calls",

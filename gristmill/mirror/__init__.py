@@ -1,0 +1,25 @@
+"""A mirror: published artifacts as immutable versions, in a folder or in object storage.
+
+`push` sends what is published in a data root, `pull` publishes it in another one, and `local`
+gives training a local folder of a mirrored artifact. The names are imported when they are first
+used; `store.py` alone imports the library of object storage, which the extra `mirror` brings.
+Source: `docs/mirror.md`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gristmill.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from gristmill.mirror.pulling import Pulled, pull
+    from gristmill.mirror.pushing import Pushed, push
+    from gristmill.mirror.store import MirrorError
+
+__all__ = ["MirrorError", "Pulled", "Pushed", "pull", "push"]
+
+__getattr__ = lazy_exports(
+    __name__,
+    {"pulling": ("Pulled", "pull"), "pushing": ("Pushed", "push"), "store": ("MirrorError",)},
+)

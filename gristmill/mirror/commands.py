@@ -1,0 +1,108 @@
+"""The commands `push` and `pull`: published artifacts to a mirror, and from one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from gristmill.printable import printable
+
+_data_root = click.option(
+    "--data-root",
+    envvar="GRISTMILL_DATA",
+    default="data",
+    show_default=True,
+    show_envvar=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where artifacts live.",
+)
+_parallel = click.option(
+    "--parallel",
+    type=click.IntRange(1, 64),
+    default=8,
+    show_default=True,
+    help="Parts of 16 MiB that are on their way at once.",
+)
+
+
+@click.command()
+@click.argument("url")
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--read-back", is_flag=True, help="Read every object, and write wrong ones again.")
+@_parallel
+@_data_root
+def push(url: str, names: tuple[str, ...], read_back: bool, parallel: int, data_root: Path) -> None:
+    """Add what is published to the mirror at URL, as new versions.
+
+    URL is a folder, s3://bucket/prefix, gs://bucket/prefix or az://account/container/prefix. NAME
+    is an artifact's path in the data root, a folder above some, PATH@PARTITION, or an asset;
+    without one all artifacts are pushed. Each file is compared with its record while it is sent.
+    What the mirror has is not sent again, so a push that was stopped goes on.
+    """
+    from gristmill.mirror import pushing
+    from gristmill.run.shown_progress import shown_on_stderr
+
+    with shown_on_stderr() as progress:
+        done = pushing.push(
+            data_root, url, names, read_back=read_back, parallel=parallel, progress=progress
+        )
+    _say(done)
+    if not done:
+        click.echo(f"{data_root}: no artifact is published here")
+    if any(each.error for each in done):
+        raise SystemExit(1)
+
+
+@click.command()
+@click.argument("url")
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--version", "number", type=click.IntRange(1), help="This version of the one NAME.")
+@click.option("--replace", is_flag=True, help="Replace what is no version of the mirror.")
+@click.option("--list", "only_list", is_flag=True, help="List the versions; pull nothing.")
+@_parallel
+@_data_root
+def pull(
+    url: str,
+    names: tuple[str, ...],
+    number: int | None,
+    replace: bool,
+    only_list: bool,
+    parallel: int,
+    data_root: Path,
+) -> None:
+    """Publish versions of the mirror at URL in the data root: the newest of each artifact.
+
+    URL and NAME are as for `gristmill push`. Each file is compared with its record; then one rename
+    publishes the artifact. A pull that was stopped goes on.
+    """
+    from gristmill.mirror import listing, pulling
+    from gristmill.run.shown_progress import shown_on_stderr
+
+    if only_list:
+        _say(listing.lines(url, names))
+        return
+    with shown_on_stderr() as progress:
+        done = pulling.pull(
+            data_root,
+            url,
+            names,
+            number=number,
+            replace=replace,
+            parallel=parallel,
+            progress=progress,
+        )
+    _say(done)
+    if absent := sum(each.absent for each in done):
+        click.echo(
+            f"{absent:,} inputs that these were made from are not here: "
+            f"gristmill verify --no-inputs {data_root}"
+        )
+    if any(each.error for each in done):
+        raise SystemExit(1)
+
+
+def _say(lines: Iterable[object]) -> None:
+    for line in lines:
+        click.echo(printable(str(line)))

@@ -1,0 +1,31 @@
+"""What a mirror holds, as lines for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gristmill.mirror import versions
+from gristmill.mirror.store import Store
+from gristmill.run import amounts
+
+
+def lines(url: str | Store, names: Sequence[str] = (), threads: int = 8) -> Iterator[str]:
+    """A line for each version, the newest first: number, data version, when, files and bytes.
+
+    url, names: as for `pull`.
+
+    Raises MirrorError where the mirror cannot be read, GristmillError for a name that means
+    nothing.
+    """
+    store = url if isinstance(url, Store) else Store(url)
+    known = versions.numbers(store)
+    newest = versions.newest(store, known, threads)
+    items = [(place.entry, version.asset, place) for place, version in newest.items()]
+    for entry, _, place in versions.chosen(items, names, store.url):
+        for number in reversed(known[place]):
+            version = versions.read(store, place, number)
+            yield (
+                f"{entry.title}: version {number}, data version {version.data_version[:12]}, "
+                f"pushed {version.pushed}, {version.files:,} files, "
+                f"{amounts.size(version.total_bytes)}"
+            )

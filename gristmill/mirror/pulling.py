@@ -1,0 +1,300 @@
+"""Pulling: a version in a mirror becomes what is published in a data root, by the usual rename.
+
+The record comes along as it is, so that a pulled artifact has the data version, the inputs and the
+digest of the one that was pushed. How files are fetched belongs to `fetch.py`. Source:
+`docs/mirror.md#pull`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from dataclasses import replace as replaced
+from pathlib import Path
+from typing import Final
+
+from gristmill import provenance
+from gristmill.contract import GristmillError, Summary
+from gristmill.layout import PARTS
+from gristmill.mirror import versions
+from gristmill.mirror.fetch import Fetcher
+from gristmill.mirror.layout import Manifest, Place, Version
+from gristmill.mirror.standing import absent_inputs, is_whole, standing_record
+from gristmill.mirror.store import MirrorError, Store
+from gristmill.provenance import Record
+from gristmill.publish import atomic_fs, commit, disk_space, inventory, locks, remove
+from gristmill.publish.build import Attempt, Build
+from gristmill.publish.publish import check_place
+from gristmill.publish.slot import Slot
+from gristmill.run import amounts
+from gristmill.run.progress import SILENT, Progress
+
+PARALLEL: Final = 8
+_ARTIFACTS: Final = 4
+FETCHED: Final = "fetched"
+"""Folder of a slot with what a pull fetched; it becomes the staging folder once it is whole."""
+
+
+class WouldReplace(GristmillError):
+    """Something else is published here, which a pull replaces only where it is asked to."""
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """What a pull did with one artifact partition.
+
+    title: the artifact, and the partition of a shared folder.
+    version: the version in the mirror that was asked for.
+    changed: whether this call published it.
+    absent: how many of its inputs are not in this data root.
+    error: why it failed, None otherwise.
+    """
+
+    title: str
+    version: Version
+    changed: bool = False
+    absent: int = 0
+    error: str | None = None
+
+    def __str__(self) -> str:
+        if self.error is not None:
+            return f"failed     {self.title}: {self.error}"
+        if not self.changed:
+            return f"unchanged  {self.title}: version {self.version.number}"
+        size = amounts.size(self.version.total_bytes)
+        number, files = self.version.number, self.version.files
+        return f"pulled     {self.title}: version {number}, {files:,} files, {size}"
+
+
+def pull(
+    root: Path,
+    url: str | Store,
+    names: Sequence[str] = (),
+    *,
+    number: int | None = None,
+    replace: bool = False,
+    parallel: int = PARALLEL,
+    progress: Progress = SILENT,
+) -> list[Pulled]:
+    """Publish versions of a mirror in a data root, and return what became of each artifact.
+
+    root: the data root; made where there is none.
+    url: of the mirror, as for `Store`, or a Store.
+    names: which artifacts, as for `versions.chosen`; all by default.
+    number: the version of the one artifact partition that is named; default: the newest of each.
+    replace: replace an artifact that is published here, has another data version, and is no
+        version of this mirror; default False.
+    parallel: parts that are fetched at once; default 8.
+    progress: gets the stage "pull" in bytes; default silent.
+
+    An artifact that cannot be pulled does not stop the others. Raises MirrorError where the mirror
+    cannot be read, GristmillError for a name that means nothing.
+    """
+    root = root.absolute()
+    store = url if isinstance(url, Store) else Store(url)
+    known = versions.numbers(store)
+    wanted = _wanted(store, known, names, number, parallel)
+    if not wanted and not names:
+        raise MirrorError(f"{store.url}: no version of any artifact is here")
+    total = sum(version.total_bytes for _, version in wanted)
+    with progress.stage("pull", "bytes", total) as stage:
+        fetcher = Fetcher(store, parallel, stage)
+
+        def pulled(item: tuple[Place, Version]) -> Pulled:
+            place, version = item
+            title = place.entry.title
+            try:
+                one = _Pull(root, fetcher, place, version, known[place])
+                return Pulled(title, version, one.pull(replace))
+            except (GristmillError, OSError) as error:
+                return Pulled(title, version, error=str(error))
+
+        done: list[Pulled] = []
+        try:
+            with ThreadPoolExecutor(_ARTIFACTS) as pool:
+                for wave in _waves(wanted):  # an artifact before those that are nested in it
+                    done += pool.map(pulled, wave)
+        finally:
+            fetcher.close()
+    by_title = {place.entry.title: place.entry for place, _ in wanted}
+    # Only now: an input may have come after what was made from it.
+    return [
+        each if each.error else replaced(each, absent=absent_inputs(root, by_title[each.title]))
+        for each in done
+    ]
+
+
+def _wanted(
+    store: Store,
+    known: versions.Numbers,
+    names: Sequence[str],
+    number: int | None,
+    threads: int,
+) -> list[tuple[Place, Version]]:
+    """The places that names mean, with the version that is asked for."""
+    by_path = {
+        place: numbers
+        for place, numbers in known.items()
+        if not names or any(versions.means(name.strip("/"), place.entry, "") for name in names)
+    }
+    found = {
+        name
+        for name in names
+        if any(versions.means(name.strip("/"), place.entry, "") for place in by_path)
+    }
+    # Only the versions say which asset an artifact is of: they are read where a name is no path.
+    newest = versions.newest(store, known if set(names) - found else by_path, threads)
+    items = [(place.entry, version.asset, place) for place, version in newest.items()]
+    places = [place for _, _, place in versions.chosen(items, names, store.url)]
+    if number is None:
+        return [(place, newest[place]) for place in places]
+    if len(places) != 1:
+        raise GristmillError(
+            f"a version is of one artifact, and {len(places)} are asked for: name one"
+        )
+    return [(places[0], versions.read(store, places[0], number))]
+
+
+def _waves(wanted: Sequence[tuple[Place, Version]]) -> list[list[tuple[Place, Version]]]:
+    """`wanted` in groups, so that an artifact comes in a group before those nested in it."""
+    artifacts = {place.entry.artifact for place, _ in wanted}
+    waves: dict[int, list[tuple[Place, Version]]] = {}
+    for item in wanted:
+        above = {path.as_posix() for path in Path(item[0].entry.artifact).parents}
+        waves.setdefault(len(above & artifacts), []).append(item)
+    return [waves[depth] for depth in sorted(waves)]
+
+
+class _Pull:
+    """Pulls one version of one artifact partition.
+
+    numbers: of all its versions.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        fetcher: Fetcher,
+        place: Place,
+        version: Version,
+        numbers: Sequence[int],
+    ) -> None:
+        self._root, self._fetcher, self._place = root, fetcher, place
+        self._version, self._numbers = version, numbers
+
+    def pull(self, replace: bool) -> bool:
+        """Publish the version; returns whether that was needed.
+
+        Raises WouldReplace where something else stands here, locks.Busy where a build of it is
+        under way, DiskFull, MirrorError as the store, and GristmillError where a record is wrong.
+        """
+        standing = standing_record(self._root, self._place.entry, replace)
+        folder = self._root / self._place.entry.artifact
+        is_equal = standing is not None and standing.data_version == self._version.data_version
+        if standing is not None and is_equal and is_whole(folder, standing):
+            self._clean_up()
+            return False
+        self._refuse_other(standing, replace)
+        manifest = versions.read_manifest(self._fetcher.store, self._place, self._version)
+        build = self._build(manifest)
+        slot = Slot.of(build)
+        with disk_space.translate_errors(build), locks.locked(slot.lock, build.title):
+            standing = standing_record(self._root, self._place.entry, replace)
+            self._refuse_other(standing, replace)
+            check_place(build)
+            _empty(build, slot)
+            disk_space.check(build, slot.work)
+            fetched, staged = slot.work / FETCHED, slot.work / "staging"
+            record = self._fetched(manifest, fetched)
+            fetched.rename(staged)
+            commit.commit(build, slot, staged, record, standing)
+            if not (slot.work / PARTS).exists():
+                atomic_fs.remove_tree(slot.work)
+        return True
+
+    def _clean_up(self) -> None:
+        """Remove what a pull left that was killed after its commit; a build under way is let be."""
+        for slot in self._place.entry.slots(self._root):
+            if slot.exists():
+                with suppress(locks.Busy):
+                    remove.clean_slot(slot, keep_parts=True)
+
+    def _refuse_other(self, standing: Record | None, replace: bool) -> None:
+        """Raise WouldReplace where what stands here would be lost."""
+        if standing is None or replace or standing.data_version == self._version.data_version:
+            return
+        store = self._fetcher.store
+        mirrored = (versions.read(store, self._place, each) for each in reversed(self._numbers))
+        if any(version.record == standing.digest for version in mirrored):
+            return
+        raise WouldReplace(
+            f"data version {standing.data_version[:12]} is published here, which is no version of "
+            f"the mirror; version {self._version.number} there is "
+            f"{self._version.data_version[:12]}: push it, or add --replace"
+        )
+
+    def _build(self, manifest: Manifest) -> Build:
+        """The build that publishing takes; nothing of it is built."""
+        version = self._version
+        if manifest.outer is not None and not provenance.holds_record(self._root / manifest.outer):
+            raise GristmillError(f"is nested in {manifest.outer}: pull that artifact first")
+        return Build(
+            root=self._root,
+            artifact=version.artifact,
+            asset=version.asset,
+            partition=version.partition,
+            code_version="",
+            config=None,
+            inputs=(),
+            make=_nothing,
+            shared=manifest.shared,
+            outer=manifest.outer,
+            space=manifest.total_bytes,
+        )
+
+    def _fetched(self, manifest: Manifest, out: Path) -> Record:
+        """Fetch all files and compare them with the record that came along."""
+        self._fetcher.fetch(manifest, out)
+        title = f"version {self._version.number} of {self._place.entry.title}"
+        record = provenance.read_record(out / manifest.record)
+        listed = {(file.path, file.bytes, file.sha256) for file in manifest.files}
+        recorded = {(output.path, output.bytes, output.sha256) for output in record.outputs}
+        if (inputs := record.inputs_file) is not None:
+            recorded.add((inputs.path, inputs.bytes, inputs.sha256))
+        own = {item for item in listed if item[0] == manifest.record}
+        expected = self._place.entry.record(self._root).relative_to(
+            self._root / self._place.entry.artifact
+        )
+        named = (record.artifact, record.asset, record.partition, record.data_version)
+        version = self._version
+        if (
+            named != (version.artifact, version.asset, version.partition, version.data_version)
+            or manifest.record != expected.as_posix()
+            or record.digest != version.record
+            or record.digest != record.computed_digest()
+            or record.data_version != provenance.data_version(record.outputs)
+            or listed - own != recorded
+        ):
+            raise MirrorError(f"{title}: its record is not of what the mirror lists: push it again")
+        for output in record.outputs:
+            os.utime(out / output.path, ns=(output.mtime_ns, output.mtime_ns))
+        return record
+
+
+def _nothing(_: Attempt) -> Summary:
+    raise AssertionError("a pulled artifact is not built")
+
+
+def _empty(build: Build, slot: Slot) -> None:
+    """Remove what a killed build left in the slot; what a pull fetched stays, and so do parts.
+
+    `staging` may be a version that readers still have mapped: nothing in it is written to.
+    """
+    slot.work.mkdir(parents=True, exist_ok=True)
+    inventory.settle(build)
+    for entry in slot.work.iterdir():
+        if entry.name not in (PARTS, FETCHED):
+            atomic_fs.remove_tree(entry)

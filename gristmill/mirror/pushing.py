@@ -1,0 +1,292 @@
+"""Pushing: what is published in a data root becomes new versions in a mirror.
+
+First all files are sent, then the versions are created, so that no reader sees a version of which
+anything is missing. How files are sent belongs to `send.py`. Source: `docs/mirror.md#push`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from gristmill import provenance
+from gristmill.contract import BadInput, GristmillError
+from gristmill.mirror import versions
+from gristmill.mirror.layout import (
+    PART_BYTES,
+    File,
+    Manifest,
+    Place,
+    Version,
+    sha256_of,
+    wrong_name,
+)
+from gristmill.mirror.send import Sender, Sent, Source
+from gristmill.mirror.store import Store
+from gristmill.provenance import Record, find_artifacts, record_file
+from gristmill.provenance.inventory import Entry
+from gristmill.reading.folder import OpenFolder
+from gristmill.run import amounts
+from gristmill.run.progress import SILENT, Progress
+
+PARALLEL: Final = 8
+_ARTIFACTS: Final = 4
+_ATTEMPTS: Final = 20
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """What a push did with one artifact partition.
+
+    title: the artifact, and the partition of a shared folder.
+    version: the version in the mirror; None where the push of this artifact failed.
+    created: whether this call created the version.
+    sent_bytes: bytes that the mirror did not have.
+    error: why it failed, None otherwise.
+    """
+
+    title: str
+    version: Version | None
+    created: bool = False
+    sent_bytes: int = 0
+    error: str | None = None
+
+    def __str__(self) -> str:
+        if self.version is None:
+            return f"failed     {self.title}: {self.error}"
+        number, sent = self.version.number, amounts.size(self.sent_bytes)
+        if not self.created:
+            again = f", {sent} sent again" if self.sent_bytes else ""
+            return f"unchanged  {self.title}: version {number}{again}"
+        size = amounts.size(self.version.total_bytes)
+        return (
+            f"pushed     {self.title}: version {number}, {self.version.files:,} files, {size}, "
+            f"{sent} sent"
+        )
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """An artifact whose files are in the mirror; `draft` is None where its version is there."""
+
+    place: Place
+    draft: Version | None
+    standing: Version | None
+    sent: Sent
+
+
+def push(
+    root: Path,
+    url: str | Store,
+    names: Sequence[str] = (),
+    *,
+    parallel: int = PARALLEL,
+    part_bytes: int = PART_BYTES,
+    read_back: bool = False,
+    progress: Progress = SILENT,
+) -> list[Pushed]:
+    """Push artifacts of a data root to a mirror, and return what became of each.
+
+    root: the data root.
+    url: of the mirror, as for `Store`, or a Store.
+    names: which artifacts, as for `versions.chosen`; all by default.
+    parallel: parts that are sent at once; default 8.
+    part_bytes: bytes of a part, 16 MiB by default; memory is `parallel` times as much.
+    read_back: read every object of these artifacts from the mirror and compare it; those that are
+        wrong are written again. Default False.
+    progress: gets the stage "push" in bytes; default silent.
+
+    An artifact that cannot be pushed does not stop the others. Raises MirrorError where the mirror
+    cannot be read, GristmillError for a name that means nothing.
+    """
+    store = url if isinstance(url, Store) else Store(url)
+    found = versions.chosen(_found(root.absolute()), names, str(root))
+    standing = versions.newest(store, _known(store, [entry for entry, _, _ in found]), parallel)
+    total = sum(output.bytes for _, _, (_, record) in found if record for output in record.outputs)
+    with progress.stage("push", "bytes", total) as stage:
+        sender = Sender(store, parallel, part_bytes, read_back, stage)
+
+        def prepared(item: tuple[Entry, str, _Item]) -> _Ready | GristmillError:
+            place = Place(item[0])
+            try:
+                push_one = _Push(root.absolute(), sender, place, standing.get(place))
+                return push_one.prepare(item[2][0], always=read_back)
+            except GristmillError as error:
+                return error
+            except OSError as error:
+                return GristmillError(f"{item[2][0].folder}: {error}")
+
+        try:
+            with ThreadPoolExecutor(_ARTIFACTS) as pool:
+                ready = list(pool.map(prepared, found))
+        finally:
+            sender.close()
+    done = []
+    for (entry, _, _), each in zip(found, ready, strict=True):
+        done.append(_finished(store, entry, each))
+    return done
+
+
+_Item = tuple[find_artifacts.Artifact, Record | None]
+
+
+def _found(root: Path) -> list[tuple[Entry, str, _Item]]:
+    """The artifacts of a data root; one with an unreadable record has no asset."""
+    found: list[tuple[Entry, str, _Item]] = []
+    for item in find_artifacts.artifacts(root):
+        try:
+            record = provenance.read_record(item.record_path)
+        except GristmillError:
+            found.append((Entry.of(root, item), "", (item, None)))
+        else:
+            found.append((Entry.of(root, item), record.asset, (item, record)))
+    return found
+
+
+def _known(store: Store, entries: Sequence[Entry]) -> versions.Numbers:
+    """The versions that the mirror has of these artifacts."""
+    wanted = set(entries)
+    artifacts = {entry.artifact for entry in entries}
+    below = artifacts.pop() if len(artifacts) == 1 else ""
+    return {
+        place: numbers
+        for place, numbers in versions.numbers(store, below).items()
+        if place.entry in wanted
+    }
+
+
+def _finished(store: Store, entry: Entry, ready: _Ready | GristmillError) -> Pushed:
+    """Create the version of an artifact whose files are all there."""
+    if isinstance(ready, GristmillError):
+        return Pushed(entry.title, None, error=str(ready))
+    try:
+        store.flush(ready.sent.keys)
+        if ready.draft is None:
+            return Pushed(entry.title, ready.standing, sent_bytes=ready.sent.bytes)
+        version, created = versions.add(store, ready.place, ready.draft)
+        store.flush([ready.place.version(version.number)])
+    except (GristmillError, OSError) as error:
+        return Pushed(entry.title, None, error=str(error))
+    return Pushed(entry.title, version, created, ready.sent.bytes)
+
+
+class _Push:
+    """Sends one artifact partition, of one generation.
+
+    standing: the newest version in the mirror, None where there is none.
+    """
+
+    def __init__(self, root: Path, sender: Sender, place: Place, standing: Version | None) -> None:
+        self._root, self._sender, self._place = root, sender, place
+        self._standing = standing
+
+    def prepare(self, item: find_artifacts.Artifact, always: bool) -> _Ready:
+        """Send what the mirror lacks of an artifact. A rebuild meanwhile is sent in its place.
+
+        always: go through all objects, also where the newest version is what stands here.
+
+        Raises BadInput where a file is not what the record says, GristmillError where the record
+        is wrong, MirrorError as the store.
+        """
+        if reason := wrong_name(self._place.entry):
+            raise GristmillError(f"{item.folder}: cannot be pushed: {reason}")
+        record_name = item.record_path.relative_to(item.folder).as_posix()
+        for attempt in range(_ATTEMPTS):
+            folder = OpenFolder(item.folder, "none", record_name)
+            try:
+                return self._send(folder, record_name, always)
+            except (GristmillError, OSError):
+                # Files of a folder that is being deleted are missing one by one.
+                if attempt + 1 == _ATTEMPTS or not folder.replaced():
+                    raise
+            finally:
+                folder.close()
+        raise AssertionError
+
+    def _send(self, folder: OpenFolder, record_name: str, always: bool) -> _Ready:
+        record = self._record(folder, record_name)
+        standing = self._standing
+        is_there = standing is not None and standing.is_of(record.data_version, record.fingerprint)
+        sent = Sent()
+        if standing is not None and is_there and not always:
+            return _Ready(self._place, None, standing, sent)
+        files = self._files(folder, record_name, record, sent)
+        manifest = Manifest(
+            artifact=record.artifact,
+            partition=record.partition,
+            shared=self._place.entry.partition is not None,
+            outer=self._outer(),
+            record=record_name,
+            part_bytes=self._sender.part_bytes,
+            files=files,
+        )
+        data = manifest.to_bytes()
+        sha256 = sha256_of(data)
+        if standing is None or not is_there or standing.manifest == sha256:
+            self._sender.place(sha256, len(data), lambda: data, sent)
+        if is_there:
+            return _Ready(self._place, None, standing, sent)
+        draft = Version(
+            number=1 if standing is None else standing.number + 1,
+            artifact=record.artifact,
+            asset=record.asset,
+            partition=record.partition,
+            data_version=record.data_version,
+            fingerprint=record.fingerprint,
+            record=record.digest,
+            manifest=sha256,
+            total_bytes=manifest.total_bytes,
+            files=len(files),
+            writer=uuid.uuid4().hex,
+            pushed=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+        return _Ready(self._place, draft, standing, sent)
+
+    def _files(
+        self, folder: OpenFolder, record_name: str, record: Record, sent: Sent
+    ) -> list[File]:
+        known = {}
+        if self._standing is not None and not self._sender.read_back:
+            earlier = versions.read_manifest(self._sender.store, self._place, self._standing)
+            if earlier.part_bytes == self._sender.part_bytes:
+                known = {file.sha256: file for file in earlier.files}
+        data = record_file.read_bytes(folder.inside / record_name)
+        named = [(record_name, len(data), sha256_of(data))]
+        if (listed := record.inputs_file) is not None:
+            named.append((listed.path, listed.bytes, listed.sha256))
+        named += [(output.path, output.bytes, output.sha256) for output in record.outputs]
+        sources = [
+            Source(folder.inside / path, folder.path / path, path, size, sha256)
+            for path, size, sha256 in named
+        ]
+        return sorted(self._sender.send(sources, known, sent), key=lambda file: file.path)
+
+    def _record(self, folder: OpenFolder, name: str) -> Record:
+        """The record of the open folder, if it is right and of this place."""
+        folder.read_record()
+        record, shown = folder.record, folder.path / name
+        if record is None:
+            raise BadInput(shown, "is gone")
+        if record.digest != record.computed_digest():
+            raise BadInput(shown, "was changed after it was written: it is not pushed")
+        if record.data_version != provenance.data_version(record.outputs):
+            raise BadInput(shown, "its data version is not that of its outputs: it is not pushed")
+        if record.artifact != self._place.entry.artifact:
+            raise BadInput(shown, f"is of {record.artifact}, which was moved: it is not pushed")
+        for output in record.outputs:
+            if reason := record_file.wrong_path(output.path):
+                raise BadInput(shown, f"the path {output.path!r} {reason}: it is not pushed")
+        return record
+
+    def _outer(self) -> str | None:
+        """The artifact that this one is nested in."""
+        above = Path(self._place.entry.artifact).parents
+        return next(
+            (str(path) for path in list(above)[:-1] if provenance.holds_record(self._root / path)),
+            None,
+        )

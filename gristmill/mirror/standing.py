@@ -1,0 +1,52 @@
+"""What a pull finds published in the data root: its record, and whether it is whole."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from gristmill import provenance
+from gristmill.contract import GristmillError
+from gristmill.provenance import Record
+from gristmill.provenance.inventory import Entry
+
+
+def standing_record(root: Path, entry: Entry, ignore_unreadable: bool) -> Record | None:
+    """The record that is published, None where there is none.
+
+    ignore_unreadable: None also for a record that cannot be read, but of a partition of a shared
+        folder, whose record says which files are its own.
+
+    Raises GristmillError for a record that cannot be read.
+    """
+    path = entry.record(root)
+    if not os.path.lexists(path):
+        return None
+    try:
+        return provenance.read_record(path)
+    except GristmillError:
+        if ignore_unreadable and entry.partition is None:
+            return None
+        raise
+
+
+def is_whole(folder: Path, record: Record) -> bool:
+    """Whether all files of an artifact have the sizes and times that its record lists."""
+    for output in record.outputs:
+        try:
+            found = (folder / output.path).stat()
+        except OSError:
+            return False
+        if (found.st_size, found.st_mtime_ns) != (output.bytes, output.mtime_ns):
+            return False
+    return True
+
+
+def absent_inputs(root: Path, entry: Entry) -> int:
+    """How many inputs of a published artifact are not in the data root; 0 where it is gone."""
+    try:
+        record = provenance.read_record(entry.record(root))
+        inputs = provenance.read_inputs(record, entry.record(root))
+    except GristmillError:
+        return 0  # `verify` reports it
+    return sum(item.path is not None and not (root / item.path).exists() for item in inputs)

@@ -1,0 +1,178 @@
+"""One store behind a URL: objects that are written whole, created once, read and listed.
+
+`obstore`, which the extra `mirror` brings, is imported here alone. What the objects mean belongs
+to `layout.py`. Source: `docs/mirror.md#where-a-mirror-can-be`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from gristmill.contract import GristmillError
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+# Without TLS only where the endpoint that a person set begins with http://.
+_CLIENT: Final = {"timeout": "5min", "connect_timeout": "10s", "allow_http": True}
+_RETRIES: Final = {"max_retries": 6}
+_LISTINGS: Final = 3
+
+
+class MirrorError(GristmillError):
+    """A mirror that cannot be reached, or holds something else than it should."""
+
+
+class Store:
+    """The objects of one mirror. Safe to use from several threads.
+
+    url: a folder, as a path or `file://...`, or `s3://bucket/prefix`, `gs://...`, `az://...`.
+        Credentials and the endpoint come from the environment, as those clouds name them.
+    client: options of the HTTP client in place of the defaults; default none.
+    retries: options of its retries in place of the defaults; default none.
+
+    Raises MirrorError where the extra `mirror` is missing, or no store has such a URL.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        client: Mapping[str, Any] | None = None,
+        retries: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.url = url
+        self.folder = _folder(url)
+        self._objects = _opened(
+            url, self.folder, {**_CLIENT, **(client or {})}, {**_RETRIES, **(retries or {})}
+        )
+
+    def read(self, key: str) -> bytes | None:
+        """The bytes of an object, None where there is none."""
+        import obstore
+
+        try:
+            with self._errors(key):
+                return bytes(obstore.get(self._objects, key).bytes())
+        except FileNotFoundError:
+            return None
+
+    def size(self, key: str) -> int | None:
+        """The size of an object in bytes, None where there is none."""
+        import obstore
+
+        try:
+            with self._errors(key):
+                return int(obstore.head(self._objects, key)["size"])
+        except FileNotFoundError:
+            return None
+
+    def write(self, key: str, data: bytes) -> None:
+        """Write an object whole, over one that is there. Readers see the old or the new one."""
+        import obstore
+
+        with self._errors(key):
+            obstore.put(self._objects, key, data, use_multipart=False)
+
+    def create(self, key: str, data: bytes) -> bool:
+        """Write an object whole where there is none; False where one is there.
+
+        The answer may be lost after the object was written. The library then tries again and finds
+        it: who creates compares what is there with what it wrote.
+        """
+        import obstore
+
+        try:
+            with self._errors(key):
+                obstore.put(self._objects, key, data, mode="create", use_multipart=False)
+        except obstore.exceptions.AlreadyExistsError:
+            return False
+        return True
+
+    def keys(self, prefix: str) -> list[str]:
+        """The keys of all objects below `prefix`, a path without a final slash."""
+        import obstore
+
+        with self._errors(prefix):
+            for left in reversed(range(_LISTINGS)):
+                try:
+                    listed = obstore.list(self._objects, prefix=prefix, chunk_size=1000)
+                    return [str(item["path"]) for some in listed for item in some]
+                except obstore.exceptions.GenericError:
+                    # obstore makes no request again whose answer was cut off in its middle.
+                    if not left:
+                        raise
+        raise AssertionError
+
+    def flush(self, keys: Iterable[str]) -> None:
+        """Make objects of a folder survive a power loss; other stores do so by themselves."""
+        if self.folder is None:
+            return
+        folders: set[Path] = set()
+        for key in keys:
+            path = self.folder / key
+            _flush(path)
+            folders.update(folder for folder in path.parents if folder.is_relative_to(self.folder))
+        for folder in sorted(folders, reverse=True):
+            _flush(folder)
+
+    @contextmanager
+    def _errors(self, key: str) -> Generator[None]:
+        """Name mirror and object in an error; let through that there is one, or none."""
+        import obstore
+
+        try:
+            yield
+        except (FileNotFoundError, obstore.exceptions.AlreadyExistsError):
+            raise
+        except (obstore.exceptions.BaseError, OSError, ValueError) as error:
+            raise MirrorError(f"{self.url}: {key}: {_reason(error)}") from error
+
+
+def _folder(url: str) -> Path | None:
+    """The folder that a URL names, None for a URL of another kind."""
+    if url.startswith("file://"):
+        return Path(url.removeprefix("file://")).absolute()
+    return None if "://" in url else Path(url).absolute()
+
+
+def _opened(
+    url: str, folder: Path | None, client: dict[str, Any], retries: dict[str, Any]
+) -> ObjectStore:
+    try:
+        from obstore.store import LocalStore, from_url
+    except ModuleNotFoundError as error:
+        raise MirrorError(
+            f"{url}: a mirror needs the extra `mirror`: pip install 'gristmill[mirror]' ({error})"
+        ) from error
+    import obstore
+
+    try:
+        if folder is not None:
+            return LocalStore(folder, mkdir=True)
+        # An S3 server compares each object with the sha256 that the client sends with it.
+        s3 = {"checksum_algorithm": "SHA256"} if url.startswith(("s3://", "s3a://")) else {}
+        options: dict[str, Any] = {"client_options": client, "retry_config": retries, **s3}
+        return from_url(url, **options)
+    except (obstore.exceptions.BaseError, OSError, ValueError) as error:
+        raise MirrorError(
+            f"{url}: no mirror can be here: name a folder, s3://bucket/prefix, gs://bucket/prefix "
+            f"or az://account/container/prefix ({_reason(error)})"
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    """The text of an error on one line, without the debug text that obstore adds."""
+    return " ".join(str(error).partition("Debug source")[0].split())[:500]
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

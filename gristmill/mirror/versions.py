@@ -1,0 +1,118 @@
+"""Which versions a mirror has, which of them names mean, and adding one.
+
+A version is created under the number after the highest, and never changed. Source:
+`docs/mirror.md#versions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from gristmill.contract import GristmillError
+from gristmill.mirror.layout import (
+    Manifest,
+    Place,
+    Version,
+    object_key,
+    parsed_manifest,
+    parsed_version,
+    prefix,
+)
+from gristmill.mirror.store import MirrorError, Store
+from gristmill.provenance.inventory import Entry
+
+T = TypeVar("T")
+Numbers = Mapping[Place, Sequence[int]]
+"""The numbers of an artifact partition's versions, ascending."""
+
+
+def numbers(store: Store, artifact: str = "") -> dict[Place, list[int]]:
+    """All versions of the artifacts at or below a path, by artifact partition in their order."""
+    found: dict[Place, list[int]] = {}
+    for key in store.keys(prefix(artifact)):
+        if (parsed := Place.of(key)) is not None:
+            found.setdefault(parsed[0], []).append(parsed[1])
+    return {place: sorted(found[place]) for place in sorted(found, key=_order)}
+
+
+def _order(place: Place) -> tuple[list[str], str]:
+    return place.entry.artifact.split("/"), place.entry.partition or ""
+
+
+def read(store: Store, place: Place, number: int) -> Version:
+    """One version. Raises MirrorError where there is none, or it is no version."""
+    data = store.read(place.version(number))
+    if data is None:
+        raise MirrorError(f"{store.url}: there is no version {number} of {place.entry.title}")
+    return parsed_version(data, place, number)
+
+
+def read_manifest(store: Store, place: Place, version: Version) -> Manifest:
+    """The manifest of a version. Raises MirrorError where it is missing or differs."""
+    data = store.read(object_key(version.manifest))
+    if data is None:
+        raise MirrorError(
+            f"{store.url}: the manifest of version {version.number} of {place.entry.title} is gone"
+        )
+    return parsed_manifest(data, version, place)
+
+
+def newest(store: Store, known: Numbers, threads: int) -> dict[Place, Version]:
+    """The newest version of each artifact partition."""
+    with ThreadPoolExecutor(threads) as pool:
+        read_all = pool.map(lambda item: read(store, item[0], item[1][-1]), known.items())
+        return dict(zip(known, read_all, strict=True))
+
+
+def add(store: Store, place: Place, draft: Version) -> tuple[Version, bool]:
+    """Create a version under the first number that is free, from that of `draft` on.
+
+    place: of the artifact partition.
+    draft: the version; its number is one above the highest that was listed.
+
+    Returns the version with its number, and whether this call created it: another pusher may have
+    sent the same data meanwhile.
+    """
+    number = draft.number
+    while True:
+        version = draft.model_copy(update={"number": number})
+        if store.create(place.version(number), version.to_bytes()):
+            return version, True
+        there = read(store, place, number)
+        if there.writer == draft.writer:
+            return there, True  # the answer to our own write was lost
+        if there.is_of(draft.data_version, draft.fingerprint):
+            return there, False
+        number += 1
+
+
+def chosen(
+    items: Iterable[tuple[Entry, str, T]], names: Sequence[str], where: str
+) -> list[tuple[Entry, str, T]]:
+    """Those of `items` (name, asset, anything) that names mean, all without names.
+
+    names: an artifact's path in the data root, a folder above some, `path@partition` for one
+        partition of a shared folder, or an asset as `macroxue/pack`.
+    where: what was searched, for the error.
+
+    Raises GristmillError for a name that means nothing.
+    """
+    listed = list(items)
+    if not names:
+        return listed
+    wanted = [name.strip("/") for name in names]
+    for name in wanted:
+        if not any(means(name, entry, asset) for entry, asset, _ in listed):
+            raise GristmillError(f"{where}: no artifact or asset {name} is here")
+    return [item for item in listed if any(means(name, *item[:2]) for name in wanted)]
+
+
+def means(name: str, entry: Entry, asset: str) -> bool:
+    """Whether a name means an artifact partition: see `chosen`."""
+    return (
+        name == asset
+        or name == f"{entry.artifact}@{entry.partition}"
+        or f"{entry.artifact}/".startswith(f"{name}/")
+    )

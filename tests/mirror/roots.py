@@ -1,0 +1,55 @@
+"""Data roots and folders for the tests of the mirror: tiny artifacts, and what a mirror holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gristmill import provenance
+from gristmill.mirror import pull, push
+from gristmill.mirror.pulling import Pulled
+from gristmill.mirror.pushing import Pushed
+from gristmill.mirror.store import Store
+from gristmill.publish import publish
+from gristmill.publish.publish import Published
+from tests.publish.tiny import TinyConfig, snapshot, tiny_build
+
+PART = 64
+"""Bytes of a part in these tests: the files of a tiny artifact have several."""
+
+
+def built(root: Path, artifact: str = "family/tiny", seed: int = 1, **more: object) -> Published:
+    """Publish a tiny artifact; another seed gives other data."""
+    config = TinyConfig(seed=seed, rows=20)
+    return publish.publish(tiny_build(root, artifact, config=config, **more))  # type: ignore[arg-type]
+
+
+def pushed(root: Path, mirror: Path | str | Store, *names: str, **more: object) -> list[Pushed]:
+    """Push with small parts."""
+    url = mirror if isinstance(mirror, Store) else str(mirror)
+    return push(root, url, names, **{"part_bytes": PART, **more})  # type: ignore[arg-type]
+
+
+def pulled(root: Path, mirror: Path | str | Store, *names: str, **more: object) -> list[Pulled]:
+    """Pull."""
+    url = mirror if isinstance(mirror, Store) else str(mirror)
+    return pull(root, url, names, **more)  # type: ignore[arg-type]
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Published files below a folder, by path."""
+    return {path: data for path, data in snapshot(folder).items() if ".gristmill" not in path}
+
+
+def objects(mirror: Path) -> list[Path]:
+    """All objects of a mirror in a folder, sorted."""
+    return sorted(path for path in (mirror / "objects").rglob("*") if path.is_file())
+
+
+def object_of(mirror: Path, data: bytes) -> Path:
+    """The object with these bytes."""
+    return next(path for path in objects(mirror) if path.read_bytes() == data)
+
+
+def clean(root: Path) -> bool:
+    """Whether verification of a data root without its inputs finds nothing."""
+    return provenance.verify(root, check_inputs=False, check_laws=False) == []

@@ -1,0 +1,60 @@
+"""The commands `push` and `pull`: what they print, and their exit status."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gristmill.cli import main
+from gristmill.mirror import store
+from tests.mirror.roots import built, files
+
+
+def _run(*words: object) -> Result:
+    return CliRunner().invoke(main, [str(word) for word in words])
+
+
+def test_a_push_and_a_pull_say_what_they_did(tmp_path: Path) -> None:
+    a, b, mirror = tmp_path / "a", tmp_path / "b", tmp_path / "m"
+    built(a)
+    first = _run("push", mirror, "--data-root", a)
+    assert first.exit_code == 0, first.output
+    assert "pushed     family/tiny: version 1, 5 files, " in first.output
+    assert "unchanged  family/tiny: version 1" in _run("push", mirror, "--data-root", a).output
+    listed = _run("pull", mirror, "--list", "--data-root", b).output
+    assert "family/tiny: version 1, data version " in listed and not b.exists()
+    second = _run("pull", mirror, "family/tiny", "--version", 1, "--data-root", b)
+    assert second.exit_code == 0, second.output
+    assert "pulled     family/tiny: version 1, 5 files, " in second.output
+    assert files(a) == files(b)
+    assert _run("verify", "--no-inputs", b).exit_code == 0
+
+
+def test_what_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None:
+    a, b, mirror = tmp_path / "a", tmp_path / "b", tmp_path / "m"
+    built(a, "family/x", seed=1)
+    built(a, "family/y", seed=2)
+    (a / "family/x/train/steps.npy").write_bytes(b"")
+    done = _run("push", mirror, "--data-root", a)
+    assert done.exit_code == 1
+    assert "failed     family/x: " in done.output and "pushed     family/y: " in done.output
+    built(b, "family/y", seed=3)
+    done = _run("pull", mirror, "--data-root", b)
+    assert done.exit_code == 1 and "add --replace" in done.output
+    assert _run("pull", mirror, "--data-root", b, "--replace").exit_code == 0
+
+
+def test_wrong_urls_end_in_one_line(tmp_path: Path) -> None:
+    for url in ("nonsense://x/y", "s3://", f"file://{tmp_path}/file/below"):
+        (tmp_path / "file").touch()
+        done = _run("pull", url, "--data-root", tmp_path / "b")
+        assert done.exit_code == 1 and "Error: " in done.output and "Traceback" not in done.output
+    assert _run("push", tmp_path / "m", "--data-root", tmp_path / "none").exit_code in (0, 1)
+
+
+def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "obstore.store", None)
+    with pytest.raises(store.MirrorError, match=r"pip install 'gristmill\[mirror\]'"):
+        store.Store("/tmp/somewhere")

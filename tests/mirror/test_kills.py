@@ -1,0 +1,48 @@
+"""A push or a pull that is killed at any step leaves whole versions, and the next one goes on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import budget
+from tests.paths import CHECKOUT
+
+
+def _killed(folder: Path, words: list[str]) -> dict[str, str]:
+    """How each kill ended and what it left, by its word."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.mirror.kill_server", str(folder), *words],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = [line.split(" ", 1) for line in done.stdout.splitlines() if ":" in line.split(" ")[0]]
+    return dict(lines)
+
+
+# Parts, the manifest, the flushes, versions; then objects, halves of parts, renames, what follows.
+QUICK = {"push": (4, 30, 44, 47, 49, 53), "pull": (6, 41, 60, 92, 97, 101)}
+MOST = {"push": 56, "pull": 106}
+
+
+def test_a_kill_in_each_phase(tmp_path: Path) -> None:
+    words = [f"{how}:{number}" for how, numbers in QUICK.items() for number in numbers]
+    found = _killed(tmp_path, words)
+    assert [word for word in words if found[word].startswith("killed")] == words
+    assert {found[word] for word in words} >= {"killed fresh1", "killed fresh2", "killed old"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["push", "pull"])
+def test_a_kill_at_every_step(tmp_path: Path, how: str) -> None:
+    kills = [f"{how}:{number}" for number in range(1, MOST[how])]
+    batches = [kills[start : start + 10] for start in range(0, len(kills), 10)]
+    for number, batch in enumerate(budget.sample(f"mirror {how}", batches, 0.4)):
+        found = _killed(tmp_path / str(number), batch)
+        assert not any(each.startswith("failed") for each in found.values())

@@ -1,0 +1,239 @@
+"""A pulled artifact is the pushed one; nothing else is ever published in its place."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gristmill import provenance
+from gristmill.contract import GristmillError
+from gristmill.mirror import MirrorError
+from gristmill.provenance import Input
+from gristmill.publish import publish
+from tests.mirror.roots import PART, built, clean, files, object_of, objects, pulled, pushed
+from tests.publish.tiny import TinyConfig, garbage, tiny_build
+
+
+def test_a_pulled_artifact_is_the_pushed_one(tmp_path: Path) -> None:
+    built(tmp_path / "a")
+    (sent,) = pushed(tmp_path / "a", tmp_path / "m")
+    assert sent.created and sent.version is not None and sent.version.number == 1
+    (got,) = pulled(tmp_path / "b", tmp_path / "m")
+    assert got.changed and got.error is None
+    assert files(tmp_path / "b") == files(tmp_path / "a")
+    assert clean(tmp_path / "b")
+    assert garbage(tmp_path / "b") == []
+    # Nothing is to be done for a build of the same: sizes and times are those of the record.
+    config = TinyConfig(seed=1, rows=20)
+    assert publish.is_current(tiny_build(tmp_path / "b", config=config))
+
+
+def test_what_stands_is_unchanged_and_costs_nothing(tmp_path: Path) -> None:
+    built(tmp_path / "a")
+    pushed(tmp_path / "a", tmp_path / "m")
+    before = objects(tmp_path / "m")
+    (sent,) = pushed(tmp_path / "a", tmp_path / "m")
+    assert not sent.created and sent.sent_bytes == 0 and objects(tmp_path / "m") == before
+    assert str(sent).startswith("unchanged")
+    (got,) = pulled(tmp_path / "a", tmp_path / "m")
+    assert not got.changed and str(got) == "unchanged  family/tiny: version 1"
+
+
+def test_old_versions_stay_and_are_pulled_by_number(tmp_path: Path) -> None:
+    first = built(tmp_path / "a", seed=1).record
+    pushed(tmp_path / "a", tmp_path / "m")
+    second = built(tmp_path / "a", seed=2).record
+    (sent,) = pushed(tmp_path / "a", tmp_path / "m")
+    assert sent.version is not None and sent.version.number == 2
+    pulled(tmp_path / "b", tmp_path / "m", "family/tiny", number=1)
+    assert provenance.read_record(tmp_path / "b/family/tiny/provenance.json") == first
+    # A version of the mirror is replaced by another one: nothing is lost.
+    pulled(tmp_path / "b", tmp_path / "m")
+    assert provenance.read_record(tmp_path / "b/family/tiny/provenance.json") == second
+    with pytest.raises(MirrorError, match="there is no version 3 of family/tiny"):
+        pulled(tmp_path / "b", tmp_path / "m", "family/tiny", number=3)
+
+
+def test_versions_share_equal_files(tmp_path: Path) -> None:
+    built(tmp_path / "a", seed=1)
+    pushed(tmp_path / "a", tmp_path / "m")
+    built(tmp_path / "a", seed=2)
+    (sent,) = pushed(tmp_path / "a", tmp_path / "m")
+    equal = (tmp_path / "a/family/tiny/trace.jsonl").stat().st_size
+    assert sent.version is not None
+    assert sent.sent_bytes <= sent.version.total_bytes - equal + 20_000  # and the manifest
+
+
+def test_another_local_artifact_is_replaced_only_if_asked_to(tmp_path: Path) -> None:
+    built(tmp_path / "a", seed=1)
+    pushed(tmp_path / "a", tmp_path / "m")
+    built(tmp_path / "b", seed=5)
+    before = files(tmp_path / "b")
+    (got,) = pulled(tmp_path / "b", tmp_path / "m")
+    assert got.error is not None and "--replace" in got.error and not got.changed
+    assert files(tmp_path / "b") == before
+    (got,) = pulled(tmp_path / "b", tmp_path / "m", replace=True)
+    assert got.changed and files(tmp_path / "b") == files(tmp_path / "a")
+
+
+def test_partitions_of_a_shared_folder_are_artifacts_of_their_own(tmp_path: Path) -> None:
+    for seed, key in enumerate(("p1", "p2", "p3")):
+        built(tmp_path / "a", "family/shared", seed, partition=key, shared=True)
+    pushed(tmp_path / "a", tmp_path / "m")
+    pulled(tmp_path / "b", tmp_path / "m", "family/shared@p2")
+    assert sorted(path.name for path in (tmp_path / "b/family/shared/provenance").iterdir()) == [
+        "p2.json"
+    ]
+    built(tmp_path / "b", "family/shared", 9, partition="p9", shared=True)
+    pulled(tmp_path / "b", tmp_path / "m")
+    built(tmp_path / "a", "family/shared", 9, partition="p9", shared=True)
+    names = set(files(tmp_path / "a")) - {"family/shared/provenance/p9.json"}
+    assert set(files(tmp_path / "b")) - {"family/shared/provenance/p9.json"} == names
+    assert clean(tmp_path / "b")
+
+
+def test_a_nested_artifact_comes_after_the_one_around_it(tmp_path: Path) -> None:
+    built(tmp_path / "a", "family/outer")
+    built(tmp_path / "a", "family/outer/in/inner", outer="family/outer")
+    pushed(tmp_path / "a", tmp_path / "m")
+    (got,) = pulled(tmp_path / "b", tmp_path / "m", "family/outer/in")
+    assert got.error == "is nested in family/outer: pull that artifact first"
+    assert not any(each.error for each in pulled(tmp_path / "b", tmp_path / "m"))
+    assert files(tmp_path / "b") == files(tmp_path / "a")
+
+
+def test_names_are_paths_folders_and_assets(tmp_path: Path) -> None:
+    built(tmp_path / "a", "one/x", asset="test/x")
+    built(tmp_path / "a", "one/y", asset="test/y")
+    built(tmp_path / "a", "two/z", asset="test/x")
+    pushed(tmp_path / "a", tmp_path / "m")
+
+    def names(*wanted: str) -> list[str]:
+        return [each.title for each in pulled(tmp_path / "b", tmp_path / "m", *wanted)]
+
+    assert names("one") == ["one/x", "one/y"]
+    assert names("one/y/") == ["one/y"]
+    assert names("test/x") == ["one/x", "two/z"]
+    assert names("test/y", "two") == ["one/y", "two/z"]
+    with pytest.raises(GristmillError, match="no artifact or asset on is here"):
+        names("on")
+    with pytest.raises(GristmillError, match="no artifact or asset on is here"):
+        pushed(tmp_path / "a", tmp_path / "m", "on")
+    with pytest.raises(GristmillError, match="2 are asked for: name one"):
+        pulled(tmp_path / "b", tmp_path / "m", "one", number=1)
+    with pytest.raises(MirrorError, match="no version of any artifact is here"):
+        pulled(tmp_path / "b", tmp_path / "empty")
+
+
+def test_a_wrong_byte_on_the_store_is_never_published(tmp_path: Path) -> None:
+    built(tmp_path / "a", seed=1)
+    pushed(tmp_path / "a", tmp_path / "m")
+    pulled(tmp_path / "b", tmp_path / "m")
+    before = files(tmp_path / "b")
+    built(tmp_path / "a", seed=2)
+    old = set(objects(tmp_path / "m"))
+    pushed(tmp_path / "a", tmp_path / "m")
+
+    def refused() -> str:
+        shutil.rmtree(tmp_path / "b/family/.gristmill/slots/tiny", ignore_errors=True)
+        (got,) = pulled(tmp_path / "b", tmp_path / "m")
+        assert got.error is not None and not got.changed and files(tmp_path / "b") == before
+        return got.error
+
+    new = sorted(set(objects(tmp_path / "m")) - old)
+    for wrong in new[:: len(new) // 6]:
+        data = wrong.read_bytes()
+        wrong.write_bytes(bytes([data[0] ^ 1]) + data[1:])
+        assert wrong.name in refused()
+        wrong.write_bytes(data[:-1])
+        assert wrong.name in refused()
+        wrong.unlink()
+        assert "is gone" in refused()
+        # A push that reads back writes again what is wrong or gone.
+        wrong.write_bytes(data[:1] * len(data))
+        (sent,) = pushed(tmp_path / "a", tmp_path / "m", read_back=True)
+        assert sent.error is None and sent.sent_bytes in (len(data), 2 * len(data))  # a part twice
+        assert wrong.read_bytes() == data
+    shutil.rmtree(tmp_path / "b/family/.gristmill/slots/tiny")
+    assert pulled(tmp_path / "b", tmp_path / "m")[0].changed
+    assert files(tmp_path / "b") == files(tmp_path / "a")
+
+
+def test_a_wrong_version_file_is_refused(tmp_path: Path) -> None:
+    built(tmp_path / "a")
+    pushed(tmp_path / "a", tmp_path / "m")
+    file = tmp_path / "m/artifacts/family/tiny/@/00000001.json"
+    good = file.read_text()
+    for old, new in (
+        ('"number": 1', '"number": 2'),
+        ("family/tiny", "family/else"),
+        ('"format": 1', '"format": 9'),
+        ('"format"', '"other"'),
+    ):
+        file.write_text(good.replace(old, new))
+        with pytest.raises(MirrorError, match="version 1 of family/tiny"):
+            pulled(tmp_path / "b", tmp_path / "m")
+    # The record must be that of the version.
+    version = provenance.read_record(tmp_path / "a/family/tiny/provenance.json").data_version
+    file.write_text(good.replace(version, "0" * 64))
+    (got,) = pulled(tmp_path / "b", tmp_path / "m")
+    assert got.error is not None and "its record is not of what the mirror lists" in got.error
+    assert files(tmp_path / "b") == {}
+
+
+def test_a_damaged_local_file_is_fetched_again(tmp_path: Path) -> None:
+    built(tmp_path / "a")
+    pushed(tmp_path / "a", tmp_path / "m")
+    pulled(tmp_path / "b", tmp_path / "m")
+    damaged = tmp_path / "b/family/tiny/trace.jsonl"
+    damaged.write_bytes(damaged.read_bytes() + b"x")
+    (got,) = pulled(tmp_path / "b", tmp_path / "m")
+    assert got.changed and files(tmp_path / "b") == files(tmp_path / "a")
+
+
+def test_parts_that_were_fetched_are_kept(tmp_path: Path) -> None:
+    built(tmp_path / "a")
+    pushed(tmp_path / "a", tmp_path / "m")
+    data = (tmp_path / "a/family/tiny/train/steps.npy").read_bytes()
+    gone = object_of(tmp_path / "m", data[2 * PART : 3 * PART])
+    kept = gone.read_bytes()
+    gone.unlink()
+    (got,) = pulled(tmp_path / "b", tmp_path / "m", parallel=1)
+    assert got.error is not None
+    # What is in the slot already need not be in the mirror any more.
+    first = object_of(tmp_path / "m", data[:PART])
+    first.unlink()
+    gone.write_bytes(kept)
+    (got,) = pulled(tmp_path / "b", tmp_path / "m")
+    assert got.error is None and files(tmp_path / "b") == files(tmp_path / "a")
+
+
+def test_inputs_that_are_not_here_are_counted(tmp_path: Path) -> None:
+    source = built(tmp_path / "a", "family/source").record
+    given = Input(
+        asset=source.asset,
+        partition=source.partition,
+        data_version=source.data_version,
+        path=source.artifact,
+    )
+    built(tmp_path / "a", "family/made", inputs=[given])
+    pushed(tmp_path / "a", tmp_path / "m")
+    (got,) = pulled(tmp_path / "b", tmp_path / "m", "family/made")
+    assert got.absent == 1
+    assert [item.law for item in provenance.verify(tmp_path / "b", check_laws=False)] == ["input"]
+    assert clean(tmp_path / "b")
+    # With what it was made from, lineage is followed as where it was built.
+    assert not any(each.absent for each in pulled(tmp_path / "b", tmp_path / "m"))
+    assert provenance.verify(tmp_path / "b", check_laws=False) == []
+
+
+def test_a_folder_without_a_record_is_never_replaced(tmp_path: Path) -> None:
+    built(tmp_path / "a")
+    pushed(tmp_path / "a", tmp_path / "m")
+    (tmp_path / "b/family/tiny").mkdir(parents=True)
+    (tmp_path / "b/family/tiny/mine").write_text("mine")
+    (got,) = pulled(tmp_path / "b", tmp_path / "m", replace=True)
+    assert got.error is not None and "has no provenance record" in got.error
+    assert (tmp_path / "b/family/tiny/mine").read_text() == "mine"

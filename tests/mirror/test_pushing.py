@@ -1,0 +1,190 @@
+"""A version in a mirror is what its record says, whole, and of one generation."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from gristmill.mirror import pushing, send, versions
+from gristmill.mirror.store import Store
+from tests.mirror.roots import PART, built, files, object_of, objects, pulled, pushed
+
+
+@pytest.mark.parametrize("name", ["train/steps.npy", "metadata.db", "place.json"])
+@pytest.mark.parametrize("part", [PART, 1 << 20], ids=["parts", "whole"])
+def test_a_wrong_byte_in_a_local_file_is_never_pushed(tmp_path: Path, name: str, part: int) -> None:
+    built(tmp_path / "a", "family/wrong")
+    built(tmp_path / "a", "family/right", seed=2)
+    file = tmp_path / "a/family/wrong" / name
+    data = file.read_bytes()
+    for wrong in (data[:-1] + bytes([data[-1] ^ 1]), data[:-1], data + b"x", None):
+        file.unlink()
+        if wrong is not None:
+            file.write_bytes(wrong)
+        done = pushed(tmp_path / "a", tmp_path / "m", part_bytes=part)
+        assert [each.title for each in done if each.error] == ["family/wrong"]
+        assert str(file) in str(done[1].error)
+        assert list(versions.numbers(Store(str(tmp_path / "m")), "family/wrong")) == []
+        file.unlink(missing_ok=True)
+        file.write_bytes(data)
+    assert not any(each.error for each in pushed(tmp_path / "a", tmp_path / "m"))
+
+
+def test_a_wrong_record_is_not_pushed(tmp_path: Path) -> None:
+    built(tmp_path / "a")
+    file = tmp_path / "a/family/tiny/provenance.json"
+    record = json.loads(file.read_text())
+    for change, said in (
+        ({"seconds": 99.0}, "changed after it was written"),
+        ({"artifact": "family/else"}, "changed after it was written"),
+        ({"schema_version": 99}, "schema version"),
+    ):
+        file.write_text(json.dumps(record | change))
+        (sent,) = pushed(tmp_path / "a", tmp_path / "m")
+        assert sent.error is not None and said in sent.error
+    file.write_text(json.dumps(record))
+    shutil.move(tmp_path / "a/family/tiny", tmp_path / "a/family/moved")
+    (sent,) = pushed(tmp_path / "a", tmp_path / "m")
+    assert sent.error is not None and "is of family/tiny, which was moved" in sent.error
+    assert objects(tmp_path / "m") == []
+
+
+def test_a_push_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built(tmp_path / "a")
+    wrote: list[str] = []
+    write = Store.write
+
+    def failing(store: Store, key: str, data: bytes) -> None:
+        if len(wrote) == 5:
+            raise OSError("the line is cut")
+        wrote.append(key)
+        write(store, key, data)
+
+    monkeypatch.setattr(Store, "write", failing)
+    (sent,) = pushed(tmp_path / "a", tmp_path / "m", parallel=1)
+    assert sent.error is not None and "the line is cut" in sent.error
+    assert len(objects(tmp_path / "m")) == 5
+    assert not (tmp_path / "m/artifacts").exists()
+    monkeypatch.setattr(Store, "write", write)
+    whole = len(list(tmp_path.glob("a/family/tiny/**/*")))
+    (sent,) = pushed(tmp_path / "a", tmp_path / "m", parallel=1)
+    assert sent.created and whole
+    total = sum(path.stat().st_size for path in objects(tmp_path / "m"))
+    before = sum((tmp_path / "m" / key).stat().st_size for key in wrote)
+    assert sent.sent_bytes == total - before
+
+
+def test_a_rebuild_meanwhile_is_pushed_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built(tmp_path / "a", seed=1)
+    rebuilt: list[int] = []
+    read = send._part
+
+    def slow(descriptor: int, start: int, size: int, source: send.Source) -> bytes:
+        if not rebuilt:
+            rebuilt.append(1)
+            built(tmp_path / "a", seed=2)
+        return read(descriptor, start, size, source)
+
+    monkeypatch.setattr(send, "_part", slow)
+    (sent,) = pushed(tmp_path / "a", tmp_path / "m", parallel=1)
+    assert sent.error is None
+    pulled(tmp_path / "b", tmp_path / "m")
+    now = files(tmp_path / "a")
+    built(tmp_path / "c", seed=1)
+    assert files(tmp_path / "b").keys() == now.keys()
+    first = (tmp_path / "c/family/tiny/train/steps.npy").read_bytes()
+    got = files(tmp_path / "b")["family/tiny/train/steps.npy"]
+    assert got in (first, now["family/tiny/train/steps.npy"])
+
+
+def test_two_pushers_at_once_both_end_as_versions(tmp_path: Path) -> None:
+    for seed in range(8):
+        built(tmp_path / str(seed), seed=seed % 4)
+    with ThreadPoolExecutor(8) as pool:
+        done = list(
+            pool.map(lambda seed: pushed(tmp_path / str(seed), tmp_path / "m")[0], range(8))
+        )
+    assert not any(each.error for each in done)
+    store = Store(str(tmp_path / "m"))
+    ((place, numbers),) = versions.numbers(store).items()
+    held = [versions.read(store, place, number) for number in numbers]
+    assert numbers == list(range(1, len(numbers) + 1)) and len(numbers) >= 4
+    assert len({version.data_version for version in held}) == 4
+    assert sum(each.created for each in done) == len(numbers)
+    for number in numbers:
+        pulled(tmp_path / "b", tmp_path / "m", "family/tiny", number=number)
+        assert held[number - 1].data_version in {
+            each.version.data_version for each in done if each.version
+        }
+
+
+def test_a_lost_answer_is_no_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built(tmp_path / "a")
+    create = Store.create
+    monkeypatch.setattr(Store, "create", lambda *given: create(*given) and False)
+    (sent,) = pushed(tmp_path / "a", tmp_path / "m")
+    assert sent.created and sent.version is not None and sent.version.number == 1
+
+
+def test_a_version_of_another_pusher_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built(tmp_path / "a", seed=1)
+    built(tmp_path / "other", seed=2)
+    built(tmp_path / "same", seed=1)
+    finished = pushing._finished
+
+    def late(*given: object) -> pushing.Pushed:
+        monkeypatch.setattr(pushing, "_finished", finished)
+        pushed(tmp_path / "other", tmp_path / "m")
+        return finished(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(pushing, "_finished", late)
+    (sent,) = pushed(tmp_path / "a", tmp_path / "m")
+    assert sent.created and sent.version is not None and sent.version.number == 2
+
+    # The same data under the number that was meant for it is no version of its own.
+    def same(*given: object) -> pushing.Pushed:
+        monkeypatch.setattr(pushing, "_finished", finished)
+        pushed(tmp_path / "same", tmp_path / "n")
+        return finished(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(pushing, "_finished", same)
+    (sent,) = pushed(tmp_path / "a", tmp_path / "n")
+    assert not sent.created and sent.version is not None and sent.version.number == 1
+
+
+def test_parts_of_an_earlier_version_are_not_computed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built(tmp_path / "a", seed=1)
+    pushed(tmp_path / "a", tmp_path / "m")
+    built(tmp_path / "a", seed=2)
+    read: list[str] = []
+    part = send._part
+
+    def noted(descriptor: int, start: int, size: int, source: send.Source) -> bytes:
+        read.append(source.path)
+        return part(descriptor, start, size, source)
+
+    monkeypatch.setattr(send, "_part", noted)
+    pushed(tmp_path / "a", tmp_path / "m")
+    assert "trace.jsonl" not in read and "train/steps.npy" in read
+    # A part that is gone is sent again, though an earlier version lists it.
+    trace = (tmp_path / "a/family/tiny/trace.jsonl").read_bytes()
+    object_of(tmp_path / "m", trace[:PART]).unlink()
+    built(tmp_path / "a", seed=3)
+    pushed(tmp_path / "a", tmp_path / "m")
+    assert "trace.jsonl" in read and object_of(tmp_path / "m", trace[:PART]).exists()
+
+
+def test_names_that_no_store_can_have_are_refused(tmp_path: Path) -> None:
+    built(tmp_path / "a", "family/a b")
+    (sent,) = pushed(tmp_path / "a", tmp_path / "m")
+    assert sent.error is not None and "cannot be pushed: the name 'a b'" in sent.error
