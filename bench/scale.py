@@ -1,0 +1,219 @@
+"""Which number breaks first at 1 PB: measured at 1 % and at 0.1 % of it, on this machine.
+
+The target: 500,000 partitions over all assets, at most 100,000 of one, 10,000 drops, 64 nodes. Each
+number is measured at two sizes; the power of their growth gives the number at the target. It prints
+a table with the bound of each and by how much the target passes it, the worst last.
+
+    python -m bench.scale [--share 0.01]
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import multiprocessing
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import dagster as dg
+
+from bench.large_instance import PACK, PARTITIONS, fill
+from bench.servers import CHECKOUT
+from bench.tick import ticks
+from gristmill.contract import Summary
+from gristmill.macroxue.config import PackConfig
+from gristmill.provenance.inventory import missing
+from gristmill.provenance.list_artifacts import list_artifacts
+from gristmill.publish import locks
+from gristmill.publish.build import Attempt, Build
+from gristmill.publish.publish import publish
+
+_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+ALL_PARTITIONS, OF_ONE_ASSET, DROPS, NODES = 500_000, 100_000, 10_000, 64
+_SHARED = 1000
+"""Partitions of one shared folder, as months and shards are."""
+_DAY = 86_400.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """A number at two sizes, and what it must not pass at the target.
+
+    few, many: (size, value). target: the size at the target. bound: of the value there.
+    """
+
+    what: str
+    few: tuple[int, float]
+    many: tuple[int, float]
+    target: int
+    bound: float
+    unit: str
+
+    @property
+    def power(self) -> float:
+        """1 where the number grows as the size does, 0 where it stays."""
+        sizes, values = self.many[0] / self.few[0], self.many[1] / max(self.few[1], 1e-9)
+        return max(0.0, math.log(max(values, 1e-9)) / math.log(sizes))
+
+    @property
+    def expected(self) -> float:
+        """The number at the target."""
+        return self.many[1] * float(self.target / self.many[0]) ** self.power
+
+
+def _publish(root: Path, number: int, shared: bool) -> None:
+    key = f"p{number:06}"
+
+    def make(attempt: Attempt) -> Summary:
+        attempt.out.mkdir()
+        (attempt.out / f"{key}.bin").write_bytes(b"x" * 64)
+        return Summary(files={})
+
+    publish(
+        Build(
+            root=root,
+            artifact="scale/shared" if shared else f"scale/{key}",
+            asset="macroxue/pack",
+            partition=key,
+            code_version="1",
+            config=PackConfig(),
+            inputs=[],
+            make=make,
+            shared=shared,
+        )
+    )
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    before = time.process_time()
+    work()
+    return time.process_time() - before
+
+
+def _best(work: Callable[[], object], rounds: int = 3) -> float:
+    return min(_seconds(work) for _ in range(rounds))
+
+
+def artifacts(scratch: Path, count: int) -> dict[str, float]:
+    """CPU seconds of one more publish, of `ls` and of the inventory, beside `count` artifacts."""
+    root = scratch / f"artifacts-{count}"
+    for number in range(count):
+        _publish(root, number, shared=False)
+    after = iter(range(count, count + 1000))
+    found = {
+        "publish": _best(lambda: [_publish(root, next(after), False) for _ in range(20)]) / 20,
+        "ls": _best(lambda: list_artifacts(root)),
+        "inventory": _best(lambda: missing(root)),
+    }
+    shutil.rmtree(root)
+    return found
+
+
+def shared_folder(scratch: Path, count: int) -> float:
+    """CPU seconds of one more partition in a folder that holds `count` of them."""
+    root = scratch / f"shared-{count}"
+    for number in range(count):
+        _publish(root, number, shared=True)
+    after = iter(range(count, count + 1000))
+    found = _best(lambda: _publish(root, next(after), True), 5)
+    shutil.rmtree(root)
+    return found
+
+
+def instance(scratch: Path, count: int) -> dict[str, float]:
+    """Bytes of an event, CPU seconds of a page of the asset, of a new partition: `count` stand."""
+    home = scratch / f"home-{count}"
+    home.mkdir()
+    text = (CHECKOUT / "dagster.yaml").read_text()
+    (home / "dagster.yaml").write_text(text.replace(": .dagster/", f": {home}/"))
+    keys = [f"d{number:06}" for number in range(count)]
+    with dg.DagsterInstance.from_config(str(home)) as held:
+        fill(held, keys, 100)
+        storage = held.event_log_storage
+        found = {
+            "status": _best(lambda: storage.get_materialized_partitions(PACK)),
+            "partition": _best(lambda: held.get_dynamic_partitions(PARTITIONS)),
+        }
+    # Of the three events of a partition: arrival, its observation, and the build.
+    found["bytes"] = float(sum(p.stat().st_size for p in home.rglob("*") if p.is_file()))
+    shutil.rmtree(home)
+    return found
+
+
+def _take(folder: str, node: int, rounds: int) -> None:
+    for _ in range(rounds):
+        with locks.locked(Path(folder, "one.lock"), f"node {node}", wait=True):
+            pass
+
+
+def lock(scratch: Path, nodes: int, rounds: int = 200) -> float:
+    """Wall seconds until each of `nodes` processes held one lock once."""
+    context = multiprocessing.get_context("fork")
+    (scratch / "locks").mkdir(exist_ok=True)
+    processes = [
+        context.Process(target=_take, args=(str(scratch / "locks"), node, rounds))
+        for node in range(nodes)
+    ]
+    before = time.monotonic()
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    return (time.monotonic() - before) / rounds
+
+
+def rows(scratch: Path, share: float) -> Iterable[Row]:
+    """Measure; see the module's docstring for the target."""
+    many, few = (max(10, int(ALL_PARTITIONS * share * part)) for part in (1, 0.1))
+    left, right = artifacts(scratch, few), artifacts(scratch, many)
+    for name, what, bound in (
+        ("publish", "publishing one more artifact", 0.1),
+        ("ls", "`gristmill ls`", 600.0),
+        ("inventory", "what is missing, as `verify` asks first", 600.0),
+    ):
+        yield Row(what, (few, left[name]), (many, right[name]), ALL_PARTITIONS, bound, "CPU s")
+    parts = [max(10, int(_SHARED * part)) for part in (0.1, 1)]
+    folder = [(count, shared_folder(scratch, count)) for count in parts]
+    yield Row("one more partition of a shared folder", *folder, OF_ONE_ASSET, 1.0, "CPU s")
+    many, few = (max(10, int(OF_ONE_ASSET * share * part)) for part in (5, 0.5))
+    left, right = instance(scratch, few), instance(scratch, many)
+    for name, what, size, bound, unit in (
+        ("bytes", "event log of the instance", ALL_PARTITIONS, 50e9, "bytes"),
+        ("status", "which partitions of an asset are built", OF_ONE_ASSET, 10.0, "CPU s"),
+        ("partition", "the list of an asset's partitions", OF_ONE_ASSET, 10.0, "CPU s"),
+    ):
+        yield Row(what, (few, left[name]), (many, right[name]), size, bound, unit)
+    many, few = (max(10, int(DROPS * share * part)) for part in (10, 1))
+    for_few, for_many = (ticks(scratch / f"tick-{n}", n, 3) for n in (few, many))
+    (name,) = (key for key in for_many if key != "check_states")
+    tick = (few, for_few[name]), (many, for_many[name])
+    yield Row("a sensor's tick, nothing new", *tick, DROPS, 60.0, "CPU s")
+    held = (4, lock(scratch, 4)), (NODES, lock(scratch, NODES))
+    yield Row("a lock that all nodes take in turn", *held, NODES, 1.0, "s")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--share", type=float, default=0.01)
+    given = parser.parse_args()
+    os.environ.setdefault("DAGSTER_DISABLE_TELEMETRY", "1")
+    with tempfile.TemporaryDirectory(dir=_MEMORY) as folder:
+        found = sorted(rows(Path(folder), given.share), key=lambda row: row.expected / row.bound)
+    print("| what | at few | at more | grows by the power | at the target | bound | share |")
+    print("|---|---|---|---|---|---|---|")
+    for row in found:
+        pair = " | ".join(f"{value:.4g} at {size:,}" for size, value in (row.few, row.many))
+        print(
+            f"| {row.what}, {row.unit} | {pair} | {row.power:.2f} | "
+            f"{row.expected:.4g} at {row.target:,} | {row.bound:.4g} | "
+            f"{row.expected / row.bound:.3g} |"
+        )
+
+
+if __name__ == "__main__":
+    main()
