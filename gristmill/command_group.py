@@ -26,6 +26,7 @@ LATE_COMMANDS: Final = {
     "drop": "Copy a folder or a file into an inbox, to be taken whole.",
     "fetch": "Download the raw files of a corpus into a drop.",
     "materialize": "Build assets, and print what was built.",
+    "parts": "Make one share of the parts of a partition, for an array job.",
     "prune": "Remove old runs, logs and ticks from the instance.",
     "reap": "Close runs whose process is dead; clean up after killed builds.",
     "retire": "Forget the partition of a drop that is gone.",

@@ -29,6 +29,7 @@ COMMANDS = [
     "fetch",
     "ls",
     "materialize",
+    "parts",
     "prune",
     "pull",
     "push",

@@ -1,24 +1,31 @@
-"""One partition built by several processes or machines, each of which makes the parts of one rank.
+"""One partition built by several processes or machines, each of which makes some of the parts.
 
 They share the part store of the build's fingerprint, on one file system. While they work they
-share the partition's lock, so that no publisher clears the store; the process that finds the
-parts of all ranks publishes. Source: `docs/publishing.md#builds-by-rank`.
+share the partition's lock, so that no publisher clears the store. A builder with ranks says which
+parts a rank makes, and the process that finds the parts of all ranks publishes. A share is every
+n-th part of any builder; an ordinary build publishes. Source: `docs/publishing.md#builds-by-rank`,
+`docs/publishing.md#builds-by-share`.
 """
 
 from __future__ import annotations
 
+import tempfile
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import Final, Protocol
 
 from gristmill.layout import PARTS
-from gristmill.publish import disk_space, locks
-from gristmill.publish.build import Build, InputChanged, Published
+from gristmill.publish import atomic_fs, disk_space, locks
+from gristmill.publish.build import Attempt, Build, InputChanged, Published
 from gristmill.publish.input_proof import InputProof
 from gristmill.publish.publish import is_current, publish
 from gristmill.publish.slot import Slot
-from gristmill.run.parts import PartStore
+from gristmill.run.parts import PartStore, Share, ShareMade
 from gristmill.run.progress import SILENT, Progress
+
+_SHARES: Final = "shares"
 
 
 class Ranks(Protocol):
@@ -111,3 +118,78 @@ def _published(build: Build, slot: Slot, progress: Progress) -> Published:
         except locks.Busy:
             with locks.locked(slot.lock, build.title, wait=True):
                 pass
+
+
+@dataclass(frozen=True)
+class ShareBuilt:
+    """What one share did.
+
+    made: parts that it made.
+    taken_over: parts of the share that were there.
+    parts: parts of the build, of all shares.
+    published: whether the build was published before, so that nothing was to be done.
+    """
+
+    made: int = 0
+    taken_over: int = 0
+    parts: int = 0
+    published: bool = False
+
+
+def build_share(build: Build, number: int, of: int, progress: Progress = SILENT) -> ShareBuilt:
+    """Make every `of`-th part of a build, from the `number`-th on; publish nothing.
+
+    build: the partition. Its tasks must not depend on parts that are finished before.
+    number: of the share, from 1 to `of`.
+    of: number of shares.
+    progress: what the builder reports to; default: nothing.
+
+    Shares may run at once, on several machines, in any order, and again: finished parts are taken
+    over, and a part appears by rename. `publish` takes all of them over and makes what is missing.
+    A builder that makes parts from parts gets the first of these steps in shares.
+
+    Raises ValueError for another number; locks.Busy where a publisher builds the partition; and
+    InputChanged, InputDamaged, DiskFull and what the builder raises.
+    Source: `docs/publishing.md#builds-by-share`.
+    """
+    if not 1 <= number <= of:
+        raise ValueError(f"share {number}: must be from 1 to {of}")
+    slot = Slot.of(build)
+    with disk_space.translate_errors(build), locks.locked(slot.lock, build.title, shared=True):
+        if is_current(build):
+            return ShareBuilt(published=True)
+        home, shares = slot.work / PARTS / build.parts_key, slot.work / _SHARES
+        for folder in (home, shares):
+            folder.mkdir(parents=True, exist_ok=True)
+        disk_space.check(build, home)
+        own = Path(tempfile.mkdtemp(prefix=f"{number}-", dir=shares))
+        share = Share(number, of, home)
+        store = PartStore(own / PARTS, share=share)
+        try:
+            _make_share(
+                build, Attempt(own / "staging", build.folder, store, build.recipe, progress)
+            )
+        finally:
+            atomic_fs.remove_tree(own)
+    return ShareBuilt(len(share.names), store.use.taken_over, share.total)
+
+
+def _make_share(build: Build, attempt: Attempt) -> None:
+    """Run the builder until its share is made; forget the parts of an input that changed."""
+    proof = InputProof(build, attempt.progress)
+    proof.before()
+    try:
+        try:
+            build.make(attempt)
+        except ShareMade:
+            pass
+        except BaseException as error:
+            # Frames can keep a worker pool alive, which writes into the folder to be removed.
+            traceback.clear_frames(error.__traceback__)
+            raise
+        proof.after()
+    except InputChanged:
+        assert attempt.store.share is not None
+        for name in attempt.store.share.names:
+            attempt.store.forget(name)
+        raise

@@ -46,23 +46,63 @@ class Use:
         return [f"{self.taken_over:,} of {self.parts:,} parts taken over from an earlier build"]
 
 
+class ShareMade(Exception):
+    """The parts of a share are finished; it ends the builder, which has not all parts to join."""
+
+
+@dataclass
+class Share:
+    """Which parts of a build one process makes: every `of`-th, from the `number`-th on.
+
+    number: from 1 to `of`.
+    of: number of shares.
+    home: folder of the finished parts of all shares, on the file system of the store's folder.
+    under_way: whether `run_parts` makes the share now. A call meanwhile makes all of its parts,
+        since tasks of the share depend on them.
+    total: parts of the build, of all shares.
+    names: parts of this share that it made; the others were there.
+    """
+
+    number: int
+    of: int
+    home: Path
+    under_way: bool = False
+    total: int = 0
+    names: list[str] = field(default_factory=list)
+
+    def chosen(self, tasks: Iterable[tuple[str, Task]]) -> Iterator[tuple[str, Task]]:
+        """Yield the tasks of this share, and count all."""
+        for index, named in enumerate(tasks):
+            self.total += 1
+            if index % self.of == self.number - 1:
+                yield named
+
+
 @dataclass(frozen=True)
 class PartStore:
     """Parts in `folder`, which exists. Pickles, so workers can hold it.
 
     use: what `run_parts` counts in this process.
+    share: makes `run_parts` make a share only. Its finished parts are then in `share.home`, and
+        `folder`, where parts are written first, belongs to this process alone. Default None.
     """
 
     folder: Path
     use: Use = field(default_factory=Use, compare=False, repr=False)
+    share: Share | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def home(self) -> Path:
+        """The folder of the finished parts."""
+        return self.folder if self.share is None else self.share.home
 
     def count(self) -> int:
         """Number of finished parts; 0 if the folder is not there."""
-        return sum(1 for _ in self.folder.glob("*.json"))
+        return sum(1 for _ in self.home.glob("*.json"))
 
     def data(self, name: str) -> Path:
         """The file of the finished part `name`."""
-        return self.folder / f"{name}.part"
+        return self.home / f"{name}.part"
 
     def finished(self, name: str) -> dict[str, Any] | None:
         """The summary of part `name` if the part is there and whole, else None."""
@@ -84,7 +124,7 @@ class PartStore:
         self.data(name).unlink(missing_ok=True)
 
     def _ledger(self, name: str) -> Path:
-        return self.folder / f"{name}.json"
+        return self.home / f"{name}.json"
 
     def remove_unfinished(self) -> None:
         """Remove what killed writers left, so that no writer goes on in such a file.
@@ -170,8 +210,13 @@ def run_parts(
     engine: what runs the tasks.
 
     Raises WorkerDied where a worker was killed or crashed, and what `make` raises.
-    Closing the generator ends the workers.
+    Closing the generator ends the workers. A store with a share makes that share of the parts,
+    yields none, and raises ShareMade: the tasks must not depend on what is yielded.
     """
+    share = None if store is None else store.share
+    if store is not None and share is not None and not share.under_way:
+        _make_share(make, tasks, store, share, workers, engine)
+        raise ShareMade
     kept = store is not None
     parts = store or PartStore(Path(tempfile.mkdtemp(prefix=".parts-", dir=scratch)))
     jobs = (_Job(make, name, task, parts, kept) for name, task in tasks)
@@ -187,3 +232,22 @@ def run_parts(
     finally:
         if not kept:
             shutil.rmtree(parts.folder)
+
+
+def _make_share(
+    make: Callable[[Task, Path], dict[str, Any]],
+    tasks: Iterable[tuple[str, Task]],
+    store: PartStore,
+    share: Share,
+    workers: int,
+    engine: Engine,
+) -> None:
+    """Make the parts of a share that the store does not have."""
+    share.under_way = True
+    jobs = (_Job(make, name, task, store, True) for name, task in share.chosen(tasks))
+    with closing(engine(_finish, jobs, workers)) as results:
+        for name, _, taken_over in results:
+            store.use.parts += 1
+            store.use.taken_over += taken_over
+            if not taken_over:
+                share.names.append(name)

@@ -1,0 +1,123 @@
+"""`gristmill parts`: shares of a partition as an array job runs them, and who has none."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import definitions
+from commands import parts
+from gristmill import provenance
+from gristmill.macroxue.build import pack_parts
+from gristmill.macroxue.samples import write_drop
+from gristmill.publish.slot import Slot
+from resources.lake import Lake
+from tests.commands.drops import DROPS, PACKS, Command
+from tests.paths import CHECKOUT
+
+ASSET, GAMES = "macroxue/pack", 6
+_COMMAND = """
+import sys
+from commands.parts import parts
+from gristmill.macroxue.build import pack_parts
+pack_parts.PART_BYTES = 1  # as in the fixture `drop`
+assert sys.argv.pop(1) == "parts"
+parts()
+"""
+
+
+def _parts(*words: str) -> Result:
+    return CliRunner().invoke(parts.parts, words)
+
+
+@pytest.fixture
+def drop(data: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A drop of several runs, each of which is a part."""
+    monkeypatch.setattr(pack_parts, "PART_BYTES", 1)
+    write_drop(data / DROPS / "d6", seed=1, games=GAMES, max_moves=30, depth=6)
+    return data / DROPS / "d6"
+
+
+def _store() -> Path:
+    build = parts.described(Lake(), ASSET, "d6")
+    return Slot.of(build).work / "parts" / build.parts_key
+
+
+def test_shares_are_made_and_a_run_takes_them_over(run: Command, data: Path, drop: Path) -> None:
+    first = _parts("1", "2", ASSET, "d6")
+    assert first.exit_code == 0, first.output
+    assert f"share 1 of 2: 3 parts made, 0 were there; {GAMES} in all shares" in first.output
+    assert "0 parts made, 3 were there" in _parts("1", "2", ASSET, "d6").output
+    assert not (data / PACKS / "d6").exists()
+    made = run("materialize", ASSET, "--partition", "d6")
+    assert made.exit_code == 0, made.output
+    assert "takes over 3 finished parts" in made.output
+    assert "nothing to do: the partition is published" in _parts("2", "2", ASSET, "d6").output
+
+
+def test_every_listed_asset_is_built_and_every_other_is_refused(data: Path) -> None:
+    known = {name for family in definitions.families() for name in family.builds_of_assets()}
+    assert set(parts.IN_PARTS) <= known
+    for asset in ("macroxue/values", "no/asset"):
+        result = _parts("1", "2", asset, "d6")
+        assert result.exit_code == 2
+        assert f"'{asset}' is none of macroxue/pack, " in result.output
+
+
+@pytest.mark.parametrize("words", [("0", "2"), ("3", "2"), ("1", "0"), ("x", "2")])
+def test_a_share_that_is_none_is_refused(data: Path, words: tuple[str, str]) -> None:
+    assert _parts(*words, ASSET, "d6").exit_code == 2
+
+
+def _script(tmp_path: Path) -> list[str]:
+    """The script of the documentation, and a folder for PATH where `gristmill` is this checkout."""
+    page = (CHECKOUT / "docs/clusters.md").read_text()
+    script = tmp_path / "parts.sh"
+    found = re.search(r"```sh\n(#!/bin/bash\n.*?)```", page, re.DOTALL)
+    assert found
+    script.write_text(found[1])
+    shim = tmp_path / "bin/gristmill"
+    shim.parent.mkdir()
+    shim.write_text(f"#!{sys.executable}\n{_COMMAND}")
+    shim.chmod(0o755)
+    return ["bash", str(script)]
+
+
+@pytest.mark.slow
+def test_the_documented_script_runs_as_processes_and_one_is_killed(
+    run: Command, data: Path, drop: Path, tmp_path: Path
+) -> None:
+    script = _script(tmp_path)
+
+    def start(number: int) -> subprocess.Popen[bytes]:
+        array = {"SLURM_ARRAY_TASK_ID": str(number), "SLURM_ARRAY_TASK_COUNT": "3"}
+        names = {"ASSET": ASSET, "PARTITION": "d6", "PYTHONPATH": str(CHECKOUT)}
+        path = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+        return subprocess.Popen(script, env={**os.environ, **array, **names, **path})
+
+    killed, other = start(1), start(2)
+    shares = _store().parents[1] / "shares"
+    while not list(shares.glob("1-*")):  # it has begun; the third share never runs
+        assert killed.poll() is None
+        time.sleep(0.001)
+    killed.send_signal(signal.SIGKILL)
+    assert (killed.wait(), other.wait()) == (-signal.SIGKILL, 0)
+    assert list(shares.glob("1-*"))
+    assert start(1).wait() == 0
+    made = run("materialize", ASSET, "--partition", "d6")
+    assert made.exit_code == 0, made.output
+    assert "takes over 4 finished parts" in made.output
+    shared = provenance.read_record(data / PACKS / "d6/provenance.json")
+    again = run("materialize", ASSET, "--partition", "d6", "--rebuild")
+    assert again.exit_code == 0, again.output
+    plain = provenance.read_record(data / PACKS / "d6/provenance.json")
+    assert "takes over" not in again.output
+    assert (plain.data_version, plain.fingerprint) == (shared.data_version, shared.fingerprint)
