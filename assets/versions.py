@@ -38,22 +38,55 @@ def tagger(
     keys: the partition keys that the function will be called with.
     """
     spec = context.assets_def.get_asset_spec(context.asset_key)
-    inputs = {dep.asset_key: _input(context.instance, dep.asset_key, keys) for dep in spec.deps}
+    deps = [dep.asset_key for dep in spec.deps]
+    tags_of = input_tagger(context.instance, deps, keys)
+    code_version = spec.code_version or context.run.run_id
+    return lambda key, data_version: version_tags(data_version, code_version) | tags_of(key)
 
-    def tags(key: str, data_version: str) -> dict[str, str]:
-        event_tags = {
-            DATA_VERSION: data_version,
-            _USER_PROVIDED: "true",
-            _CODE_VERSION: spec.code_version or context.run.run_id,
-        }
+
+def version_tags(data_version: str, code_version: str) -> dict[str, str]:
+    """Returns the tags of an event that say what was built, and by which code.
+
+    data_version: of the record.
+    code_version: of the builder.
+    """
+    return {
+        DATA_VERSION: data_version,
+        _USER_PROVIDED: "true",
+        _CODE_VERSION: code_version,
+    }
+
+
+def input_tagger(
+    instance: dg.DagsterInstance, deps: Sequence[dg.AssetKey], keys: Sequence[str]
+) -> Callable[[str], dict[str, str]]:
+    """Returns a function that takes a partition key and makes the tags of the event's inputs.
+
+    instance: the Dagster instance that knows the inputs.
+    deps: keys of the assets that the asset is built from.
+    keys: the partition keys that the function will be called with.
+    """
+    inputs = {asset: _input(instance, asset, keys) for asset in deps}
+
+    def tags(key: str) -> dict[str, str]:
+        event_tags = {}
         for asset, version_of in inputs.items():
-            name = asset.to_user_string()
             version, pointer = version_of(key)
-            event_tags[f"{_INPUT_VERSION}/{name}"] = version
-            event_tags[f"{_INPUT_POINTER}/{name}"] = pointer
+            event_tags |= input_tags(asset, version, pointer)
         return event_tags
 
     return tags
+
+
+def input_tags(asset: dg.AssetKey, version: str, pointer: str) -> dict[str, str]:
+    """Returns the tags that name one input of an event.
+
+    asset: key of the input's asset.
+    version: data version of the input.
+    pointer: storage id of the input's event.
+    """
+    name = asset.to_user_string()
+    return {f"{_INPUT_VERSION}/{name}": version, f"{_INPUT_POINTER}/{name}": pointer}
 
 
 def latest(

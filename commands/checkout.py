@@ -9,10 +9,13 @@ from typing import Any
 import click
 import dagster as dg
 
-from gristmill.printable import is_utf8, printable
+from gristmill.printable import is_utf8, plain, printable
 from resources.lake import CHECKOUT
 
 DATA = "GRISTMILL_DATA"
+_MOST_REASON = 300
+# By name, since the extra may not be installed.
+_LOST = {("psycopg2", "OperationalError"), ("dagster_postgres", "DagsterPostgresException")}
 
 
 class CheckoutCommand(click.Command):
@@ -40,7 +43,16 @@ class CheckoutCommand(click.Command):
         """Run the command in the checkout."""
         ctx.obj = Path.cwd()
         os.chdir(CHECKOUT)
-        return super().invoke(ctx)
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            if reason := _lost_database(error):
+                raise click.ClickException(
+                    f"the database server of the instance does not answer: {reason}. What was "
+                    "published stands. When the server is back, call `gristmill reap`, then this "
+                    "command again"
+                ) from error
+            raise
 
 
 def _use_data_root(context: click.Context, _: click.Parameter, data_root: Path | None) -> None:
@@ -52,6 +64,18 @@ def _use_data_root(context: click.Context, _: click.Parameter, data_root: Path |
                 "it through a link whose path is"
             )
         os.environ[DATA] = str(Path.cwd() / data_root)
+
+
+def _lost_database(error: BaseException | None) -> str | None:
+    """What a Postgres driver says of a server that does not answer; None for other errors."""
+    found = None
+    while error is not None:
+        kind = type(error)
+        package = kind.__module__.partition(".")[0]
+        if (package, kind.__name__) in _LOST:
+            found = plain(" ".join(str(error).split()), _MOST_REASON)  # the innermost says most
+        error = error.__cause__ or error.__context__
+    return found
 
 
 def open_instance() -> dg.DagsterInstance:

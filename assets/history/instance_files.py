@@ -43,7 +43,8 @@ class InstanceFiles:
         path_for_shard = getattr(instance.event_log_storage, "path_for_shard", None)
         if path_for_shard is None:
             raise NotSqlite(
-                "the history of this instance is not in SQLite files: use the tools of its database"
+                "the history of this instance is not in SQLite files: use the tools of its "
+                "database (docs/deployment.md)"
             )
         self._index = Path(path_for_shard("index"))
         self._runs = self._index.parent.parent / "runs.db"

@@ -1,0 +1,193 @@
+"""`gristmill adopt`: tell an instance of what is published, by the records on disk."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+import dagster as dg
+
+from assets import versions
+from assets.event_metadata import event_metadata
+from commands.arrivals import register
+from commands.checkout import CheckoutCommand, open_instance
+from commands.graph import INBOXES, Graph
+from commands.terminal import say, shown
+from gristmill import keys, provenance
+from gristmill.contract import GristmillError
+from gristmill.provenance import Record, find_artifacts
+from gristmill.publish.build import Published
+from resources.lake import Lake
+
+_NO_KEY = ""  # versions.input_tagger wants a text for an asset without partitions
+
+
+@click.command(cls=CheckoutCommand)
+@click.argument("selection", nargs=-1, metavar="[ASSET]...")
+@click.option("--all", "everything", is_flag=True, help="Every asset.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be reported.")
+def adopt(selection: tuple[str, ...], everything: bool, dry_run: bool) -> None:
+    """Report published artifacts of assets, as `macroxue/pack`, or `--all`, to the instance.
+
+    For an instance that does not know them: a new one on Postgres, or one whose `.dagster/` was
+    deleted. Each artifact gets the event of a build, from its record; nothing is built or
+    changed on disk. What the instance knows with the same data version is left. Runs, their
+    logs, and the verdicts of checks are not in the records: they do not come back.
+    """
+    if bool(selection) == everything:
+        raise click.UsageError("give either the names of assets, or --all")
+    lake = Lake()
+    with open_instance() as instance:
+        work = Adoption(instance, lake)
+        chosen = work.graph.select(selection)
+        for line in () if dry_run else work.arrivals():
+            say(f"[yellow]refused[/] {shown(line)}")
+        for line in work.read():
+            say(f"[yellow]left[/] {shown(line)}")
+        count = known = 0
+        for asset in chosen:
+            new, old = work.report(asset, dry_run)
+            for line in work.left:
+                say(f"[yellow]left[/] {shown(line)}")
+            count, known = count + len(new), known + old
+            if new:
+                verb = "would be reported" if dry_run else "reported"
+                say(f"{asset.to_user_string()}: {len(new):,} {verb}, {old:,} known")
+    verb = "would be adopted" if dry_run else "adopted"
+    say(f"{count:,} artifacts {verb}, {known:,} known already")
+
+
+class Adoption:
+    """The published artifacts of a data root, and the instance that is told of them.
+
+    instance: the Dagster instance.
+    lake: the data root.
+
+    graph: the assets. left: after `report`, a line for each artifact that is no partition.
+    """
+
+    def __init__(self, instance: dg.DagsterInstance, lake: Lake) -> None:
+        self._instance, self._lake = instance, lake
+        self.graph = Graph(instance, lake)
+        self.left: list[str] = []
+        self._found: dict[str, dict[str, Published]] = defaultdict(dict)
+
+    def arrivals(self) -> Iterator[str]:
+        """Report the drops of all inboxes, and yield a line for each one that is refused."""
+        for inbox in INBOXES:
+            yield from register(self._instance, self._lake, inbox)
+
+    def read(self) -> Iterator[str]:
+        """Read all records, and yield a line for each that cannot be taken, with the reason."""
+        if not self._lake.root.is_dir():
+            return
+        for item in find_artifacts.artifacts(self._lake.root):
+            try:
+                record = provenance.read_record(item.record_path)
+            except (GristmillError, ValueError) as error:
+                yield str(error)
+                continue
+            key = record.partition or _NO_KEY
+            if item.data_root(record) != self._lake.root:
+                yield f"{item.folder}: its record says {record.artifact}: it was moved or copied"
+            elif key and (refusal := keys.refusal(key)):
+                yield f"{item.record_path}: its partition {refusal}"
+            elif missing := _missing(item.folder, record):
+                yield f"{item.folder}: {missing}, which its record lists, is not there as recorded"
+            else:
+                self._found[record.asset][key] = Published(item.folder, record, rebuilt=False)
+
+    def report(self, asset: dg.AssetKey, dry_run: bool = False) -> tuple[list[str], int]:
+        """Report the artifacts of an asset; those that it is built from come first.
+
+        asset: key of the asset.
+        dry_run: report nothing; default False.
+
+        Returns the partition keys of the reported ones, and how many were known already.
+        """
+        found, definition = self._found[asset.to_user_string()], self.graph.partitions(asset)
+        self.left = []
+        if definition is None:
+            return self._report_whole(asset, found, dry_run)
+        if isinstance(definition, dg.DynamicPartitionsDefinition):
+            added = [key for key in found if key]
+            if not dry_run and definition.name is not None and added:
+                self._instance.add_dynamic_partitions(definition.name, added)
+            partitions = set(added)
+        else:
+            partitions = set(self.graph.known(asset))
+        self.left = [
+            f"{found[key].folder}: {key!r} is no partition of {asset.to_user_string()}"
+            for key in found
+            if key not in partitions
+        ]
+        some = sorted(key for key in found if key in partitions)
+        known = versions.latest(self._instance, asset, some)
+        new = [key for key in some if known.get(key, ("",))[0] != _version(found[key])]
+        if not dry_run:
+            tags_of = versions.input_tagger(self._instance, self._deps(asset), new)
+            for key in new:
+                self._event(asset, key, found[key], tags_of(key))
+        return new, len(some) - len(new)
+
+    def _report_whole(
+        self, asset: dg.AssetKey, found: dict[str, Published], dry_run: bool
+    ) -> tuple[list[str], int]:
+        """Report the artifact of an asset without partitions."""
+        if not found:
+            return [], 0
+        # Its record may name a partition, as the vocabulary of a tokenizer.
+        ((key, published),) = list(found.items())[:1]
+        event = self._instance.get_latest_materialization_event(asset)
+        made = event.asset_materialization if event else None
+        if made and (made.tags or {}).get(versions.DATA_VERSION) == _version(published):
+            return [], 1
+        if not dry_run:
+            tags = versions.input_tagger(self._instance, self._deps(asset), [key])(key)
+            self._event(asset, None, published, tags)
+        return [key], 0
+
+    def _deps(self, asset: dg.AssetKey) -> Sequence[dg.AssetKey]:
+        return sorted(self.graph.parents(asset))
+
+    def _event(
+        self, asset: dg.AssetKey, key: str | None, published: Published, inputs: dict[str, str]
+    ) -> None:
+        """Report one artifact, with the version of each input that its record names."""
+        record = published.record
+        for name, version in _versions_of_inputs(record).items():
+            tags = versions.input_tags(dg.AssetKey.from_user_string(name), version, "")
+            inputs |= {tag: value for tag, value in tags.items() if value and tag in inputs}
+        self._instance.report_runless_asset_event(
+            dg.AssetMaterialization(
+                asset_key=asset,
+                partition=key,
+                description="adopted: reported by its record",
+                metadata=event_metadata(published),
+                tags=versions.version_tags(record.data_version, record.code_version) | inputs,
+            )
+        )
+
+
+def _version(published: Published) -> str:
+    return published.record.data_version
+
+
+def _missing(folder: Path, record: Record) -> str | None:
+    """The first file of a record that is gone or has another size; None if all are there."""
+    for output in record.outputs:
+        path = folder / output.path
+        if not path.is_file() or path.stat().st_size != output.bytes:
+            return output.path
+    return None
+
+
+def _versions_of_inputs(record: Record) -> dict[str, str]:
+    """The data version by asset, of the inputs that are one artifact of their asset."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for item in record.inputs:
+        if item.asset and item.data_version:
+            found[item.asset].add(item.data_version)
+    return {asset: some.pop() for asset, some in found.items() if len(some) == 1}

@@ -1,0 +1,150 @@
+"""`gristmill adopt`: what an instance is told of artifacts that it does not know."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from click.testing import CliRunner, Result
+
+from commands import checkout
+from commands.adopt import adopt
+from gristmill import provenance
+from gristmill.cli import main
+from resources.lake import CHECKOUT
+from tests.commands.drops import DROPS, PACKS, Command, land
+
+PACK = dg.AssetKey(["macroxue", "pack"])
+VALUES = dg.AssetKey(["macroxue", "values"])
+
+
+def adopted(*words: str) -> Result:
+    """`gristmill adopt ...`; the entry point may not be installed yet."""
+    return CliRunner().invoke(adopt, words)
+
+
+def events(asset: dg.AssetKey, key: str) -> list[dg.AssetMaterialization]:
+    """The materializations of a partition, the latest first."""
+    with checkout.open_instance() as instance:
+        wanted = dg.AssetRecordsFilter(asset, asset_partitions=[key])
+        records = instance.fetch_materializations(wanted, limit=10).records
+        return [made for record in records if (made := record.asset_materialization)]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a data root of two packs and their values, and its instance."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "data" / DROPS).mkdir(parents=True)
+    shutil.copy(CHECKOUT / "dagster.yaml", folder)
+    land(folder / "data", "one"), land(folder / "data", "two", seed=5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("DAGSTER_HOME", raising=False)
+        patch.setenv("GRISTMILL_DATA", str(folder / "data"))
+        patch.chdir(folder)
+        patch.setattr(checkout, "CHECKOUT", folder)
+        done = CliRunner().invoke(main, ["materialize", "macroxue/pack", "macroxue/values"])
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+@pytest.fixture
+def built(run: Command, data: Path, tmp_path: Path, made: Path) -> Path:
+    """A copy of that data root; the copy of its instance is beside it."""
+    shutil.copytree(made / "data", data, dirs_exist_ok=True)
+    shutil.copytree(made / ".dagster", tmp_path / ".dagster")
+    return data
+
+
+def forget(tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path / ".dagster")
+
+
+def test_after_the_instance_was_deleted_nothing_needs_doing(
+    run: Command, built: Path, tmp_path: Path
+) -> None:
+    before = {key: events(VALUES, key)[0] for key in ("one", "two")}
+    forget(tmp_path)
+    done = adopted("--all")
+    assert done.exit_code == 0, done.output
+    assert "4 artifacts adopted, 0 known already" in done.output
+    for key, old in before.items():
+        (new,) = events(VALUES, key)
+        pointers = {tag for tag in old.tags if tag.startswith("dagster/input_event_pointer/")}
+        assert pointers
+        wanted = {tag: value for tag, value in old.tags.items() if tag not in pointers}
+        assert wanted.items() <= new.tags.items()
+        assert new.metadata["provenance"] == old.metadata["provenance"]
+        assert new.metadata["bytes"] == old.metadata["bytes"]
+    again = run("materialize", "macroxue/pack", "macroxue/values")
+    assert "nothing needed doing (4 artifacts" in again.output, again.output
+    with checkout.open_instance() as instance:
+        assert instance.get_runs_count() == 0
+
+
+def test_a_second_call_reports_nothing(built: Path, tmp_path: Path) -> None:
+    forget(tmp_path)
+    assert adopted("--all").exit_code == 0
+    done = adopted("--all")
+    assert "0 artifacts adopted, 4 known already" in done.output
+    assert len(events(PACK, "one")) == 1
+
+
+def test_some_assets_alone_and_a_dry_run(built: Path, tmp_path: Path) -> None:
+    forget(tmp_path)
+    assert "4 artifacts would be adopted" in adopted("--all", "--dry-run").output
+    assert events(PACK, "one") == []
+    assert "2 artifacts adopted" in adopted("macroxue/pack").output
+    assert len(events(PACK, "one")) == 1
+    assert events(VALUES, "one") == []
+
+
+def test_a_drop_that_is_gone_leaves_its_partition(built: Path, tmp_path: Path) -> None:
+    forget(tmp_path)
+    shutil.rmtree(built / DROPS / "two")
+    assert "4 artifacts adopted" in adopted("--all").output
+    with checkout.open_instance() as instance:
+        assert instance.get_materialized_partitions(PACK) == {"one", "two"}
+
+
+def test_what_is_damaged_moved_or_unreadable_is_left_with_the_reason(
+    built: Path, tmp_path: Path
+) -> None:
+    forget(tmp_path)
+    packs = built / PACKS
+    record = provenance.read_record(packs / "one/provenance.json")
+    (packs / "one" / record.outputs[0].path).unlink()
+    shutil.copytree(packs / "two", packs / "three")
+    (built / "macroxue/values/one/provenance.json").write_text("{")
+    done = adopted("--all")
+    assert done.exit_code == 0, done.output
+    assert "2 artifacts adopted" in done.output
+    assert f"{record.outputs[0].path}, which its record lists, is not there" in done.output
+    assert "it was moved or copied" in done.output
+    assert "values/one/provenance.json" in done.output
+    with checkout.open_instance() as instance:
+        assert instance.get_materialized_partitions(PACK) == {"two"}
+
+
+def test_the_versions_of_inputs_are_those_of_the_record(
+    run: Command, built: Path, tmp_path: Path
+) -> None:
+    """Values that were built from an older pack show as stale, as they are."""
+    old = provenance.read_record(built / PACKS / "one/provenance.json").data_version
+    shutil.rmtree(built / DROPS / "one")
+    land(built, "one", seed=9)
+    assert run("materialize", "macroxue/pack").exit_code == 0
+    forget(tmp_path)
+    assert adopted("--all").exit_code == 0
+    (made,) = events(VALUES, "one")
+    assert made.tags["dagster/input_data_version/macroxue/pack"] == old
+    done = run("materialize", "macroxue/values")
+    assert "1 built in" in done.output, done.output
+
+
+def test_names_or_all_must_be_given(run: Command) -> None:
+    assert adopted().exit_code == 2
+    assert adopted("macroxue/pack", "--all").exit_code == 2
+    assert "macroxue/pac is not an asset" in adopted("macroxue/pac").output

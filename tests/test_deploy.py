@@ -1,0 +1,118 @@
+"""The files of `deploy/`: what they name is there, and nothing listens beyond loopback."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gristmill.command_group import LATE_COMMANDS
+from tests.paths import CHECKOUT
+
+DEPLOY = CHECKOUT / "deploy"
+OURS = {"gristmill", "dagster-webserver"}
+
+
+def compose() -> dict[str, Any]:
+    services: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+    return services
+
+
+def instructions() -> list[tuple[str, str]]:
+    """Word and rest of each instruction of the Dockerfile, continued lines joined."""
+    text = (DEPLOY / "Dockerfile").read_text().replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    return [(line.split()[0], line.split(maxsplit=1)[1]) for line in lines]
+
+
+def commands() -> list[list[str]]:
+    """The command of each service of ours, of the image and of the unit."""
+    found = [made["command"] for made in compose().values() if "command" in made]
+    found += [yaml.safe_load(rest) for word, rest in instructions() if word == "CMD"]
+    unit = (DEPLOY / "gristmill.service").read_text()
+    found += [shlex.split(line) for line in re.findall(r"^ExecStart=(.*)$", unit, re.MULTILINE)]
+    return found
+
+
+def test_the_instance_differs_from_that_of_the_checkout_in_its_storage_alone() -> None:
+    ours = yaml.safe_load((DEPLOY / "dagster.yaml").read_text())
+    embedded = yaml.safe_load((CHECKOUT / "dagster.yaml").read_text())
+    assert ours.pop("storage") == {"postgres": {"postgres_url": {"env": "PGURL"}}}
+    assert embedded.pop("storage") == {"sqlite": {"base_dir": ".dagster/storage"}}
+    assert ours == embedded
+
+
+def test_what_the_image_copies_is_there_and_not_ignored() -> None:
+    copied = [rest.split()[:-1] for word, rest in instructions() if word == "COPY"]
+    ignored = (CHECKOUT / ".dockerignore").read_text().splitlines()
+    assert copied and ignored[0] == "*"
+    for name in (name for names in copied for name in names):
+        assert (CHECKOUT / name).exists(), name
+        assert f"!{name.rstrip('/')}" in ignored, name
+
+
+def test_the_image_has_every_module_of_the_checkout() -> None:
+    copied = {name for word, rest in instructions() if word == "COPY" for name in rest.split()}
+    modules = {f"{path.parent.name}/" for path in CHECKOUT.glob("*/__init__.py")}
+    files = {path.name for path in CHECKOUT.glob("*.py")}
+    assert (modules - {"tests/", "bench/", "examples/"}) | files <= copied
+
+
+def test_the_image_runs_as_a_user() -> None:
+    users = [rest for word, rest in instructions() if word == "USER"]
+    assert users and users[-1] not in ("root", "0")
+
+
+def test_each_command_is_one_of_ours() -> None:
+    found = commands()
+    assert len(found) == 4
+    for program, *words in found:
+        assert Path(program).name in OURS
+        if Path(program).name == "gristmill":
+            assert words[0] in LATE_COMMANDS
+
+
+def test_nothing_listens_beyond_loopback_and_the_other_web_server_only_reads() -> None:
+    for name, service in compose().items():
+        for port in service.get("ports", ()):
+            assert port.startswith("127.0.0.1:"), (name, port)
+    web = [words for words in commands() if "dagster-webserver" in words]
+    assert web
+    for words in web:
+        assert words[words.index("-h") + 1] == "127.0.0.1"
+        assert "--read-only" in words
+
+
+def test_the_address_of_the_server_names_the_driver() -> None:
+    addresses = [
+        value
+        for service in compose().values()
+        for name, value in service.get("environment", {}).items()
+        if name == "PGURL"
+    ]
+    assert len(addresses) == 2
+    assert all(address.startswith("postgresql+psycopg2://") for address in addresses)
+
+
+def test_the_unit_is_one_for_systemd(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("there is no systemd-analyze")
+    text = (DEPLOY / "gristmill.service").read_text()
+    # The program of the unit is not installed here.
+    text = re.sub(r"^(ExecStart)=\S+", r"\1=/bin/true", text, flags=re.MULTILINE)
+    unit = tmp_path / "gristmill.service"
+    unit.write_text(text.replace("file:///srv/gristmill/docs/deployment.md", "man:true(1)"))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(unit)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    about = [line for line in done.stderr.splitlines() if "gristmill.service" in line]
+    assert done.returncode == 0 and about == [], done.stderr
