@@ -69,7 +69,7 @@ def input_tagger(
     inputs = {asset: _input(instance, asset, keys) for asset in deps}
 
     def tags(key: str) -> dict[str, str]:
-        event_tags = {}
+        event_tags: dict[str, str] = {}
         for asset, version_of in inputs.items():
             version, pointer = version_of(key)
             event_tags |= input_tags(asset, version, pointer)

@@ -40,7 +40,7 @@ def adopt(selection: tuple[str, ...], everything: bool, dry_run: bool) -> None:
         raise click.UsageError("give either the names of assets, or --all")
     lake = Lake()
     with open_instance() as instance:
-        work = Adoption(instance, lake)
+        work = Reports(instance, lake)
         chosen = work.graph.select(selection)
         for line in () if dry_run else work.arrivals():
             say(f"[yellow]refused[/] {shown(line)}")
@@ -59,8 +59,8 @@ def adopt(selection: tuple[str, ...], everything: bool, dry_run: bool) -> None:
     say(f"{count:,} artifacts {verb}, {known:,} known already")
 
 
-class Adoption:
-    """The published artifacts of a data root, and the instance that is told of them.
+class Reports:
+    """The published artifacts of a data root, and the instance that they are reported to.
 
     instance: the Dagster instance.
     lake: the data root.

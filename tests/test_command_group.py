@@ -22,6 +22,7 @@ from gristmill.contract import GristmillError
 from tests.paths import CHECKOUT
 
 COMMANDS = [
+    "adopt",
     "audit",
     "build",
     "doctor",

@@ -21,6 +21,7 @@ ACROSS = {
     "chess/kernels/test_rules.py": "all kernels against python-chess",
     "chess/read/test_training_loader.py": "a reader written from the format page alone",
     "chess/test_init.py": "the public names of chess",
+    "commands/test_postgres.py": "commands on an instance in Postgres",
     "examples/test_lights_out.py": "the example of docs/adding-a-puzzle.md",
     "examples/test_train_tiny_gpt.py": "the example that trains on the sample shards",
     "fuzz/test_corpus.py": "all parsers on the inputs of the fuzzers",
@@ -38,6 +39,7 @@ ACROSS = {
     "reasoning/build/test_shard_kills.py": "builds of shards that are killed",
     "synth/build/test_progress.py": "what the builders of SYNTH report",
     "synth/render/test_golden.py": "both renderers against golden tokens",
+    "test_deploy.py": "the files of deploy/",
     "test_packaging.py": "the wheel and the editable install",
 }
 """Tests of several modules, and what they are about."""

@@ -1,4 +1,4 @@
-"""`gristmill adopt`: what an instance is told of artifacts that it does not know."""
+"""`gristmill adopt`: what it reports to an instance that does not know the artifacts."""
 
 from __future__ import annotations
 
