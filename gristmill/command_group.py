@@ -22,7 +22,7 @@ ENTRY_POINTS: Final = "gristmill.commands"
 _MOST: Final = 5000
 
 LATE_COMMANDS: Final = {
-    "adopt": "Report published artifacts to an instance that does not know them.",
+    "adopt": "Report published artifacts to a new instance.",
     "build": "Build one partition, or one rank of it, without a Dagster run.",
     "drop": "Copy a folder or a file into an inbox, to be taken whole.",
     "fetch": "Download the raw files of a corpus into a drop.",
