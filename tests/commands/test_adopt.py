@@ -107,6 +107,7 @@ def test_a_drop_that_is_gone_leaves_its_partition(built: Path, tmp_path: Path) -
     assert "4 artifacts adopted" in adopted("--all").output
     with checkout.open_instance() as instance:
         assert instance.get_materialized_partitions(PACK) == {"one", "two"}
+        assert set(instance.get_dynamic_partitions("macroxue_drops")) == {"one", "two"}
 
 
 def test_what_is_damaged_moved_or_unreadable_is_left_with_the_reason(

@@ -76,6 +76,8 @@ def test_prune_says_that_the_history_is_elsewhere(on_postgres: Command) -> None:
 def test_a_drop_that_is_gone_is_forgotten(on_postgres: Command, data: Path) -> None:
     folder = land(data, "one")
     assert on_postgres("materialize", "macroxue/pack").exit_code == 0
+    with checkout.open_instance() as instance:
+        assert instance.has_dynamic_partition("macroxue_drops", "one")
     shutil.rmtree(folder)
     done = on_postgres("retire", "one")
     assert done.exit_code == 0, done.output
