@@ -149,12 +149,13 @@ def test_a_kill_of_the_command_kills_all_that_it_started(checkout: Path) -> None
         with pytest.raises(click.ClickException), services.instance_lock(checkout / "ui.lock"):
             pass
         assert not any(map(gone, processes))
-        keeper = processes[2]
-        os.kill(keeper, signal.SIGSTOP)
+        # The keeper waits for the end of this pipe. To pause it by SIGSTOP would not hold it: the
+        # kernel continues a stopped process group whose last parent of another group dies.
+        pipe = os.open(f"/proc/{processes[2]}/fd/0", os.O_WRONLY)
         command.kill()
     with pytest.raises(click.ClickException), services.instance_lock(checkout / "ui.lock"):
         pass
-    os.kill(keeper, signal.SIGCONT)
+    os.close(pipe)
     until(lambda: all(map(gone, processes)))
     until(lambda: not list((checkout / "temporary").iterdir()))
     with services.instance_lock(checkout / "ui.lock"):
