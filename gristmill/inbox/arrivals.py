@@ -91,7 +91,7 @@ def look(
     _forget(state, {*entries, *loose, _LOOSE})
     _sort_loose(state, result, loose)
     order = _from(sorted(entries), state.resume)
-    paths = [Path(entries[key][0].path) for key in order if len(entries[key]) == 1]
+    paths = [inbox / entries[key][0].name for key in order if len(entries[key]) == 1]
     surveys = all_surveyed(paths, links)
     for key in order:
         if time.monotonic() > deadline or len(result.arrivals) >= most:

@@ -110,7 +110,7 @@ def shown(reason: str) -> str:
 
 
 def _verdict(path: Path, seen: Survey, links: LinkRule, seconds: float | None) -> Verdict | None:
-    sizes = seen.sizes(path) if seen.marks.paths else {}
+    sizes = seen.sizes(path) if seen.marks.names else {}
 
     def verdict() -> Verdict | None:
         return _verifier.verdict(path, seen.form, seen.marks, sizes, links, seconds)

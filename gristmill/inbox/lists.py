@@ -76,7 +76,7 @@ class Verifier:
 
         Raises OSError where a file cannot be read, BadInput where it is no regular file.
         """
-        if not {SUMS, DONE} & set(marks.paths):
+        if not {SUMS, DONE} & set(marks.names):
             return GOOD
         where = str(drop)
         known, verdict = self._verdicts.get(where, ("", GOOD))
@@ -108,17 +108,17 @@ def _verified(
 ) -> Generator[None, None, Verdict]:
     """The verdict, as the value of a generator that yields after each piece of a file."""
     try:
-        if DONE in marks.paths and (verdict := _counted(marks.paths[DONE], drop, files)).reason:
+        if DONE in marks.names and (verdict := _counted(marks.path(DONE), drop, files)).reason:
             return verdict
-        if SUMS not in marks.paths:
+        if SUMS not in marks.names:
             return GOOD
-        listed = listed_sums(marks.paths[SUMS], drop)
+        listed = listed_sums(marks.path(SUMS), drop)
     except BadInput as error:
         return Verdict(str(error))
     if absent := sorted(name for name in listed if name not in files):
         more = f" (and {len(absent) - 1:,} more)" if len(absent) > 1 else ""
         return Verdict(
-            f"{marks.paths[SUMS]}: {printable(absent[0])} is listed and not in the drop{more}: "
+            f"{marks.path(SUMS)}: {printable(absent[0])} is listed and not in the drop{more}: "
             "bring it, or take its line out",
             missing=True,
         )
@@ -131,7 +131,7 @@ def _verified(
                 yield
         if digest.hexdigest() != expected:
             return Verdict(
-                f"{path}: its sha256 is {digest.hexdigest()[:12]}…, but {marks.paths[SUMS].name} "
+                f"{path}: its sha256 is {digest.hexdigest()[:12]}…, but {marks.names[SUMS]} "
                 f"has {expected[:12]}…: copy the file again"
             )
     others = sorted(name for name in files if name not in listed)

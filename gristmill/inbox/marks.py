@@ -43,7 +43,8 @@ AT_ONCE: Final = Settling()
 class Marks:
     """The marks of one drop, and what they say against the times of its files.
 
-    paths: of the marks that are there, by `INCOMPLETE`, `DONE` and `SUMS`.
+    place: the folder that the marks are in.
+    names: of the marks that are there, by `INCOMPLETE`, `DONE` and `SUMS`.
     sizes: bytes of these files.
     signature: of their sizes and times; empty without marks.
     newest_ns: when the newest file of the drop changed, by the inode; 0 without files.
@@ -51,12 +52,17 @@ class Marks:
     done_ns: when `.done` changed; 0 without one.
     """
 
-    paths: Mapping[str, Path] = field(default_factory=dict)
+    place: Path = Path()
+    names: Mapping[str, str] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
     signature: str = ""
     newest_ns: int = 0
     newest_name: str = ""
     done_ns: int = 0
+
+    def path(self, kind: str) -> Path:
+        """The path of a mark that is there. It is made when asked: a look at a drop rarely asks."""
+        return self.place / self.names[kind]
 
     @property
     def says_complete(self) -> bool:
@@ -64,13 +70,13 @@ class Marks:
 
         A folder that is copied together with an empty `.done` may have it before its other files.
         """
-        if SUMS in self.paths or self.sizes.get(DONE, 0):
+        if SUMS in self.names or self.sizes.get(DONE, 0):
             return True
-        return DONE in self.paths and self.done_ns >= self.newest_ns
+        return DONE in self.names and self.done_ns >= self.newest_ns
 
     def missing(self) -> str:
         """Why a drop that needs a mark does not have one that counts."""
-        if DONE in self.paths:
+        if DONE in self.names:
             return (
                 f"{self.newest_name} changed after {DONE} came: `touch` {DONE} when the copy is "
                 "complete"
@@ -98,7 +104,8 @@ def marks_of(
     ]
     done = next((found[name].st_ctime_ns for name, kind in kinds.items() if kind == DONE), 0)
     return Marks(
-        {kind: place / name for name, kind in kinds.items()},
+        place,
+        {kind: name for name, kind in kinds.items()},
         {kind: found[name].st_size for name, kind in kinds.items()},
         ";".join(lines),
         *newest,

@@ -26,8 +26,8 @@ def held_back(marks: Marks, unfinished: str, settling: Settling) -> str:
     unfinished: a name in it that marks a file as unfinished; empty without one.
     settling: whether the inbox needs a mark.
     """
-    if INCOMPLETE in marks.paths:
-        mark = printable(marks.paths[INCOMPLETE].name)
+    if INCOMPLETE in marks.names:
+        mark = printable(marks.names[INCOMPLETE])
         return f"{mark} says that it is not complete: remove that file when it is"
     if unfinished:
         return (

@@ -6,8 +6,8 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from gristmill.contract import BadInput
 from gristmill.untrusted.files import (
@@ -22,8 +22,7 @@ from gristmill.untrusted.files import (
 _MOST_LEVELS = 64
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """One entry of a drop that is no folder.
 
     name: POSIX path relative to the drop; bytes that are not UTF-8 as surrogates.
