@@ -30,6 +30,11 @@ FAILURES = """query($id: ID!) { runOrError(runId: $id) { ... on Run { eventConne
 ADD = """mutation($repo: RepositorySelector!, $name: String!, $key: String!) {
   addDynamicPartition(repositorySelector: $repo, partitionsDefName: $name, partitionKey: $key) {
     __typename } }"""
+_SENSORS = """query($repo: RepositorySelector!) { sensorsOrError(repositorySelector: $repo) {
+  ... on Sensors { results { sensorState { id status ticks(limit: 1, statuses: [STARTED]) {
+    id } } } } } }"""
+_STOP_SENSOR = "mutation($id: String!) { stopSensor(id: $id) { __typename } }"
+_QUIET_LOOKS = 4
 
 
 class Server:
@@ -90,17 +95,20 @@ class Server:
         self.ask(ADD, repo=self.selector, name=name, key=key)
 
     def stop_sensors(self) -> None:
-        """Turn all sensors off: a round's drop is to be run by that round alone."""
-        found = self.ask(
-            "query($repo: RepositorySelector!) { sensorsOrError(repositorySelector: $repo) {"
-            " ... on Sensors { results { sensorState { id } } } } }",
-            repo=self.selector,
-        )
-        for sensor in found["sensorsOrError"]["results"]:
-            self.ask(
-                "mutation($id: String!) { stopSensor(id: $id) { __typename } }",
-                id=sensor["sensorState"]["id"],
-            )
+        """Turn all sensors off: a round's drop is to be run by that round alone.
+
+        A tick that the daemon has under way writes the state that it read before, so that its
+        sensor is on again. Returns once all were off, without a tick, at several looks in a row.
+        """
+        quiet = 0
+        while quiet < _QUIET_LOOKS:
+            found = self.ask(_SENSORS, repo=self.selector)["sensorsOrError"]["results"]
+            states = [sensor["sensorState"] for sensor in found]
+            on = [state["id"] for state in states if state["status"] == "RUNNING"]
+            for id_ in on:
+                self.ask(_STOP_SENSOR, id=id_)
+            quiet = 0 if on or any(state["ticks"] for state in states) else quiet + 1
+            time.sleep(0.5)
 
     def run(self, asset: list[str], partition: str, checks: list[str]) -> float:
         """Launch one partition and wait for it; seconds from the click to the end."""
