@@ -12,6 +12,7 @@ from assets.family import Family
 from assets.groups import with_subjects
 from gristmill.families import FAMILIES
 from resources import Lake
+from sensors.alerts import alerts_sensor, is_configured
 from sensors.check_states import check_states
 from sensors.followers import followers_sensor
 from sensors.prune import prune_job, prune_nightly
@@ -37,6 +38,7 @@ def build_defs(resources: Mapping[str, Any] | None = None) -> dg.Definitions:
     resources: replace the resources with the same key, for tests; default none.
     """
     collected = list(families())
+    lake = (resources or {}).get("lake") or Lake()
     return dg.Definitions(
         assets=with_subjects(asset for family in collected for asset in family.assets),
         asset_checks=[
@@ -48,13 +50,14 @@ def build_defs(resources: Mapping[str, Any] | None = None) -> dg.Definitions:
             *(raw_drop_sensor(inbox) for family in collected for inbox in family.inboxes),
             followers_sensor(collected),
             check_states,
+            *([alerts_sensor()] if is_configured(lake) else []),
         ],
         schedules=[
             *(schedule for family in collected for schedule in family.schedules),
             prune_nightly,
         ],
         resources={
-            "lake": Lake(),
+            "lake": lake,
             **{key: value for family in collected for key, value in family.resources.items()},
             **(resources or {}),
         },

@@ -186,7 +186,8 @@ def _publish(
     tags = context.run.tags
     work = " ".join(filter(None, (context.asset_key.to_user_string(), key)))
     progress = reporter(LogLines(context.log.info), work)
-    with progress.working() as lines, outcomes.of(key):
+    engine = context.resources.lake.engine
+    with progress.working() as lines, outcomes.of(key), engine():
         build = build_of(key)
         published = publish(
             build,

@@ -7,7 +7,7 @@ tags of its inputs, a partition would show as stale.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 
 import dagster as dg
@@ -31,15 +31,20 @@ def tagger(
     """Returns a function that makes the tags of a partition's event.
 
     The function takes a partition key and the data version of what was built. An upstream asset
-    with the same partitions counts with the partition of the same key, an upstream asset without
-    partitions with its latest event.
+    with the same partitions counts with the partition of the same key; one without partitions,
+    or of which all partitions are an input, with its latest event.
 
     context: the context of the step; its asset's dependencies are the inputs.
     keys: the partition keys that the function will be called with.
     """
     spec = context.assets_def.get_asset_spec(context.asset_key)
     deps = [dep.asset_key for dep in spec.deps]
-    tags_of = input_tagger(context.instance, deps, keys)
+    whole = {
+        dep.asset_key
+        for dep in spec.deps
+        if isinstance(dep.partition_mapping, dg.AllPartitionMapping)
+    }
+    tags_of = input_tagger(context.instance, deps, keys, whole)
     code_version = spec.code_version or context.run.run_id
     return lambda key, data_version: version_tags(data_version, code_version) | tags_of(key)
 
@@ -58,15 +63,19 @@ def version_tags(data_version: str, code_version: str) -> dict[str, str]:
 
 
 def input_tagger(
-    instance: dg.DagsterInstance, deps: Sequence[dg.AssetKey], keys: Sequence[str]
+    instance: dg.DagsterInstance,
+    deps: Sequence[dg.AssetKey],
+    keys: Sequence[str],
+    whole: Collection[dg.AssetKey] = (),
 ) -> Callable[[str], dict[str, str]]:
     """Returns a function that takes a partition key and makes the tags of the event's inputs.
 
     instance: the Dagster instance that knows the inputs.
     deps: keys of the assets that the asset is built from.
     keys: the partition keys that the function will be called with.
+    whole: those of `deps` of which all partitions are an input; default none.
     """
-    inputs = {asset: _input(instance, asset, keys) for asset in deps}
+    inputs = {asset: _input(instance, asset, () if asset in whole else keys) for asset in deps}
 
     def tags(key: str) -> dict[str, str]:
         event_tags: dict[str, str] = {}
@@ -165,7 +174,7 @@ def outdated(
 def _input(
     instance: dg.DagsterInstance, asset: dg.AssetKey, keys: Sequence[str]
 ) -> Callable[[str], tuple[str, str]]:
-    """Version and pointer of `asset` as an input, by partition key."""
+    """Version and pointer of `asset` as an input, by partition key; the latest for other keys."""
     by_partition = latest(instance, asset, keys)
 
     @cache

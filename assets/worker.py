@@ -19,6 +19,8 @@ import dagster as dg
 
 TAG = ".dagster/gristmill_worker"
 """Dagster's pages hide tags with the prefix `.dagster/`: nobody filters runs by this one."""
+CLUSTER = ".dagster/gristmill_ray"
+"""The tag of a run on a Ray cluster: the Ray job. Its process may be on another machine."""
 _EARLIER = "gristmill/worker"
 """The tag of runs that an earlier version started."""
 

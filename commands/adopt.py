@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -17,11 +17,12 @@ from commands.graph import INBOXES, Graph
 from commands.terminal import say, shown
 from gristmill import keys, provenance
 from gristmill.contract import GristmillError
-from gristmill.provenance import Record, find_artifacts
+from gristmill.provenance import Record, find_artifacts, inventory
 from gristmill.publish.build import Published
 from resources.lake import Lake
 
 _NO_KEY = ""  # versions.input_tagger wants a text for an asset without partitions
+_BEFORE_ALL = "-1"  # the number of an event that is older than all events of an instance
 
 
 @click.command(cls=CheckoutCommand)
@@ -34,7 +35,8 @@ def adopt(selection: tuple[str, ...], everything: bool, dry_run: bool) -> None:
     For an instance that does not know them: a new one on Postgres, or one whose `.dagster/` was
     deleted. Each artifact gets the event of a build, from its record; nothing is built or
     changed on disk. What the instance knows with the same data version is left. Runs, their
-    logs, and the verdicts of checks are not in the records: they do not come back.
+    logs, pictures and samples on the pages, and the verdicts of checks are not in the records:
+    they do not come back.
     """
     if bool(selection) == everything:
         raise click.UsageError("give either the names of assets, or --all")
@@ -83,6 +85,9 @@ class Reports:
         """Read all records, and yield a line for each that cannot be taken, with the reason."""
         if not self._lake.root.is_dir():
             return
+        assets = {asset.to_user_string() for asset in self.graph.select(())}
+        for gone in inventory.missing(self._lake.root.absolute()):
+            yield f"{gone.where}: {gone.found}"
         for item in find_artifacts.artifacts(self._lake.root):
             try:
                 record = provenance.read_record(item.record_path)
@@ -92,6 +97,8 @@ class Reports:
             key = record.partition or _NO_KEY
             if item.data_root(record) != self._lake.root:
                 yield f"{item.folder}: its record says {record.artifact}: it was moved or copied"
+            elif record.asset not in assets:
+                yield f"{item.record_path}: its asset {record.asset} is none of this version"
             elif key and (refusal := keys.refusal(key)):
                 yield f"{item.record_path}: its partition {refusal}"
             elif missing := _missing(item.folder, record):
@@ -127,7 +134,7 @@ class Reports:
         known = versions.latest(self._instance, asset, some)
         new = [key for key in some if known.get(key, ("",))[0] != _version(found[key])]
         if not dry_run:
-            tags_of = versions.input_tagger(self._instance, self._deps(asset), new)
+            tags_of = self._input_tagger(asset, new)
             for key in new:
                 self._event(asset, key, found[key], tags_of(key))
         return new, len(some) - len(new)
@@ -139,26 +146,37 @@ class Reports:
         if not found:
             return [], 0
         # Its record may name a partition, as the vocabulary of a tokenizer.
-        ((key, published),) = list(found.items())[:1]
+        (key, published), *others = found.items()
+        self.left = [
+            f"{other.folder}: {asset.to_user_string()} has one artifact, {published.folder}"
+            for _, other in others
+        ]
         event = self._instance.get_latest_materialization_event(asset)
         made = event.asset_materialization if event else None
         if made and (made.tags or {}).get(versions.DATA_VERSION) == _version(published):
             return [], 1
         if not dry_run:
-            tags = versions.input_tagger(self._instance, self._deps(asset), [key])(key)
-            self._event(asset, None, published, tags)
+            self._event(asset, None, published, self._input_tagger(asset, [key])(key))
         return [key], 0
 
-    def _deps(self, asset: dg.AssetKey) -> Sequence[dg.AssetKey]:
-        return sorted(self.graph.parents(asset))
+    def _input_tagger(
+        self, asset: dg.AssetKey, keys: Sequence[str]
+    ) -> Callable[[str], dict[str, str]]:
+        deps = self.graph.parents(asset)
+        whole = deps - set(self.graph.inputs(asset))
+        return versions.input_tagger(self._instance, sorted(deps), keys, whole)
 
     def _event(
         self, asset: dg.AssetKey, key: str | None, published: Published, inputs: dict[str, str]
     ) -> None:
         """Report one artifact, with the version of each input that its record names."""
         record = published.record
-        for name, version in _versions_of_inputs(record).items():
-            tags = versions.input_tags(dg.AssetKey.from_user_string(name), version, "")
+        for name, used in _versions_of_inputs(record).items():
+            now = {each.record.data_version for each in self._found[name].values()}
+            # Dagster compares partitions of an input by their events, not by their versions.
+            event = _BEFORE_ALL if now and not used <= now else ""
+            version = next(iter(used)) if len(used) == 1 else ""
+            tags = versions.input_tags(dg.AssetKey.from_user_string(name), version, event)
             inputs |= {tag: value for tag, value in tags.items() if value and tag in inputs}
         self._instance.report_runless_asset_event(
             dg.AssetMaterialization(
@@ -184,10 +202,10 @@ def _missing(folder: Path, record: Record) -> str | None:
     return None
 
 
-def _versions_of_inputs(record: Record) -> dict[str, str]:
-    """The data version by asset, of the inputs that are one artifact of their asset."""
+def _versions_of_inputs(record: Record) -> dict[str, set[str]]:
+    """The data versions of the inputs that are artifacts, by asset."""
     found: dict[str, set[str]] = defaultdict(set)
     for item in record.inputs:
         if item.asset and item.data_version:
             found[item.asset].add(item.data_version)
-    return {asset: some.pop() for asset, some in found.items() if len(some) == 1}
+    return found

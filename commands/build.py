@@ -53,7 +53,7 @@ def build(asset: str, partition: str | None, rank: int | None, world_size: int |
         for key in keys:
             progress = reporter(work=f"{asset} {key}")
             try:
-                with progress.working() as lines:
+                with progress.working() as lines, lake.engine():
                     if rank is None or world_size is None:
                         _say(publish(_described(local, lake, key), progress=progress))
                     else:

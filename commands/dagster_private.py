@@ -88,3 +88,23 @@ def health(gone: str | None) -> Any:
     if gone is None:
         return CheckRunHealthResult(WorkerStatus.RUNNING)
     return CheckRunHealthResult(WorkerStatus.FAILED, gone)
+
+
+def gone(launcher: Any, run: dg.DagsterRun) -> str | None:
+    """Returns why a run is gone, as its launcher says; None if it lives, or nobody can say.
+
+    launcher: of the instance; it may not be the one that started the run.
+    run: a run that says it is under way.
+    """
+    if not HAS_HEALTH or not launcher.supports_check_run_worker_health:
+        return None
+    found = launcher.check_run_worker_health(run)
+    return str(found.msg) if found.status == WorkerStatus.FAILED else None
+
+
+def is_unknown(answer: Any) -> bool:
+    """Returns whether a launcher could not say if a run lives.
+
+    answer: of `check_run_worker_health`.
+    """
+    return bool(answer.status == WorkerStatus.UNKNOWN)

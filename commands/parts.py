@@ -40,13 +40,14 @@ def parts(share: int, of: int, asset: str, partition: str | None) -> None:
     """
     if share > of:
         raise click.UsageError(f"share {share}: must be at most {of}")
-    build = described(Lake(), asset, partition)
+    lake = Lake()
+    build = described(lake, asset, partition)
     if reason := _indivisible(build):
         say(f"{shown(build.title)}: no share: {reason}; it is built in one process")
         return
     with shown_on_stderr():
         progress = reporter(work=f"{asset} {partition or ''}".rstrip())
-        with progress.working() as lines:
+        with progress.working() as lines, lake.engine():
             built = build_share(build, share, of, progress)
             lines.append("done")
     say(f"{shown(build.title)}: share {share} of {of}: {_outcome(built)}")

@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from assets import worker
 from assets.checking.runs import settle_planned
+from commands import dagster_private
 from commands.checkout import CheckoutCommand, open_instance
 from commands.terminal import say
 from gristmill.publish import remove
@@ -67,6 +68,9 @@ def why_dead(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str | None:
     instance: the Dagster instance of the run.
     run: the run.
     """
+    if worker.CLUSTER in run.tags:
+        # Its process may be on another machine, so that only the cluster knows.
+        return dagster_private.gone(instance.run_launcher, run)
     running = worker.is_running(instance, run)
     if running is not None:
         return None if running else "its process is gone"

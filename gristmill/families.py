@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from gristmill.code_digest import Code
 from gristmill.contract import GristmillError, Trace, Violation
 from gristmill.run.progress import current_progress
+from gristmill.settings.alerts import ALERTS
+from gristmill.settings.engines import RUN
 from gristmill.settings.inboxes import INBOX, inbox_table
 from gristmill.settings.tables import Table
 
@@ -195,10 +197,10 @@ def catalogs() -> Iterator[Catalog]:
 
 
 def tables() -> dict[str, Table]:
-    """The tables of `gristmill.toml` by name: of all inboxes, of each one, of all families."""
+    """The tables of `gristmill.toml` by name: runs, all inboxes, each one, alerts, families."""
     of_inboxes = (inbox_table(inbox) for each in catalogs() for inbox in each.inboxes)
     of_families = (table for each in catalogs() for table in each.settings)
-    return {table.name: table for table in (INBOX, *of_inboxes, *of_families)}
+    return {table.name: table for table in (RUN, INBOX, *of_inboxes, ALERTS, *of_families)}
 
 
 def commands() -> dict[str, tuple[str, str]]:

@@ -7,7 +7,8 @@ Dagster instance accepts any text as a partition key.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ from gristmill.inbox import Settling
 from gristmill.provenance import Input
 from gristmill.provenance import raw_inputs as rawfiles
 from gristmill.run import kernels
+from gristmill.run.ray_parts import RayParts
+from gristmill.run.workers import on_other_machines
+from gristmill.settings.engines import LOCAL, RUN, RunSettings
 from gristmill.settings.inboxes import INBOX, InboxSettings, inbox_table
 from gristmill.settings.tables import (
     FILE,
@@ -106,6 +110,23 @@ class Lake(dg.ConfigurableResource[Any]):
         except ValueError as error:
             raise BadInput(settings.file, f"{INBOX.header} {error}") from error
         return LinkRule(chosen.follow_links, tuple(str(self.root / path) for path in chosen.roots))
+
+    @contextmanager
+    def engine(self) -> Iterator[None]:
+        """Let builds within make their parts where `[run]` in the data root's gristmill.toml says.
+
+        Raises BadInput if the file is not TOML, or if the table is wrong.
+        Source: docs/clusters.md#parts-on-ray.
+        """
+        settings = RunSettings(**self.settings(RUN.name))
+        if settings.engine == LOCAL:
+            yield
+            return
+        engine = RayParts(
+            settings.ray_address, settings.ray_cpus, settings.ray_memory, settings.ray_retries
+        )
+        with on_other_machines(engine):
+            yield
 
     def settling(self, inbox: str) -> Settling:
         """Returns what an inbox waits for before it takes a drop: `[inbox.<name>]`, then `[inbox]`.

@@ -79,6 +79,15 @@ def chosen(suite: str, items: Sequence[Item], each: float) -> list[Item]:
     return [item for place, item in enumerate(items) if place in picked]
 
 
+def is_dealt(name: str, share: float) -> bool:
+    """Whether a test is of the share that the seed gives to `make test`.
+
+    name: of the test.
+    share: how many of such tests are, from 0 to 1.
+    """
+    return dice(f"dealt {name}").random() < share
+
+
 def sample(suite: str, items: Sequence[Item], share: float = 1.0, least: int = 1) -> Iterator[Item]:
     """Yield the items that a suite takes: all in their order, or some until the time is over.
 

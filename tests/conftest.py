@@ -6,7 +6,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-from tests import budget, dealing
+from tests import budget, dagster_caches, dealing
 from tests.kept_vocabularies import kept_vocabularies
 from tests.paths import REAL_DATA
 from tests.requirements import missing_real_data
@@ -22,6 +22,7 @@ hypothesis.settings.register_profile(
 def pytest_configure() -> None:
     """End at once where real data is required and is not there: many tests would skip."""
     hypothesis.settings.load_profile("unhurried")
+    dagster_caches.install()
     if missing := missing_real_data(REAL_DATA):
         raise pytest.UsageError(missing)
 
@@ -33,8 +34,16 @@ def pytest_report_header() -> str:
     return f"long suites: {length}, {budget.SEED}={budget.seed()}"
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes long comes first, so that no worker of `pytest -n` ends long after the other."""
+    """Mark as slow what a sample leaves out. What takes long comes first.
+
+    So no worker of `pytest -n` ends long after the other.
+    """
+    for item in items:
+        mark = item.get_closest_marker("sampled")
+        if mark is not None and not budget.is_dealt(item.nodeid, *mark.args):
+            item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: dealing.rank(item.nodeid))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests import budget
+from tests import budget, conftest
 
 
 @pytest.fixture
@@ -62,3 +62,43 @@ def test_the_seed_is_the_commit_unless_it_is_set(limited: pytest.MonkeyPatch) ->
     assert budget.seed() == "a"
     limited.delenv(budget.SEED)
     assert budget.seed() not in ("", "a")
+
+
+def test_a_share_of_tests_is_dealt_by_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"tests/test_x.py::test_{number}" for number in range(300)]
+
+    def dealt(seed: str) -> list[str]:
+        monkeypatch.setenv(budget.SEED, seed)
+        return [name for name in names if budget.is_dealt(name, 0.4)]
+
+    assert 90 < len(dealt("a")) < 150 and dealt("a") == dealt("a") != dealt("b")
+    # Each test comes in some commit, and none comes in all.
+    some = [set(dealt(str(seed))) for seed in range(40)]
+    assert set.union(*some) == set(names) and not set.intersection(*some)
+    assert all(budget.is_dealt(name, 1) for name in names)
+    assert not any(budget.is_dealt(name, 0) for name in names)
+
+
+def test_a_sampled_test_is_slow_where_the_seed_leaves_it_out(
+    pytestconfig: pytest.Config,
+) -> None:
+    lines = [line for line in pytestconfig.getini("markers") if line.startswith("sampled(share)")]
+    assert len(lines) == 1
+
+    class Item:
+        nodeid = "tests/test_x.py::test_it"
+
+        def __init__(self, share: float | None) -> None:
+            self.added: list[str] = []
+            self.share = share
+
+        def get_closest_marker(self, name: str) -> pytest.Mark | None:
+            assert name == "sampled"
+            return None if self.share is None else pytest.mark.sampled(self.share).mark
+
+        def add_marker(self, mark: pytest.MarkDecorator) -> None:
+            self.added.append(mark.name)
+
+    items = [Item(0), Item(1), Item(None)]
+    conftest.pytest_collection_modifyitems(items)  # type: ignore[arg-type]
+    assert [item.added for item in items] == [["slow"], [], []]

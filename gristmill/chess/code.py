@@ -26,6 +26,7 @@ GAMES = Code(
     compatible_with=(
         "36d38218a8bfba2d87b9201f2e610255fe4e1262fa87bc86bfdcdbb566ce9e33",
         "23c896ffe612f67b307642675b77aa2968333edf9ec2c710ef67a8e253628eb3",
+        "28f137f4bf198ba16ffdb4cfd995a4767fa9bf0c4890c54890ef338bbbc0f27e",
     ),
     undigested="36d38218a8bfba2d87b9201f2e610255fe4e1262fa87bc86bfdcdbb566ce9e33",
 )

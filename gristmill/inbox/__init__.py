@@ -1,9 +1,10 @@
 """When a raw drop has arrived: functions over folders, for the sensors and the command."""
 
 from gristmill.inbox.arrivals import look
-from gristmill.inbox.listing import FOLDER, TOML, Shape, changed_since, named_few
+from gristmill.inbox.listing import changed_since, named_few
 from gristmill.inbox.marks import AT_ONCE, Settling
 from gristmill.inbox.present import present_drops
+from gristmill.inbox.shape import FOLDER, TOML, Shape
 from gristmill.inbox.state import (
     ARRIVING,
     VANISHED,

@@ -1,8 +1,8 @@
 """When a raw drop has arrived: one look at an inbox, compared with the look before.
 
-Plain functions over folders and a small state. Dagster's sensor is
-`sensors/raw_drops.py`. See also `listing.py`: what is in an inbox, `waiting.py`: what a drop waits
-for, and `present.py`: all drops that are there, without a look before.
+Plain functions over folders and a small state. Dagster's sensor is `sensors/raw_drops.py`.
+See also `shape.py`: what an inbox holds, `listing.py`: what is in it, `waiting.py`: what a drop
+waits for, and `present.py`: all drops that are there, without a look before.
 """
 
 from __future__ import annotations
@@ -13,16 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gristmill.inbox.judging import LIST_SECONDS, all_surveyed, arrival_of, judged, shown
-from gristmill.inbox.listing import (
-    FOLDER,
-    Loose,
-    Shape,
-    Survey,
-    ambiguous,
-    list_inbox,
-    short_digest,
-)
+from gristmill.inbox.listing import Loose, Survey, ambiguous, list_inbox, short_digest
 from gristmill.inbox.marks import AT_ONCE, Settling
+from gristmill.inbox.shape import FOLDER, Shape
 from gristmill.inbox.state import (
     ARRIVING,
     INCOMPLETE,

@@ -14,84 +14,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from gristmill import keys
 from gristmill.contract import BadInput
 from gristmill.inbox.marks import INCOMPLETE, Marks, is_mark, marked_file, marks_of, stats_beside
+from gristmill.inbox.shape import Shape
 from gristmill.printable import printable
 from gristmill.untrusted.errors import unreadable
-from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, kind_refusal, real_path, stat_file
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, real_path, stat_file
 from gristmill.untrusted.walk import Entry, hard_links, list_files
 
 _NAMED = 10
 _MOST_FILES = 2_000_000
 # Names that copying and downloading tools give to files they have not finished.
 UNFINISHED = (".part", ".partial", ".tmp", ".crdownload", ".filepart", ".download")
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What one drop is in an inbox: a folder, or a file with one of these endings.
-
-    endings: of file names; none where a drop is a folder.
-    key_in: finds the key in a file's name, or returns None, and the file is
-        refused. Default None: the key is the name without its ending.
-    reserved: names of entries that are no drops and are left out, as folders that a family has
-        in its inbox for other files.
-    """
-
-    endings: tuple[str, ...] = ()
-    key_in: Callable[[str], str | None] | None = None
-    reserved: tuple[str, ...] = ()
-
-    @property
-    def settles(self) -> str:
-        """When a drop of this shape has arrived, in words."""
-        if not self.endings:
-            return (
-                "A folder whose files keep names, sizes and times for settle_seconds, or for two "
-                "looks if it holds .done or SHA256SUMS,"
-            )
-        named = " or ".join(self.endings)
-        return (
-            f"A {named} file that keeps size and time for settle_seconds, or for two looks if "
-            "NAME.done or NAME.sha256 is beside it,"
-        )
-
-    def key(self, entry: os.DirEntry[str]) -> str:
-        """The partition key of an entry."""
-        if self.key_in is not None:
-            return self.key_in(entry.name) or entry.name
-        ending = next((end for end in self.endings if entry.name.endswith(end)), "")
-        return entry.name.removesuffix(ending)
-
-    def refusal(self, entry: os.DirEntry[str], links: LinkRule = REFUSE_LINKS) -> str | None:
-        """Why this entry is no drop, whatever it contains; None where it is one.
-
-        links: what happens to an entry that is a link; default: it is refused.
-
-        Raises OSError where its kind cannot be read.
-        """
-        mode = entry.stat(follow_symlinks=False).st_mode
-        if stat.S_ISLNK(mode) and links.follow:
-            try:
-                path = Path(entry.path)
-                mode = real_path(path, root=path.parent, links=links).lstat().st_mode
-            except BadInput as error:
-                return error.rule
-        if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
-            return kind_refusal(mode)
-        if not self.endings:
-            if not stat.S_ISDIR(mode):
-                return "a drop is a folder: put the files into one"
-        elif not (stat.S_ISREG(mode) and entry.name.endswith(self.endings)):
-            return f"only files that end in {' or '.join(self.endings)} belong here"
-        elif self.key_in is not None and self.key_in(entry.name) is None:
-            return "its name does not say which partition it is"
-        return keys.refusal(self.key(entry))
-
-
-FOLDER = Shape()
-TOML = Shape((".toml",))
 
 
 @dataclass(frozen=True)
@@ -191,12 +125,22 @@ def survey(path: Path, links: LinkRule = REFUSE_LINKS) -> Survey:
     unusual: list[Entry] = []
     marks: dict[str, os.stat_result] = {}
     size, unfinished, newest = 0, "", (0, "")
-    entries, beside = _entries_of(path, links)
+    # Entries named as the mark that are no files: a folder or a link of this name says the same.
+    others: list[str] = []
+
+    def enter(name: str) -> bool:
+        if name == INCOMPLETE:
+            others.append(name)
+        return True
+
+    entries, beside = _entries_of(path, links, enter)
     for entry in entries:
         found = entry.stat
-        if entry.refusal is None and is_mark(entry.name):
-            marks[entry.name] = found
-            continue
+        if is_mark(entry.name):
+            if entry.refusal is None:
+                marks[entry.name] = found
+                continue
+            enter(entry.name)
         if len(lines) == _MOST_FILES:
             raise BadInput(path, f"has more than {_MOST_FILES:,} files: split the drop")
         if entry.refusal is not None or found.st_nlink > 1:
@@ -208,13 +152,13 @@ def survey(path: Path, links: LinkRule = REFUSE_LINKS) -> Survey:
         newest = max(newest, (found.st_ctime_ns, name or path.name))
         if name.endswith(UNFINISHED):
             unfinished = min(unfinished or name, name)
-    refused, linked = hard_links(unusual)
+    refused, linked = hard_links(unusual) if unusual else ({}, [])
     refused |= {entry.name: entry.refusal for entry in unusual if entry.refusal is not None}
     if beside:
         marks = stats_beside(path)
-    else:
-        with suppress(FileNotFoundError):  # a folder or a link of this name says the same
-            marks.setdefault(INCOMPLETE, os.lstat(f"{path}/{INCOMPLETE}"))
+    elif others:
+        with suppress(FileNotFoundError):
+            marks[INCOMPLETE] = os.lstat(f"{path}/{INCOMPLETE}")
     return Survey(
         short_digest("\n".join(sorted(lines))),
         len(lines),
@@ -244,13 +188,15 @@ def changed_since(path: Path, since_ns: int, links: LinkRule = REFUSE_LINKS) -> 
     )
 
 
-def _entries_of(path: Path, links: LinkRule) -> tuple[Iterable[Entry], str]:
-    """The entries of a drop, and its name if it is a file."""
+def _entries_of(
+    path: Path, links: LinkRule, enter: Callable[[str], bool] = lambda _: True
+) -> tuple[Iterable[Entry], str]:
+    """The entries of a drop, and its name if it is a file; `enter` is as for `list_files`."""
     mode = path.lstat().st_mode
     if stat.S_ISLNK(mode):
         mode = real_path(path, root=path.parent, links=links).lstat().st_mode
     if stat.S_ISDIR(mode):
-        return list_files(path, root=path.parent, links=links), ""
+        return list_files(path, root=path.parent, links=links, enter=enter), ""
     found = stat_file(path, root=path.parent, links=links)
     return [Entry("", found, None, path.parent.stat().st_uid)], path.name
 

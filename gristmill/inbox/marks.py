@@ -97,6 +97,8 @@ def marks_of(
     newest: when the newest file of the drop changed, and its name.
     beside: the name of the drop if it is a file; default: it is a folder.
     """
+    if not found:
+        return Marks(place, newest_ns=newest[0], newest_name=newest[1])
     kinds = {name: _BESIDE[name.removeprefix(beside)] if beside else name for name in found}
     lines = [
         f"{kinds[name]} {stat_.st_size} {stat_.st_mtime_ns} {stat_.st_ctime_ns}"

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gristmill.inbox.judging import arrival_of, judged, shown, surveyed
-from gristmill.inbox.listing import FOLDER, Shape, ambiguous, list_inbox
+from gristmill.inbox.listing import ambiguous, list_inbox
 from gristmill.inbox.marks import AT_ONCE, Settling
+from gristmill.inbox.shape import FOLDER, Shape
 from gristmill.inbox.state import INCOMPLETE, Look, Refusal, Standing
 from gristmill.inbox.waiting import held_back
 from gristmill.printable import printable

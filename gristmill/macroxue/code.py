@@ -23,6 +23,9 @@ VALUES = Code(
 POOL = Code(
     modules=("gristmill.macroxue.build.pool",),
     libraries=("numpy",),
-    compatible_with=("bd636366709e1b39e513bd032e9178be3959d37c52c4f1ef9e9c26bd25e8d9d6",),
+    compatible_with=(
+        "bd636366709e1b39e513bd032e9178be3959d37c52c4f1ef9e9c26bd25e8d9d6",
+        "bacab6cacbc8e716393184e3e6826b599859b947bef1f70bea364fc434860631",
+    ),
     undigested="bd636366709e1b39e513bd032e9178be3959d37c52c4f1ef9e9c26bd25e8d9d6",
 )

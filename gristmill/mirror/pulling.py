@@ -27,8 +27,8 @@ from gristmill.mirror.store import MirrorError, Store
 from gristmill.provenance import Record
 from gristmill.publish import atomic_fs, commit, disk_space, inventory, locks, remove
 from gristmill.publish.build import Attempt, Build
-from gristmill.publish.publish import check_place
 from gristmill.publish.slot import Slot
+from gristmill.publish.storage import lease
 from gristmill.run import amounts
 from gristmill.run.progress import SILENT, Progress
 
@@ -175,12 +175,7 @@ class _Pull:
     """
 
     def __init__(
-        self,
-        root: Path,
-        fetcher: Fetcher,
-        place: Place,
-        version: Version,
-        numbers: Sequence[int],
+        self, root: Path, fetcher: Fetcher, place: Place, version: Version, numbers: Sequence[int]
     ) -> None:
         self._root, self._fetcher, self._place = root, fetcher, place
         self._version, self._numbers = version, numbers
@@ -202,12 +197,13 @@ class _Pull:
         build = self._build(manifest)
         slot = Slot.of(build)
         with disk_space.translate_errors(build), locks.locked(slot.lock, build.title):
+            remove.mend(slot.work)
             standing = standing_record(self._root, self._place.entry, replace)
             self._refuse_other(standing, replace)
-            check_place(build)
+            commit.check_place(build)
             _empty(build, slot)
             disk_space.check(build, slot.work)
-            fetched, staged = slot.work / FETCHED, slot.work / "staging"
+            fetched, staged = slot.work / FETCHED, slot.work / lease.own_name("staging")
             record = self._fetched(manifest, fetched)
             fetched.rename(staged)
             commit.commit(build, slot, staged, record, standing)
@@ -295,6 +291,7 @@ def _empty(build: Build, slot: Slot) -> None:
     """
     slot.work.mkdir(parents=True, exist_ok=True)
     inventory.settle(build)
+    remove.sweep(slot.work)
     for entry in slot.work.iterdir():
         if entry.name not in (PARTS, FETCHED):
             atomic_fs.remove_tree(entry)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -56,12 +55,13 @@ class Artifact:
 def artifacts(path: Path, leave_out: str = DROPS) -> Iterator[Artifact]:
     """Every artifact at or below `path`, without what lies in `.gristmill` folders.
 
-    A link to an artifact is followed, as to one that was moved to another disk.
+    A link to an artifact is followed, as to one that was moved to another disk, or to a version
+    in the link form; other links are not.
 
     leave_out: name of a folder in `path` that is not searched (default: the drops of a data root,
         whose files a person or a download named).
     """
-    folders, names = stable_listing.listing(path)
+    folders, names, links = stable_listing.listing(path)
     # A folder in the place of a record is a record that cannot be read.
     names = sorted([*names, *(name for name in folders if name.endswith(".json"))])
     if path.name == provenance.SHARED_RECORDS:
@@ -72,14 +72,9 @@ def artifacts(path: Path, leave_out: str = DROPS) -> Iterator[Artifact]:
     for name in folders:
         if name not in (WORK, leave_out):
             yield from artifacts(path / name, leave_out="")
-    for name in names:
-        if name not in (WORK, leave_out) and _is_linked_artifact(path / name):
+    for name in links:
+        if name not in (WORK, leave_out) and artifacts_in(path / name):
             yield from artifacts(path / name, leave_out="")
-
-
-def _is_linked_artifact(path: Path) -> bool:
-    """Whether a link leads to an artifact, as to another disk; other links are not followed."""
-    return path.is_symlink() and bool(artifacts_in(path))
 
 
 def artifacts_of(
@@ -92,7 +87,8 @@ def artifacts_of(
 def artifacts_in(folder: Path) -> list[Artifact]:
     """The artifacts whose files lie in `folder` itself, not in a nested artifact."""
     own = [provenance.RECORD] if os.path.lexists(folder / provenance.RECORD) else []
-    records = sorted(chain(*stable_listing.listing(folder / provenance.SHARED_RECORDS)))
+    folders, names, _ = stable_listing.listing(folder / provenance.SHARED_RECORDS)
+    records = sorted([*folders, *names])
     shared = [f"{provenance.SHARED_RECORDS}/{name}" for name in records if name.endswith(".json")]
     return [Artifact(folder, folder / name) for name in own + shared]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.contract import Violation
-from gristmill.layout import WORK
+from gristmill.layout import VERSIONS, WORK, without_dots
 from gristmill.provenance.find_artifacts import Artifact
 from gristmill.provenance.record import record_path
 
@@ -81,7 +81,15 @@ class Entry:
         # A commit takes `staging` itself, or of a shared folder `whole`: the name is free after it.
         staged = "staging" if self.partition is None else "whole"
         record = self.record(root).relative_to(root / self.artifact)
-        return any(os.path.lexists(slot / staged / record) for slot in self.slots(root))
+        # A builder with a lease adds its token: `staging@1f...`.
+        for slot in self.slots(root):
+            for found in (slot / staged, *slot.glob(f"{staged}@*")):
+                if os.path.lexists(found / record):
+                    return True
+        # In the link form it is a version, before its link is there.
+        folder = root / self.artifact
+        versions = folder.parent / WORK / VERSIONS / folder.name
+        return any(os.path.lexists(version / record) for version in _folders_in(versions))
 
     def slots(self, root: Path) -> Iterator[Path]:
         """The slots that builds of this artifact can have: its own, or of a nested one."""
@@ -92,6 +100,15 @@ class Entry:
         for depth in range(1, len(parts)):
             folder = root.joinpath(*parts[: depth - 1]) / WORK / _SLOTS
             yield folder / f"{parts[depth - 1]}+{'+'.join(parts[depth:])}"
+
+
+def _folders_in(folder: Path) -> list[Path]:
+    """The folders in a folder that need not exist."""
+    try:
+        with os.scandir(folder) as found:
+            return [Path(each.path) for each in found if each.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
 
 
 def folder_of(root: Path) -> Path:
@@ -151,8 +168,7 @@ def missing(path: Path) -> list[Violation]:
 
     An artifact that is removed on purpose meanwhile is not missing.
     """
-    if ".." in path.parts:
-        path = path.resolve()
+    path = without_dots(path)
     root = root_above(path)
     if root is None:
         return []

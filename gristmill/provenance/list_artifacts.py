@@ -15,13 +15,10 @@ from typing import Final
 
 from gristmill.contract import GristmillError
 from gristmill.families import Kind, kind_of_asset
-from gristmill.layout import WORK
 from gristmill.printable import printable
-from gristmill.provenance import inventory, stable_listing
+from gristmill.provenance import find_artifacts, inventory
 from gristmill.provenance.check_artifact import MALFORMED
 from gristmill.provenance.record import (
-    RECORD,
-    SHARED_RECORDS,
     Input,
     Record,
     read_inputs,
@@ -37,7 +34,6 @@ INPUT_CHANGED: Final = "input changed"
 RECORD_DAMAGED: Final = "record damaged"
 MISSING: Final = "missing"
 
-_DROPS = "drops"
 _MOST_SOURCES = 2
 
 
@@ -79,8 +75,8 @@ def list_artifacts(root: Path, asset: str | None = None) -> list[Listed]:
     """
     records = _Records()
     listed = [
-        _listed(root, path.parent if path.name == RECORD else path.parent.parent, path, records)
-        for path in _record_paths(root)
+        _listed(root, item.folder, item.record_path, records)
+        for item in find_artifacts.artifacts(root)
     ]
     listed += [
         Listed(gone.where, None, None, None, 0, None, None, (), MISSING, gone.found)
@@ -124,21 +120,6 @@ def _cells(item: Listed) -> tuple[str, ...]:
         f"{item.state}: {item.why}" if item.why else item.state,
     )
     return tuple(map(printable, cells))
-
-
-def _record_paths(root: Path) -> Iterator[Path]:
-    """Records below `root`; a nested artifact follows the one that it lies in."""
-    todo = [root]
-    while todo:
-        folder = todo.pop()
-        folders, names = stable_listing.listing(folder)
-        names = sorted([*names, *(name for name in folders if name.endswith(".json"))])
-        if RECORD in names:
-            yield folder / RECORD
-        if folder.name == SHARED_RECORDS:
-            yield from (folder / name for name in names if name.endswith(".json"))
-        left_out = {WORK, _DROPS} if folder == root else {WORK}
-        todo += [folder / name for name in reversed(folders) if name not in left_out]
 
 
 class _Records:

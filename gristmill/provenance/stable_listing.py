@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 _TRIES = 10
 
@@ -33,21 +34,40 @@ def generations(folders: Iterable[Path]) -> dict[Path, Generation]:
     return {folder: generation(folder) for folder in folders}
 
 
-def listing(folder: Path) -> tuple[list[str], list[str]]:
-    """(names of folders, names of all else) in `folder` at one moment, both sorted.
+class Listing(NamedTuple):
+    """Names in a folder, each list sorted.
 
-    Links are not folders. Empty where the folder cannot be read. Of a folder that
-    changes all the time the last listing counts.
+    folders: without links to folders.
+    names: of all else.
+    links: those of `names` that are links.
     """
-    listed: list[tuple[str, bool]] = []
+
+    folders: list[str]
+    names: list[str]
+    links: list[str]
+
+
+def listing(folder: Path) -> Listing:
+    """The names in `folder` at one moment.
+
+    Empty where the folder cannot be read. Of a folder that changes all the time the last listing
+    counts.
+    """
+    listed: list[tuple[str, bool, bool]] = []
     for _ in range(_TRIES):
         before = generation(folder)
         try:
             with os.scandir(folder) as entries:
-                listed = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+                listed = [
+                    (entry.name, entry.is_dir(follow_symlinks=False), entry.is_symlink())
+                    for entry in entries
+                ]
         except OSError:
             listed = []
         if generation(folder) == before:
             break
-    folders = sorted(name for name, is_folder in listed if is_folder)
-    return folders, sorted(name for name, is_folder in listed if not is_folder)
+    return Listing(
+        sorted(name for name, is_folder, _ in listed if is_folder),
+        sorted(name for name, is_folder, _ in listed if not is_folder),
+        sorted(name for name, _, is_link in listed if is_link),
+    )

@@ -20,6 +20,10 @@ _RENAME_NOREPLACE = 1
 _RENAME_EXCHANGE = 2
 
 
+class RefusedByFileSystem(GristmillError):
+    """The file system has no such rename (EINVAL, ENOSYS or ENOTSUP of renameat2)."""
+
+
 def files_below(folder: Path) -> Iterator[str]:
     """POSIX paths of the regular files below `folder`, sorted, relative to it.
 
@@ -73,6 +77,33 @@ def exchange(left: Path, right: Path) -> None:
     _renameat2(left, right, _RENAME_EXCHANGE)
 
 
+def take_name(source: Path, target: Path) -> None:
+    """`place`, also where the file system has a plain rename only; the caller holds the lock.
+
+    Raises FileExistsError where `target` exists.
+    """
+    try:
+        place(source, target)
+    except RefusedByFileSystem:
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
+        source.rename(target)
+
+
+def can_exchange(place: Path) -> bool:
+    """Whether two folders can be exchanged: tried in the new folder `place`, which is removed."""
+    remove_tree(place)
+    (place / "left").mkdir(parents=True)
+    (place / "right").mkdir()
+    try:
+        _renameat2(place / "left", place / "right", _RENAME_EXCHANGE)
+    except RefusedByFileSystem:
+        return False
+    finally:
+        remove_tree(place)
+    return True
+
+
 def _renameat2(source: Path, target: Path, flags: int) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     outcome = libc.renameat2(
@@ -82,9 +113,10 @@ def _renameat2(source: Path, target: Path, flags: int) -> None:
         return
     number = ctypes.get_errno()
     if number in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
-        raise GristmillError(
+        raise RefusedByFileSystem(
             f"{target.parent}: this file system cannot exchange folders in one step "
-            "(renameat2): put the data root on a local one, such as ext4, xfs or btrfs"
+            "(renameat2): put the data root on a local one, such as ext4, xfs or btrfs, or set "
+            "GRISTMILL_PUBLISH_FORM=link"
         )
     raise OSError(number, os.strerror(number), os.fspath(source), None, os.fspath(target))
 
@@ -104,6 +136,8 @@ def link_tree(source: Path, target: Path, leave_out: frozenset[str] = frozenset(
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a folder and all below it, if it is there."""
-    if path.exists():
+    """Remove a folder and all below it, if it is there; of a link, the link alone."""
+    if path.is_symlink():
+        path.unlink()
+    elif path.exists():
         shutil.rmtree(path)

@@ -16,7 +16,36 @@ from gristmill.provenance import Record
 from gristmill.publish import atomic_fs, inventory, locks, stamps
 from gristmill.publish.build import Build
 from gristmill.publish.slot import Slot
+from gristmill.publish.storage import lease, link_form
 from gristmill.run.progress import SILENT, Progress
+
+
+def check_place(build: Build) -> None:
+    """Refuse to replace a folder without a record or a link, and to nest without `outer`."""
+    outer = build.folder if build.outer is None else build.root / build.outer
+    for folder in (outer, build.folder):
+        if folder.is_symlink() and link_form.version_of(folder) is None:
+            # An exchange would replace the link, and leave the files behind it without a record.
+            raise GristmillError(
+                f"{folder}: is a link to {folder.readlink()}: it is read, but not built again. "
+                "Remove the link to build here; move the folder back to keep it"
+            )
+    if build.outer is not None:
+        provenance.read_record(build.root / build.outer / provenance.RECORD)
+    for above in build.folder.relative_to(build.root).parents:
+        if str(above) not in (".", build.outer) and provenance.holds_record(build.root / above):
+            raise GristmillError(
+                f"{build.folder}: is inside the artifact {above}: name that artifact as `outer`, "
+                "or its next build loses this one"
+            )
+    if not build.folder.exists() or build.record_path.exists():
+        return
+    if build.shared and provenance.holds_record(build.folder):
+        return
+    raise GristmillError(
+        f"{build.folder}: this folder has no provenance record and is not overwritten: "
+        "move it away and build again"
+    )
 
 
 def commit(
@@ -51,30 +80,54 @@ def _commit(
     build.folder.parent.mkdir(parents=True, exist_ok=True)
     if build.shared:
         with locks.locked(slot.folder_lock, build.artifact, wait=True):
-            whole = slot.work / "whole"
+            whole = slot.work / lease.own_name("whole")
+            link_form.mend(build.folder)
             before = stamps.unchanged(build.folder, besides=build.partition)
             _join(build, staged, whole, replaced)
-            _swap_in(whole, build)
+            _swap_in(whole, build, slot)
             atomic_fs.remove_tree(staged)
             # Links and their removal change the files' inode times, but not what is in them.
             stamps.keep(build.folder, before, [output.path for output in record.outputs])
         return []
     notes = _carry_nested(build, staged, record, replaced)
-    _swap_in(staged, build)
+    _swap_in(staged, build, slot)
     return notes
 
 
-def _swap_in(staged: Path, build: Build) -> None:
+def _swap_in(staged: Path, build: Build, slot: Slot) -> None:
     atomic_fs.flush_tree(staged)
+    linked = link_form.is_used(slot.work)
+    outermost = build.root / (build.outer or build.artifact)
+    if linked and build.outer is not None and build.folder.exists():
+        staged = _outer_with(staged, build, slot.work / lease.own_name("whole"))
+    lease.confirm()
     inventory.begin(build)
-    if build.folder.exists():
+    if linked and (build.outer is None or build.folder.exists()):
+        link_form.flip(staged, outermost)
+    elif build.folder.exists():
+        lease.confirm()
         atomic_fs.exchange(staged, build.folder)
     else:
-        atomic_fs.place(staged, build.folder)
+        lease.confirm()
+        atomic_fs.take_name(staged, build.folder)
     atomic_fs.flush_upwards(build.folder.parent, build.root)
     atomic_fs.flush(staged.parent)
     inventory.confirm(build)
     atomic_fs.remove_tree(staged)
+    link_form.sweep(outermost, build.root)
+
+
+def _outer_with(staged: Path, build: Build, whole: Path) -> Path:
+    """Make `whole`: links to the outer artifact's files, with the nested one replaced."""
+    assert build.outer is not None
+    outer = build.root / build.outer
+    inside = build.folder.relative_to(outer)
+    replaced = (f"{inside.as_posix()}/{path}" for path in atomic_fs.files_below(build.folder))
+    atomic_fs.link_tree(outer, whole, leave_out=frozenset(replaced))
+    (whole / inside).parent.mkdir(parents=True, exist_ok=True)
+    staged.rename(whole / inside)
+    atomic_fs.flush_tree(whole)
+    return whole
 
 
 def _join(build: Build, staged: Path, whole: Path, replaced: Record | None) -> None:

@@ -18,8 +18,9 @@ from importlib import metadata, util
 from pathlib import Path
 from typing import Final
 
-from gristmill.publish import file_system
-from gristmill.publish.file_system import Abilities, Mount
+from gristmill.contract import GristmillError
+from gristmill.publish.storage import file_system, lease, link_form
+from gristmill.publish.storage.file_system import Abilities, Mount
 
 _PINS: Final = Path(__file__).parents[2] / "constraints.txt"
 _ENGINES: Final = ("ray", "dagster-ray", "dagster-celery", "dagster-dask", "dagster-k8s")
@@ -41,7 +42,7 @@ _USES: Final = {
     "links": ("symbolic links", "a published folder may be moved away and linked"),
     "case": ("case of names", "partitions whose names differ in case alone"),
 }
-_NOT_NEEDED: Final = {"links", "case"}
+_NOT_NEEDED: Final = {"place", "exchange", "links", "case"}
 
 
 class Verdict(StrEnum):
@@ -100,7 +101,9 @@ def of_file_system(root: Path) -> Iterator[Finding]:
         )
         return
     yield from _of_abilities(abilities)
+    yield _of_form(abilities)
     yield from _of_locks_between_hosts(mount)
+    yield of_leases(root)
     yield from _of_state(state)
 
 
@@ -114,6 +117,21 @@ def _of_abilities(abilities: Abilities) -> Iterator[Finding]:
         else:
             cure = "put the data root on a local file system, such as ext4, xfs or btrfs"
             yield Finding(name, f"no: {refusal}", f"{use}; {cure}", Verdict.MISSING)
+
+
+def _of_form(abilities: file_system.Abilities) -> Finding:
+    """Which form publishing takes, and whether the file system has what it needs."""
+    name = "form of publishing"
+    try:
+        form = link_form.setting()
+    except GristmillError as error:
+        return Finding(name, str(error), "nothing is published", Verdict.MISSING)
+    if form == "auto":
+        form = "link" if abilities.exchange else "exchange"
+    refusal = abilities.links if form == "link" else abilities.exchange
+    if refusal is not None:
+        return Finding(name, form, f"not possible here: {refusal}", Verdict.MISSING)
+    return Finding(name, form, f"{link_form.VARIABLE} forces one")
 
 
 def _of_locks_between_hosts(mount: Mount | None) -> Iterator[Finding]:
@@ -130,6 +148,19 @@ def _of_locks_between_hosts(mount: Mount | None) -> Iterator[Finding]:
         yield Finding(
             "locks between hosts", "kept by the server", "builds by rank on several hosts"
         )
+
+
+def of_leases(root: Path) -> Finding:
+    """Whether locks in `root` have leases, which hold between hosts, and how long."""
+    use = f"{lease.VARIABLE} sets them: alike on all hosts of a data root"
+    try:
+        seconds = lease.seconds_for(root)
+    except GristmillError as error:
+        return Finding("leases", str(error), "nothing is built", Verdict.MISSING)
+    if seconds is None:
+        return Finding("leases", "off: locks hold on this host", use)
+    after = lease.takeover_seconds(seconds)
+    return Finding("leases", f"{seconds:g} s, a dead host is followed after {after:g} s", use)
 
 
 def _of_state(state: file_system.State) -> Iterator[Finding]:

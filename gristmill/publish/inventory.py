@@ -86,6 +86,18 @@ def settle(build: Build) -> None:
     _settle(build.root, entry_of(build))
 
 
+def settle_folder(root: Path, folder: Path) -> None:
+    """`settle` for all partitions of a folder. The caller holds the lock of its commits.
+
+    root: the data root. folder: an artifact's, or one that several partitions share.
+    """
+    if not folder.is_relative_to(root) or not folder_of(root).is_dir():
+        return
+    for entry, state in list(entries(root, folder)):
+        if state is State.BEGUN and root / entry.artifact == folder:
+            _settle(root, entry)
+
+
 def settle_slot(slot: Path) -> None:
     """`settle` for all commits that were begun in a slot. The caller holds its lock.
 

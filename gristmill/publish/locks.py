@@ -1,6 +1,7 @@
 """Locks between builders: one builder for each artifact partition; an error names the holder.
 
-The kernel releases a lock when its holder dies, so no lock outlives its builder.
+The kernel releases a lock when its holder dies, so no lock outlives its builder. Between hosts
+a lease is held beside it (`gristmill.publish.storage.lease`) on a network file system.
 Lock files stay: removing one would race with a builder that just opened it.
 """
 
@@ -11,11 +12,12 @@ import json
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 from gristmill.contract import GristmillError
+from gristmill.publish.storage import lease
 
 
 class Busy(GristmillError):
@@ -33,6 +35,12 @@ def locked(path: Path, what: str, wait: bool = False, *, shared: bool = False) -
 
     Raises Busy where another process holds it and `wait` is False.
     """
+    with _locked(path, what, wait, shared, look=False):
+        yield
+
+
+@contextmanager
+def _locked(path: Path, what: str, wait: bool, shared: bool, look: bool) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
@@ -42,17 +50,32 @@ def locked(path: Path, what: str, wait: bool = False, *, shared: bool = False) -
         except BlockingIOError:
             holder = _holder(descriptor)
             raise Busy(f"{what} is already being built by {holder}; this run stops") from None
-        os.truncate(descriptor, 0)
-        os.pwrite(descriptor, _signature(), 0)
-        yield
+        with ExitStack() as leases:
+            _lease(leases, path, what, wait, look or shared)
+            os.truncate(descriptor, 0)
+            os.pwrite(descriptor, _signature(), 0)
+            yield
     finally:
         os.close(descriptor)
 
 
-def is_locked(path: Path) -> bool:
-    """Whether a process holds the lock file `path` now."""
+def _lease(leases: ExitStack, path: Path, what: str, wait: bool, only_look: bool) -> None:
+    seconds = lease.seconds_for(path.parent)
+    if seconds is None:
+        return
     try:
-        with locked(path, path.name):
+        if only_look:
+            lease.await_free(path, seconds, wait)
+        else:
+            leases.enter_context(lease.held(path, seconds, wait))
+    except lease.Living as living:
+        raise Busy(f"{what} is already being built by {living}; this run stops") from None
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process holds the lock file `path` now; of this host, or by a lease of another."""
+    try:
+        with _locked(path, path.name, wait=False, shared=False, look=True):
             return False
     except Busy:
         return True

@@ -34,6 +34,7 @@ from gristmill.publish.build import (
 )
 from gristmill.publish.input_proof import InputProof
 from gristmill.publish.slot import Slot
+from gristmill.publish.storage import lease
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
 
@@ -69,10 +70,10 @@ def publish(
     progress: what the builder reports to; default: nothing.
 
     Raises locks.Busy where another builder is at work; LawsBroken, InputChanged,
-    InputDamaged, OtherOutput and DiskFull as their docstrings say; GristmillError where
-    a folder without a record is in the way; and whatever the builder raises. In every case what was
-    published before is untouched. Inputs that the build deletes are deleted last;
-    the next call deletes those that a kill left.
+    InputDamaged, OtherOutput, DiskFull and lease.LostLease as their docstrings say;
+    GristmillError where a folder without a record is in the way; and whatever the builder raises.
+    In every case what was published before is untouched. Inputs that the build deletes are deleted
+    last; the next call deletes those that a kill left.
     """
     published = _publish(build, rebuild, replace_differing, progress)
     deleted = remove.delete_inputs(build.root, published.record, build.deletes)
@@ -111,8 +112,10 @@ def _publish(build: Build, rebuild: bool, replace_differing: bool, progress: Pro
         if standing is not None and _is_up_to_date(build, standing):
             return _unchanged(build, standing)
     with disk_space.translate_errors(build), locks.locked(slot.lock, build.title):
+        remove.mend(slot.work)
         standing = _standing_record(build, ignore_unreadable=rebuild and not build.shared)
         if not rebuild and standing is not None and _is_up_to_date(build, standing):
+            remove.sweep(slot.work)
             atomic_fs.remove_tree(slot.work)  # of a build that was killed after its commit
             return _unchanged(build, standing)
         return _build(build, slot, standing, replace_differing, progress)
@@ -173,15 +176,18 @@ def _build(
     replace_differing: bool,
     progress: Progress,
 ) -> Published:
-    check_place(build)
+    commit.check_place(build)
     parts = PartStore(slot.work / PARTS / build.parts_key)
-    attempt = Attempt(slot.work / "staging", build.folder, parts, build.recipe, progress)
+    attempt = Attempt(
+        slot.work / lease.own_name("staging"), build.folder, parts, build.recipe, progress
+    )
     proof = InputProof(build, progress)
     started = time.monotonic()
     environment.reset_peak_memory()
     try:
         if slot.work.exists():
             inventory.settle(build)
+            remove.sweep(slot.work)
             _remove_leftovers(slot, parts)
         else:
             slot.work.mkdir(parents=True)
@@ -207,40 +213,15 @@ def _build(
         # Traceback frames can keep a worker pool alive; clearing them stops it before
         # its files are removed.
         traceback.clear_frames(error.__traceback__)
+        lease.confirm()  # a slot whose lease is lost is another builder's, and left alone
         inventory.settle(build)
+        remove.sweep(slot.work)
         _clear(slot, parts, keep_parts=_worth_keeping(error))
         raise
-    atomic_fs.remove_tree(slot.work)
+    if not lease.is_lost():
+        atomic_fs.remove_tree(slot.work)
     notes = [*notes, *parts.use.notes()]
     return Published(build.folder, record, rebuilt=True, notes=notes, before=standing)
-
-
-def check_place(build: Build) -> None:
-    """Refuse to replace a folder without a record or a link, and to nest without `outer`."""
-    outer = build.folder if build.outer is None else build.root / build.outer
-    for folder in (outer, build.folder):
-        if folder.is_symlink():
-            # An exchange would replace the link, and leave the files behind it without a record.
-            raise GristmillError(
-                f"{folder}: is a link to {folder.readlink()}: it is read, but not built again. "
-                "Remove the link to build here; move the folder back to keep it"
-            )
-    if build.outer is not None:
-        provenance.read_record(build.root / build.outer / provenance.RECORD)
-    for above in build.folder.relative_to(build.root).parents:
-        if str(above) not in (".", build.outer) and provenance.holds_record(build.root / above):
-            raise GristmillError(
-                f"{build.folder}: is inside the artifact {above}: name that artifact as `outer`, "
-                "or its next build loses this one"
-            )
-    if not build.folder.exists() or build.record_path.exists():
-        return
-    if build.shared and provenance.holds_record(build.folder):
-        return
-    raise GristmillError(
-        f"{build.folder}: this folder has no provenance record and is not overwritten: "
-        "move it away and build again"
-    )
 
 
 def _remove_leftovers(slot: Slot, parts: PartStore) -> None:

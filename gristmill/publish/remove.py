@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.layout import PARTS, WORK
 from gristmill.provenance import Input, Record
+from gristmill.provenance.inventory import root_above
 from gristmill.publish import atomic_fs, inventory, locks
-from gristmill.publish.slot import SLOTS, lock_of_slot, slot_of_folder
+from gristmill.publish.slot import SLOTS, lock_of_folder, lock_of_slot, slot_of_folder
+from gristmill.publish.storage import lease, link_form
 
 
 def remove_artifact(folder: Path) -> None:
@@ -75,9 +78,44 @@ def take_away(folder: Path, slot: Path) -> None:
     inventory.withdraw(folder)
     atomic_fs.remove_tree(slot)
     slot.mkdir(parents=True)
-    atomic_fs.place(folder, slot / "removed")
+    lease.confirm()
+    atomic_fs.take_name(folder, slot / "removed")
     atomic_fs.flush(folder.parent)
+    sweep(slot)
     atomic_fs.remove_tree(slot)
+
+
+def mend(slot: Path) -> None:
+    """`link_form.mend` for the folder of a slot, whose lock the caller holds."""
+    folder = _linked_folder(slot)
+    if folder is not None:
+        with _lock_of_commits(folder, slot):
+            link_form.mend(folder)
+
+
+def sweep(slot: Path) -> None:
+    """`link_form.sweep` for the folder of a slot, whose lock the caller holds."""
+    folder = _linked_folder(slot)
+    if folder is not None:
+        with _lock_of_commits(folder, slot):
+            link_form.sweep(folder, root_above(folder.parent))
+
+
+def _linked_folder(slot: Path) -> Path | None:
+    """The folder that commits of a slot go to, where it has versions; else None."""
+    parent, name = slot.parents[2], slot.name.split("+")[0]
+    for each in (name, name.rpartition("@")[0]):
+        if each and link_form.store_of(parent / each).is_dir():
+            return parent / each
+    return None
+
+
+def _lock_of_commits(folder: Path, slot: Path) -> AbstractContextManager[object]:
+    """The lock of a shared folder; a folder with one partition has the lock that is held."""
+    lock = lock_of_folder(folder)
+    if lock == lock_of_slot(slot):
+        return nullcontext()
+    return locks.locked(lock, folder.name, wait=True)
 
 
 def abandoned_slots(root: Path) -> Iterator[Path]:
@@ -103,7 +141,9 @@ def clean_slot(slot: Path, keep_parts: bool = False) -> None:
     Raises locks.Busy if a builder started meanwhile.
     """
     with locks.locked(lock_of_slot(slot), slot.name):
+        mend(slot)
         inventory.settle_slot(slot)
+        sweep(slot)
         if not (keep_parts and finished_parts(slot)):
             atomic_fs.remove_tree(slot)
             return

@@ -11,11 +11,12 @@ from pathlib import Path
 
 from gristmill import provenance
 from gristmill.contract import GristmillError
-from gristmill.layout import WORK
+from gristmill.layout import WORK, without_dots
 from gristmill.provenance import Record, find_artifacts
 from gristmill.provenance.inventory import Entry, State, entries, root_above
 from gristmill.publish import atomic_fs, inventory, locks, remove
 from gristmill.publish.slot import SLOTS, lock_of_slot, slot_of_folder
+from gristmill.publish.storage import lease, link_form
 
 
 def at_path(path: Path, partition: str | None = None) -> tuple[Path, Entry]:
@@ -26,7 +27,7 @@ def at_path(path: Path, partition: str | None = None) -> tuple[Path, Entry]:
     Raises GristmillError where no artifact is or was at `path`, or `partition` does not say
     which one is meant.
     """
-    path = path.resolve() if ".." in path.parts else path.absolute()
+    path = without_dots(path)
     root = root_above(path) or find_artifacts.recorded_root(path)
     if root is None or root == path:
         raise GristmillError(
@@ -112,6 +113,7 @@ def remove_published(root: Path, entry: Entry) -> None:
     folder = root / entry.artifact
     slot = _slot(root, entry)
     with locks.locked(lock_of_slot(slot), entry.title):
+        remove.mend(slot)
         if folder.exists():
             remove.take_away(folder, slot)
         else:
@@ -125,6 +127,7 @@ def _remove_partition(root: Path, entry: Entry) -> None:
     shared = slot_of_folder(folder)
     slot = shared.with_name(f"{shared.name}@{entry.partition}")
     with locks.locked(lock_of_slot(slot), entry.title):
+        remove.mend(slot)
         inventory.take_in(root)
         if not entry.is_published(root):
             inventory.forget(root, entry)
@@ -137,11 +140,16 @@ def _remove_partition(root: Path, entry: Entry) -> None:
             left = slot / "left"
             atomic_fs.link_tree(folder, left, leave_out=_files_of(record, entry.record(root)))
             atomic_fs.flush_tree(left)
+            lease.confirm()
             if any(left.iterdir()):
-                atomic_fs.exchange(left, folder)
+                if link_form.is_used(slot):
+                    link_form.flip(left, folder)
+                else:
+                    atomic_fs.exchange(left, folder)
             else:
-                atomic_fs.place(folder, slot / "removed")
+                atomic_fs.take_name(folder, slot / "removed")
             atomic_fs.flush(folder.parent)
+            link_form.sweep(folder, root)
             atomic_fs.remove_tree(slot)
 
 

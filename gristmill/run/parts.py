@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from gristmill.hashing import sha256_file
-from gristmill.run.workers import Engine, ordered_map
+from gristmill.run.build_mark import BuildMark, marked
+from gristmill.run.workers import Engine, ordered_map, other_machines
 
 Task = TypeVar("Task")
 
@@ -140,48 +141,84 @@ class PartStore:
                 path.unlink()
 
     @contextmanager
-    def writing(self, name: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+    def writing(
+        self, name: str, mark: BuildMark | None = None
+    ) -> Iterator[tuple[Path, dict[str, Any]]]:
         """Give a path to write part `name` to, and a dict for its JSON summary.
+
+        mark: of the build, where processes of several machines may write the part at once: each
+            then has a path of its own, and one that the build does not wait for any more adds
+            nothing. Default None.
 
         There is no file at the path yet. On leaving without an error the part
         becomes visible to `finished`: first its data, then the ledger entry that
         vouches for it. A summary that has SHA256 loses it to the ledger entry.
         """
-        scratch = self.folder / f"{name}.writing"
+        attempt = f"{name}.{mark.attempt()}" if mark else name
+        scratch = self.folder / f"{attempt}.writing"
         scratch.unlink(missing_ok=True)  # of a killed writer
         summary: dict[str, Any] = {}
         yield scratch, summary
         sha256 = summary.pop(SHA256, None) or sha256_file(scratch)
         entry = {"sha256": sha256, "summary": summary}
+        if mark:
+            mark.check()
+            if self.finished(name) is not None:
+                scratch.unlink()  # of two attempts the first one stays
+                return
         scratch.replace(self.data(name))
-        ledger = self.folder / f"{name}.json.writing"
+        ledger = self.folder / f"{attempt}.json.writing"
         ledger.write_text(json.dumps(entry))
         ledger.replace(self._ledger(name))
 
 
 @dataclass(frozen=True)
-class _Job(Generic[Task]):
-    """One part for a worker. kept: whether a later build may use the part again."""
+class _Finish(Generic[Task]):
+    """Makes a part unless the store has it; gives name, summary, and whether the store had it.
+
+    kept: whether a later build may use the part again.
+    mark: of the build, where processes on other machines make its parts.
+    """
 
     make: Callable[[Task, Path], dict[str, Any]]
-    name: str
-    task: Task
     store: PartStore
     kept: bool
+    mark: BuildMark | None = None
 
-
-def _finish(job: _Job[Any]) -> tuple[str, dict[str, Any], bool]:
-    """Make a part unless the store has it; return name, summary, and whether the store had it."""
-    if not job.kept:
+    def __call__(self, named: tuple[str, Task]) -> tuple[str, dict[str, Any], bool]:
+        name, task = named
+        if self.kept and (finished := self.store.finished(name)) is not None:
+            return name, finished, True
+        if self.kept or self.mark:
+            with self.store.writing(name, self.mark) as (path, summary):
+                summary.update(self.make(task, path))
+            return name, summary, False
         # Read once by this build, then removed: nobody asks for its hash.
-        made = job.make(job.task, job.store.data(job.name))
+        made = self.make(task, self.store.data(name))
         made.pop(SHA256, None)
-        return job.name, made, False
-    if (finished := job.store.finished(job.name)) is not None:
-        return job.name, finished, True
-    with job.store.writing(job.name) as (path, summary):
-        summary.update(job.make(job.task, path))
-    return job.name, summary, False
+        return name, made, False
+
+
+@contextmanager
+def _finishing(
+    make: Callable[[Task, Path], dict[str, Any]],
+    tasks: Iterable[tuple[str, Task]],
+    store: PartStore,
+    kept: bool,
+    workers: int,
+    engine: Engine,
+) -> Iterator[Iterator[tuple[str, dict[str, Any], bool]]]:
+    """Give the results of `_Finish` from the engine that the build is to use."""
+    elsewhere = other_machines() if workers > 1 else None
+    if elsewhere is None:
+        with closing(engine(_Finish(make, store, kept), tasks, workers)) as results:
+            yield results
+        return
+    with (
+        marked(store.folder) as mark,
+        closing(elsewhere(_Finish(make, store, kept, mark), tasks, workers)) as results,
+    ):
+        yield results
 
 
 def run_parts(
@@ -207,7 +244,7 @@ def run_parts(
     workers: processes; 0 or 1 makes the parts in this process. `make` and the
         tasks must pickle for more.
     scratch: folder for the parts where there is no store; it is left as it was.
-    engine: what runs the tasks.
+    engine: what runs the tasks, unless the build is `on_other_machines`.
 
     Raises WorkerDied where a worker was killed or crashed, and what `make` raises.
     Closing the generator ends the workers. A store with a share makes that share of the parts,
@@ -219,16 +256,15 @@ def run_parts(
         raise ShareMade
     kept = store is not None
     parts = store or PartStore(Path(tempfile.mkdtemp(prefix=".parts-", dir=scratch)))
-    jobs = (_Job(make, name, task, parts, kept) for name, task in tasks)
     try:
-        with closing(engine(_finish, jobs, workers)) as results:
+        with _finishing(make, tasks, parts, kept, workers, engine) as results:
             for name, summary, taken_over in results:
                 parts.use.parts += 1
                 parts.use.taken_over += taken_over
                 path = parts.data(name)
                 yield name, path, summary
                 if not kept:
-                    path.unlink()
+                    parts.forget(name)
     finally:
         if not kept:
             shutil.rmtree(parts.folder)
@@ -244,8 +280,7 @@ def _make_share(
 ) -> None:
     """Make the parts of a share that the store does not have."""
     share.under_way = True
-    jobs = (_Job(make, name, task, store, True) for name, task in share.chosen(tasks))
-    with closing(engine(_finish, jobs, workers)) as results:
+    with _finishing(make, share.chosen(tasks), store, True, workers, engine) as results:
         for name, _, taken_over in results:
             store.use.parts += 1
             store.use.taken_over += taken_over

@@ -8,9 +8,11 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from contextvars import ContextVar
 from multiprocessing.context import SpawnContext, SpawnProcess
 from threading import Lock
 from types import ModuleType
@@ -34,6 +36,28 @@ class Engine(Protocol):
     ) -> Generator[Result]:
         """Yield `function(task)` for each task, in the order of the tasks."""
         ...
+
+
+_OTHER_MACHINES: ContextVar[Engine | None] = ContextVar("other_machines", default=None)
+
+
+@contextmanager
+def on_other_machines(engine: Engine | None) -> Iterator[None]:
+    """Let `run_parts` give its tasks to an engine of other machines within, in this thread.
+
+    engine: in place of the processes and threads of this machine, wherever a build has more than
+        one worker; None: it stays with those.
+    """
+    token = _OTHER_MACHINES.set(engine)
+    try:
+        yield
+    finally:
+        _OTHER_MACHINES.reset(token)
+
+
+def other_machines() -> Engine | None:
+    """The engine of `on_other_machines`, None where there is none."""
+    return _OTHER_MACHINES.get()
 
 
 class WorkerDied(GristmillError):

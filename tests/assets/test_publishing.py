@@ -15,6 +15,7 @@ from gristmill import families, provenance
 from gristmill.contract import BadInput, FileNote, GristmillError, NothingToBuild, Summary
 from gristmill.publish.build import Attempt, Build
 from gristmill.run.progress import Report, reporting_to
+from gristmill.settings.engines import RUN
 from gristmill.settings.tables import Table
 from resources import Lake
 
@@ -108,7 +109,8 @@ def alone(context: dg.AssetExecutionContext, lake: Lake) -> Iterator[Any]:
 
 @pytest.fixture(autouse=True)
 def known_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(families, "tables", lambda: {"first": Table("first", Config)})
+    tables = (Table("first", Config), RUN)
+    monkeypatch.setattr(families, "tables", lambda: {table.name: table for table in tables})
 
 
 @pytest.fixture

@@ -8,7 +8,10 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from click.testing import CliRunner, Result
+from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
+from dagster._core.loader import LoadingContextForTest
 
+import definitions
 from commands import checkout
 from commands.adopt import adopt
 from gristmill import provenance
@@ -31,6 +34,15 @@ def events(asset: dg.AssetKey, key: str) -> list[dg.AssetMaterialization]:
         wanted = dg.AssetRecordsFilter(asset, asset_partitions=[key])
         records = instance.fetch_materializations(wanted, limit=10).records
         return [made for record in records if (made := record.asset_materialization)]
+
+
+def stale(asset: dg.AssetKey) -> dict[str, bool]:
+    """Whether Dagster's pages call a partition stale."""
+    graph = definitions.build_defs().resolve_asset_graph()
+    with checkout.open_instance() as instance:
+        state = CachingStaleStatusResolver(instance, graph, LoadingContextForTest(instance))
+        keys = instance.get_materialized_partitions(asset)
+        return {key: state.get_status(asset, key) is not StaleStatus.FRESH for key in keys}
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +141,21 @@ def test_what_is_damaged_moved_or_unreadable_is_left_with_the_reason(
         assert instance.get_materialized_partitions(PACK) == {"two"}
 
 
+def test_an_asset_of_another_version_and_a_lost_record_are_left_with_the_reason(
+    built: Path, tmp_path: Path
+) -> None:
+    forget(tmp_path)
+    values = built / "macroxue/values"
+    file = values / "two/provenance.json"
+    file.write_text(file.read_text().replace('"asset": "macroxue/values"', '"asset": "a/b"'))
+    (values / "one/provenance.json").unlink()
+    done = adopted("--all")
+    assert done.exit_code == 0, done.output
+    assert "2 artifacts adopted" in done.output
+    assert "its asset a/b is none of this version" in done.output
+    assert "values/one" in done.output
+
+
 def test_the_versions_of_inputs_are_those_of_the_record(
     run: Command, built: Path, tmp_path: Path
 ) -> None:
@@ -141,6 +168,7 @@ def test_the_versions_of_inputs_are_those_of_the_record(
     assert adopted("--all").exit_code == 0
     (made,) = events(VALUES, "one")
     assert made.tags["dagster/input_data_version/macroxue/pack"] == old
+    assert stale(VALUES) == {"one": True, "two": False} and not any(stale(PACK).values())
     done = run("materialize", "macroxue/values")
     assert "1 built in" in done.output, done.output
 

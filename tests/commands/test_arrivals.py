@@ -17,6 +17,8 @@ from gristmill.inbox import present_drops
 from resources.lake import Lake
 from tests.commands.drops import land
 
+pytestmark = pytest.mark.sampled(0.5)
+
 (DROPS,) = (inbox for inbox in INBOXES if inbox.folder == "macroxue")
 
 

@@ -18,6 +18,8 @@ from gristmill.publish import input_proof
 from gristmill.synth.samples import write_drop as write_raw
 from tests.commands.drops import DROPS, PACKS, Command, land, spoil
 
+pytestmark = pytest.mark.sampled(0.4)
+
 
 @pytest.mark.slow
 def test_all_that_the_drops_give_is_built_and_ends_in_a_table(

@@ -15,6 +15,8 @@ from gristmill import provenance
 from resources import Lake
 from tests.commands.drops import PACKS, Command, land
 
+pytestmark = pytest.mark.sampled(0.5)
+
 
 @pytest.fixture
 def retired(run: Command, data: Path) -> Path:

@@ -20,6 +20,8 @@ from gristmill.inbox.staging import Tools
 from gristmill.publish import atomic_fs
 from gristmill.untrusted.files import REFUSE_LINKS
 
+pytestmark = pytest.mark.sampled(0.5)
+
 TOOLS = Tools(atomic_fs.place, atomic_fs.exchange, lambda _: None, REFUSE_LINKS)
 CALLS = {"fsync", "write", "open", "unlink", "utime", "mkdir", "rmdir", "truncate"}
 CALLS |= {"replace", "place", "exchange"}

@@ -19,6 +19,7 @@ from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.publish.build import Attempt, Build
 from gristmill.publish.publish import publish
 from gristmill.publish.remove import remove_artifact
+from gristmill.publish.storage import link_form
 
 
 @dataclass(frozen=True)
@@ -221,6 +222,25 @@ def test_the_data_root_is_taken_from_the_environment(
 def test_one_asset_can_be_listed(root: Path) -> None:
     assert [line.split()[0] for line in ls(root, "--asset", "words/pool")[1:]] == ["words/pool"]
     assert ls(root, "--asset", "words/none") == [f"{root}: no artifact of words/none with a record"]
+
+
+@pytest.mark.parametrize("form", ["exchange", "link"])
+def test_artifacts_behind_links_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    """In the link form, or moved to another disk; other links are not followed."""
+    monkeypatch.setenv(link_form.VARIABLE, form)
+    data = tmp_path / "data"
+    folder = build(data, "words/pack", "one", raw(data, "one"))
+    if form == "exchange":
+        folder.rename(tmp_path / "disk")
+        folder.symlink_to(tmp_path / "disk")
+    (data / "words/elsewhere").symlink_to(tmp_path)
+    (data / "words/nowhere").symlink_to("none")
+    assert folder.is_symlink()
+    assert [(item.folder, item.state) for item in list_artifacts(data)] == [
+        (str(folder), "current")
+    ]
 
 
 def test_json_has_the_same_artifacts(root: Path) -> None:

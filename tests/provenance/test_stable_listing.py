@@ -45,8 +45,8 @@ def test_a_listing_is_of_one_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         return entries
 
     monkeypatch.setattr(os, "scandir", torn)
-    assert stable_listing.listing(folder) == (["inner"], ["link", "provenance.json"])
-    assert stable_listing.listing(tmp_path / "none") == ([], [])
+    assert stable_listing.listing(folder) == (["inner"], ["link", "provenance.json"], ["link"])
+    assert stable_listing.listing(tmp_path / "none") == ([], [], [])
 
 
 def test_a_folder_that_never_rests_is_listed_all_the_same(
@@ -55,4 +55,4 @@ def test_a_folder_that_never_rests_is_listed_all_the_same(
     (tmp_path / "file").touch()
     stamps = itertools.count()
     monkeypatch.setattr(stable_listing, "generation", lambda _: next(stamps))
-    assert stable_listing.listing(tmp_path) == ([], ["file"])
+    assert stable_listing.listing(tmp_path) == ([], ["file"], [])

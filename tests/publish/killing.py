@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from gristmill import provenance
 from gristmill.layout import WORK
+from gristmill.publish import remove
 from gristmill.publish.publish import publish
 from tests.paths import CHECKOUT
 from tests.publish.scenarios import SCENARIOS
@@ -63,9 +64,10 @@ class State:
     @staticmethod
     def of(root: Path) -> State:
         state = State()
-        for path in sorted(root.rglob("*")):
+        below = (Path(here, name) for here, _, names in _walk(root) for name in names)
+        for path in sorted(below):
             name = path.relative_to(root).as_posix()
-            if not path.is_file() or f"{WORK}/" in name:
+            if f"{WORK}/" in name:
                 continue
             data = path.read_bytes().replace(os.fsencode(root), b"ROOT")
             is_record = path.name == provenance.RECORD or path.parent.name == "provenance"
@@ -75,6 +77,10 @@ class State:
     def built_as(self, other: State) -> bool:
         """Whether the files are the same, and records, which carry times, lie alike."""
         return self.files == other.files and self.records.keys() == other.records.keys()
+
+
+def _walk(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    return os.walk(root, followlinks=True)
 
 
 class Server:
@@ -102,17 +108,34 @@ class Server:
 
 
 class Killer:
-    """Builds scenarios on servers; several threads may ask at once."""
+    """Builds scenarios on servers; several threads may ask at once.
 
-    def __init__(self, shim: Path, folder: Path, servers: int = 2) -> None:
+    more: environment variables of the builds that are killed.
+    converts: those builds may leave nothing at the artifact's path until the slot is cleaned.
+    scenarios: those that are prepared; default: all.
+    """
+
+    def __init__(
+        self,
+        shim: Path,
+        folder: Path,
+        servers: int = 2,
+        *,
+        more: Mapping[str, str] | None = None,
+        converts: bool = False,
+        scenarios: Iterable[str] = tuple(SCENARIOS),
+    ) -> None:
         self._folder = folder
+        self._more = dict(more or {})
+        self._converts = converts
         self._all = [Server(shim) for _ in range(servers)]
         self._free: queue.Queue[Server] = queue.Queue()
         for server in self._all:
             self._free.put(server)
         self._before: dict[str, Path] = {}
         self._after: dict[str, State] = {}
-        for name, scenario in SCENARIOS.items():
+        for name in scenarios:
+            scenario = SCENARIOS[name]
             self._before[name] = folder / "before" / name
             self._before[name].mkdir(parents=True)
             scenario.before(self._before[name])
@@ -128,7 +151,7 @@ class Killer:
     def _copy(self, scenario: str) -> Iterator[Path]:
         """A data root as it stands before the build, at times the record knows."""
         place = self._folder / "roots" / os.urandom(6).hex()
-        shutil.copytree(self._before[scenario], place / "root")
+        shutil.copytree(self._before[scenario], place / "root", symlinks=True)
         yield place / "root"
         shutil.rmtree(place)
 
@@ -136,6 +159,7 @@ class Killer:
         shared, log = root.with_name("shared"), root.with_name("log")
         shared.write_bytes(bytes(16))
         environment = {"KILLPOINT_ROOT": str(root), "KILLPOINT_SHARED": str(shared)}
+        environment |= self._more
         if trace:
             root.with_name("trace").touch()
             environment["KILLPOINT_TRACE"] = str(root.with_name("trace"))
@@ -185,6 +209,11 @@ class Killer:
                 assert status == -signal.SIGKILL, f"{kill}: was not killed: {log}"
             assert not wait_for_end(process), f"{kill}: processes outlive the build"
             found = State.of(root)
+            if self._converts and found == State() != before:
+                for slot in list(remove.abandoned_slots(root)):
+                    remove.clean_slot(slot)
+                found = State.of(root)
+                assert found == before, f"{kill}: the old version does not stand again"
             assert found == before or found.built_as(after), f"{kill}: a mix: {found}"
             _check_records(kill, root, before, after, found)
             self._check_recovery(kill, root, after)

@@ -13,6 +13,7 @@
  * KILLPOINT_HOW     before: kill before the call; torn: half of the bytes are
  *                   written first; alone: before, and kill this process only;
  *                   a number: the call fails with this errno, and nothing is killed
+ * KILLPOINT_REFUSE  set: renameat2 with flags is refused (EINVAL), as on NFS
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -341,6 +342,10 @@ int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsign
 {
     static int (*next)(int, const char *, int, const char *, unsigned);
     if (!next) next = real("renameat2");
+    if (flags && root != NULL && getenv("KILLPOINT_REFUSE") != NULL) {
+        errno = EINVAL;
+        return -1;
+    }
     if (met_two(flags & 2 ? "exchange" : "rename", from_dir, from, to_dir, to)) return -1;
     return next(from_dir, from, to_dir, to, flags);
 }

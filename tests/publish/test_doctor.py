@@ -11,9 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from gristmill.cli import main
-from gristmill.publish import doctor, file_system
+from gristmill.publish import doctor
 from gristmill.publish.doctor import Finding, Verdict
-from gristmill.publish.file_system import Abilities, Mount, State
+from gristmill.publish.storage import file_system, link_form
+from gristmill.publish.storage.file_system import Abilities, Mount, State
 from tests.read_only import read_only
 
 ALL = Abilities(*[None] * len(fields(Abilities)))
@@ -38,11 +39,38 @@ def test_the_status_is_1_where_publishing_lacks_what_it_needs(
     assert CliRunner().invoke(main, ["doctor", str(tmp_path)]).exit_code == 0
     monkeypatch.setattr(file_system, "abilities", lambda _: replace(ALL, **{field: "refused"}))
     done = CliRunner().invoke(main, ["doctor", str(tmp_path)])
-    needed = field not in ("links", "case")
+    needed = field not in ("place", "exchange", "links", "case")
     assert done.exit_code == int(needed)
     wrong = [line for line in done.output.splitlines() if "no: refused" in line]
     assert len(wrong) == 1
     assert wrong[0].startswith("MISSING" if needed else "note")
+
+
+@pytest.mark.parametrize(
+    ("form", "lacking", "says", "verdict"),
+    [
+        ("auto", "", "exchange", Verdict.OK),
+        ("auto", "exchange", "link", Verdict.OK),
+        ("exchange", "exchange", "exchange", Verdict.MISSING),
+        ("link", "", "link", Verdict.OK),
+        ("link", "links", "link", Verdict.MISSING),
+        ("other", "", "GRISTMILL_PUBLISH_FORM is 'other'", Verdict.MISSING),
+    ],
+)
+def test_the_form_of_publishing_is_said(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    form: str,
+    lacking: str,
+    says: str,
+    verdict: Verdict,
+) -> None:
+    monkeypatch.setenv(link_form.VARIABLE, form)
+    given = replace(ALL, **{lacking: "refused"}) if lacking else ALL
+    monkeypatch.setattr(file_system, "abilities", lambda _: given)
+    found = [item for item in doctor.of_file_system(tmp_path) if item.name == "form of publishing"]
+    assert [item.verdict for item in found] == [verdict]
+    assert found[0].found.startswith(says)
 
 
 @pytest.mark.parametrize(

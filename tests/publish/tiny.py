@@ -17,6 +17,7 @@ from gristmill import provenance
 from gristmill.contract import FileNote, Summary
 from gristmill.provenance import Input
 from gristmill.publish.build import Attempt, Build
+from gristmill.publish.storage import link_form
 from gristmill.run.parts import run_parts
 from tests.run import tiny_work
 
@@ -154,14 +155,24 @@ def payload(folder: Path) -> dict[str, bytes]:
     }
 
 
+def _stands(work: Path, path: Path) -> bool:
+    """Whether a path in `.gristmill` is, or is in, a version that an artifact's link names."""
+    store, *inside = path.relative_to(work).parts
+    if store != link_form.store_of(work / "x").parent.name or not inside:
+        return False
+    version = link_form.version_of(work.parent / inside[0])
+    return version is not None and (path == version.parent or path.is_relative_to(version))
+
+
 def garbage(root: Path) -> list[str]:
-    """What lies below `.gristmill` folders besides locks, stamps, the inventory and verdicts."""
-    kept = ("locks", "stamps", "inventory", "inventory.lock")
+    """What lies below `.gristmill` besides locks, leases, stamps, the inventory and verdicts."""
+    kept = ("locks", ".leases", "stamps", "inventory", "inventory.lock")
     return [
         str(path.relative_to(root))
         for work in root.rglob(".gristmill")
         for path in work.rglob("*")
         if path.relative_to(work).parts[0] not in kept
         and not path.name.startswith("verdicts.db")
-        and path.name != "slots"
+        and path.name not in ("slots", "versions")
+        and not _stands(work, path)
     ]

@@ -23,7 +23,7 @@ torch = pytest.importorskip("torch")
 from torch.utils.data import DataLoader, IterableDataset, Subset  # noqa: E402
 
 # Megatron warns about the pad token -1, numpy about Megatron, torch about workers.
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.sampled(0.4)]
 
 WITH_WORKERS = [
     name

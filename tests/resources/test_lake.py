@@ -8,6 +8,8 @@ import pytest
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.keys import BadKey
+from gristmill.run.ray_parts import RayParts
+from gristmill.run.workers import other_machines
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from resources.lake import CHECKOUT, Lake
 
@@ -173,3 +175,39 @@ def test_wrong_settings_of_an_inbox_are_refused_with_the_key(tmp_path, text, rul
     with pytest.raises(BadInput) as caught:
         Lake(data_root=str(tmp_path)).settling("macroxue")
     assert rule in str(caught.value)
+
+
+def test_the_table_run_says_what_makes_the_parts(lake, tmp_path):
+    with lake.engine():
+        assert other_machines() is None
+    file = tmp_path / "gristmill.toml"
+    file.write_text('[run]\nengine = "local"\nray_cpus = 2')
+    with lake.engine():
+        assert other_machines() is None
+    file.write_text('[run]\nengine = "ray"')
+    with lake.engine():
+        assert other_machines() == RayParts("auto", 1.0, 0, 3)
+    file.write_text(
+        '[run]\nengine = "ray"\nray_address = "a:1"\nray_cpus = 0.5\n'
+        "ray_memory = 7\nray_retries = 0"
+    )
+    with lake.engine():
+        assert other_machines() == RayParts("a:1", 0.5, 7, 0)
+    assert other_machines() is None
+
+
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [
+        ('engine = "slurm"', "engine"),
+        ("ray_cpus = 0", "above 0"),
+        ("ray_retries = -1", "from 0 to 1000"),
+        ("ray_memory = -1", "0 or more"),
+        ("ray_adress = 1", "ray_address"),
+    ],
+)
+def test_a_wrong_table_run_is_refused_before_a_build(lake, tmp_path, line, rule):
+    (tmp_path / "gristmill.toml").write_text(f"[run]\n{line}")
+    with pytest.raises(BadInput, match=rule) as refused, lake.engine():
+        pass
+    assert "gristmill.toml" in str(refused.value) and "[run]" in str(refused.value)

@@ -23,6 +23,7 @@ from gristmill.chess.format.move_keys import count_duplicates
 from gristmill.chess.format.names import STATS, valid_file
 from gristmill.chess.read.row_batches import read_batch
 from gristmill.contract import FileNote, Summary
+from gristmill.layout import published_path
 from gristmill.run.part_streams import Bytes, Made, StreamFiles, run_streams
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
@@ -129,8 +130,8 @@ def _stats(valid: Path, published: Path, config: GameConfig, totals: _Totals) ->
     games, plies = totals.split_games, totals.split_plies
     stats: dict[str, Any] = {
         "dataset_format": rows.GAME_FORMAT,
-        "input_path": str(valid.resolve()),
-        "output_dir": str(published.resolve()),
+        "input_path": str(published_path(valid)),
+        "output_dir": str(published_path(published)),
         "schema_move_field": "moves",
         "source_validated_move_alias_supported": ["moves", "moves_uci"],
         "keep_headers": config.keep_headers,

@@ -30,6 +30,7 @@ from gristmill.chess.read.move_vocabulary import moves_in
 from gristmill.chess.read.staleness import StaleCache
 from gristmill.contract import BadInput
 from gristmill.reading import StaleDataset
+from gristmill.reading.located import located
 from gristmill.reading.opening import Opening
 from gristmill.reading.reader import Reader
 from gristmill.reading.torch_batch import SampleBatch
@@ -80,7 +81,7 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
         if split not in SPLITS or horizon < 1:
             raise BadInput(split, f"split must be one of {SPLITS} and horizon at least 1")
         folders = [dataset_dirs] if isinstance(dataset_dirs, (str, Path)) else dataset_dirs
-        self.dataset_dirs = [Path(folder) for folder in folders]
+        self.dataset_dirs = [located(folder) for folder in folders]
         self.split, self.horizon, self._wanted = split, horizon, config
         self.config = config or CacheConfig()
         self.cached: list[bool] = []

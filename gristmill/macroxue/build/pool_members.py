@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gristmill.contract import BadInput
+from gristmill.layout import published_path
 from gristmill.macroxue.format.jsonl import read_lines
 from gristmill.macroxue.format.metadata_db import Run, read_session
 from gristmill.macroxue.format.valuation_types import MAX_NAMES, read_valuation_types
@@ -105,7 +106,7 @@ def open_members(packs: Sequence[Path], names: Sequence[str]) -> list[Member]:
 
     Raises BadInput for two members of one name; ValueError for another number of names.
     """
-    names = names or tuple(pack.resolve().name for pack in packs)
+    names = names or tuple(published_path(pack).name for pack in packs)
     if len(names) != len(packs):
         raise ValueError(f"{len(names)} names for {len(packs)} packs")
     for at, name in enumerate(names):

@@ -34,6 +34,7 @@ from gristmill.macroxue.read.splits import (
 from gristmill.macroxue.rules.true_ranks import TrueRanks, true_ranks
 from gristmill.reading import StaleDataset
 from gristmill.reading.folder import HeldFile, OpenFolder
+from gristmill.reading.located import located
 from gristmill.reading.opening import Opening
 from gristmill.reading.reader import Reader
 from gristmill.reading.torch_batch import ColumnBatch
@@ -82,7 +83,7 @@ class StepDataset(Reader[Columns]):
     def __init__(
         self, pack: Path | str, values: Path | str | None = None, *, verify: Verify = "sizes"
     ) -> None:
-        self.pack, self.values_folder = Path(pack), Path(values) if values else None
+        self.pack, self.values_folder = located(pack), located(values) if values else None
         self.run_table: list[Run] = []
         self.names: tuple[str, ...] | None = None
         self.dtype: np.dtype[Any] = STEP_ROW_DTYPE

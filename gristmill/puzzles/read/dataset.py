@@ -35,6 +35,7 @@ from gristmill.puzzles.read.state import (
     state_of,
 )
 from gristmill.reading import StaleDataset, Verify
+from gristmill.reading.located import located
 from gristmill.reading.opening import Opening
 from gristmill.reading.reader import Reader
 
@@ -163,7 +164,7 @@ class PuzzleDataset(Reader[MappedSplit]):
         if split not in names.SPLITS:
             raise ValueError(f"split {split!r}: must be one of {', '.join(names.SPLITS)}")
         self.config, self.split = config, split
-        self.folder = Path(config.dataset_path)
+        self.folder = located(config.dataset_path)
         self._progress = Progress(self._form.new_numbers(Progress.NUMBERS))
         self.start(verify)
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from gristmill.contract import GristmillError
 from gristmill.reading import StaleDataset, Verify
+from gristmill.reading.located import located
 from gristmill.reading.opening import Opening
 from gristmill.reading.reader import Reader
 from gristmill.reading.torch_batch import ColumnBatch
@@ -38,8 +39,7 @@ Columns = dict[str, npt.NDArray[Any]]
 class ShardReader(Reader[Held]):
     """The sequences of the shards `manifest[rank::world_size]`, each once in an epoch.
 
-    root: the folder of all shards in the data root, a staged copy of it, or a folder that the
-        seed's tools made.
+    root: the folder of all shards: in the data root, staged, in a mirror, or of the seed's tools.
     rank, world_size: of the training job; default one rank.
     corpora, splits: those to read; default all.
     verify: how much is compared with the records, default "sizes".
@@ -92,11 +92,11 @@ class ShardReader(Reader[Held]):
             raise ValueError(f"rank {rank} of {world_size}: ranks count from 0")
         if uneven not in UNEVEN or dtype not in ("int32", "int64") or rotate < 0:
             raise ValueError(f"uneven {uneven!r}, dtype {dtype!r}, rotate {rotate}: not allowed")
-        self.root, self.rank, self.world_size = Path(root), rank, world_size
+        self.root, self.rank, self.world_size = located(root), rank, world_size
         self.dtype = np.dtype(dtype)
         self._corpora, self._splits = tuple(corpora), tuple(splits)
         self._supervision = Supervision(
-            None if steps is None else Path(steps), least_confidence, Selection.of(select)
+            None if steps is None else located(steps), least_confidence, Selection.of(select)
         )
         self._listed: ShardList
         self._kept: dict[int, npt.NDArray[np.int64]] | None = None

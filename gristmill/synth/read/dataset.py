@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +19,7 @@ from megatron.core.datasets.object_storage_utils import ObjectStorageConfig, is_
 from megatron.core.datasets.utils import Split
 
 from gristmill.reading import StaleDataset, Verify
+from gristmill.reading.located import located
 from gristmill.reading.verify_level import verify_level
 from gristmill.synth.format import aligned
 from gristmill.synth.read.shard import HeldIndexedDataset, Misaligned, ShardFiles
@@ -104,7 +104,7 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
             return GPTDataset.build_low_level_dataset(path, config)
         counts = config.sequences_per_dataset
         return HeldIndexedDataset(
-            ShardFiles(Path(path), cls.verify),
+            ShardFiles(located(path), cls.verify),
             "tokens",
             config.mmap_bin_files,
             counts[path] if counts else None,
@@ -151,7 +151,7 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
         if config.path_to_cache is None and not is_object_storage_path(self.dataset_path):
             # GPTDataset's default is a folder in the published dataset.
             self.config = copy.copy(config)
-            self.config.path_to_cache = str(aligned.cache_folder(Path(self.dataset_path)))
+            self.config.path_to_cache = str(aligned.cache_folder(located(self.dataset_path)))
         try:
             return super()._build_document_sample_shuffle_indices()
         finally:

@@ -24,6 +24,8 @@ from gristmill.publish.build import Attempt, Build
 from gristmill.publish.publish import publish
 from resources import Lake
 
+pytestmark = pytest.mark.sampled(0.5)
+
 RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 partitions = dg.DynamicPartitionsDefinition(name="corpus")
 

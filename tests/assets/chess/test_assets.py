@@ -25,6 +25,8 @@ from tests.archive_server import ArchiveServer
 from tests.assets.helpers import failure, sha256
 from tests.paths import REAL_DATA
 
+pytestmark = pytest.mark.sampled(0.4)
+
 REAL = REAL_DATA / "chess"
 needs_real = pytest.mark.skipif(not REAL.exists(), reason="the real drops are not there")
 RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")

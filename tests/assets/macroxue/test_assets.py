@@ -22,6 +22,8 @@ from resources import Lake
 from tests.assets.helpers import failure, sha256
 from tests.paths import REAL_DATA
 
+pytestmark = pytest.mark.sampled(0.4)
+
 REAL = REAL_DATA / "macroxue"
 needs_real = pytest.mark.skipif(not REAL.exists(), reason="the real drops are not there")
 

@@ -34,6 +34,8 @@ from resources import Lake
 from tests.assets.helpers import failure, sha256
 from tests.paths import REAL_DATA
 
+pytestmark = pytest.mark.sampled(0.5)
+
 REAL = REAL_DATA / "reasoning/gsm8k"
 needs_real = pytest.mark.skipif(not REAL.exists(), reason="the real records are not there")
 TEST = "gsm8k__test"

@@ -31,6 +31,8 @@ from tests.assets.helpers import failure, sha256
 from tests.paths import CHECKOUT, REAL_DATA
 from tests.publish.killing import wait_for_end
 
+pytestmark = pytest.mark.sampled(0.4)
+
 REAL = REAL_DATA / "synth"
 needs_real = pytest.mark.skipif(not REAL.exists(), reason="the real conversations are not there")
 

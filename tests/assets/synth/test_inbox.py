@@ -18,6 +18,8 @@ from resources import Lake
 from sensors.followers import followers_sensor
 from sensors.raw_drops import raw_drop_sensor
 
+pytestmark = pytest.mark.sampled(0.4)
+
 inboxes = {inbox.folder: inbox for inbox in INBOXES}
 
 

@@ -11,7 +11,7 @@ from gristmill.chess import (
     validate,
 )
 from gristmill.chess.config import SPLITS
-from gristmill.run.parts import PartStore, _finish
+from gristmill.run.parts import PartStore
 from tests.chess.build.chain import chain, digests, rows
 
 
@@ -45,13 +45,15 @@ def test_a_killed_build_goes_on_with_its_parts(
     class Killed(Exception):
         pass
 
-    def dying(job: Any) -> Any:
+    finished = PartStore.finished
+
+    def dying(of: PartStore, name: str) -> Any:
         if len(done) == 3:
             raise Killed
-        done.append(job.name)
-        return _finish(job)
+        done.append(name)
+        return finished(of, name)
 
-    monkeypatch.setattr("gristmill.run.parts._finish", dying)
+    monkeypatch.setattr(PartStore, "finished", dying)
     with pytest.raises(Killed):
         validate([month], tmp_path / "first", config, parts=store)
     monkeypatch.undo()

@@ -18,6 +18,8 @@ from gristmill.publish.slot import slot_of_folder
 from resources.lake import Lake, NotBuilt
 from tests.commands.drops import PACKS, Command, land
 
+pytestmark = pytest.mark.sampled(0.5)
+
 PACK, VALUES = dg.AssetKey(["macroxue", "pack"]), dg.AssetKey(["macroxue", "values"])
 
 

@@ -14,6 +14,8 @@ from gristmill.synth.samples import write_drop as write_raw
 from resources.lake import Lake
 from tests.commands.drops import Command, land, spoil
 
+pytestmark = pytest.mark.sampled(0.5)
+
 HARMONY, SHARDS, MANIFEST = "synth/harmony", "synth/kd_shards", "synth/kd_manifest"
 
 

@@ -208,7 +208,12 @@ PARSERS = (
     Parser(
         "inbox_names",
         inbox_names,
-        ("gristmill.inbox.arrivals", "gristmill.inbox.listing", "gristmill.inbox.state"),
+        (
+            "gristmill.inbox.arrivals",
+            "gristmill.inbox.listing",
+            "gristmill.inbox.shape",
+            "gristmill.inbox.state",
+        ),
         most_bytes=300,
         words=(b".toml", b".partial", b"\n", b"\xff", b".zip"),
     ),

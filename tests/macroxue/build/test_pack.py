@@ -27,6 +27,8 @@ from gristmill.run.parts import PartStore
 from tests.macroxue.lines import contents, step, write_run
 from tests.paths import CHECKOUT, REAL_DATA
 
+pytestmark = pytest.mark.sampled(0.5)
+
 REAL = REAL_DATA / "macroxue"
 real = [
     pytest.mark.real,

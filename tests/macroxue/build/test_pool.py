@@ -182,6 +182,16 @@ def test_packs_of_one_folder_name_need_names(tmp_path: Path) -> None:
     assert [m["name"] for m in pool_members(tmp_path / "pool")] == ["x", "y"]
 
 
+def test_members_in_the_link_form_are_called_by_their_artifact(tmp_path: Path) -> None:
+    packs = []
+    for name, games in (("d6", GAMES[:1]), ("d7", GAMES[1:2])):
+        version = write_pack(tmp_path / ".gristmill/versions" / name / ("a" * 32), games)
+        (tmp_path / name).symlink_to(version.relative_to(tmp_path))
+        packs.append(tmp_path / name)
+    merge(packs, tmp_path / "pool", MergeConfig())
+    assert [member["name"] for member in pool_members(tmp_path / "pool")] == ["d6", "d7"]
+
+
 def test_a_run_without_steps_keeps_its_place(tmp_path: Path) -> None:
     runs = [
         metadata_db.Run(0, 1, 0, 0, 2),

@@ -38,6 +38,8 @@ from tests.paths import CHECKOUT
 from tests.publish.killing import wait_for_end
 from tests.synth.build.test_harmony import expected
 
+pytestmark = pytest.mark.sampled(0.4)
+
 ROWS = [60, 60, 0, 60, 60, 300, 60, 60]
 """Rows of the raw files; those of one file are all skipped, and one lacks columns."""
 

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.publish import atomic_fs, file_system
-from gristmill.publish.file_system import Abilities
+from gristmill.publish import atomic_fs
+from gristmill.publish.storage import file_system
+from gristmill.publish.storage.file_system import Abilities
 
 Refuse = Callable[[pytest.MonkeyPatch, int], None]
 

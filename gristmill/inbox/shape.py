@@ -1,0 +1,79 @@
+"""What an inbox holds: folders or files as drops, and the partition key of each."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from gristmill import keys
+from gristmill.contract import BadInput
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, kind_refusal, real_path
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What one drop is in an inbox: a folder, or a file with one of these endings.
+
+    endings: of file names; none where a drop is a folder.
+    key_in: finds the key in a file's name, or returns None, and the file is
+        refused. Default None: the key is the name without its ending.
+    reserved: names of entries that are no drops and are left out, as folders that a family has
+        in its inbox for other files.
+    """
+
+    endings: tuple[str, ...] = ()
+    key_in: Callable[[str], str | None] | None = None
+    reserved: tuple[str, ...] = ()
+
+    @property
+    def settles(self) -> str:
+        """When a drop of this shape has arrived, in words."""
+        if not self.endings:
+            return (
+                "A folder whose files keep names, sizes and times for settle_seconds, or for two "
+                "looks if it holds .done or SHA256SUMS,"
+            )
+        named = " or ".join(self.endings)
+        return (
+            f"A {named} file that keeps size and time for settle_seconds, or for two looks if "
+            "NAME.done or NAME.sha256 is beside it,"
+        )
+
+    def key(self, entry: os.DirEntry[str]) -> str:
+        """The partition key of an entry."""
+        if self.key_in is not None:
+            return self.key_in(entry.name) or entry.name
+        ending = next((end for end in self.endings if entry.name.endswith(end)), "")
+        return entry.name.removesuffix(ending)
+
+    def refusal(self, entry: os.DirEntry[str], links: LinkRule = REFUSE_LINKS) -> str | None:
+        """Why this entry is no drop, whatever it contains; None where it is one.
+
+        links: what happens to an entry that is a link; default: it is refused.
+
+        Raises OSError where its kind cannot be read.
+        """
+        mode = entry.stat(follow_symlinks=False).st_mode
+        if stat.S_ISLNK(mode) and links.follow:
+            try:
+                path = Path(entry.path)
+                mode = real_path(path, root=path.parent, links=links).lstat().st_mode
+            except BadInput as error:
+                return error.rule
+        if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+            return kind_refusal(mode)
+        if not self.endings:
+            if not stat.S_ISDIR(mode):
+                return "a drop is a folder: put the files into one"
+        elif not (stat.S_ISREG(mode) and entry.name.endswith(self.endings)):
+            return f"only files that end in {' or '.join(self.endings)} belong here"
+        elif self.key_in is not None and self.key_in(entry.name) is None:
+            return "its name does not say which partition it is"
+        return keys.refusal(self.key(entry))
+
+
+FOLDER = Shape()
+TOML = Shape((".toml",))

@@ -1,0 +1,170 @@
+"""The sensor `alerts`: says to a webhook which runs failed, all of a tick in one message.
+
+It exists where the data root's `gristmill.toml` has a table `[alerts]`. It is not made with
+`run_failure_sensor`, which calls its function for each run and five runs a tick: a backfill that
+fails would send hundreds of messages. Source: docs/deployment.md#alerts.
+"""
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final
+
+import dagster as dg
+
+from gristmill.contract import BadInput
+from gristmill.settings.alerts import ALERTS, AlertSettings
+from gristmill.settings.tables import FILE
+from gristmill.untrusted.toml import read_toml
+from resources import Lake
+from sensors.failed_runs import message
+from sensors.webhook import NotSent, post
+
+INTERVAL_SECONDS: Final = 30
+MOST_RUNS: Final = 1000
+"""Failed runs that one message counts; the others come with the next tick."""
+MOST_TRIES: Final = 12
+"""Messages that are tried before the failures they report are given up; about two hours."""
+_FIRST_WAIT, _LONGEST_WAIT = 30.0, 900.0
+_FAILED: Final = dg.DagsterEventType.RUN_FAILURE
+_HEADER: Final = re.compile(rf"^\s*(\[\s*{ALERTS.name}\s*\]|{ALERTS.name}\s*[.=])", re.MULTILINE)
+
+
+@dataclass
+class Sent:
+    """The cursor: what was reported.
+
+    after: number of the event of the last failed run that was reported or given up; -1 before the
+        first tick.
+    tries: of the message that is waiting.
+    not_before: seconds since 1970; no try is made before.
+    lost: failed runs that were given up since the last message that was taken.
+    """
+
+    after: int = -1
+    tries: int = 0
+    not_before: float = 0.0
+    lost: int = 0
+
+    @classmethod
+    def read(cls, cursor: str | None) -> "Sent":
+        """Returns what a cursor says; that of a first tick where it says nothing."""
+        try:
+            values = json.loads(cursor or "{}")
+            known = {each.name: each.type for each in fields(cls)}
+            return cls(**{name: known[name](values[name]) for name in known if name in values})  # type: ignore[operator]
+        except (ValueError, TypeError):
+            return cls()
+
+    def write(self) -> str:
+        """The cursor."""
+        return json.dumps(asdict(self))
+
+
+def is_configured(lake: Lake) -> bool:
+    """Whether the data root's settings have a table `[alerts]`, right or wrong.
+
+    lake: the data root.
+    """
+    file = lake.root / FILE
+    try:
+        if not file.is_file():
+            return False
+        real = file.resolve()
+        return ALERTS.name in read_toml(real, root=real.parent)
+    except BadInput:
+        # Its tick says what is wrong with the file.
+        return bool(_HEADER.search(file.read_text(errors="replace")[: 1 << 20]))
+    except OSError:
+        return False
+
+
+def settings_of(lake: Lake) -> tuple[AlertSettings, str]:
+    """Returns the settings, and the address of the webhook.
+
+    lake: the data root.
+
+    Raises BadInput, naming file, table and key, where they are wrong; it never has the address.
+    """
+    table = lake.settings(ALERTS.name)
+    try:
+        chosen = AlertSettings(**table)
+        return chosen, chosen.address(os.environ)
+    except ValueError as error:
+        raise BadInput(table.file, f"{ALERTS.header} {error}") from None
+
+
+def alerts_sensor(
+    send: Callable[[str, dict[str, Any]], None] = post, now: Callable[[], float] = time.time
+) -> dg.SensorDefinition:
+    """Returns the sensor.
+
+    send: sends a message to an address, or raises NotSent; default `post`.
+    now: seconds since 1970; default of the clock.
+    """
+
+    @dg.sensor(
+        name="alerts",
+        minimum_interval_seconds=INTERVAL_SECONDS,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=(
+            "Says to the webhook of [alerts] in gristmill.toml which runs failed: one message a "
+            "tick, however many runs. It starts no run. What failed before it was first switched "
+            "on is not reported."
+        ),
+    )
+    def alerts(context: dg.SensorEvaluationContext, lake: Lake) -> dg.SensorResult:
+        sent = Sent.read(context.cursor)
+        if sent.after < 0:
+            sent.after = _newest(context.instance)
+            return _result("failures from now on are reported", sent)
+        chosen, address = settings_of(lake)
+        failed = _failed_after(context.instance, sent.after)
+        if not failed:
+            return _result("no run failed", sent)
+        if now() < sent.not_before:
+            wait = sent.not_before - now()
+            return _result(f"{len(failed):,} runs failed; the next try is in {wait:,.0f} s", sent)
+        content = message(context.instance, [run for _, run in failed], chosen.ui, sent.lost)
+        try:
+            send(address, content)
+        except NotSent as error:
+            said = _not_sent(sent, failed, str(error), now())
+            context.log.error(said)
+            return _result(said, sent)
+        said = f"reported {len(failed):,} failed runs"
+        return _result(said, Sent(after=failed[-1][0]))
+
+    return alerts
+
+
+def _not_sent(sent: Sent, failed: list[tuple[int, str]], why: str, now: float) -> str:
+    """Bring `sent` up to date after a message that was not taken, and say what comes next."""
+    sent.tries += 1
+    if sent.tries < MOST_TRIES:
+        wait = min(_FIRST_WAIT * 2 ** (sent.tries - 1), _LONGEST_WAIT)
+        sent.not_before = now + wait
+        return f"{why}; try {sent.tries} of {MOST_TRIES}, the next in {wait:,.0f} s"
+    sent.after, sent.lost = failed[-1][0], sent.lost + len(failed)
+    sent.tries, sent.not_before = 0, 0.0
+    runs = ", ".join(run[:8] for _, run in failed[:20])
+    return f"{why}; given up after {MOST_TRIES} tries: {len(failed):,} failed runs, as {runs}"
+
+
+def _failed_after(instance: dg.DagsterInstance, after: int) -> list[tuple[int, str]]:
+    """Number of the event and id of the runs that failed after an event, the oldest first."""
+    filter_ = dg.RunStatusChangeRecordsFilter(_FAILED, after_storage_id=after)
+    found = instance.fetch_run_status_changes(filter_, limit=MOST_RUNS, ascending=True).records
+    return [(record.storage_id, record.event_log_entry.run_id) for record in found]
+
+
+def _newest(instance: dg.DagsterInstance) -> int:
+    found = instance.fetch_run_status_changes(_FAILED, limit=1, ascending=False).records
+    return max((record.storage_id for record in found), default=0)
+
+
+def _result(said: str, sent: Sent) -> dg.SensorResult:
+    return dg.SensorResult(skip_reason=said, cursor=sent.write())

@@ -1,0 +1,359 @@
+"""Where renameat2 is refused, a commit flips a link: old or new, whole, at every kill."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gristmill import provenance
+from gristmill.contract import GristmillError
+from gristmill.provenance import find_artifacts
+from gristmill.provenance.inventory import Entry, missing
+from gristmill.publish import atomic_fs, remove
+from gristmill.publish.publish import publish
+from gristmill.publish.remove_published import named, remove_published
+from gristmill.publish.storage import link_form
+from tests import budget
+from tests.mirror.roots import pulled, pushed
+from tests.publish.killing import Kill, Killer, State, in_two_threads, kills_at_every_place
+from tests.publish.scenarios import SCENARIOS, _nested
+from tests.publish.test_atomic_fs import Disk
+from tests.publish.tiny import TinyConfig, garbage, snapshot, tiny_build
+
+REFUSED = {"KILLPOINT_REFUSE": "1", link_form.VARIABLE: "auto"}
+CONVERTED = ("replace", "shared replace")
+
+
+@pytest.fixture(autouse=True)
+def linked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(link_form.VARIABLE, "link")
+
+
+@pytest.fixture(scope="module")
+def link_killer(shim: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killer]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(link_form.VARIABLE, "link")
+        made = Killer(shim, tmp_path_factory.mktemp("linked").resolve(), more=REFUSED)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def converter(shim: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killer]:
+    """What stands before is a real folder, made where exchange was possible."""
+    folder = tmp_path_factory.mktemp("converted").resolve()
+    made = Killer(shim, folder, more=REFUSED, converts=True, scenarios=CONVERTED)
+    yield made
+    made.close()
+
+
+def _commit_kills(killer: Killer, scenario: str) -> list[Kill]:
+    """Kills at the calls from the first one in the store of versions on."""
+    calls = killer.trace(scenario, 1)
+    first = next(n for n, call in enumerate(calls) if "/versions" in call.path)
+    return list(kills_at_every_place(scenario, calls[first:], every=False))
+
+
+def test_a_kill_at_each_step_of_a_rebuild(link_killer: Killer) -> None:
+    kills = _commit_kills(link_killer, "replace")
+    assert len(kills) > 8
+    found = in_two_threads(lambda kill: link_killer.kill(kill, 1), kills)
+    assert set(found) == {"old", "new"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_kill_at_every_place(link_killer: Killer, scenario: str) -> None:
+    kills = list(kills_at_every_place(scenario, link_killer.trace(scenario, 1), every=False))
+    sampled = budget.sample(f"link {scenario}", kills, 1 / len(SCENARIOS), least=4)
+    found = set(in_two_threads(lambda kill: link_killer.kill(kill, 1), sampled))
+    assert found == {"old", "new"} or (found and budget.seconds() is not None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("fault", [errno.EIO, errno.ENOSPC], ids=errno.errorcode.__getitem__)
+def test_a_call_that_fails(link_killer: Killer, scenario: str, fault: int) -> None:
+    places = sorted({call.place for call in link_killer.trace(scenario, 1)})
+    kills = [Kill(scenario, place, how=str(fault)) for place in places]
+    sampled = budget.sample(f"link fail {scenario} {fault}", kills, 0.5 / len(SCENARIOS), least=4)
+    assert set(in_two_threads(lambda k: link_killer.kill(k, 1), sampled)) <= {"old", "new"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", CONVERTED)
+@pytest.mark.parametrize("how", ["before", str(errno.EIO)])
+def test_a_real_folder_becomes_a_version(converter: Killer, scenario: str, how: str) -> None:
+    kills = [Kill(k.scenario, k.place, how=how) for k in _commit_kills(converter, scenario)]
+    assert set(in_two_threads(lambda k: converter.kill(k, 1), kills)) == {"old", "new"}
+
+
+@pytest.mark.parametrize("scenario", [name for name in SCENARIOS if name != "nested fresh"])
+def test_all_is_flushed_before_the_link_names_it(link_killer: Killer, scenario: str) -> None:
+    disk, version, flips = Disk(), "", 0
+    for call in link_killer.trace(scenario, 2):
+        into_store = "/versions/tiny/" in call.path
+        if call.name == "create" and into_store and call.path.endswith("/next"):
+            disk.dirty.add(str(Path(call.path).parent))  # a link is a name, without data
+            continue
+        if call.name == "rename" and call.path == "family/tiny":
+            flips += 1
+            above = {str(path) for path in Path(version).parents} - {"."}
+            assert version and disk.below(version) == set() and disk.dirty.isdisjoint(above)
+        elif call.name == "rename" and into_store:
+            version = call.path
+        disk.see(call)
+    assert flips == 1
+    assert disk.dirty.isdisjoint({"family", "."})
+
+
+def _convert_half(root: Path) -> None:
+    """End a conversion, as a kill does, between its two renames."""
+    store = link_form.store_of(root / "family/tiny")
+    store.mkdir(parents=True)
+    link_form._link(root / "family/tiny", store / ("a" * 32), store / "converting")
+    (root / "family/tiny").rename(store / ("a" * 32))
+
+
+@pytest.mark.parametrize("ended_by", ["reap", "build", "other partition", "removal"])
+def test_a_killed_conversion_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended_by: str
+) -> None:
+    shared = ended_by == "other partition"
+    monkeypatch.setenv(link_form.VARIABLE, "exchange")
+    publish(tiny_build(tmp_path, partition="p0", shared=shared))
+    before = State.of(tmp_path)
+    monkeypatch.setenv(link_form.VARIABLE, "link")
+    _convert_half(tmp_path)
+    slot = tmp_path / "family/.gristmill/slots" / ("tiny@p0" if shared else "tiny")
+    slot.mkdir(parents=True)
+    assert State.of(tmp_path) == State()
+    if ended_by == "reap":
+        remove.clean_slot(slot)
+        assert State.of(tmp_path) == before
+    elif ended_by == "removal":
+        remove_published(tmp_path, Entry("family/tiny"))
+        assert State.of(tmp_path) == State()
+    else:
+        partition = "p1" if shared else "p0"
+        publish(tiny_build(tmp_path, partition=partition, shared=shared))
+        if shared:
+            remove.clean_slot(slot)
+        found = State.of(tmp_path)
+        assert before.files.items() <= found.files.items()
+        assert before.records.items() <= found.records.items()
+    assert _is_well(tmp_path)
+
+
+def test_a_folder_that_came_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    folder = tmp_path / "family/tiny"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(link_form.VARIABLE, "exchange")
+        publish(tiny_build(tmp_path))
+    _convert_half(tmp_path)
+    folder.symlink_to("elsewhere")
+    link_form.mend(folder)
+    assert str(folder.readlink()) == "elsewhere"
+
+
+def test_the_link_of_a_killed_partition_is_in_nobodys_way(tmp_path: Path) -> None:
+    publish(tiny_build(tmp_path, partition="p0", shared=True))
+    store = link_form.store_of(tmp_path / "family/tiny")
+    (store / "next").symlink_to("nowhere")
+    published = publish(tiny_build(tmp_path, partition="p1", shared=True))
+    assert link_form.version_of(published.folder) is not None
+    assert _is_well(tmp_path)
+
+
+def test_the_first_version_of_a_killed_partition_is_not_missed(tmp_path: Path) -> None:
+    publish(tiny_build(tmp_path, partition="p0", shared=True))
+    if (child := os.fork()) == 0:  # killed before the link names the version
+        link_form._link = lambda *_: os._exit(9)
+        publish(tiny_build(tmp_path, partition="p1", shared=True))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    publish(tiny_build(tmp_path, partition="p2", shared=True))
+    assert {item.partition for item in find_artifacts.artifacts(tmp_path)} == {"p0", "p2"}
+    assert provenance.verify(tmp_path) == []
+    publish(tiny_build(tmp_path, partition="p1", shared=True))
+    assert _is_well(tmp_path)
+
+
+def _is_well(root: Path) -> bool:
+    """Whether nothing is damaged, missing or left behind."""
+    stands = any(find_artifacts.artifacts(root))
+    wrong = provenance.verify(root) if stands else missing(root)
+    return wrong == [] and garbage(root) == []
+
+
+def test_both_forms_hold_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    states, digests = [], []
+    for form in ("exchange", "link"):
+        monkeypatch.setenv(link_form.VARIABLE, form)
+        published = publish(tiny_build(tmp_path / form))
+        states.append(State.of(tmp_path / form))
+        digests.append((published.record.data_version, published.record.fingerprint))
+        assert (published.folder.is_symlink()) is (form == "link")
+        assert [item.folder for item in find_artifacts.artifacts(tmp_path / form)] == [
+            published.folder
+        ]
+    assert states[0].built_as(states[1]) and digests[0] == digests[1]
+
+
+def test_forms_may_change_between_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed, form in enumerate(("link", "exchange", "link", "link"), start=1):
+        monkeypatch.setenv(link_form.VARIABLE, form)
+        published = publish(tiny_build(tmp_path, config=TinyConfig(seed=seed)))
+        assert published.rebuilt
+        assert (link_form.version_of(published.folder) is not None) is (form == "link")
+        assert provenance.verify(tmp_path) == []
+        assert garbage(tmp_path) == []
+
+
+def _root_of_both_forms(root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+    """Publish two artifacts, the first as a real folder; returns all published files."""
+    for form, name in (("exchange", "folder"), ("link", "linked")):
+        monkeypatch.setenv(link_form.VARIABLE, form)
+        publish(tiny_build(root, f"family/{name}"))
+    return {
+        f"{name}/{path}": data
+        for name in ("folder", "linked")
+        for path, data in snapshot(root / "family" / name).items()
+    }
+
+
+def test_a_root_of_both_forms_goes_through_a_mirror(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = _root_of_both_forms(tmp_path / "a", monkeypatch)
+    listed = [item.folder.name for item in find_artifacts.artifacts(tmp_path / "a")]
+    assert sorted(listed) == ["folder", "linked"]
+    assert len(pushed(tmp_path / "a", tmp_path / "m")) == 2
+    for form in ("link", "exchange", "link"):
+        monkeypatch.setenv(link_form.VARIABLE, form)
+        assert all(each.error is None for each in pulled(tmp_path / "b", tmp_path / "m"))
+        found = {
+            f"{name}/{path}": data
+            for name in ("folder", "linked")
+            for path, data in snapshot(tmp_path / "b/family" / name).items()
+        }
+        assert found == held
+        assert _is_well(tmp_path / "b")
+
+
+@pytest.mark.parametrize("symlinks", [True, False], ids=["links as links", "links followed"])
+def test_a_copy_of_a_root_needs_no_build_and_takes_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, symlinks: bool
+) -> None:
+    _root_of_both_forms(tmp_path / "a", monkeypatch)
+    copy = tmp_path / "copy"
+    shutil.copytree(tmp_path / "a", copy, symlinks=symlinks)
+    shutil.rmtree(tmp_path / "a")
+    assert (copy / "family/linked").is_symlink() is symlinks
+    assert provenance.verify(copy) == []
+    for name in ("folder", "linked"):
+        assert not publish(tiny_build(copy, f"family/{name}")).rebuilt
+        assert publish(tiny_build(copy, f"family/{name}", config=TinyConfig(seed=2))).rebuilt
+        assert (copy / "family" / name).is_symlink()
+    assert _is_well(copy)
+
+
+def test_removal_takes_the_version_along(tmp_path: Path) -> None:
+    publish(tiny_build(tmp_path))
+    publish(_nested(tmp_path, TinyConfig()))
+    publish(_nested(tmp_path, TinyConfig(seed=2)))
+    assert provenance.verify(tmp_path) == []
+    remove_published(tmp_path, Entry("family/tiny"))
+    assert not (tmp_path / "family/tiny").is_symlink()
+    assert State.of(tmp_path) == State()
+    assert _is_well(tmp_path)
+
+
+def test_a_partition_of_a_shared_folder_is_removed(tmp_path: Path) -> None:
+    for partition in ("p0", "p1"):
+        publish(tiny_build(tmp_path, partition=partition, shared=True))
+    for partition, links in (("p0", True), ("p1", False)):
+        root, entry = named(str(tmp_path / "family/tiny"), partition, data_root=tmp_path)
+        remove_published(root, entry)
+        assert (tmp_path / "family/tiny").is_symlink() is links
+        assert _is_well(tmp_path)
+
+
+STORE = ".gristmill/versions/tiny"
+
+
+@pytest.mark.parametrize(
+    "target", ["{aside}", "../aside", f"{STORE}/../aside", f"{STORE}/{'a' * 33}"]
+)
+def test_a_link_of_another_kind_is_not_built(tmp_path: Path, target: str) -> None:
+    aside = tmp_path / "aside"
+    (tmp_path / "root/family").mkdir(parents=True)
+    publish(tiny_build(tmp_path / "root"))
+    folder = tmp_path / "root/family/tiny"
+    folder.unlink()
+    folder.symlink_to(target.format(aside=aside))
+    with pytest.raises(GristmillError, match="is a link to"):
+        publish(tiny_build(tmp_path / "root", config=TinyConfig(seed=2)), rebuild=True)
+    assert folder.is_symlink()
+
+
+def test_a_link_to_the_version_of_another_name_is_not_ours(tmp_path: Path) -> None:
+    publish(tiny_build(tmp_path))
+    own = tmp_path / "family/tiny"
+    assert link_form.version_of(own) is not None
+    other = tmp_path / "family/other"
+    other.symlink_to(own.readlink())
+    assert link_form.version_of(other) is None
+
+
+def test_a_reader_in_parallel_sees_old_or_new(tmp_path: Path) -> None:
+    publish(tiny_build(tmp_path))
+    record = tmp_path / "family/tiny" / provenance.RECORD
+    seen: set[str] = set()
+    ended = threading.Event()
+    wrong: list[BaseException] = []
+
+    def read() -> None:
+        while not ended.is_set():
+            try:
+                seen.add(provenance.read_record(record).data_version)
+            except BaseException as error:  # noqa: BLE001 - the test reports it
+                wrong.append(error)
+                return
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    made = set()
+    for seed in range(2, 8):
+        made.add(publish(tiny_build(tmp_path, config=TinyConfig(seed=seed))).record.data_version)
+    ended.set()
+    thread.join()
+    assert not wrong
+    first = publish(tiny_build(tmp_path), rebuild=True).record.data_version
+    assert seen and seen <= {*made, first}
+
+
+def test_the_form_is_tried_once_and_may_be_forced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link_form, "_exchanges", {})
+    monkeypatch.delenv(link_form.VARIABLE)
+    tried: list[Path] = []
+
+    def refuse(place: Path) -> bool:
+        tried.append(place)
+        return False
+
+    monkeypatch.setattr(atomic_fs, "can_exchange", refuse)
+    assert link_form.is_used(tmp_path) and link_form.is_used(tmp_path)
+    assert len(tried) == 1
+    monkeypatch.setenv(link_form.VARIABLE, "exchange")
+    assert not link_form.is_used(tmp_path)
+    monkeypatch.setenv(link_form.VARIABLE, "other")
+    with pytest.raises(GristmillError, match="GRISTMILL_PUBLISH_FORM is 'other'"):
+        link_form.is_used(tmp_path)

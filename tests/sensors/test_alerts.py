@@ -1,0 +1,349 @@
+"""The sensor `alerts`: one message a tick about failed runs, whatever the webhook does."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+import definitions
+from gristmill.contract import BadInput
+from resources import Lake
+from sensors import webhook
+from sensors.alerts import MOST_TRIES, alerts_sensor, is_configured
+from sensors.failed_runs import MOST_NAMED, message, without_secrets
+
+PACK = dg.AssetKey(["macroxue", "pack"])
+
+
+@dataclass
+class Hook:
+    """A web server on 127.0.0.1 that keeps what was posted. answer: status; how: of the body."""
+
+    status: int = 200
+    how: str = ""
+    taken: list[dict[str, Any]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    address: str = ""
+
+
+@pytest.fixture
+def hook() -> Iterator[Hook]:
+    hook, done = Hook(), threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            hook.taken.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            hook.paths.append(self.path)
+            if hook.how == "silent":
+                done.wait(60)
+                return
+            self.send_response(hook.status)
+            if 300 <= hook.status < 400:
+                self.send_header("Location", "/other")
+            self.end_headers()
+            if hook.how == "huge":
+                try:
+                    while not done.is_set():
+                        self.wfile.write(b"x" * 65536)
+                except OSError:
+                    hook.paths.append("closed")
+            if hook.how == "drip":
+                done.wait(60)
+
+        do_GET = do_POST  # noqa: N815
+
+        def log_message(self, *_: object) -> None:
+            return None
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    hook.address = f"http://127.0.0.1:{server.server_address[1]}/hooks/s3cretpath"
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield hook
+    done.set()
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+@pytest.fixture
+def lake(tmp_path: Path, hook: Hook) -> Lake:
+    ui = 'ui = "https://mill.example/"'
+    (tmp_path / "gristmill.toml").write_text(f'[alerts]\nwebhook = "{hook.address}"\n{ui}\n')
+    return Lake(data_root=str(tmp_path))
+
+
+class Ticks:
+    """Ticks of the sensor with the cursor of the one before, and a clock that moves on."""
+
+    def __init__(self, instance: dg.DagsterInstance, lake: Lake) -> None:
+        self.instance, self.lake, self.now, self.cursor = instance, lake, 1e9, None
+
+    def __call__(self, after: float = 0.0) -> str:
+        self.now += after
+        # Made again for each tick: a daemon that restarts has the cursor alone.
+        sensor = alerts_sensor(
+            send=lambda address, body: webhook.post(address, body, seconds=1.0),
+            now=lambda: self.now,
+        )
+        context = dg.build_sensor_context(
+            instance=self.instance, cursor=self.cursor, resources={"lake": self.lake}
+        )
+        result = sensor(context)
+        assert isinstance(result, dg.SensorResult) and result.skip_reason is not None
+        self.cursor = result.cursor  # type: ignore[assignment]
+        return str(result.skip_reason.skip_message)
+
+
+@dg.asset(key=PACK, partitions_def=dg.DynamicPartitionsDefinition(name="drops"))
+def failing() -> None:
+    raise dg.Failure("drop.txt: line 3: no board\nWhat to do: correct it", allow_retries=False)
+
+
+def fail(instance: dg.DagsterInstance, *keys: str) -> list[str]:
+    """Runs without a process that failed, as the monitoring of runs closes them."""
+    job = definitions.build_defs().resolve_implicit_global_asset_job_def()
+    subset = job.get_subset(asset_selection={PACK})
+    ids = []
+    for key in keys:
+        run = instance.create_run_for_job(
+            subset, asset_selection=frozenset([PACK]), tags={"dagster/partition": key}
+        )
+        instance.report_run_failed(run, "its process is gone")
+        ids.append(run.run_id)
+    return ids
+
+
+def test_a_failed_run_is_reported_once(
+    instance: dg.DagsterInstance, lake: Lake, hook: Hook
+) -> None:
+    tick = Ticks(instance, lake)
+    fail(instance, "before")
+    assert tick() == "failures from now on are reported"
+    assert tick() == "no run failed" and hook.taken == []
+    (run,) = fail(instance, "d1")
+    assert tick() == "reported 1 failed runs"
+    assert tick() == "no run failed"
+    (sent,) = hook.taken
+    link = f"https://mill.example/runs/{run}"
+    assert sent["failed"] == 1 and sent["not_reported"] == 0
+    assert sent["by_asset"] == {"macroxue/pack": 1}
+    (said,) = sent["runs"]
+    assert (said["run"], said["assets"], said["partition"]) == (run, "macroxue/pack", "d1")
+    assert "its process is gone" in said["reason"] and said["link"] == link
+    assert f"macroxue/pack d1: {said['reason']} ({link})" in sent["text"]
+
+
+def test_the_reason_is_the_first_line_of_the_failed_step(instance: dg.DagsterInstance) -> None:
+    instance.add_dynamic_partitions("drops", ["d1"])
+    done = dg.materialize([failing], instance=instance, partition_key="d1", raise_on_error=False)
+    assert not done.success
+    (said,) = message(instance, [done.run_id], "http://ui", environment={})["runs"]
+    assert said["reason"] == "drop.txt: line 3: no board"
+    assert (said["assets"], said["partition"]) == ("macroxue/pack", "d1")
+
+
+def test_many_failures_are_one_message_with_counts(
+    instance: dg.DagsterInstance, lake: Lake, hook: Hook
+) -> None:
+    tick = Ticks(instance, lake)
+    tick()
+    fail(instance, *(f"d{number}" for number in range(40)))
+    tick()
+    (sent,) = hook.taken
+    assert sent["failed"] == 40 and len(sent["runs"]) == MOST_NAMED
+    assert sent["runs"][0]["partition"] == "d0"
+    assert "and 30 more; in all: macroxue/pack 40" in sent["text"]
+
+
+@pytest.mark.parametrize(
+    ("status", "how", "said"),
+    [
+        (500, "", "it answered 500;"),
+        (404, "", "it answered 404;"),
+        (302, "", "it answered 302: a redirect, which is not followed;"),
+        (307, "", "it answered 307: a redirect, which is not followed;"),
+        (200, "silent", "not reached: "),
+    ],
+)
+def test_what_is_not_taken_is_tried_again_later(
+    instance: dg.DagsterInstance, lake: Lake, hook: Hook, status: int, how: str, said: str
+) -> None:
+    tick = Ticks(instance, lake)
+    tick()
+    hook.status, hook.how = status, how
+    fail(instance, "d1")
+    first = tick()
+    assert said in first.replace("no answer in 1 s", "not reached: ")
+    assert "try 1 of 12, the next in 30 s" in first and "s3cretpath" not in first
+    assert "the next try is in 29 s" in tick(after=1) and len(hook.taken) == 1
+    hook.status, hook.how = 200, ""
+    fail(instance, "d2")
+    assert tick(after=30) == "reported 2 failed runs"
+    assert tick(after=1000) == "no run failed"
+    assert [sent["failed"] for sent in hook.taken] == [1, 2]
+    assert set(hook.paths) == {"/hooks/s3cretpath"}  # a redirect is not followed
+
+
+@pytest.mark.parametrize("how", ["huge", "drip"])
+def test_the_body_of_the_answer_is_not_waited_for(
+    instance: dg.DagsterInstance, lake: Lake, hook: Hook, how: str
+) -> None:
+    tick = Ticks(instance, lake)
+    tick()
+    hook.how = how
+    fail(instance, "d1")
+    assert tick() == "reported 1 failed runs"
+
+
+def test_a_dead_webhook_is_given_up_and_the_next_message_says_so(
+    instance: dg.DagsterInstance, lake: Lake, hook: Hook
+) -> None:
+    tick = Ticks(instance, lake)
+    tick()
+    hook.status = 500
+    ids = fail(instance, "d1", "d2")
+    said = [tick(after=901) for _ in range(MOST_TRIES)]
+    assert "try 11 of 12, the next in 900 s" in said[-2]
+    assert "given up after 12 tries: 2 failed runs" in said[-1] and ids[0][:8] in said[-1]
+    assert tick(after=901) == "no run failed" and len(hook.taken) == MOST_TRIES
+    hook.status = 200
+    fail(instance, "d3")
+    assert tick() == "reported 1 failed runs"
+    assert hook.taken[-1]["not_reported"] == 2
+    assert "2 failed runs before these could not be reported" in hook.taken[-1]["text"]
+    fail(instance, "d4")
+    tick()
+    assert hook.taken[-1]["not_reported"] == 0
+
+
+def test_nobody_listens(instance: dg.DagsterInstance, lake: Lake) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(webhook.NotSent, match="not reached: Connection refused") as raised:
+        webhook.post(f"http://127.0.0.1:{port}/s3cretpath", {})
+    assert "s3cretpath" not in str(raised.value)
+
+
+def test_a_server_that_is_late_byte_by_byte_is_left() -> None:
+    """Each read gets a byte in time, so that no limit of the socket ends it."""
+    server, stop = socket.create_server(("127.0.0.1", 0)), threading.Event()
+
+    def drip() -> None:
+        connection, _ = server.accept()
+        connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+        try:
+            for _ in range(100):
+                if stop.wait(0.05):
+                    break
+                connection.sendall(b"x")
+            # To one who waits for it after the limit, the answer is a good one.
+            connection.sendall(b"\r\n\r\n")
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=drip, daemon=True)
+    thread.start()
+    try:
+        with pytest.raises(webhook.NotSent, match=r"no answer in 0\.3 s"):
+            webhook.post(f"http://127.0.0.1:{server.getsockname()[1]}/", {}, seconds=0.3)
+    finally:
+        stop.set()
+        thread.join(5)
+        server.close()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('webhook = "ftp://h/s3cret"', "[alerts] webhook: must be an address"),
+        ('webhook = "https:///s3cret"', "[alerts] webhook: must be an address"),
+        ('webhook = "https://u:s3cret@h/"', "[alerts] webhook: must be an address"),
+        ('webhook = "https://h:99999/s3cret"', "[alerts] webhook: must be an address"),
+        ('webhook = "https://h/s3cret x"', "[alerts] webhook: must be an address"),
+        ('webhook = "https://h/"\nui = "mill"', "[alerts] ui: must be an address"),
+        ("", "[alerts] needs either webhook or webhook_env"),
+        ('webhok = "https://h/"', "[alerts] webhok: unknown key: did you mean webhook?"),
+        ('webhook_env = "NOT_SET_HERE"', "webhook_env: the variable NOT_SET_HERE is not set"),
+        ('webhook_env = "A-B"', "webhook_env: must be the name of an environment variable"),
+    ],
+)
+def test_wrong_settings_name_file_and_key_and_no_secret(
+    instance: dg.DagsterInstance, lake: Lake, line: str, said: str
+) -> None:
+    tick = Ticks(instance, lake)
+    tick()
+    file = lake.root / "gristmill.toml"
+    file.write_text(f"[alerts]\n{line}\n")
+    assert is_configured(lake)
+    with pytest.raises(BadInput) as raised:
+        tick()
+    assert str(file) in str(raised.value) and said in str(raised.value)
+    assert "s3cret" not in str(raised.value)
+
+
+def test_the_address_may_be_in_the_environment(
+    instance: dg.DagsterInstance, lake: Lake, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOOK", hook.address)
+    (lake.root / "gristmill.toml").write_text('[alerts]\nwebhook_env = "HOOK"\n')
+    tick = Ticks(instance, lake)
+    tick()
+    fail(instance, "d1")
+    assert tick() == "reported 1 failed runs"
+    assert hook.taken[0]["runs"][0]["link"].startswith("http://127.0.0.1:3000/runs/")
+
+
+@pytest.mark.parametrize(
+    ("text", "exists"),
+    [
+        (None, False),
+        ("[inbox]\nsettle_seconds = 1\n", False),
+        ('[alerts]\nwebhook = "https://h/"\n', True),
+        ('alerts.webhook = "https://h/"\n', True),
+        ("[alerts]\nwebhook = \n", True),  # no TOML: its tick says so
+        ("[inbox\n", False),
+    ],
+)
+def test_the_sensor_exists_where_it_is_configured(
+    tmp_path: Path, text: str | None, exists: bool
+) -> None:
+    if text is not None:
+        (tmp_path / "gristmill.toml").write_text(text)
+    made = definitions.build_defs({"lake": Lake(data_root=str(tmp_path))})
+    assert ("alerts" in {sensor.name for sensor in made.sensors or ()}) is exists
+
+
+def test_secrets_are_not_shown() -> None:
+    text = (
+        "postgresql://me:pa55word@host/db https://s3/x?X-Amz-Signature=abcdef&b=1 token=t0ken99 "
+        "Bearer abcdefgh12 hf_abcdefghij and v4lue-of-it at once"
+    )
+    shown = without_secrets(text, {"MY_SECRET": "v4lue-of-it", "PATH": "once"})
+    for secret in ("pa55word", "abcdef", "t0ken99", "v4lue-of-it", "abcdefgh12", "hf_abc"):
+        assert secret not in shown
+    assert "host/db" in shown and "at once" in shown
+
+
+def test_a_message_is_small(instance: dg.DagsterInstance) -> None:
+    @dg.asset(name="loud")
+    def loud() -> None:
+        raise dg.Failure("x" * 100_000)
+
+    done = dg.materialize([loud], instance=instance, raise_on_error=False)
+    sent = message(instance, [done.run_id] * 1, "http://ui", environment={})
+    assert "more characters" in sent["text"] and len(json.dumps(sent)) < 5000
