@@ -101,16 +101,17 @@ class Problem:
         return dg.Failure(self.text, metadata=metadata, allow_retries=False)
 
     def observation(
-        self, asset: dg.AssetKey, partition: str | None, root: Path
+        self, asset: dg.AssetKey, partition: str | None, root: Path, status: str = "failed"
     ) -> dg.AssetObservation:
         """Returns the event that shows the reason on the page of the partition.
 
         asset: its key.
         partition: its key, None for an asset without partitions.
         root: the data root. The description has paths relative to it, the metadata whole ones.
+        status: what failed; default "failed": the build.
         """
         below = self.below(root)
-        shown = f"failed: {escape(below.reason)}"  # the UI shows it as Markdown
+        shown = f"{status}: {escape(below.reason)}"  # the UI shows it as Markdown
         if self.cure:
             shown += f"\n\nWhat to do: {below.cure}"
         return dg.AssetObservation(
@@ -118,7 +119,7 @@ class Problem:
             partition=partition,
             description=shown,
             metadata={
-                "status": "failed",
+                "status": status,
                 "reason": self.reason,
                 "error": self.error,
                 **({"cure": self.cure} if self.cure else {}),

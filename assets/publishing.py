@@ -17,6 +17,7 @@ from assets import choices, versions, worker
 from assets.checking.outcomes import Outcomes
 from assets.event_metadata import PartitionPreview, event_metadata
 from assets.failures import Problem, Target, problem_of
+from assets.mirrored import push_published
 from gristmill import families
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.markdown import escape
@@ -26,6 +27,7 @@ from gristmill.publish.publish import publish
 from gristmill.run import amounts
 from gristmill.run.progress import reporter
 from gristmill.run.shown_progress import LogLines
+from gristmill.settings.mirrors import MirrorSettings
 
 BuildOf = Callable[[str | None], Build]
 Preview = Callable[[Path], Mapping[str, str | int | float]]
@@ -66,8 +68,11 @@ def publish_asset(
     observation with the reason: the partition does not count as materialized. A run without a
     failure does not fail.
 
+    Then what was published, or is current, is pushed to the mirror of `[mirror]`, if there is one.
+
     Raises dagster.Failure with the message of a GristmillError, and at the end of a run of
-    several partitions if some of them failed; the others are published.
+    several partitions if some of them failed; the others are published. The same for artifacts
+    that are not in the mirror: they are published.
     """
     worker.freeze_imports()
     worker.sign(context)
@@ -79,8 +84,27 @@ def publish_asset(
     def documents(published: Published) -> Mapping[str, str | int | float]:
         return {**preview(published.folder), **partition_preview(published)}
 
+    mirror = _mirror(context)
     with Outcomes(context).spoken_for() as outcomes:
-        yield from _publish_run(context, build_of, documents, outcomes)
+        try:
+            yield from _publish_run(context, build_of, documents, outcomes)
+        except dg.Failure:
+            # Of a batch, some partitions came through.
+            try:
+                yield from push_published(context, mirror, outcomes.done)
+            except dg.Failure as missed:
+                context.log.error(missed.description)
+            raise
+        yield from push_published(context, mirror, outcomes.done)
+
+
+def _mirror(context: dg.AssetExecutionContext) -> MirrorSettings:
+    """The mirror to push to. A wrong table is refused before anything is built."""
+    try:
+        settings: MirrorSettings = context.resources.lake.mirror()
+    except GristmillError as error:
+        raise problem_of(error, Target.of(context, None)).failure() from None
+    return settings
 
 
 def _publish_run(

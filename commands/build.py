@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import click
 
 import definitions
 from assets import choices
 from assets.family import Local
+from assets.mirrored import STATUS, cure, pushed
 from commands.checkout import CheckoutCommand
 from commands.terminal import say, shown
 from gristmill.contract import GristmillError, NothingToBuild
+from gristmill.provenance.find_artifacts import Artifact
+from gristmill.provenance.inventory import Entry
 from gristmill.publish.build import Build, Published
 from gristmill.publish.by_rank import build_rank
 from gristmill.publish.publish import publish
 from gristmill.run.progress import Progress, reporter
 from gristmill.run.shown_progress import shown_on_stderr
+from gristmill.settings.mirrors import MirrorSettings
 from resources.lake import Lake
 
 
@@ -37,7 +44,7 @@ def build(asset: str, partition: str | None, rank: int | None, world_size: int |
     With --rank and --world-size it makes the parts of one rank, for array jobs on one file system.
     Ranks may run at once, in any order, and again. The one that finds the parts of all ranks
     publishes. The UI shows the artifact after the next `gristmill materialize`, which builds
-    nothing again.
+    nothing again. What is published is pushed to the mirror that gristmill.toml names.
     """
     if (rank is None) != (world_size is None):
         raise click.UsageError("--rank and --world-size belong together")
@@ -49,20 +56,29 @@ def build(asset: str, partition: str | None, rank: int | None, world_size: int |
     keys = local.partitions(lake) if partition is None else [partition]
     if not keys:
         raise GristmillError(f"{asset}: no partition can be built: build its inputs first")
+    mirror = lake.mirror()
+    missed: list[str] = []
     with shown_on_stderr():
         for key in keys:
             progress = reporter(work=f"{asset} {key}")
             try:
                 with progress.working() as lines, lake.engine():
-                    if rank is None or world_size is None:
-                        _say(publish(_described(local, lake, key), progress=progress))
-                    else:
-                        _build_rank(local, lake, key, rank, world_size, progress)
+                    done = (
+                        _build_whole(local, lake, key, progress)
+                        if rank is None or world_size is None
+                        else _build_rank(local, lake, key, rank, world_size, progress)
+                    )
+                    if mirror.push and done is not None:
+                        missed += _push(lake.root, mirror, done, progress)
                     lines.append("done")
             except NothingToBuild as reason:
                 if partition is not None:
                     raise
                 say(f"{shown(key)}: not built: {shown(str(reason))}")
+    if missed:
+        raise GristmillError(
+            f"published, but {STATUS}: {', '.join(missed)}\nWhat to do: {cure(mirror, missed)}"
+        )
 
 
 def _check_rank(local: Local, asset: str, rank: int, world_size: int) -> None:
@@ -81,9 +97,16 @@ def _described(local: Local, lake: Lake, partition: str, **values: int) -> Build
         raise click.UsageError(f"partition {error}") from error
 
 
+def _build_whole(local: Local, lake: Lake, partition: str, progress: Progress) -> Artifact:
+    described = _described(local, lake, partition)
+    _say(publish(described, progress=progress))
+    return Artifact(described.folder, described.record_path)
+
+
 def _build_rank(
     local: Local, lake: Lake, partition: str, rank: int, world_size: int, progress: Progress
-) -> None:
+) -> Artifact | None:
+    """Make the parts of a rank; the artifact if it is published then."""
     assert local.ranks is not None
     described = _described(local, lake, partition, world_size=world_size)
     configured = local.ranks(lake, partition, {}).world_size
@@ -100,8 +123,19 @@ def _build_rank(
     if built.published is None:
         missing = ", ".join(map(str, built.missing))
         say(f"{shown(described.title)}: not published yet: parts are missing of rank {missing}")
-    else:
-        _say(built.published)
+        return None
+    _say(built.published)
+    return Artifact(described.folder, described.record_path)
+
+
+def _push(
+    root: Path, mirror: MirrorSettings, artifact: Artifact, progress: Progress
+) -> Iterator[str]:
+    """Push what was published; yields its name if it is not in the mirror."""
+    for result in pushed(root, mirror, [artifact], progress):
+        say(shown(str(result)))
+        if result.error is not None:
+            yield Entry.of(root, artifact).name
 
 
 def _local(asset: str) -> Local:

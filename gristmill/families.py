@@ -20,6 +20,7 @@ from gristmill.run.progress import current_progress
 from gristmill.settings.alerts import ALERTS
 from gristmill.settings.engines import RUN
 from gristmill.settings.inboxes import INBOX, inbox_table
+from gristmill.settings.mirrors import MIRROR
 from gristmill.settings.tables import Table
 
 if TYPE_CHECKING:
@@ -197,10 +198,11 @@ def catalogs() -> Iterator[Catalog]:
 
 
 def tables() -> dict[str, Table]:
-    """The tables of `gristmill.toml` by name: runs, all inboxes, each one, alerts, families."""
+    """The tables of `gristmill.toml` by name: those of no family, then the families'."""
     of_inboxes = (inbox_table(inbox) for each in catalogs() for inbox in each.inboxes)
     of_families = (table for each in catalogs() for table in each.settings)
-    return {table.name: table for table in (RUN, INBOX, *of_inboxes, ALERTS, *of_families)}
+    of_none = (RUN, MIRROR, INBOX, *of_inboxes, ALERTS)
+    return {table.name: table for table in (*of_none, *of_families)}
 
 
 def commands() -> dict[str, tuple[str, str]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from gristmill.run.ray_parts import RayParts
 from gristmill.run.workers import on_other_machines
 from gristmill.settings.engines import LOCAL, RUN, RunSettings
 from gristmill.settings.inboxes import INBOX, InboxSettings, inbox_table
+from gristmill.settings.mirrors import MIRROR, MirrorSettings
 from gristmill.settings.tables import (
     FILE,
     Settings,
@@ -127,6 +129,19 @@ class Lake(dg.ConfigurableResource[Any]):
         )
         with on_other_machines(engine):
             yield
+
+    def mirror(self) -> MirrorSettings:
+        """Returns what builds push to: `[mirror]` in the data root's gristmill.toml.
+
+        A folder that is relative there is one relative to the data root.
+
+        Raises BadInput if the file is not TOML, or if the table is wrong.
+        Source: docs/mirror.md#after-each-build.
+        """
+        settings = MirrorSettings(**self.settings(MIRROR.name))
+        if settings.push and "://" not in settings.push:
+            return replace(settings, push=os.path.normpath(self.root / settings.push))
+        return settings
 
     def settling(self, inbox: str) -> Settling:
         """Returns what an inbox waits for before it takes a drop: `[inbox.<name>]`, then `[inbox]`.

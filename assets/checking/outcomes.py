@@ -22,6 +22,7 @@ from assets.checking.verdict_file import kept
 from assets.checking.verdicts import BUILT, Place, Verdicts
 from assets.failures import Target, problem_of
 from gristmill.contract import NothingToBuild
+from gristmill.provenance.find_artifacts import Artifact
 from gristmill.publish.build import Build, Published
 from resources import Lake
 
@@ -33,12 +34,14 @@ class Outcomes:
     take what became of it from its events. What a failing step cannot keep, it says once more.
 
     context: of the asset's step.
+    done: the partitions that were published or are current, each with its artifact.
     """
 
     def __init__(self, context: dg.AssetExecutionContext) -> None:
         self._context = context
         self._checked = CHECKED.get(context.asset_key)
         self._published: list[str] = []
+        self.done: list[tuple[str | None, Artifact]] = []
         self._has_unbuilt = False
         self._lake: Lake = context.resources.lake
         self._unkept: list[Callable[[Verdicts], object]] = []
@@ -46,6 +49,7 @@ class Outcomes:
     def published(self, key: str | None, build: Build, published: Published) -> None:
         """Say that a partition was built, or that it is current."""
         self._published.append(key or "")
+        self.done.append((key, Artifact(build.folder, build.record_path)))
         if self._checked is not None:
             name, place = (
                 self._checked.name,

@@ -6,8 +6,9 @@ anything is missing. How files are sent belongs to `send.py`. Source: `docs/mirr
 
 from __future__ import annotations
 
+import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -85,6 +86,7 @@ def push(
     url: str | Store,
     names: Sequence[str] = (),
     *,
+    artifacts: Sequence[find_artifacts.Artifact] | None = None,
     parallel: int = PARALLEL,
     part_bytes: int = PART_BYTES,
     read_back: bool = False,
@@ -95,6 +97,7 @@ def push(
     root: the data root.
     url: of the mirror, as for `Store`, or a Store.
     names: which artifacts, as for `versions.chosen`; all by default.
+    artifacts: those of the data root to choose from; default None: the root is searched.
     parallel: parts that are sent at once; default 8.
     part_bytes: bytes of a part, 16 MiB by default; memory is `parallel` times as much.
     read_back: read every object of these artifacts from the mirror and compare it; those that are
@@ -105,7 +108,8 @@ def push(
     cannot be read, GristmillError for a name that means nothing.
     """
     store = url if isinstance(url, Store) else Store(url)
-    found = versions.chosen(_found(root.absolute()), names, str(root))
+    root = root.absolute()
+    found = versions.chosen(_found(root, artifacts), names, str(root))
     standing = versions.newest(store, _known(store, [entry for entry, _, _ in found]), parallel)
     total = sum(output.bytes for _, _, (_, record) in found if record for output in record.outputs)
     with progress.stage("push", "bytes", total) as stage:
@@ -114,7 +118,7 @@ def push(
         def prepared(item: tuple[Entry, str, _Item]) -> _Ready | GristmillError:
             place = Place(item[0])
             try:
-                push_one = _Push(root.absolute(), sender, place, standing.get(place))
+                push_one = _Push(root, sender, place, standing.get(place))
                 return push_one.prepare(item[2][0], always=read_back)
             except GristmillError as error:
                 return error
@@ -135,10 +139,12 @@ def push(
 _Item = tuple[find_artifacts.Artifact, Record | None]
 
 
-def _found(root: Path) -> list[tuple[Entry, str, _Item]]:
+def _found(
+    root: Path, artifacts: Iterable[find_artifacts.Artifact] | None
+) -> list[tuple[Entry, str, _Item]]:
     """The artifacts of a data root; one with an unreadable record has no asset."""
     found: list[tuple[Entry, str, _Item]] = []
-    for item in find_artifacts.artifacts(root):
+    for item in find_artifacts.artifacts(root) if artifacts is None else artifacts:
         try:
             record = provenance.read_record(item.record_path)
         except GristmillError:
@@ -151,8 +157,7 @@ def _found(root: Path) -> list[tuple[Entry, str, _Item]]:
 def _known(store: Store, entries: Sequence[Entry]) -> versions.Numbers:
     """The versions that the mirror has of these artifacts."""
     wanted = set(entries)
-    artifacts = {entry.artifact for entry in entries}
-    below = artifacts.pop() if len(artifacts) == 1 else ""
+    below = os.path.commonpath([entry.artifact for entry in entries]) if entries else ""
     return {
         place: numbers
         for place, numbers in versions.numbers(store, below).items()

@@ -111,8 +111,4 @@ def chosen(
 
 def means(name: str, entry: Entry, asset: str) -> bool:
     """Whether a name means an artifact partition: see `chosen`."""
-    return (
-        name == asset
-        or name == f"{entry.artifact}@{entry.partition}"
-        or f"{entry.artifact}/".startswith(f"{name}/")
-    )
+    return name == asset or name == entry.name or f"{entry.artifact}/".startswith(f"{name}/")

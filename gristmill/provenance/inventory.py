@@ -61,6 +61,11 @@ class Entry:
         """The artifact in messages."""
         return self.artifact if self.partition is None else f"{self.artifact} [{self.partition}]"
 
+    @property
+    def name(self) -> str:
+        """The artifact as commands take it; of a shared folder, this partition alone."""
+        return self.artifact if self.partition is None else f"{self.artifact}@{self.partition}"
+
     def file(self, root: Path, state: State = State.PUBLISHED) -> Path:
         """The file of this entry in the inventory of `root`."""
         *above, name = (_quoted(part) for part in self.artifact.split("/"))

@@ -16,6 +16,7 @@ from gristmill.contract import BadInput, FileNote, GristmillError, NothingToBuil
 from gristmill.publish.build import Attempt, Build
 from gristmill.run.progress import Report, reporting_to
 from gristmill.settings.engines import RUN
+from gristmill.settings.mirrors import MIRROR
 from gristmill.settings.tables import Table
 from resources import Lake
 
@@ -109,7 +110,7 @@ def alone(context: dg.AssetExecutionContext, lake: Lake) -> Iterator[Any]:
 
 @pytest.fixture(autouse=True)
 def known_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    tables = (Table("first", Config), RUN)
+    tables = (Table("first", Config), RUN, MIRROR)
     monkeypatch.setattr(families, "tables", lambda: {table.name: table for table in tables})
 
 

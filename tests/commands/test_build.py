@@ -15,6 +15,7 @@ from assets.family import Family, Local
 from commands.build import build
 from gristmill import provenance
 from gristmill.contract import GristmillError
+from gristmill.mirror import push
 from gristmill.publish.publish import publish
 from gristmill.reasoning.build import shard_groups
 from gristmill.reasoning.build.shard_ranks import SplitRanks
@@ -68,6 +69,34 @@ def test_a_partition_is_published_and_then_unchanged(run: Command, shards: Path)
     version = provenance.read_record(shards).data_version
     again = run("build", ASSET, PARTITION)
     assert f": unchanged, data version {version[:12]}" in again.output
+
+
+def test_what_is_published_is_pushed_to_the_mirror_of_the_data_root(
+    run: Command, data: Path, shards: Path
+) -> None:
+    (data / "gristmill.toml").write_text('[mirror]\npush = "../mirror"\n')
+    mirror, name = data.parent / "mirror", f"{names.TOKENIZED}@{PARTITION}"
+    mirror.write_text("a file is no folder")
+    missed = run("build", ASSET, PARTITION)
+    assert missed.exit_code == 1
+    assert f"failed {names.TOKENIZED} [{PARTITION}]: " in missed.output
+    said, cure = str(missed.exception).split("\n")
+    assert said == f"published, but not in the mirror: {name}"
+    assert cure.startswith(f"What to do: `gristmill push {mirror} {name}`; ")
+    assert shards.exists()
+    mirror.unlink()
+    pushed = push(data, str(mirror), [name])
+    assert [each.created for each in pushed] == [True]
+    again = run("build", ASSET, PARTITION)
+    assert again.exit_code == 0, again.output
+    assert f"unchanged {names.TOKENIZED} [{PARTITION}]: version 1" in again.output
+
+
+def test_the_rank_that_publishes_pushes(run: Command, data: Path, shards: Path) -> None:
+    (data / "gristmill.toml").write_text('[mirror]\npush = "../mirror"\n')
+    for rank, pushes in ((0, False), (1, False), (2, True)):
+        result = run("build", ASSET, PARTITION, "--rank", str(rank), "--world-size", "3")
+        assert ("pushed " in result.output) == pushes, result.output
 
 
 def test_ranks_publish_once_all_are_done(run: Command, shards: Path) -> None:

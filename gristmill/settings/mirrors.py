@@ -1,0 +1,48 @@
+"""The table `[mirror]`: where published artifacts are pushed after each build.
+
+Nothing here is part of a fingerprint. Source: docs/mirror.md#after-each-build.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from gristmill.settings.fields import check_fields
+from gristmill.settings.tables import Table
+
+
+@dataclass(frozen=True)
+class MirrorSettings:
+    """The mirror that builds push to.
+
+    push: URL of the mirror, as for `gristmill push`; default empty: nothing is pushed.
+    parallel: parts of 16 MiB that are sent at once; default 8.
+
+    Raises ValueError, naming the field, for a value that it cannot hold.
+    """
+
+    push: str = field(
+        default="",
+        metadata={
+            "help": "URL of the mirror that artifacts are pushed to once they are published, as "
+            "for `gristmill push`; empty: nothing is pushed. A folder is absolute, or relative to "
+            "the data root. Needs the extra `mirror`; see mirror.md."
+        },
+    )
+    parallel: int = field(
+        default=8,
+        metadata={
+            "help": "Parts of 16 MiB that are sent at once.",
+            "least": 1,
+            "most": 64,
+            "unit": "parts",
+        },
+    )
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+MIRROR: Final = Table("mirror", MirrorSettings)
+"""A table that belongs to no family."""
