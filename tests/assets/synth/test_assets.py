@@ -510,9 +510,9 @@ def test_a_killed_run_goes_on_from_its_parts_to_the_same_bytes(
     made: list[str] = []
     original = PartStore.writing
 
-    def writing(self: Any, name: str) -> Any:
+    def writing(self: Any, name: str, mark: Any) -> Any:
         made.append(f"{name}.part")
-        return original(self, name)
+        return original(self, name, mark)
 
     monkeypatch.setattr(PartStore, "writing", writing)
     assert build(kd_shards, "00", workers=1).success
