@@ -17,7 +17,7 @@ from dagster._core.events import AssetObservationData, DagsterEvent, StepMateria
 from dagster._core.events.log import EventLogEntry
 from dagster._core.utils import make_new_run_id
 
-from assets.history.instance_files import RUNLESS
+from assets.history.tables import RUNLESS
 from assets.versions import DATA_VERSION
 
 PACK, RAW_DROP = dg.AssetKey(["macroxue", "pack"]), dg.AssetKey(["macroxue", "raw_drop"])
@@ -84,9 +84,13 @@ def _entry(
 
 
 def _store(instance: dg.DagsterInstance, entries: Sequence[EventLogEntry]) -> None:
-    """Store events of one run and asset as `store_event` does, in one transaction of each file."""
+    """Store events of one run and asset as `store_event` does; in files in one transaction each."""
     storage: Any = instance.event_log_storage
     if not entries:
+        return
+    if not hasattr(storage, "path_for_shard"):
+        for entry in entries:
+            storage.store_event(entry)
         return
     _give_log(storage, entries[0].run_id)
     inserts = [storage.prepare_insert_event(entry) for entry in entries]

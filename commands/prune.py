@@ -31,13 +31,13 @@ def prune(keep_days: int, keep_runs: int, dry_run: bool) -> None:
     log unless it failed. Runs that have not ended are never touched. It may run while the
     instance is served, and may be stopped at any time.
     """
-    from assets.history.instance_files import NotSqlite
     from assets.history.retention import prune as prune_instance
+    from assets.history.tables import OtherStorage
 
     with open_instance() as instance:
         try:
             pruned = prune_instance(instance, keep_days, keep_runs, dry_run=dry_run, report=say)
-        except NotSqlite as reason:
+        except OtherStorage as reason:
             raise click.ClickException(str(reason)) from reason
     verb = "would be removed" if dry_run else "removed"
     say(
@@ -49,7 +49,7 @@ def prune(keep_days: int, keep_runs: int, dry_run: bool) -> None:
         say(f"the instance has {_megabytes(pruned.before)}")
         return
     say(f"the instance had {_megabytes(pruned.before)}, now {_megabytes(pruned.after)}")
-    if pruned.not_compacted and pruned.after < pruned.before:
+    if pruned.not_compacted and (pruned.after < pruned.before or pruned.runs or pruned.ticks):
         say(
             f"the databases keep their size for now ({shown(pruned.not_compacted)}): what was "
             "freed in them is used again"

@@ -1,56 +1,36 @@
 """The files of a Dagster instance on SQLite: its databases, the logs of runs, and their sizes.
 
-Dagster has no function that deletes parts of its history, so the tables are named here. See
-`retention.py`, which decides what is deleted.
+See `retention.py`, which decides what is deleted, and `instance_database.py`: the same in Postgres.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import dagster as dg
 
+from assets.history.run_logs import RunLogs, changed_at, size
+from assets.history.tables import NEWEST, RUNLESS, RUNS_IN_STATEMENT
+
 _BUSY_SECONDS: Final = 30.0
-_RUNS_IN_STATEMENT: Final = 200
-_NEWEST: Final = (
-    dg.DagsterEventType.ASSET_MATERIALIZATION.value,
-    dg.DagsterEventType.ASSET_OBSERVATION.value,
-    dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED.value,
-)
-RUNLESS: Final = ""
-"""The run id of events that no run reported."""
-
-
-class NotSqlite(Exception):
-    """The instance keeps its history elsewhere than in SQLite files; the text says so."""
 
 
 class InstanceFiles:
     """The databases and log folders of one instance.
 
-    instance: the Dagster instance.
-
-    Raises NotSqlite where its history is not in SQLite files.
+    instance: the Dagster instance; `has_files` is true of it.
     """
 
     def __init__(self, instance: dg.DagsterInstance) -> None:
-        path_for_shard = getattr(instance.event_log_storage, "path_for_shard", None)
-        if path_for_shard is None:
-            raise NotSqlite(
-                "the history of this instance is not in SQLite files: use the tools of its "
-                "database (docs/deployment.md)"
-            )
-        self._index = Path(path_for_shard("index"))
+        storage: Any = instance.event_log_storage
+        self._index = Path(storage.path_for_shard("index"))
         self._runs = self._index.parent.parent / "runs.db"
         self._schedules = self._index.parents[2] / "schedules" / "schedules.db"
-        logs = getattr(instance.compute_log_manager, "_base_dir", None)
-        self._logs = Path(logs) if logs else None
+        self._logs = RunLogs(instance)
 
     def newest_runs(self) -> set[str]:
         """Returns the runs with the newest event of a kind of a partition or of a check.
@@ -58,7 +38,7 @@ class InstanceFiles:
         The kinds are: materialized, observed, planned. Without these runs a partition would no
         longer be materialized, failed, or checked.
         """
-        kinds = ", ".join("?" * len(_NEWEST))
+        kinds = ", ".join("?" * len(NEWEST))
         with closing(self._connect(self._index)) as index:
             rows = index.execute(
                 "SELECT DISTINCT run_id FROM event_logs WHERE id IN (SELECT max(id) FROM event_logs"
@@ -66,7 +46,7 @@ class InstanceFiles:
                 " GROUP BY asset_key, partition, dagster_event_type)"
                 " UNION SELECT run_id FROM asset_check_executions WHERE id IN"
                 " (SELECT max(id) FROM asset_check_executions GROUP BY asset_key, check_name)",
-                _NEWEST,
+                NEWEST,
             ).fetchall()
         return {str(row[0]) for row in rows}
 
@@ -75,8 +55,8 @@ class InstanceFiles:
 
         runs: ids of runs that have ended, none of them in `newest_runs`.
         """
-        for start in range(0, len(runs), _RUNS_IN_STATEMENT):
-            some = runs[start : start + _RUNS_IN_STATEMENT]
+        for start in range(0, len(runs), RUNS_IN_STATEMENT):
+            some = runs[start : start + RUNS_IN_STATEMENT]
             marks = ", ".join("?" * len(some))
             with self._changed(self._index) as index:
                 index.execute(
@@ -93,8 +73,8 @@ class InstanceFiles:
 
         runs: ids of runs.
         """
-        for start in range(0, len(runs), _RUNS_IN_STATEMENT):
-            some = runs[start : start + _RUNS_IN_STATEMENT]
+        for start in range(0, len(runs), RUNS_IN_STATEMENT):
+            some = runs[start : start + RUNS_IN_STATEMENT]
             marks = ", ".join("?" * len(some))
             with self._changed(self._runs) as database:
                 for table in ("run_tags", "runs"):
@@ -112,7 +92,7 @@ class InstanceFiles:
                 " AND asset_key IS NOT NULL AND id NOT IN (SELECT max(id) FROM event_logs"
                 " WHERE asset_key IS NOT NULL GROUP BY asset_key, partition, dagster_event_type)"
                 " AND dagster_event_type IN (?, ?)",
-                (RUNLESS, before, *_NEWEST[:2]),
+                (RUNLESS, before, *NEWEST[:2]),
             ).fetchall()
         return [int(row[0]) for row in rows]
 
@@ -161,9 +141,9 @@ class InstanceFiles:
         for path in self._index.parent.glob("*.db*"):
             run = path.name.partition(".db")[0]
             if run not in (self._index.stem, RUNLESS):
-                sizes[run] = sizes.get(run, 0) + _size(path)
-        for folder in self._logs.iterdir() if self._logs and self._logs.is_dir() else ():
-            sizes[folder.name] = sizes.get(folder.name, 0) + _size(folder)
+                sizes[run] = sizes.get(run, 0) + size(path)
+        for run, printed in self._logs.sizes().items():
+            sizes[run] = sizes.get(run, 0) + printed
         return sizes
 
     def is_old(self, run: str, before: float) -> bool:
@@ -172,8 +152,8 @@ class InstanceFiles:
         run: id of a run, or the name of a folder of logs.
         before: seconds since 1970.
         """
-        places = [self._index.parent / f"{run}.db", *([self._logs / run] if self._logs else [])]
-        return all(_changed_at(place) < before for place in places)
+        file = self._index.parent / f"{run}.db"
+        return max(changed_at(file), self._logs.changed_at(run)) < before
 
     def delete_logs(self, runs: Collection[str]) -> None:
         """Delete the log files of runs; what the partitions were built from stays in the index.
@@ -183,8 +163,7 @@ class InstanceFiles:
         for run in runs:
             for suffix in (".db-wal", ".db-shm", ".db"):
                 (self._index.parent / f"{run}{suffix}").unlink(missing_ok=True)
-            if self._logs is not None:
-                shutil.rmtree(self._logs / run, ignore_errors=True)
+        self._logs.delete(runs)
 
     def compact(self) -> str | None:
         """Give the space of what was deleted back to the disk; returns why that failed, or None."""
@@ -199,8 +178,7 @@ class InstanceFiles:
     def size(self) -> int:
         """Returns the bytes of all databases and logs."""
         history = self._index.parent.parent
-        folders = [history, self._schedules.parent, *([self._logs] if self._logs else [])]
-        return sum(_size(folder) for folder in folders)
+        return size(history) + size(self._schedules.parent) + self._logs.size()
 
     @staticmethod
     def _connect(path: Path) -> sqlite3.Connection:
@@ -219,24 +197,9 @@ class InstanceFiles:
             database.execute("COMMIT")
 
 
-def _changed_at(path: Path) -> float:
-    """When a file, or the latest one below a folder, was changed; 0 for what is not there."""
-    if not path.is_dir():
-        with suppress(FileNotFoundError):
-            return path.stat().st_mtime
-        return 0.0
-    return max((_changed_at(entry) for entry in path.iterdir()), default=path.stat().st_mtime)
+def has_files(instance: dg.DagsterInstance) -> bool:
+    """Returns whether an instance keeps its history in SQLite files.
 
-
-def _size(path: Path) -> int:
-    """Bytes of a file, or of all files below a folder; what vanishes meanwhile counts nothing."""
-    if not path.is_dir():
-        with suppress(FileNotFoundError):
-            return path.stat().st_size
-        return 0
-    total = 0
-    for folder, _, names in os.walk(path):
-        for name in names:
-            with suppress(FileNotFoundError):
-                total += (Path(folder) / name).stat().st_size
-    return total
+    instance: the Dagster instance.
+    """
+    return hasattr(instance.event_log_storage, "path_for_shard")

@@ -1,7 +1,8 @@
 """Which runs, logs and ticks of the instance are kept, and the removal of the others.
 
 Artifacts and their records are not touched: this is Dagster's history of them. See also
-`instance_files.py`. `gristmill prune` and the schedule `prune` call `prune`.
+`instance_files.py` and `instance_database.py`. `gristmill prune` and the schedule `prune_nightly`
+call `prune`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Final
 
 import dagster as dg
 
-from assets.history.instance_files import InstanceFiles
+from assets.history import instance_database, instance_files
+from assets.history.tables import History, OtherStorage
 
 KEEP_DAYS: Final = 30
 KEEP_RUNS: Final = 1000
@@ -84,29 +86,29 @@ def prune(
     check. Of such a run the log is removed, unless it failed.
 
     A kill loses nothing: what is half removed is removed by the next call.
-    Raises NotSqlite where the history is not in SQLite files.
+    Raises OtherStorage where the history is neither in SQLite files nor in Postgres.
     """
-    files = InstanceFiles(instance)
-    before, cutoff = files.size(), time.time() - max(keep_days, LEAST_DAYS) * _DAY
-    plan = _plan(instance, files, cutoff, keep_runs)
-    logged = files.logged()
+    history = _history(instance)
+    before, cutoff = history.size(), time.time() - max(keep_days, LEAST_DAYS) * _DAY
+    plan = _plan(instance, history, cutoff, keep_runs)
+    logged = history.logged()
     # Left by a kill, or by a run that somebody deleted in the UI.
     known = {run.dagster_run.run_id for run in _records(instance)}
-    leftovers = [run for run in logged if run not in known and files.is_old(run, cutoff)]
+    leftovers = [run for run in logged if run not in known and history.is_old(run, cutoff)]
     emptied = [run for run in plan.emptied if run in logged]
-    events, ticks = files.runless(cutoff), files.ticks(cutoff)
+    events, ticks = history.runless(cutoff), history.ticks(cutoff)
     gone = {*plan.deleted, *emptied, *leftovers}
     not_compacted: str | None = "nothing was removed"
     if not dry_run and (plan.deleted or gone or events or ticks):
         report(f"removing {len(plan.deleted):,} runs and {ticks:,} ticks")
         # A run goes last: until then the next call finds it again.
-        files.delete_events(plan.deleted)
-        files.delete_runs(plan.deleted)
-        files.delete_logs([*emptied, *leftovers])
-        files.delete_runless(events, cutoff)
-        files.delete_ticks(cutoff)
+        history.delete_events(plan.deleted)
+        history.delete_runs(plan.deleted)
+        history.delete_logs([*emptied, *leftovers])
+        history.delete_runless(events, cutoff)
+        history.delete_ticks(cutoff)
         report("giving the space back to the disk")
-        not_compacted = "runs are under way" if plan.under_way else files.compact()
+        not_compacted = "runs are under way" if plan.under_way else history.compact()
     return Pruned(
         runs=len(plan.deleted),
         emptied=len(emptied),
@@ -114,15 +116,24 @@ def prune(
         events=len(events),
         ticks=ticks,
         before=before,
-        after=before if dry_run else files.size(),
+        after=before if dry_run else history.size(),
         kept=plan.kept,
         not_compacted=not_compacted,
     )
 
 
-def _plan(
-    instance: dg.DagsterInstance, files: InstanceFiles, cutoff: float, keep_runs: int
-) -> _Plan:
+def _history(instance: dg.DagsterInstance) -> History:
+    if instance_files.has_files(instance):
+        return instance_files.InstanceFiles(instance)
+    if instance_database.has_database(instance):
+        return instance_database.InstanceDatabase(instance)
+    raise OtherStorage(
+        "the history of this instance is neither in SQLite files nor in Postgres: use the tools of "
+        "its storage"
+    )
+
+
+def _plan(instance: dg.DagsterInstance, history: History, cutoff: float, keep_runs: int) -> _Plan:
     backfills = {
         backfill.backfill_id
         for backfill in instance.get_backfills()
@@ -132,7 +143,7 @@ def _plan(
     kept, under_way = 0, False
     # A run that ends from here on is not among the records that are looked at.
     records = list(_records(instance))
-    newest = files.newest_runs()
+    newest = history.newest_runs()
     for record in records:
         run = record.dagster_run
         if run.status not in _ENDED:

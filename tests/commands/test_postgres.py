@@ -67,10 +67,26 @@ def test_runs_without_a_process_are_closed(on_postgres: Command) -> None:
     assert after == {alive: "STARTED", dead: "FAILURE"}
 
 
-def test_prune_says_that_the_history_is_elsewhere(on_postgres: Command) -> None:
-    done = on_postgres("prune")
-    assert done.exit_code == 1
-    assert "not in SQLite files" in done.output and "docs/deployment.md" in done.output
+def test_old_runs_are_removed_and_each_partition_stays(
+    on_postgres: Command, data: Path, tmp_path: Path
+) -> None:
+    land(data, "one")
+    for words in ((), ("--rebuild",)):
+        done = on_postgres("materialize", "macroxue/pack", *words)
+        assert done.exit_code == 0, done.output
+    with checkout.open_instance() as instance:
+        runs = [run.run_id for run in instance.get_runs() if run.asset_selection]
+    before = len(runs)
+    assert before >= 2
+    words = ("--keep-runs", "0")
+    assert "would be removed" in on_postgres("prune", *words, "--dry-run").output
+    done = on_postgres("prune", *words)
+    assert done.exit_code == 0, done.output
+    with checkout.open_instance() as instance:
+        left = [run.run_id for run in instance.get_runs() if run.asset_selection]
+        assert 0 < len(left) < before
+        assert instance.get_materialized_partitions(PACK) == {"one"}
+    assert "nothing needed doing" in on_postgres("materialize", "macroxue/pack").output
 
 
 def test_a_drop_that_is_gone_is_forgotten(on_postgres: Command, data: Path) -> None:

@@ -15,8 +15,9 @@ import pytest
 from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 
 from assets.history import retention
-from assets.history.instance_files import InstanceFiles, NotSqlite
+from assets.history.instance_files import InstanceFiles
 from assets.history.retention import Pruned, prune
+from assets.history.tables import OtherStorage
 from bench.large_instance import PACK, RAW_DROP, add_run, fill
 
 DAY = 86_400.0
@@ -312,7 +313,7 @@ def test_a_database_that_cannot_be_compacted_is_named(
 def test_another_storage_is_left_to_its_own_tools() -> None:
     with (
         dg.DagsterInstance.ephemeral() as instance,
-        pytest.raises(NotSqlite, match="not in SQLite"),
+        pytest.raises(OtherStorage, match="neither in SQLite files nor in Postgres"),
     ):
         prune(instance)
 
