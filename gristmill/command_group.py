@@ -27,6 +27,7 @@ LATE_COMMANDS: Final = {
     "drop": "Copy a folder or a file into an inbox, to be taken whole.",
     "fetch": "Download the raw files of a corpus into a drop.",
     "materialize": "Build assets, and print what was built.",
+    "metrics": "Print or serve numbers of the instance for Prometheus.",
     "parts": "Make one share of the parts of a partition, for an array job.",
     "prune": "Remove old runs, logs and ticks from the instance.",
     "reap": "Close runs whose process is dead; clean up after killed builds.",

@@ -30,6 +30,7 @@ COMMANDS = [
     "fetch",
     "ls",
     "materialize",
+    "metrics",
     "parts",
     "prune",
     "pull",
