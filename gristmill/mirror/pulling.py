@@ -205,6 +205,8 @@ class _Pull:
             disk_space.check(build, slot.work)
             fetched, staged = slot.work / FETCHED, slot.work / lease.own_name("staging")
             record = self._fetched(manifest, fetched)
+            # This takes long where much was fetched. Under its new name a killed pull loses it.
+            atomic_fs.flush_tree(fetched)
             fetched.rename(staged)
             commit.commit(build, slot, staged, record, standing)
             if not (slot.work / PARTS).exists():

@@ -47,16 +47,18 @@ def kill_at(number: int) -> None:
                 mine = count[0]
             if mine != number:
                 return original(*given, **more)
-            if name == "pwrite":
-                original(given[0], bytes(given[1])[: len(given[1]) // 2], given[2])
-            elif name in ("write", "create") and given[0].folder is not None:
-                # As the library leaves a file of which it wrote only the beginning.
-                path = given[0].folder / f"{given[1]}#1"
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(given[2][: len(given[2]) // 2])
-            if number % 2:
-                original(*given, **more)
-            return os.kill(os.getpid(), signal.SIGKILL)
+            try:
+                if name == "pwrite":
+                    original(given[0], bytes(given[1])[: len(given[1]) // 2], given[2])
+                elif name in ("write", "create") and given[0].folder is not None:
+                    # As the library leaves a file of which it wrote only the beginning.
+                    path = given[0].folder / f"{given[1]}#1"
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(given[2][: len(given[2]) // 2])
+                if number % 2:
+                    original(*given, **more)
+            finally:  # also after a call that raises, as the first one of a touch
+                os.kill(os.getpid(), signal.SIGKILL)
 
         setattr(owner, name, step)
 
