@@ -16,7 +16,8 @@ import dagster as dg
 
 from assets.failures import Problem
 from gristmill.contract import GristmillError
-from gristmill.mirror.pushing import Pushed, push
+from gristmill.mirror.published import Pushed
+from gristmill.mirror.pushing import push
 from gristmill.printable import plain
 from gristmill.provenance.find_artifacts import Artifact
 from gristmill.provenance.inventory import Entry

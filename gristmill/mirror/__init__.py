@@ -13,13 +13,19 @@ from typing import TYPE_CHECKING
 from gristmill.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from gristmill.mirror.published import Pushed
     from gristmill.mirror.pulling import Pulled, pull
-    from gristmill.mirror.pushing import Pushed, push
+    from gristmill.mirror.pushing import push
     from gristmill.mirror.store import MirrorError
 
 __all__ = ["MirrorError", "Pulled", "Pushed", "pull", "push"]
 
 __getattr__ = lazy_exports(
     __name__,
-    {"pulling": ("Pulled", "pull"), "pushing": ("Pushed", "push"), "store": ("MirrorError",)},
+    {
+        "published": ("Pushed",),
+        "pulling": ("Pulled", "pull"),
+        "pushing": ("push",),
+        "store": ("MirrorError",),
+    },
 )

@@ -36,9 +36,10 @@ _parallel = click.option(
 def push(url: str, names: tuple[str, ...], read_back: bool, parallel: int, data_root: Path) -> None:
     """Add what is published to the mirror at URL, as new versions.
 
-    URL is a folder, s3://bucket/prefix, gs://bucket/prefix or az://account/container/prefix. NAME
-    is an artifact's path in the data root, a folder above some, PATH@PARTITION, or an asset;
-    without one all artifacts are pushed. Each file is compared with its record while it is sent.
+    URL is a folder, s3://bucket/prefix, gs://bucket/prefix or az://account/container/prefix; or a
+    dataset repository, hf://datasets/OWNER/NAME, which gets commits. NAME is an artifact's path in
+    the data root, a folder above some, PATH@PARTITION, or an asset; without one all artifacts are
+    pushed. Each file is compared with its record while it is sent.
     What the mirror has is not sent again, so a push that was stopped goes on.
     """
     from gristmill.mirror import pushing

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from gristmill import provenance
-from gristmill.contract import BadInput, GristmillError
+from gristmill.contract import GristmillError
 from gristmill.mirror import versions
 from gristmill.mirror.layout import (
     PART_BYTES,
@@ -25,50 +25,17 @@ from gristmill.mirror.layout import (
     Place,
     Version,
     sha256_of,
-    wrong_name,
 )
+from gristmill.mirror.published import Item, Pushed, found, named_files, of_one_generation
 from gristmill.mirror.send import Sender, Sent, Source
-from gristmill.mirror.store import Store
-from gristmill.provenance import Record, find_artifacts, record_file
+from gristmill.mirror.store import HUB_SCHEME, Store
+from gristmill.provenance import Record, find_artifacts
 from gristmill.provenance.inventory import Entry
 from gristmill.reading.folder import OpenFolder
-from gristmill.run import amounts
 from gristmill.run.progress import SILENT, Progress
 
 PARALLEL: Final = 8
 _ARTIFACTS: Final = 4
-_ATTEMPTS: Final = 20
-
-
-@dataclass(frozen=True)
-class Pushed:
-    """What a push did with one artifact partition.
-
-    title: the artifact, and the partition of a shared folder.
-    version: the version in the mirror; None where the push of this artifact failed.
-    created: whether this call created the version.
-    sent_bytes: bytes that the mirror did not have.
-    error: why it failed, None otherwise.
-    """
-
-    title: str
-    version: Version | None
-    created: bool = False
-    sent_bytes: int = 0
-    error: str | None = None
-
-    def __str__(self) -> str:
-        if self.version is None:
-            return f"failed     {self.title}: {self.error}"
-        number, sent = self.version.number, amounts.size(self.sent_bytes)
-        if not self.created:
-            again = f", {sent} sent again" if self.sent_bytes else ""
-            return f"unchanged  {self.title}: version {number}{again}"
-        size = amounts.size(self.version.total_bytes)
-        return (
-            f"pushed     {self.title}: version {number}, {self.version.files:,} files, {size}, "
-            f"{sent} sent"
-        )
 
 
 @dataclass(frozen=True)
@@ -95,7 +62,8 @@ def push(
     """Push artifacts of a data root to a mirror, and return what became of each.
 
     root: the data root.
-    url: of the mirror, as for `Store`, or a Store.
+    url: of the mirror, as for `Store`, or a Store; or of a dataset repository, as for
+        `hub.push.push`, which always compares what it holds, and takes no `part_bytes`.
     names: which artifacts, as for `versions.chosen`; all by default.
     artifacts: those of the data root to choose from; default None: the root is searched.
     parallel: parts that are sent at once; default 8.
@@ -107,15 +75,21 @@ def push(
     An artifact that cannot be pushed does not stop the others. Raises MirrorError where the mirror
     cannot be read, GristmillError for a name that means nothing.
     """
+    if isinstance(url, str) and url.startswith(HUB_SCHEME):
+        from gristmill.mirror.hub import push as hub_push
+
+        return hub_push.push(
+            root, url, names, artifacts=artifacts, parallel=parallel, progress=progress
+        )
     store = url if isinstance(url, Store) else Store(url)
     root = root.absolute()
-    found = versions.chosen(_found(root, artifacts), names, str(root))
-    standing = versions.newest(store, _known(store, [entry for entry, _, _ in found]), parallel)
-    total = sum(output.bytes for _, _, (_, record) in found if record for output in record.outputs)
+    chosen = versions.chosen(found(root, artifacts), names, str(root))
+    standing = versions.newest(store, _known(store, [entry for entry, _, _ in chosen]), parallel)
+    total = sum(output.bytes for _, _, (_, record) in chosen if record for output in record.outputs)
     with progress.stage("push", "bytes", total) as stage:
         sender = Sender(store, parallel, part_bytes, read_back, stage)
 
-        def prepared(item: tuple[Entry, str, _Item]) -> _Ready | GristmillError:
+        def prepared(item: tuple[Entry, str, Item]) -> _Ready | GristmillError:
             place = Place(item[0])
             try:
                 push_one = _Push(root, sender, place, standing.get(place))
@@ -127,31 +101,13 @@ def push(
 
         try:
             with ThreadPoolExecutor(_ARTIFACTS) as pool:
-                ready = list(pool.map(prepared, found))
+                ready = list(pool.map(prepared, chosen))
         finally:
             sender.close()
     done = []
-    for (entry, _, _), each in zip(found, ready, strict=True):
+    for (entry, _, _), each in zip(chosen, ready, strict=True):
         done.append(_finished(store, entry, each))
     return done
-
-
-_Item = tuple[find_artifacts.Artifact, Record | None]
-
-
-def _found(
-    root: Path, artifacts: Iterable[find_artifacts.Artifact] | None
-) -> list[tuple[Entry, str, _Item]]:
-    """The artifacts of a data root; one with an unreadable record has no asset."""
-    found: list[tuple[Entry, str, _Item]] = []
-    for item in find_artifacts.artifacts(root) if artifacts is None else artifacts:
-        try:
-            record = provenance.read_record(item.record_path)
-        except GristmillError:
-            found.append((Entry.of(root, item), "", (item, None)))
-        else:
-            found.append((Entry.of(root, item), record.asset, (item, record)))
-    return found
 
 
 def _known(store: Store, entries: Sequence[Entry]) -> versions.Numbers:
@@ -198,23 +154,14 @@ class _Push:
         Raises BadInput where a file is not what the record says, GristmillError where the record
         is wrong, MirrorError as the store.
         """
-        if reason := wrong_name(self._place.entry):
-            raise GristmillError(f"{item.folder}: cannot be pushed: {reason}")
-        record_name = item.record_path.relative_to(item.folder).as_posix()
-        for attempt in range(_ATTEMPTS):
-            folder = OpenFolder(item.folder, "none", record_name)
-            try:
-                return self._send(folder, record_name, always)
-            except (GristmillError, OSError):
-                # Files of a folder that is being deleted are missing one by one.
-                if attempt + 1 == _ATTEMPTS or not folder.replaced():
-                    raise
-            finally:
-                folder.close()
-        raise AssertionError
+        name = item.record_path.relative_to(item.folder).as_posix()
 
-    def _send(self, folder: OpenFolder, record_name: str, always: bool) -> _Ready:
-        record = self._record(folder, record_name)
+        def send(folder: OpenFolder, record: Record) -> _Ready:
+            return self._send(folder, name, record, always)
+
+        return of_one_generation(item, self._place.entry, send)
+
+    def _send(self, folder: OpenFolder, record_name: str, record: Record, always: bool) -> _Ready:
         standing = self._standing
         is_there = standing is not None and standing.is_of(record.data_version, record.fingerprint)
         sent = Sent()
@@ -260,33 +207,11 @@ class _Push:
             earlier = versions.read_manifest(self._sender.store, self._place, self._standing)
             if earlier.part_bytes == self._sender.part_bytes:
                 known = {file.sha256: file for file in earlier.files}
-        data = record_file.read_bytes(folder.inside / record_name)
-        named = [(record_name, len(data), sha256_of(data))]
-        if (listed := record.inputs_file) is not None:
-            named.append((listed.path, listed.bytes, listed.sha256))
-        named += [(output.path, output.bytes, output.sha256) for output in record.outputs]
         sources = [
             Source(folder.inside / path, folder.path / path, path, size, sha256)
-            for path, size, sha256 in named
+            for path, size, sha256 in named_files(folder, record_name, record)
         ]
         return sorted(self._sender.send(sources, known, sent), key=lambda file: file.path)
-
-    def _record(self, folder: OpenFolder, name: str) -> Record:
-        """The record of the open folder, if it is right and of this place."""
-        folder.read_record()
-        record, shown = folder.record, folder.path / name
-        if record is None:
-            raise BadInput(shown, "is gone")
-        if record.digest != record.computed_digest():
-            raise BadInput(shown, "was changed after it was written: it is not pushed")
-        if record.data_version != provenance.data_version(record.outputs):
-            raise BadInput(shown, "its data version is not that of its outputs: it is not pushed")
-        if record.artifact != self._place.entry.artifact:
-            raise BadInput(shown, f"is of {record.artifact}, which was moved: it is not pushed")
-        for output in record.outputs:
-            if reason := record_file.wrong_path(output.path):
-                raise BadInput(shown, f"the path {output.path!r} {reason}: it is not pushed")
-        return record
 
     def _outer(self) -> str | None:
         """The artifact that this one is nested in."""

@@ -18,6 +18,7 @@ from threading import BoundedSemaphore, Lock
 
 from gristmill.contract import BadInput
 from gristmill.mirror.layout import File, object_key, sha256_of
+from gristmill.mirror.published import damaged
 from gristmill.mirror.store import MirrorError, Store
 from gristmill.run.progress import Stage
 
@@ -119,7 +120,7 @@ class Sender:
                 parts.append(sha256_of(data))
                 waiting.append(self._submit_read(parts[-1], data, sent))
         if digest.hexdigest() != source.sha256:
-            raise _damaged(source)
+            raise damaged(source.shown)
         return listed(parts)
 
     def _has(self, file: File, sent: Sent) -> bool:
@@ -190,7 +191,7 @@ def _opened(source: Source) -> Iterator[int]:
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_size != source.size:
-            raise _damaged(source)
+            raise damaged(source.shown)
         yield descriptor
     finally:
         os.close(descriptor)
@@ -200,7 +201,7 @@ def _whole(source: Source) -> bytes:
     with _opened(source) as descriptor:
         data = _part(descriptor, 0, source.size, source)
     if sha256_of(data) != source.sha256:
-        raise _damaged(source)
+        raise damaged(source.shown)
     return data
 
 
@@ -209,15 +210,7 @@ def _part(descriptor: int, start: int, size: int, source: Source) -> bytes:
     while size:
         piece = os.pread(descriptor, size, start)
         if not piece:
-            raise _damaged(source)
+            raise damaged(source.shown)
         pieces.append(piece)
         start, size = start + len(piece), size - len(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
-def _damaged(source: Source) -> BadInput:
-    return BadInput(
-        source.shown,
-        "is not the file that its provenance record lists: it is not pushed: build the artifact "
-        "again with --rebuild, or bring the file back",
-    )

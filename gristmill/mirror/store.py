@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _CLIENT: Final = {"timeout": "5min", "connect_timeout": "10s", "allow_http": True}
 _RETRIES: Final = {"max_retries": 6}
 _LISTINGS: Final = 3
+HUB_SCHEME: Final = "hf://"
+"""Begins the URL of a dataset repository, which is no mirror: see `hub/push.py`."""
 
 
 class MirrorError(GristmillError):
@@ -143,6 +145,13 @@ def _folder(url: str) -> Path | None:
 def _opened(
     url: str, folder: Path | None, client: dict[str, Any], retries: dict[str, Any]
 ) -> ObjectStore:
+    if url.startswith(HUB_SCHEME):
+        repository = url.removeprefix(f"{HUB_SCHEME}datasets/")
+        raise MirrorError(
+            f"{url}: a dataset repository takes a push, and is no mirror to read: call `hf "
+            f"download --repo-type dataset {repository} --local-dir ROOT`, then `gristmill verify "
+            "--no-inputs ROOT`"
+        )
     try:
         from obstore.store import LocalStore, from_url
     except ModuleNotFoundError as error:

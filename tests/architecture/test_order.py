@@ -41,7 +41,7 @@ BELOW = {
     "provenance": BASE | {"run", "families", "untrusted"},
     "publish": BASE | {"run", "families", "provenance"},
     "reading": BASE | {"provenance"},
-    "mirror": BASE | {"run", "provenance", "publish", "reading"},
+    "mirror": BASE | {"hub", "run", "provenance", "publish", "reading"},
 }
 """What each package of the library may import, itself apart."""
 

@@ -1,0 +1,1 @@
+"""Publishing in dataset repositories of the hub. Source: `docs/mirror.md`."""

@@ -1,0 +1,290 @@
+"""Publishing artifacts in a dataset repository of the hub, by commits of its own library.
+
+The repository holds each artifact under its path in the data root, with its record beside it, so
+that a copy of the repository can be read and verified as a data root. A commit shows all of an
+artifact or nothing. Fetching from the hub belongs to `gristmill/hub.py`, mirrors that `pull` reads
+to `pushing.py`. Source: `docs/mirror.md#a-dataset-repository-of-the-hub`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from gristmill.contract import GristmillError
+from gristmill.hub import HubError, RemoteFile
+from gristmill.mirror import versions
+from gristmill.mirror.hub.repository import HubRepository
+from gristmill.mirror.layout import sha256_of
+from gristmill.mirror.published import (
+    Item,
+    Pushed,
+    damaged,
+    found,
+    named_files,
+    of_one_generation,
+)
+from gristmill.provenance import Record, find_artifacts
+from gristmill.provenance.inventory import Entry
+from gristmill.reading.folder import OpenFolder
+from gristmill.run import amounts
+from gristmill.run.progress import SILENT, Progress, Stage
+
+if TYPE_CHECKING:
+    from huggingface_hub import CommitOperationAdd
+
+_SMALL: Final = 5 << 20
+"""Most bytes of a file that the hub takes in a commit itself; it stores larger ones apart."""
+_FILES, _ATTEMPTS = 1_000, 5
+
+
+@dataclass(frozen=True)
+class Committed(Pushed):
+    """What a push to a dataset repository did with one artifact partition.
+
+    commit: that holds it; None where the push of this artifact failed.
+    files, total_bytes: of the artifact, its record included.
+    """
+
+    commit: str | None = None
+    files: int = 0
+    total_bytes: int = 0
+
+    def __str__(self) -> str:
+        if self.commit is None:
+            return f"failed     {self.title}: {self.error}"
+        if not self.created:
+            return f"unchanged  {self.title}: commit {self.commit[:12]}"
+        return (
+            f"pushed     {self.title}: commit {self.commit[:12]}, {self.files:,} files, "
+            f"{amounts.size(self.total_bytes)}, {amounts.size(self.sent_bytes)} sent"
+        )
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file of an artifact: a path that opens it, its path for messages, and what it should be."""
+
+    opened: Path
+    shown: Path
+    size: int
+    sha256: str
+
+    def compare(self, sha256: str) -> None:
+        """Raise BadInput where a file with this sha256 is not the one in the record."""
+        if sha256 != self.sha256:
+            raise damaged(self.shown)
+
+    def read(self) -> bytes:
+        """Its bytes, if they are those of the record."""
+        with self.opened.open("rb") as file:
+            data = file.read(self.size + 1)
+        self.compare(sha256_of(data))
+        return data
+
+
+@dataclass
+class _Ready:
+    """An artifact of which the repository has all that a commit does not bring itself.
+
+    files: path in the repository, bytes and sha256 of all its files.
+    added: operations of the commit. removed: paths that the version before had.
+    blobs: git's id of each file that the commit brings.
+    """
+
+    files: list[tuple[str, int, str]]
+    added: list[CommitOperationAdd] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    blobs: dict[str, str] = field(default_factory=dict)
+    sent_bytes: int = 0
+
+    @property
+    def changes(self) -> bool:
+        """Whether a commit is needed."""
+        return bool(self.added or self.removed)
+
+
+def push(
+    root: Path,
+    url: str,
+    names: Sequence[str] = (),
+    *,
+    artifacts: Sequence[find_artifacts.Artifact] | None = None,
+    parallel: int = 8,
+    progress: Progress = SILENT,
+) -> list[Pushed]:
+    """Publish artifacts of a data root in a dataset repository; returns what became of each.
+
+    root: the data root.
+    url: `hf://datasets/OWNER/NAME`, or with `@BRANCH`. A repository that is missing is made, and is
+        private.
+    names, artifacts, progress: as for `pushing.push`.
+    parallel: files that are sent at once; default 8.
+
+    What the repository has is not sent again. An artifact that cannot be pushed does not stop the
+    others. Raises MirrorError for a wrong URL, without the library or a token, HubError where the
+    hub does not answer, GristmillError for a name that means nothing.
+    """
+    repository = HubRepository(url, parallel)
+    root = root.absolute()
+    chosen = versions.chosen(found(root, artifacts), names, str(root))
+    total = sum(output.bytes for _, _, (_, record) in chosen if record for output in record.outputs)
+    done: list[Pushed] = []
+    with progress.stage("push", "bytes", total) as stage:
+        repository.make()
+        for batch in _batches(chosen):
+            done += _Batch(repository, stage, batch).push()
+    return done
+
+
+def _batches(
+    chosen: Sequence[tuple[Entry, str, Item]],
+) -> Iterator[list[tuple[Entry, find_artifacts.Artifact]]]:
+    """The artifacts in groups for one commit each: of so many files, and one artifact at least."""
+    group: list[tuple[Entry, find_artifacts.Artifact]] = []
+    count = 0
+    for entry, _, (item, record) in chosen:
+        files = 1 if record is None else len(record.outputs) + 1
+        if group and count + files > _FILES:
+            yield group
+            group, count = [], 0
+        group.append((entry, item))
+        count += files
+    if group:
+        yield group
+
+
+class _Batch:
+    """Artifacts that one commit brings."""
+
+    def __init__(
+        self,
+        repository: HubRepository,
+        stage: Stage,
+        items: Sequence[tuple[Entry, find_artifacts.Artifact]],
+    ) -> None:
+        self._repository, self._stage, self._items = repository, stage, items
+
+    def push(self) -> list[Pushed]:
+        """Commit the artifacts; again on top of what others committed meanwhile."""
+        for _ in range(_ATTEMPTS):
+            head = self._repository.head()
+            ready = [self._prepared(head, entry, item) for entry, item in self._items]
+            changed = [each for each in ready if isinstance(each, _Ready) and each.changes]
+            commit: str | None = head
+            if changed:
+                title = ", ".join(
+                    entry.title
+                    for (entry, _), each in zip(self._items, ready, strict=True)
+                    if isinstance(each, _Ready) and each.changes
+                )
+                added = [operation for each in changed for operation in each.added]
+                removed = {path for each in changed for path in each.removed}
+                commit = self._repository.commit(head, f"Publish {title}"[:200], added, removed)
+            if commit is not None:
+                return [
+                    self._done(commit, entry, each)
+                    for (entry, _), each in zip(self._items, ready, strict=True)
+                ]
+        raise HubError(f"{self._repository.url}: others commit all the time: push again")
+
+    def _prepared(
+        self, head: str, entry: Entry, item: find_artifacts.Artifact
+    ) -> _Ready | GristmillError:
+        name = item.record_path.relative_to(item.folder).as_posix()
+
+        def prepare(folder: OpenFolder, record: Record) -> _Ready:
+            return self._prepare(head, folder, name, record)
+
+        try:
+            return of_one_generation(item, entry, prepare)
+        except HubError:
+            raise
+        except GristmillError as error:
+            return error
+        except OSError as error:
+            return GristmillError(f"{item.folder}: {error}")
+
+    def _prepare(self, head: str, folder: OpenFolder, name: str, record: Record) -> _Ready:
+        """Send the files that the repository lacks; a commit brings the small ones itself."""
+        named = named_files(folder, name, record)
+        above = record.artifact
+        ready = _Ready([(f"{above}/{path}", size, sha256) for path, size, sha256 in named])
+        there = self._repository.files(head, [path for path, _, _ in ready.files])
+        sent: list[tuple[CommitOperationAdd, _File]] = []
+        for path, size, sha256 in named:
+            file = _File(folder.inside / path, folder.path / path, size, sha256)
+            place = f"{above}/{path}"
+            operation = self._operation(place, file, there.get(place), ready)
+            if operation is None:
+                self._stage.advance(size)
+            else:
+                sent.append((operation, file))
+        self._repository.send([operation for operation, _ in sent])
+        for operation, file in sent:
+            file.compare(operation.upload_info.sha256.hex())
+            if isinstance(operation.path_or_fileobj, str):
+                # The commit brings it, too: read it now, while the folder is open.
+                operation.path_or_fileobj = data = file.read()
+                ready.blobs[operation.path_in_repo] = _blob(data)
+            self._stage.advance(file.size)
+            ready.sent_bytes += file.size
+        ready.added = [operation for operation, _ in sent]
+        if (standing := there.get(f"{above}/{name}")) is not None and ready.added:
+            ready.removed = self._removed(head, standing, above, ready)
+        return ready
+
+    def _operation(
+        self, place: str, file: _File, remote: RemoteFile | None, ready: _Ready
+    ) -> CommitOperationAdd | None:
+        """What brings a file into the repository; None where it is there."""
+        from huggingface_hub import CommitOperationAdd
+
+        if remote is not None and (remote.sha256, remote.bytes) == (file.sha256, file.size):
+            return None
+        if file.size > _SMALL and (remote is None or remote.sha256 is not None):
+            return CommitOperationAdd(place, file.opened)
+        data = file.read()
+        ready.blobs[place] = _blob(data)
+        if remote is not None and remote.digest == ready.blobs[place]:
+            return None
+        return CommitOperationAdd(place, data)
+
+    def _removed(self, head: str, standing: RemoteFile, above: str, ready: _Ready) -> list[str]:
+        """Files of the version in the repository that the artifact no longer has."""
+        outputs = self._repository.record(head, standing).outputs
+        listed = {f"{above}/{output.path}" for output in outputs}
+        gone = listed - {path for path, _, _ in ready.files}
+        return sorted(self._repository.files(head, sorted(gone)))
+
+    def _done(self, commit: str, entry: Entry, ready: _Ready | GristmillError) -> Pushed:
+        """Compare what the commit holds with the artifact."""
+        if isinstance(ready, GristmillError):
+            return Committed(entry.title, None, error=str(ready))
+        there = self._repository.files(commit, [path for path, _, _ in ready.files])
+        for path, size, sha256 in ready.files:
+            remote = there.get(path)
+            if (
+                remote is None
+                or remote.bytes != size
+                or remote.digest not in (sha256, ready.blobs.get(path))
+            ):
+                reason = f"commit {commit[:12]} has {path} with other bytes, or not at all"
+                return Committed(entry.title, None, error=f"{reason}: push it again")
+        return Committed(
+            entry.title,
+            None,
+            ready.changes,
+            ready.sent_bytes,
+            commit=commit,
+            files=len(ready.files),
+            total_bytes=sum(size for _, size, _ in ready.files),
+        )
+
+
+def _blob(data: bytes) -> str:
+    """Git's id of contents."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()

@@ -1,0 +1,227 @@
+"""A dataset hub on this machine: repositories with commits, large files apart, as its API is.
+
+Only what `huggingface_hub` asks for when it publishes without Xet.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import unquote
+
+TOKEN = "hf_test"
+LARGE = 1_000
+"""Bytes from which a file is stored apart."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A file of a commit."""
+
+    data: bytes
+    is_large: bool
+
+    def listed(self, path: str) -> dict[str, Any]:
+        """As the API lists it."""
+        blob = hashlib.sha1(b"blob %d\0" % len(self.data) + self.data).hexdigest()
+        sha256 = hashlib.sha256(self.data).hexdigest()
+        lfs = {"oid": sha256, "size": len(self.data), "pointerSize": 130}
+        return {
+            "type": "file",
+            "path": path,
+            "size": len(self.data),
+            "oid": blob,
+            **({"lfs": lfs} if self.is_large else {}),
+        }
+
+
+@dataclass
+class Repository:
+    """Commits of one branch, the oldest first, each with all its files."""
+
+    private: bool
+    commits: list[tuple[str, str, dict[str, Stored]]] = field(default_factory=list)
+
+    def add(self, title: str, files: dict[str, Stored]) -> str:
+        """Add a commit; its id."""
+        commit = hashlib.sha1(f"{len(self.commits)} {title}".encode()).hexdigest()
+        self.commits.append((commit, title, files))
+        return commit
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """Contents of the newest commit."""
+        return {path: stored.data for path, stored in self.commits[-1][2].items()}
+
+    @property
+    def titles(self) -> list[str]:
+        """Of all commits but the first, which is empty."""
+        return [title for _, title, _ in self.commits[1:]]
+
+
+class Hub(ThreadingHTTPServer):
+    """Repositories by name.
+
+    objects: large files by sha256. uploads: bytes of every upload of one.
+    before_commit: called before a commit is taken; it may raise ConnectionError, before or after.
+    """
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.repositories: dict[str, Repository] = {}
+        self.objects: dict[str, bytes] = {}
+        self.uploads: list[int] = []
+        self.before_commit: Callable[[Repository], None] = lambda _: None
+        self.after_commit: Callable[[Repository], None] = lambda _: None
+        self.ignored: set[str] = set()
+
+    @property
+    def address(self) -> str:
+        """Of the API."""
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def handle_error(self, *_: Any) -> None:
+        """Say nothing of connections that a test cuts."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Hub
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: Any) -> None: ...
+
+    def do_GET(self) -> None:
+        path = unquote(self.path.partition("?")[0])
+        if found := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)(?:/revision/([^/]+))?", path):
+            repository = self.server.repositories.get(found[1])
+            if repository is None:
+                return self._answer(404, {}, {"X-Error-Code": "RepoNotFound"})
+            return self._answer(
+                200, {"id": found[1], "sha": repository.commits[-1][0], "siblings": []}
+            )
+        if found := re.fullmatch(r"/datasets/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path):
+            return self._send(200, self._files(found[1], found[2])[found[3]].data, {})
+        return self._answer(404, {})
+
+    def do_PUT(self) -> None:
+        data = self._body()
+        sha256 = self.path.rpartition("/")[2]
+        if hashlib.sha256(data).hexdigest() != sha256:
+            return self._answer(422, {"error": "other bytes than announced"})
+        self.server.uploads.append(len(data))
+        self.server.objects[sha256] = data
+        return self._answer(200, {})
+
+    def do_POST(self) -> None:
+        body, path = self._body(), unquote(self.path.partition("?")[0])
+        if self.headers.get("Authorization") != f"Bearer {TOKEN}":
+            return self._answer(401, {"error": "no token"})
+        if path == "/api/repos/create":
+            return self._create(json.loads(body))
+        if found := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)/preupload/[^/]+", path):
+            files = [self._preupload(each) for each in json.loads(body)["files"]]
+            return self._answer(200, {"files": files})
+        if path.endswith("/info/lfs/objects/batch"):
+            asked = json.loads(body)["objects"]
+            return self._answer(
+                200, {"transfer": "basic", "objects": [self._object(each) for each in asked]}
+            )
+        if found := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)/paths-info/([^/]+)", path):
+            files = self._files(found[1], found[2])
+            wanted = self._paths(body)
+            return self._answer(200, [files[each].listed(each) for each in wanted if each in files])
+        if found := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)/commit/[^/]+", path):
+            return self._commit(found[1], [json.loads(line) for line in body.splitlines()])
+        return self._answer(404, {})
+
+    def _paths(self, body: bytes) -> list[str]:
+        if body.startswith(b"{"):
+            return list(json.loads(body)["paths"])
+        pairs = [pair.partition("=") for pair in body.decode().split("&")]
+        return [unquote(value.replace("+", " ")) for key, _, value in pairs if key == "paths"]
+
+    def _create(self, wanted: dict[str, Any]) -> None:
+        name = f"{wanted.get('organization') or 'me'}/{wanted['name']}"
+        repository = Repository(wanted.get("visibility") == "private")
+        repository.add("initial commit", {})
+        self.server.repositories[name] = repository
+        self._answer(200, {"url": f"{self.server.address}/datasets/{name}", "name": name})
+
+    def _preupload(self, file: dict[str, Any]) -> dict[str, Any]:
+        mode = "lfs" if file["size"] >= LARGE else "regular"
+        ignored = file["path"] in self.server.ignored
+        return {"path": file["path"], "uploadMode": mode, "shouldIgnore": ignored, "oid": None}
+
+    def _object(self, asked: dict[str, Any]) -> dict[str, Any]:
+        if asked["oid"] in self.server.objects:
+            return dict(asked)
+        upload = {"href": f"{self.server.address}/upload/{asked['oid']}"}
+        return {**asked, "actions": {"upload": upload}}
+
+    def _files(self, name: str, revision: str) -> dict[str, Stored]:
+        commits = self.server.repositories[name].commits
+        return next(files for commit, _, files in commits if revision == commit)
+
+    def _commit(self, name: str, lines: list[dict[str, Any]]) -> None:
+        repository = self.server.repositories[name]
+        self.server.before_commit(repository)
+        header = next(line["value"] for line in lines if line["key"] == "header")
+        if header.get("parentCommit") not in (None, repository.commits[-1][0]):
+            return self._answer(412, {"error": "A commit has happened since"})
+        files = dict(repository.commits[-1][2])
+        for line in lines:
+            value = line["value"]
+            if line["key"] == "file":
+                files[value["path"]] = Stored(base64.b64decode(value["content"]), False)
+            elif line["key"] == "lfsFile":
+                files[value["path"]] = Stored(self.server.objects[value["oid"]], True)
+            elif line["key"] == "deletedFile":
+                del files[value["path"]]
+        commit = repository.add(header["summary"], files)
+        self.server.after_commit(repository)
+        url = f"{self.server.address}/datasets/{name}/commit/{commit}"
+        return self._answer(200, {"commitUrl": url, "commitOid": commit})
+
+    def _body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding") == "chunked":
+            pieces = []
+            while size := int(self.rfile.readline(), 16):
+                pieces.append(self.rfile.read(size))
+                self.rfile.readline()
+            self.rfile.readline()
+            return b"".join(pieces)
+        return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+
+    def _answer(self, status: int, content: Any, headers: dict[str, str] | None = None) -> None:
+        data = json.dumps(content).encode()
+        self._send(status, data, {"Content-Type": "application/json", **(headers or {})})
+
+    def _send(self, status: int, data: bytes, headers: dict[str, str]) -> None:
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(data))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+
+@contextmanager
+def running() -> Iterator[Hub]:
+    """A hub that answers until the end of the context."""
+    with Hub() as hub:
+        thread = threading.Thread(target=hub.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield hub
+        finally:
+            hub.shutdown()
+            thread.join()

@@ -1,0 +1,254 @@
+"""Publishing in a dataset repository, against a hub on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import huggingface_hub
+import pytest
+from click.testing import CliRunner
+
+from gristmill import provenance
+from gristmill.cli import main
+from gristmill.hub import HubError
+from gristmill.mirror import MirrorError, pull, push
+from gristmill.mirror.hub.push import Committed
+from tests.mirror.hub.server import TOKEN, Hub, Repository, Stored, running
+from tests.mirror.roots import built, files
+
+# The library's own call of its HTTP client.
+pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=<...>':DeprecationWarning")
+URL = "hf://datasets/me/corpus"
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """A hub that the library asks."""
+    with running() as server:
+        template = server.address + "/{repo_id}/resolve/{revision}/{filename}"
+        monkeypatch.setattr("huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE", template)
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", server.address)
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", True)
+        monkeypatch.setattr("gristmill.mirror.hub.push._SMALL", 500)
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
+        yield server
+
+
+def repository(hub: Hub) -> Repository:
+    return hub.repositories["me/corpus"]
+
+
+def test_a_repository_becomes_a_copy_of_the_data_root(hub: Hub, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    built(root, "family/a", seed=1)
+    built(root, "family/b", seed=2)
+    done = push(root, URL)
+    assert [each.error for each in done] == [None, None] and all(each.created for each in done)
+    assert repository(hub).private
+    assert repository(hub).files == files(root)
+    assert repository(hub).titles == ["Publish family/a, family/b"]
+    assert hub.uploads
+    assert sum(each.sent_bytes for each in done) == sum(map(len, files(root).values()))
+    copy = tmp_path / "copy"
+    for path, data in repository(hub).files.items():
+        (copy / path).parent.mkdir(parents=True, exist_ok=True)
+        (copy / path).write_bytes(data)
+    assert provenance.verify(copy, check_inputs=False, check_laws=False) == []
+
+
+def test_what_the_repository_has_is_not_sent_again(hub: Hub, tmp_path: Path) -> None:
+    built(tmp_path)
+    push(tmp_path, URL)
+    sent = len(hub.uploads)
+    (again,) = push(tmp_path, URL)
+    assert (again.created, again.sent_bytes, again.error) == (False, 0, None)
+    assert str(again).startswith("unchanged  family/tiny: commit ")
+    assert len(repository(hub).titles) == 1 and len(hub.uploads) == sent
+
+
+def test_a_rebuild_is_one_commit_that_removes_what_is_gone(hub: Hub, tmp_path: Path) -> None:
+    built(tmp_path, seed=1)
+    push(tmp_path, URL)
+    foreign = dict(repository(hub).commits[-1][2], **{"README.md": Stored(b"mine", False)})
+    gone = foreign.pop("family/tiny/train/steps.npy")
+    foreign["family/tiny/old.bin"] = gone
+    # The record of the version before lists a file that the new one does not have.
+    name = "family/tiny/provenance.json"
+    record = provenance.Record.model_validate_json(foreign[name].data)
+    outputs = [*record.outputs, record.outputs[0].model_copy(update={"path": "old.bin"})]
+    changed = record.model_copy(update={"outputs": outputs})
+    foreign[name] = Stored(changed.model_dump_json().encode(), False)
+    repository(hub).add("by hand", foreign)
+    built(tmp_path, seed=2)
+    (done,) = push(tmp_path, URL)
+    assert done.error is None and done.created
+    assert repository(hub).files == {**files(tmp_path), "README.md": b"mine"}
+    assert repository(hub).titles == [
+        "Publish family/tiny",
+        "by hand",
+        "Publish family/tiny",
+    ]
+
+
+def test_a_commit_of_others_meanwhile_is_kept(hub: Hub, tmp_path: Path) -> None:
+    built(tmp_path)
+    meanwhile = [b"first", b"second"]
+
+    def other(there: Repository) -> None:
+        if meanwhile:
+            added = {"README.md": Stored(meanwhile.pop(0), False)}
+            there.add("of another", {**there.commits[-1][2], **added})
+
+    hub.before_commit = other
+    (done,) = push(tmp_path, URL)
+    assert done.error is None
+    assert repository(hub).files == {**files(tmp_path), "README.md": b"second"}
+    assert len(hub.uploads) == len(set(hub.objects))
+
+
+def test_others_that_commit_all_the_time_end_the_push(hub: Hub, tmp_path: Path) -> None:
+    built(tmp_path)
+
+    def other(there: Repository) -> None:
+        there.add("of another", there.commits[-1][2])
+
+    hub.before_commit = other
+    with pytest.raises(HubError, match="others commit all the time: push again"):
+        push(tmp_path, URL)
+    hub.before_commit = lambda _: None
+    assert push(tmp_path, URL)[0].created
+
+
+def test_a_lost_answer_is_found_by_the_next_push(hub: Hub, tmp_path: Path) -> None:
+    built(tmp_path)
+
+    def cut(_: Repository) -> None:
+        raise ConnectionError
+
+    hub.after_commit = cut
+    with pytest.raises(HubError, match=URL):
+        push(tmp_path, URL)
+    assert repository(hub).files == files(tmp_path)
+    hub.after_commit = lambda _: None
+    assert not push(tmp_path, URL)[0].created
+
+
+def test_before_the_commit_nothing_is_seen_and_later_nothing_is_sent_twice(
+    hub: Hub, tmp_path: Path
+) -> None:
+    built(tmp_path)
+
+    def cut(_: Repository) -> None:
+        raise ConnectionError
+
+    hub.before_commit = cut
+    with pytest.raises(HubError):
+        push(tmp_path, URL)
+    assert repository(hub).files == {}
+    sent = len(hub.uploads)
+    hub.before_commit = lambda _: None
+    (done,) = push(tmp_path, URL)
+    assert done.created and len(hub.uploads) == sent
+    assert repository(hub).files == files(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["train/steps.npy", "trace.jsonl"])
+def test_a_wrong_byte_is_never_published_and_stops_no_other(
+    hub: Hub, tmp_path: Path, name: str
+) -> None:
+    built(tmp_path, "family/x", seed=1)
+    built(tmp_path, "family/y", seed=2)
+    file = tmp_path / "family/x" / name
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    bad, good = push(tmp_path, URL)
+    assert bad.error is not None and str(file) in bad.error and not bad.created
+    assert str(bad).startswith("failed     family/x: ")
+    assert good.created
+    assert {path.split("/")[1] for path in repository(hub).files} == {"y"}
+
+
+def test_a_file_that_the_repository_ignores_is_an_error(hub: Hub, tmp_path: Path) -> None:
+    built(tmp_path)
+    hub.ignored = {"family/tiny/trace.jsonl"}
+    (done,) = push(tmp_path, URL)
+    assert done.error is not None and "family/tiny/trace.jsonl" in done.error
+    assert "or not at all: push it again" in done.error
+
+
+def test_files_that_the_hub_lost_are_sent_again(hub: Hub, tmp_path: Path) -> None:
+    built(tmp_path)
+    push(tmp_path, URL)
+    left = dict(repository(hub).commits[-1][2])
+    del left["family/tiny/trace.jsonl"]
+    repository(hub).add("by hand", left)
+    (done,) = push(tmp_path, URL)
+    assert done.created and repository(hub).files == files(tmp_path)
+
+
+def test_partitions_of_a_shared_folder_stand_side_by_side(hub: Hub, tmp_path: Path) -> None:
+    for key, seed in (("00", 1), ("01", 2)):
+        built(tmp_path, "family/shared", seed=seed, partition=key, shared=True)
+    done = push(tmp_path, URL, ["family/shared@00"])
+    assert [each.title for each in done] == ["family/shared [00]"]
+    push(tmp_path, URL)
+    assert repository(hub).files == files(tmp_path)
+    built(tmp_path, "family/shared", seed=3, partition="00", shared=True)
+    push(tmp_path, URL, ["family/shared@00"])
+    assert repository(hub).files == files(tmp_path)
+
+
+def test_many_artifacts_are_several_commits(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gristmill.mirror.hub.push._FILES", 10)
+    for number in range(3):
+        built(tmp_path, f"family/{number}", seed=number)
+    done = push(tmp_path, URL)
+    assert [each.created for each in done] == [True] * 3
+    assert repository(hub).titles == ["Publish family/0, family/1", "Publish family/2"]
+    assert repository(hub).files == files(tmp_path)
+    commits = [each.commit for each in done if isinstance(each, Committed)]
+    assert commits == [repository(hub).commits[1][0]] * 2 + [repository(hub).commits[2][0]]
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["hf://me/corpus", "hf://datasets/corpus", "hf://datasets/me/corpus/x", "hf://models/a/b"],
+)
+def test_another_url_is_refused(hub: Hub, tmp_path: Path, url: str) -> None:
+    with pytest.raises(MirrorError, match=r"hf://datasets/OWNER/NAME\[@BRANCH\]"):
+        push(tmp_path, url)
+
+
+def test_without_a_token_the_error_says_how_to_get_one(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(huggingface_hub, "get_token", lambda: None)
+    with pytest.raises(MirrorError, match="HF_TOKEN"):
+        push(tmp_path, URL)
+
+
+def test_a_repository_is_no_mirror_to_pull(tmp_path: Path) -> None:
+    with pytest.raises(MirrorError, match="hf download --repo-type dataset me/corpus"):
+        pull(tmp_path, URL)
+
+
+def test_the_command_says_what_it_did(hub: Hub, tmp_path: Path) -> None:
+    built(tmp_path)
+    done = CliRunner().invoke(main, ["push", URL, "--data-root", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    commit = repository(hub).commits[-1][0]
+    assert f"pushed     family/tiny: commit {commit[:12]}, 5 files, " in done.output
+
+
+def test_a_hub_that_does_not_answer_ends_in_one_line(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built(tmp_path)
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:1")
+    done = CliRunner().invoke(main, ["push", URL, "--data-root", str(tmp_path)])
+    assert done.exit_code == 1 and "Traceback" not in done.output
+    assert "Error: hf://datasets/me/corpus: " in done.output
