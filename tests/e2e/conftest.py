@@ -14,9 +14,16 @@ def surroundings() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
+def history() -> str | None:
+    """Address of the instance in Postgres; None: it is in files."""
+    return None
+
+
+@pytest.fixture(scope="module")
 def live_instance(
-    tmp_path_factory: pytest.TempPathFactory, surroundings: dict[str, str]
+    tmp_path_factory: pytest.TempPathFactory, surroundings: dict[str, str], history: str | None
 ) -> Iterator[LiveInstance]:
-    started = LiveInstance(tmp_path_factory.mktemp("live_instance").resolve(), surroundings)
+    folder = tmp_path_factory.mktemp("live_instance").resolve()
+    started = LiveInstance(folder, surroundings, history=history)
     yield started
     started.server.stop()

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,8 @@ from bench.servers import Server, copy_checkout, plain_environment
 from gristmill import provenance
 from gristmill.layout import WORK
 from gristmill.macroxue.samples import write_drop
+from tests.e2e import run_tags
+from tests.postgres import use_in
 from tests.sample_root import SampleRoot
 
 PACK, RAW_DROP = ["macroxue", "pack"], ["macroxue", "raw_drop"]
@@ -75,7 +75,8 @@ class LiveInstance:
     """The project as a person has it: a checkout, a data root, a running `dagster dev`.
 
     Where a method takes no asset, it is about the packs of 2048. root: a data root and what its
-    instance knows, to begin with copies of both; default an empty data root.
+    instance knows, to begin with copies of both; default an empty data root. history: address of
+    the instance in Postgres; default in files of the checkout.
     """
 
     def __init__(
@@ -83,10 +84,13 @@ class LiveInstance:
         folder: Path,
         environment: Mapping[str, str] | None = None,
         root: SampleRoot | None = None,
+        history: str | None = None,
     ) -> None:
         self.checkout, self.data = folder / "checkout", folder / "data"
         self._environment = {**(environment or {}), "GRISTMILL_DATA": str(self.data)}
         copy_checkout(self.checkout)
+        if history is not None:
+            use_in(self.checkout, history)
         if root is not None:
             shutil.copytree(root.data, self.data, symlinks=True)
             for name in ("history", "schedules"):
@@ -199,12 +203,7 @@ class LiveInstance:
         def process() -> str | None:
             if not (folder / "staging").exists():
                 return None
-            # Dagster's server does not show this tag.
-            storage = self.checkout / ".dagster/storage/history/runs.db"
-            query = "select value from run_tags where run_id = ? and key = ?"
-            with closing(sqlite3.connect(f"file:{storage}?mode=ro", uri=True)) as database:
-                row = database.execute(query, (run_id, worker.TAG)).fetchone()
-            return None if row is None else str(row[0])
+            return run_tags.tag(self.checkout, run_id, worker.TAG)
 
         signature: str = until(f"the run is at work in {folder.name}", process)
         return int(signature.split(":")[1])

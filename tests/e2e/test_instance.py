@@ -12,6 +12,7 @@ import shutil
 import signal
 import sqlite3
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +21,22 @@ import pytest
 from gristmill import provenance
 from gristmill.macroxue.samples import write_drop
 from tests.e2e.live_instance import PACK, RAW_DROP, LiveInstance, drop, enlarge, slot_of, until
+from tests.postgres import postgres
 
 pytestmark = pytest.mark.slow
 STEPS = "steps.npy"
+
+
+@pytest.fixture(
+    scope="module", params=["files", pytest.param("Postgres", marks=pytest.mark.engines)]
+)
+def history(request: pytest.FixtureRequest) -> Iterator[str | None]:
+    """Where the instance keeps its history: every test holds for each place."""
+    if request.param == "files":
+        yield None
+        return
+    with postgres() as server:
+        yield server.database("live")
 
 
 def spoil(folder: Path) -> str:
@@ -316,3 +330,20 @@ def test_after_a_kill_of_everything_reap_closes_the_run_that_was_under_way(
     again = live_instance.launch("big")
     assert live_instance.server.finished(again)["status"] == "SUCCESS"
     assert_pack_is_as_shown(live_instance, "big")
+
+
+def test_pruned_while_it_is_served_the_instance_shows_each_partition_as_before(
+    live_instance: LiveInstance,
+) -> None:
+    runs, statuses = live_instance.runs(None), live_instance.statuses()
+    keys = ("good", "big", "fill0")
+    shown = [live_instance.partition(key) for key in keys]
+    done = live_instance.gristmill("prune", "--keep-runs", "0")
+    assert done.returncode == 0, done.stdout + done.stderr
+    left = {run.run_id for run in live_instance.runs(None)}
+    assert left < {run.run_id for run in runs}
+    assert {partition.run_id for partition in shown} <= left
+    assert live_instance.statuses() == statuses
+    assert [live_instance.partition(key) for key in keys] == shown
+    run = live_instance.launch("good")
+    assert live_instance.server.finished(run)["status"] == "SUCCESS"
