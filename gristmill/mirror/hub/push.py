@@ -265,13 +265,9 @@ class _Batch:
         if isinstance(ready, GristmillError):
             return Committed(entry.title, None, error=str(ready))
         there = self._repository.files(commit, [path for path, _, _ in ready.files])
-        for path, size, sha256 in ready.files:
+        for path, _, sha256 in ready.files:
             remote = there.get(path)
-            if (
-                remote is None
-                or remote.bytes != size
-                or remote.digest not in (sha256, ready.blobs.get(path))
-            ):
+            if remote is None or remote.digest not in (sha256, ready.blobs.get(path)):
                 reason = f"commit {commit[:12]} has {path} with other bytes, or not at all"
                 return Committed(entry.title, None, error=f"{reason}: push it again")
         return Committed(

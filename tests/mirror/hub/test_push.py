@@ -153,7 +153,7 @@ def test_before_the_commit_nothing_is_seen_and_later_nothing_is_sent_twice(
     assert repository(hub).files == files(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["train/steps.npy", "trace.jsonl"])
+@pytest.mark.parametrize("name", ["metadata.db", "train/steps.npy", "trace.jsonl"])
 def test_a_wrong_byte_is_never_published_and_stops_no_other(
     hub: Hub, tmp_path: Path, name: str
 ) -> None:
@@ -168,6 +168,18 @@ def test_a_wrong_byte_is_never_published_and_stops_no_other(
     assert str(bad).startswith("failed     family/x: ")
     assert good.created
     assert {path.split("/")[1] for path in repository(hub).files} == {"y"}
+
+
+def test_a_wrong_byte_that_the_repository_has_too_is_named(hub: Hub, tmp_path: Path) -> None:
+    built(tmp_path)
+    push(tmp_path, URL)
+    file = tmp_path / "family/tiny/trace.jsonl"
+    wrong = file.read_bytes()[:-1] + b" "
+    file.write_bytes(wrong)
+    there = {**repository(hub).commits[-1][2], "family/tiny/trace.jsonl": Stored(wrong, False)}
+    repository(hub).add("by hand", there)
+    (done,) = push(tmp_path, URL)
+    assert done.error is not None and str(file) in done.error
 
 
 def test_a_file_that_the_repository_ignores_is_an_error(hub: Hub, tmp_path: Path) -> None:
