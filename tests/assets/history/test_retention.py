@@ -200,13 +200,14 @@ def test_a_dry_run_counts_and_changes_nothing(instance: dg.DagsterInstance, home
     counted = prune(instance, dry_run=True)
     assert ids(instance) == {first, second}
     assert log_of(home, first).exists() and log_of(home, second).exists()
-    assert counted.before == counted.after
+    assert counted.after <= counted.before
     done = prune(instance)
     keys = ("runs", "emptied", "log_bytes", "events", "ticks", "kept")
     assert [getattr(counted, key) for key in keys] == [getattr(done, key) for key in keys]
-    assert prune(instance) == Pruned(
-        0, 0, 0, 0, 0, done.after, done.after, 1, "nothing was removed"
-    )
+    again = prune(instance)
+    # SQLite takes a log into its database whenever its last connection is closed.
+    assert again.after <= again.before
+    assert again == Pruned(0, 0, 0, 0, 0, again.before, again.after, 1, "nothing was removed")
 
 
 def test_events_of_arrivals_that_were_replaced_go(instance: dg.DagsterInstance, home: Path) -> None:
