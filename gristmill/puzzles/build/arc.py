@@ -96,7 +96,7 @@ def build_arc(
     links: what happens to links in the sources; default: they are refused.
 
     Raises BadInput for a source or task that breaks a rule, an id that two files have, a test
-    pair that another task has for training, and a split without examples.
+    pair that training has (see `arc_leaks.select`), and a split without examples.
     Source: `docs/formats/puzzles.md#arc`.
     """
     folders = source_folders(dirs)
