@@ -18,7 +18,8 @@ import numpy.typing as npt
 from gristmill.contract import GristmillError, Violation
 from gristmill.puzzles.domains.sudoku.board import CELLS, ENCODING
 from gristmill.puzzles.laws.encoding import encoding_laws, unnamed_laws
-from gristmill.puzzles.laws.sudoku_draws import Batch, Redraws
+from gristmill.puzzles.laws.groups import Batch
+from gristmill.puzzles.laws.sudoku_draws import Redraws
 from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
 
 MOST_VIOLATIONS: Final = 24
@@ -100,7 +101,7 @@ class _Set:
         for first, findings, marks in seen:
             for law, row, what in findings:
                 yield from self._few.found(law, row, what)
-            for row, other in self._redraws.repeated(first, marks):
+            for row, other in self._redraws.repeats.of(first, marks):
                 yield from self._few.found("repeated", row, f"is row {other} of its group again")
         yield from self._few.rest()
 

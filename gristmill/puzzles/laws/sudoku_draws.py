@@ -6,8 +6,6 @@ Source: docs/formats/puzzles.md#sudoku-findings
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,44 +13,8 @@ import numpy.typing as npt
 
 from gristmill.puzzles.domains.sudoku.board import text_of
 from gristmill.puzzles.domains.sudoku.symmetry import key_of
-from gristmill.puzzles.read.rows import Rows, SetArrays
-
-_Bools = npt.NDArray[np.bool_]
-_Marks = npt.NDArray[np.uint64]
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Rows of a set, and the sources of their groups.
-
-    rows: as read. first: number of the first group, whose source may be in an earlier batch.
-    inputs, labels: of the sources, [sources, 81].
-    place: int64 [rows], the place of each row's source among them.
-    is_source: bool [rows].
-    """
-
-    rows: Rows
-    first: int
-    inputs: npt.NDArray[Any]
-    labels: npt.NDArray[Any]
-    place: npt.NDArray[np.int64]
-    is_source: _Bools
-
-    @classmethod
-    def of(cls, rows: Rows, arrays: SetArrays, sources: npt.NDArray[np.int64]) -> Batch:
-        """The batch of some rows. sources: the first row of each group of the set."""
-        here = np.arange(rows.first, rows.first + len(rows.inputs))
-        first = max(0, int(np.searchsorted(sources, rows.first, "right")) - 1)
-        after = max(first + 1, int(np.searchsorted(sources, here[-1], "right")))
-        own = sources[first:after]
-        place = np.maximum(0, np.searchsorted(own, here, "right") - 1)
-        earlier = own[own < rows.first]
-        later = own[len(earlier) :] - rows.first
-        given, solved = (
-            np.concatenate([np.asarray(mapped[earlier]), read[later]])
-            for mapped, read in ((arrays.inputs, rows.inputs), (arrays.labels, rows.labels))
-        )
-        return cls(rows, first, given, solved, place, own[place] == here)
+from gristmill.puzzles.laws.groups import Batch, Bools, Marks, Repeats
+from gristmill.puzzles.read.rows import SetArrays
 
 
 class Redraws:
@@ -60,12 +22,13 @@ class Redraws:
 
     arrays: of the set. sources: int64 [groups], the first row of each group.
     seed: of the build; None where it is not known: nothing is drawn.
+    repeats: of examples in a group, by the marks of `compared`.
     """
 
     def __init__(self, arrays: SetArrays, sources: npt.NDArray[np.int64], seed: int | None) -> None:
-        self._arrays, self._sources = arrays, sources
+        self._arrays = arrays
         self._seed = seed if arrays.origins is not None else None
-        self._open = np.empty(0, np.int64), np.empty(0, np.uint64)
+        self.repeats = Repeats((arrays.inputs, arrays.labels), sources)
 
     @property
     def is_known(self) -> bool:
@@ -74,7 +37,7 @@ class Redraws:
 
     def compared(
         self, batch: Batch, inputs: npt.NDArray[Any], labels: npt.NDArray[Any]
-    ) -> tuple[_Bools, _Marks]:
+    ) -> tuple[Bools, Marks]:
         """Which rows are not proven to be what their draws make, and the mark of each row.
 
         inputs, labels: of the batch, uint8 or int32 [rows, 81].
@@ -99,33 +62,8 @@ class Redraws:
         first, count = batch.rows.first, len(inputs)
         draws = np.array(origins[first : first + count, 2], np.int64)
         packed = solved | np.where(given > 0, np.uint8(CLUE), np.uint8(0))
-        groups = np.arange(batch.first, batch.first + len(given), dtype=np.uint64)
         wrong, marks = np.empty(count, np.bool_), np.empty(count, np.uint64)
-        sources = batch.place, packed, np.array(keys, np.uint64), groups
+        sources = batch.place, packed, np.array(keys, np.uint64), batch.groups
         compare(inputs, labels, draws, batch.is_source, *sources, wrong, marks)
         marks[wrong] = 0
         return wrong & ~batch.is_source, marks
-
-    def repeated(self, first: int, marks: _Marks) -> Iterator[tuple[int, int]]:
-        """Yield each row that an earlier one of its group equals, and the number of that row.
-
-        first: number of the first row of a batch. marks: of its rows, from `compared`. Batches
-            come in their order: rows of a group that goes on are kept for the next one.
-        """
-        if not len(marks):
-            return
-        rows = np.concatenate([self._open[0], np.arange(first, first + len(marks))])
-        known = np.concatenate([self._open[1], marks])
-        last = self._sources[max(0, int(np.searchsorted(self._sources, rows[-1], "right")) - 1)]
-        self._open = rows[rows >= last], known[rows >= last]
-        ordered = np.sort(known[known > 0])
-        again = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
-        for mark in again.tolist():
-            seen: dict[bytes, int] = {}
-            for row in rows[known == mark].tolist():
-                example = b"".join(
-                    np.asarray(of[row]).tobytes()
-                    for of in (self._arrays.inputs, self._arrays.labels)
-                )
-                if (other := seen.setdefault(example, row)) != row and row >= first:
-                    yield row, other
