@@ -127,9 +127,8 @@ def _row_violations(seen: _Seen, kind: str, rows: Rows) -> tuple[int, list[Viola
         batch = seen.redraws.batch(rows)
         seen.is_wrong[here], marks = seen.redraws.compared(batch)
         every = np.ones(len(batch.sources), np.bool_)
-        broken, forms = (
-            found[batch.place] for found in _looked(batch.inputs, batch.labels, every, kind)
-        )
+        of_sources, forms_of_sources = _looked(batch.inputs, batch.labels, every, kind)
+        broken, forms = of_sources[batch.place], forms_of_sources[batch.place]
         # What a draw makes of a good scenario is the same one, and good.
         look = np.flatnonzero(seen.is_wrong[here] | (broken > 0))
         broken[look], forms[look] = _looked(
