@@ -2,9 +2,10 @@
 
 Ours samples, removes duplicates, augments, writes, looks by all laws, hashes, publishes. The loop
 samples, augments and writes, with Python's random, lists and tuples; it checks nothing. CPU seconds
-of one process; medians of interleaved rounds. Ends with status 1 where a floor is missed.
+of one process; medians of interleaved rounds. With --scale, two workers are compared with two
+independent builds of half the games, by the clock. Ends with status 1 where a floor is missed.
 
-    python -m bench.puzzles_domino [--games 20000] [--aug 2] [--rounds 3]
+    python -m bench.puzzles_domino [--games 20000] [--aug 2] [--rounds 3] [--scale]
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import json
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -36,6 +38,19 @@ FLOOR = 10.0
 """How many times faster than the loop we must be."""
 MOST_LAWS = 0.5
 """What laws may take of the time of the build."""
+LEAST_SCALING = 0.85
+"""What two workers must reach of two independent builds."""
+_TIMES = 50
+"""Times the games of the other measurements: a process takes a second to start."""
+_BUILD = (
+    "import sys; from pathlib import Path\n"
+    "from gristmill.puzzles.build.domino import build_domino\n"
+    "from gristmill.puzzles.config import DominoConfig\n"
+    "if __name__ == '__main__':\n"
+    "    games, aug, workers = map(int, sys.argv[2:])\n"
+    "    config = DominoConfig(num_games=games, num_aug=aug, workers=workers)\n"
+    "    build_domino(Path(sys.argv[1]), config)\n"
+)
 
 Tile = tuple[int, int]
 Row = tuple[list[int], list[int]]
@@ -184,12 +199,41 @@ def seconds(work: Callable[[], int]) -> tuple[float, int]:
     return (time.process_time() - begin) / rows, rows
 
 
+def start(out: Path, games: int, num_aug: int, workers: int) -> subprocess.Popen[bytes]:
+    """Start a build in a process of its own."""
+    command = [sys.executable, "-c", _BUILD, *map(str, (out, games, num_aug, workers))]
+    return subprocess.Popen(command)
+
+
+def scaling(folder: Path, games: int, num_aug: int) -> float:
+    """Seconds of two independent builds of half the games by those of one with two workers."""
+    begin = time.perf_counter()
+    both = [start(folder / f"half{k}", games // 2, num_aug, 1) for k in range(2)]
+    assert [each.wait() for each in both] == [0, 0]
+    independent = time.perf_counter() - begin
+    begin = time.perf_counter()
+    assert start(folder / "two", games, num_aug, 2).wait() == 0
+    together = time.perf_counter() - begin
+    for path in folder.iterdir():
+        shutil.rmtree(path)
+    return independent / together
+
+
+def scaled(games: int, num_aug: int, rounds: int) -> float:
+    """The median of some rounds of `scaling`, printed."""
+    with tempfile.TemporaryDirectory(prefix="gristmill-bench-") as folder:
+        found = median(scaling(Path(folder), games, num_aug) for _ in range(rounds))
+    print(f"two workers: {found:.2f} of two independent builds")
+    return found
+
+
 def main() -> None:
     """Measure, print, compare with the floors."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--games", type=int, default=20_000)
     parser.add_argument("--aug", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--scale", action="store_true")
     given = parser.parse_args()
     ratios, spent = [], []
     with tempfile.TemporaryDirectory(prefix="gristmill-bench-") as folder:
@@ -211,8 +255,14 @@ def main() -> None:
     ratio = median(ratios)
     share = median(laws / build for build, laws in spent)
     print(f"{ratio:.1f} times the loop; laws {share:.2f} of the build")
-    if ratio < FLOOR or share > MOST_LAWS:
-        sys.exit(f"floors: {FLOOR} times the loop, laws at most {MOST_LAWS} of the build")
+    reached = True
+    if given.scale:
+        reached = scaled(_TIMES * given.games, given.aug, given.rounds) >= LEAST_SCALING
+    if ratio < FLOOR or share > MOST_LAWS or not reached:
+        sys.exit(
+            f"floors: {FLOOR} times the loop, laws at most {MOST_LAWS} of the build, two workers"
+            f" {LEAST_SCALING} of two builds"
+        )
 
 
 if __name__ == "__main__":

@@ -5,19 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 
 from gristmill import provenance
-from gristmill.families import Kind, Misuse, catalogs, kind_of_asset
+from gristmill.families import Kind, Misuse, catalogs, kind_of_asset, other_kind
 
 
 def kinds_at(path: Path) -> list[Kind]:
     """The kinds of the artifacts in a folder.
 
-    Several where partitions of several assets share the folder. Raises Misuse where the folder
-    holds nothing that a family knows, and GristmillError where a record cannot be read.
+    Several where partitions of several assets share the folder. A folder that no asset made, or one
+    that is not known, is of a kind that a family can show, if its files say so. Raises Misuse where
+    the folder holds nothing that a family knows, and GristmillError where a record cannot be read.
     """
-    assets = list(dict.fromkeys(recorded_assets(path).values())) or [
-        asset for each in catalogs() if (asset := each.asset_of(path)) is not None
-    ]
-    kinds = [kind for asset in assets if (kind := kind_of_asset(asset)) is not None]
+    recorded = dict.fromkeys(recorded_assets(path).values())
+    kinds = [kind for asset in recorded if (kind := kind_of_asset(asset)) is not None]
+    if not kinds:
+        found = [asset for each in catalogs() if (asset := each.asset_of(path)) is not None]
+        of_assets = [] if recorded else [kind_of_asset(asset) for asset in found]
+        kinds = [kind for kind in (*of_assets, *map(other_kind, found)) if kind is not None]
     if not kinds:
         known = ", ".join(kind.asset for each in catalogs() for kind in each.kinds)
         raise Misuse(f"{path} is not an artifact of a known asset; the assets are {known}")

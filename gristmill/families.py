@@ -171,6 +171,8 @@ class Catalog:
         of the same name in `gristmill/<family>/commands.py` and need no Dagster.
     columns: takes the key of one of its assets and returns the columns of its artifacts.
     inboxes: names of its inboxes, the folders below `drops/`, as `macroxue` or `puzzles/recipes`.
+    others: kinds of folders that no asset makes, but that the family can show. `asset_of` may
+        return their keys.
     """
 
     kinds: Sequence[Kind]
@@ -181,6 +183,7 @@ class Catalog:
     commands: Mapping[str, str] = field(default_factory=dict)
     columns: Callable[[str], Sequence[Column]] = lambda _: ()
     inboxes: Sequence[str] = ()
+    others: Sequence[Kind] = ()
 
 
 @cache
@@ -219,6 +222,11 @@ def kind_of_asset(asset: str) -> Kind | None:
     return next((kind for each in catalogs() for kind in each.kinds if kind.asset == asset), None)
 
 
+def other_kind(asset: str) -> Kind | None:
+    """The kind of folders that no asset makes, by its key; None where no family has it."""
+    return next((kind for each in catalogs() for kind in each.others if kind.asset == asset), None)
+
+
 def columns_of(asset: str) -> Sequence[Column]:
     """The columns of an asset's artifacts, none where they are no tables or no family knows it."""
     for each in catalogs():
@@ -251,7 +259,7 @@ def options_of(asset: str, command: str) -> dict[str, Option]:
     return {
         option.name: option
         for each in catalogs()
-        if any(kind.asset == asset for kind in each.kinds)
+        if any(kind.asset == asset for kind in (*each.kinds, *each.others))
         for option in each.options
         if command in option.commands
     }

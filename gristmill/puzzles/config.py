@@ -138,7 +138,7 @@ class MazeConfig:
     Source: `docs/formats/puzzles.md#maze`.
     """
 
-    CODE_VERSION: ClassVar = "1"
+    CODE_VERSION: ClassVar = "2"
 
     subsample_size: int | None = field(default=None, metadata=_SUBSAMPLE)
     aug: bool = field(

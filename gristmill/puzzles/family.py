@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _KIND_OF_SHAPE: Final = {(12, 900): "arc", (11, 81): "sudoku", (6, 900): "maze", (8, 72): "domino"}
 """The kind of a dataset without a trace, by vocab_size and seq_len."""
+_OTHER: Final = "puzzles/other"
+"""Folders of other kinds that keep the contract: no asset makes them, but they can be shown."""
 
 
 def _columns(asset: str) -> Sequence[Column]:
@@ -105,7 +107,7 @@ def _asset_of(folder: Path) -> str | None:
         kind = data.kind or _KIND_OF_SHAPE.get(shape)
     except GristmillError:
         return None
-    return f"puzzles/{kind}" if kind in CONFIGS else None
+    return f"puzzles/{kind}" if kind in CONFIGS else _OTHER
 
 
 def _sample(kind: str) -> Callable[[Path], object]:
@@ -137,6 +139,7 @@ CATALOG = Catalog(
         _kind("maze", _maze_laws, code.MAZE),
         _kind("domino", _domino_laws, code.DOMINO),
     ],
+    others=[Kind(_OTHER, (), _show, _trace)],
     asset_of=_asset_of,
     options=[
         Option("split", str, "The split; train by default.", choices=SPLITS),

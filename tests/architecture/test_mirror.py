@@ -38,6 +38,7 @@ ACROSS = {
     "publish/test_kill.py": "publishing, killed at every step",
     "publish/storage/test_link_families.py": "the builds of all samples in the link form",
     "publish/test_real_builds.py": "the builds of all assets, killed and with failing calls",
+    "puzzles/build/test_processes.py": "builds of all puzzles in two processes",
     "puzzles/laws/test_workers.py": "builds and laws of every kind with several workers",
     "puzzles/read/test_training.py": "a toy model trained on every kind of puzzle",
     "puzzles/build/test_arc_real.py": "the builds of real ARC tasks",

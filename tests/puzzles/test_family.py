@@ -6,12 +6,16 @@ import shutil
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from gristmill.families import Request
+from examples.lights_out import LightsOutConfig, build_lights_out
+from gristmill import dispatch
+from gristmill.families import Misuse, Request
 from gristmill.puzzles.build.domino import build_domino
 from gristmill.puzzles.config import DominoConfig
 from gristmill.puzzles.family import CATALOG
 from gristmill.puzzles.raw.recipes import BUILT_IN, KINDS
+from gristmill.sample_commands import show, trace
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +35,7 @@ def test_a_folder_without_a_record_is_known_by_its_trace_or_its_shape(
     assert CATALOG.asset_of(bare) == "puzzles/domino"
     path = bare / "train/dataset.json"
     path.write_text(path.read_text().replace('"vocab_size": 8', '"vocab_size": 9'))
-    assert CATALOG.asset_of(bare) is None
+    assert CATALOG.asset_of(bare) == "puzzles/other"
     path.write_text("{}")
     assert CATALOG.asset_of(bare) is None
     path.unlink()
@@ -48,6 +52,38 @@ def test_every_kind_shows_and_traces_its_examples(dataset: Path) -> None:
     assert list(domino.show(request))
     (traced,) = domino.trace(request)
     assert traced.facts()["source"] == "generated"
+
+
+def test_a_dataset_of_another_kind_is_shown_and_traced_by_the_commands(
+    dataset: Path, tmp_path: Path
+) -> None:
+    ours, foreign = tmp_path / "lights", tmp_path / "foreign"
+    build_lights_out(ours, LightsOutConfig(boards=12))
+    shutil.copytree(dataset, foreign, ignore=shutil.ignore_patterns("trace"))
+    for split in ("train", "test"):
+        path = foreign / split / "dataset.json"
+        path.write_text(path.read_text().replace('"vocab_size": 8', '"vocab_size": 9'))
+    for folder in (ours, foreign):
+        shown = CliRunner().invoke(show, [str(folder), "2", "--split", "test"])
+        assert shown.exit_code == 0, shown.output
+        assert "test all 2 · identifier 0 <blank>" in shown.output
+        assert "breaks no rule" in shown.output
+    traced = CliRunner().invoke(trace, [str(ours), "2"])
+    assert traced.exit_code == 0 and "source: generated" in traced.output
+    (foreign / "identifiers.json").unlink()
+    refused = CliRunner().invoke(show, [str(foreign), "2"])
+    assert refused.exit_code == 2 and "is not an artifact of a known asset" in refused.output
+
+
+def test_a_dataset_whose_record_names_no_known_asset_is_shown(
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one of a family's own program that publishes: its files say that it keeps the contract."""
+    build_lights_out(tmp_path / "lights", LightsOutConfig(boards=12))
+    monkeypatch.setattr(dispatch, "recorded_assets", lambda _: {None: "mine/lights"})
+    assert [kind.asset for kind in dispatch.kinds_at(tmp_path / "lights")] == ["puzzles/other"]
+    with pytest.raises(Misuse, match="known asset"):
+        dispatch.kinds_at(dataset)  # its kind is that of an asset, but its record says another
 
 
 def test_a_dataset_counts_the_examples_of_both_splits() -> None:

@@ -25,7 +25,7 @@ from gristmill.puzzles.format.batch import Batch
 from gristmill.puzzles.format.part_file import Sets
 from gristmill.puzzles.format.sources import SourceFile
 from gristmill.puzzles.raw.arc_tasks import EVALUATION, ArcTask, read_tasks
-from gristmill.puzzles.raw.folders import source_folders
+from gristmill.puzzles.raw.folders import source_folders, source_labels
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
 from gristmill.run.workers import threaded_map
@@ -96,7 +96,7 @@ def build_arc(
     links: what happens to links in the sources; default: they are refused.
 
     Raises BadInput for a source or task that breaks a rule, an id that two files have, a test
-    pair that another task has for training, and a split without examples.
+    pair that training has (see `arc_leaks.select`), and a split without examples.
     Source: `docs/formats/puzzles.md#arc`.
     """
     folders = source_folders(dirs)
@@ -233,7 +233,7 @@ def _pieces(selection: Selection, config: ArcConfig) -> Iterator[tuple[str, list
 
 
 def _source_files(selection: Selection, folders: Sequence[Path]) -> list[SourceFile]:
-    labels = _labels(folders)
+    labels = source_labels(folders)
     files = []
     for task in selection.tasks:
         built = sorted(
@@ -261,17 +261,7 @@ def _of_sources(
 ) -> dict[str, int]:
     """How many tasks of a role the dataset has, by the name of their source."""
     found = [task.source for task in selection.tasks if task.is_evaluation == is_evaluation]
-    return {label: found.count(folder) for folder, label in _labels(folders).items()}
-
-
-def _labels(folders: Sequence[Path]) -> dict[Path, str]:
-    """The name of each source: as much of the end of its path as tells it from the others."""
-    parts = {folder: folder.absolute().parts[1:] for folder in folders}
-    for length in range(1, max(map(len, parts.values()), default=1) + 1):
-        labels = {folder: "/".join(of[-length:]) for folder, of in parts.items()}
-        if len(set(labels.values())) == len(parts):
-            break
-    return labels
+    return {label: found.count(folder) for folder, label in source_labels(folders).items()}
 
 
 def _counts(out: Path, config: ArcConfig) -> tuple[int, int]:

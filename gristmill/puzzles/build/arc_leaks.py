@@ -1,6 +1,7 @@
 """Tasks of several ARC sources: each id once, and no test pair that training has too.
 
-A pair is compared in its canonical form, since an augmented twin is a leak as well.
+A pair is compared in its canonical form, since an augmented twin is a leak as well. With the pairs
+of its own task it is compared cell by cell.
 Source: `docs/formats/puzzles.md#leaks`.
 """
 
@@ -12,9 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from gristmill.contract import BadInput
 from gristmill.puzzles.config import ArcConfig
 from gristmill.puzzles.domains.arc_augment import flat, task_hash
+from gristmill.puzzles.domains.arc_grid import Grid
 from gristmill.puzzles.format.names import SPLITS
 from gristmill.puzzles.raw.arc_tasks import ArcTask
 
@@ -28,6 +32,7 @@ They are part of the published benchmark, whose scores count them: `leaks = "ref
 """
 _NAMED: Final = 10
 _ADVICE: Final = 'leave one of the sources out, or set leaks = "drop"'
+_OWN_ADVICE: Final = 'take one of the pairs out of the file, or set leaks = "drop"'
 
 
 class _Leak(NamedTuple):
@@ -69,8 +74,9 @@ def select(tasks: Sequence[ArcTask], config: ArcConfig) -> Selection:
     tasks: of all sources, in any order.
     config: `leaks` counts.
 
-    Raises BadInput for an id that two files have, and for a test pair that another task has for
-    training; with `leaks = "drop"` only for files of one id and one role that differ.
+    Raises BadInput for an id that two files have, for a test pair that another task has for
+    training, and for one that is a demonstration of its own task; with `leaks = "drop"` only for
+    files of one id and one role that differ.
     Source: `docs/formats/puzzles.md#leaks`.
     """
     drops = config.leaks == "drop"
@@ -165,8 +171,13 @@ def _leaks(tasks: Sequence[ArcTask]) -> list[_Leak]:
         _Leak(task, number, other, place, _is_known(task, other, form))
         for form, task, number in tested
         for other, place in training.get(form, ())
-        if other is not task
+        if other is not task or is_same_pair(task.pairs[number], task.pairs[place])
     ]
+
+
+def is_same_pair(first: tuple[Grid, Grid], second: tuple[Grid, Grid]) -> bool:
+    """Whether two pairs have equal grids, cell by cell."""
+    return all(map(np.array_equal, first, second))
 
 
 def _is_known(evaluation: ArcTask, training: ArcTask, form: bytes) -> bool:
@@ -176,13 +187,17 @@ def _is_known(evaluation: ArcTask, training: ArcTask, form: bytes) -> bool:
 
 def _refuse_leaks(leaks: Sequence[_Leak]) -> None:
     first = leaks[0]
+    is_own = first.training is first.evaluation
+    owner = "its own task" if is_own else str(first.training.path)
+    how = "cell by cell" if is_own else "up to symmetry and colours"
+    advice = _OWN_ADVICE if is_own else _ADVICE
     named = ", ".join(
         f"{leak.evaluation.base} pair {leak.pair} = {leak.training.base} pair {leak.training_pair}"
         for leak in leaks[:_NAMED]
     )
     raise BadInput(
         first.evaluation.path,
-        f"has a test pair that {first.training.path} has for training, up to symmetry and colours;"
+        f"has a test pair that {owner} has for training, {how};"
         f" {len(leaks)} such pairs in all: {named}{', ...' if len(leaks) > _NAMED else ''}"
-        f" (pairs are numbered from 0 in the order of the file): {_ADVICE}",
+        f" (pairs are numbered from 0 in the order of the file): {advice}",
     )

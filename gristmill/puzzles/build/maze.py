@@ -27,7 +27,7 @@ from gristmill.puzzles.format.batch import Batch
 from gristmill.puzzles.format.names import SET, SPLITS, Split
 from gristmill.puzzles.format.part_file import Sets
 from gristmill.puzzles.format.sources import SourceFile
-from gristmill.puzzles.raw.folders import source_folders
+from gristmill.puzzles.raw.folders import labelled_folders, source_folders
 from gristmill.puzzles.raw.near_names import check_names
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
@@ -85,7 +85,7 @@ def build_maze(
 ) -> MazeSummary:
     """Write the mazes of `train.csv` and `test.csv` as a dataset.
 
-    csv_dir: the folder of the two files, or several folders, whose files are read in their order.
+    csv_dir: the folder of the two files, or several folders, whose order does not matter.
     out: a folder that does not exist yet.
     config: default `MazeConfig()`.
     parts: keeps finished parts for the build after a kill; default None.
@@ -93,13 +93,14 @@ def build_maze(
     links: what happens to files that are links; default: they are refused.
 
     Raises BadInput with file and line for a maze that breaks a rule; for `train.csv` or `test.csv`
-    that is packed, or in capitals; where a test maze is also a
-    training maze up to symmetry and `config.leaks` is `refuse`; where a split has no maze.
+    that a folder lacks, or has packed, or in capitals; for a folder that is named twice; where a
+    test maze is also a training maze up to symmetry and `config.leaks` is `refuse`; where a split
+    has no maze.
     Source: docs/formats/puzzles.md#maze, docs/formats/puzzles.md#leaks
     """
     config = config or MazeConfig()
-    folders = source_folders(csv_dir)
-    for folder in folders:
+    folders = labelled_folders(source_folders(csv_dir))
+    for _, folder in folders:
         listed = list_files(folder, root=folder, links=links, deep=False)
         check_names(folder, [entry.name for entry in listed], _FILES.__contains__)
     with _tokens_file(parts, out) as path:
@@ -156,18 +157,21 @@ class _Reader:
         self._links = links
         self._rows = 0
 
-    def read(self, folders: Sequence[Path], split: str, tokens: BinaryIO) -> _Mazes:
-        """Read a split; each maze's input and label go to `tokens`."""
-        paths = [folder / f"{split}.csv" for folder in folders]
-        found = [path for path in paths if has_file(path, root=path.parent, links=self._links)]
-        if not found:
-            raise BadInput(paths[0] if paths else split, "is missing: a maze source needs it")
+    def read(self, folders: Sequence[tuple[str, Path]], split: str, tokens: BinaryIO) -> _Mazes:
+        """Read a split; each maze's input and label go to `tokens`. folders: with their names."""
+        if not folders:
+            raise BadInput(split, "is missing: a maze source needs it")
         mazes, seen = _Mazes([], [], [], []), set[bytes]()
-        for path in found:
-            self._read_file(path, tokens, mazes, seen)
+        for label, folder in folders:
+            path = folder / f"{split}.csv"
+            if not has_file(path, root=folder, links=self._links):
+                raise BadInput(path, "is missing: a maze source needs it")
+            self._read_file(path, label, tokens, mazes, seen)
         return mazes
 
-    def _read_file(self, path: Path, tokens: BinaryIO, mazes: _Mazes, seen: set[bytes]) -> None:
+    def _read_file(
+        self, path: Path, label: str, tokens: BinaryIO, mazes: _Mazes, seen: set[bytes]
+    ) -> None:
         from gristmill.puzzles.domains.maze_paths import canonical
         from gristmill.puzzles.raw.maze_csv import read_mazes
 
@@ -188,8 +192,7 @@ class _Reader:
                 mazes.rows.append(self._rows + row)
                 mazes.keys.append(key)
             self._rows += len(keys)
-        name = f"{path.parent.name}/{path.name}"
-        self.files.append(SourceFile(name, digest.hexdigest()))
+        self.files.append(SourceFile(f"{label}/{path.name}", digest.hexdigest()))
 
 
 def _rows(path: Path, length: int) -> npt.NDArray[np.uint8]:

@@ -24,6 +24,7 @@ from gristmill.puzzles.domains.sudoku.canonical import invariants
 from gristmill.puzzles.domains.sudoku.solver import GAVE_UP, MOST_GUESSES, solutions_of
 from gristmill.puzzles.format.names import SPLITS
 from gristmill.puzzles.format.sources import SourceFile
+from gristmill.puzzles.raw.folders import labelled_folders
 from gristmill.puzzles.raw.rated_csv import RatedRows, read_rows
 from gristmill.puzzles.raw.sudoku_bank import BankRows, SudokuFile, read_bank, sudoku_files
 from gristmill.run.progress import Progress, Stage
@@ -106,12 +107,9 @@ def read_sources(
 
 
 def _sorted_files(folders: Sequence[Path], links: LinkRule) -> list[tuple[str, SudokuFile]]:
-    names = [folder.name for folder in folders]
-    if len(set(names)) != len(names):
-        raise BadInput(folders[0], "has the name of another source: rename one of the folders")
     found = [
-        (f"{folder.name}/{file.path.name}", file)
-        for folder in folders
+        (f"{label}/{file.path.name}", file)
+        for label, folder in labelled_folders(folders)
         for file in sudoku_files(folder, links)
     ]
     return sorted(found, key=lambda named: named[0])

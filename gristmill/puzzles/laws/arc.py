@@ -46,7 +46,7 @@ def arc_laws(dataset: Dataset | Path) -> Iterator[Violation]:
     examples of the test split begin at (0, 0), and one of each training puzzle does. Every puzzle
     is the first of its group after the augmentation that its id names and its seed draws. The
     first puzzles have the hashes of their source files, and their groups all augmentations that the
-    seed gives them, none twice.
+    seed gives them, none twice. No test pair is a demonstration of its task.
     Source: `docs/formats/puzzles.md#arc`.
     """
     dataset = Dataset.of(dataset)
@@ -148,6 +148,7 @@ class _Set:
             for number, (file, pair, _) in enumerate(self._original_origins.tolist()):
                 before, after = (each.grid(number) for each in self._originals)
                 tasks[file].pairs[pair] = (before, after)
+                tasks[file].numbers[self.split].add(pair)
             self._note_draws(tasks, arrays.origins)
         self._is_fixed = np.zeros(len(self._puzzles) - 1, np.bool_)
         look = partial(self._looked, arrays)

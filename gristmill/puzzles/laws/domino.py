@@ -22,8 +22,11 @@ from gristmill.puzzles.domains.domino_findings import (
     rule_names,
 )
 from gristmill.puzzles.domains.domino_rows import ENCODING, LEFT, ON_RIGHT, POSITION, SEQ_LEN
+from gristmill.puzzles.format.batch import Integers
 from gristmill.puzzles.format.names import SPLITS
+from gristmill.puzzles.laws.domino_draws import Redraws
 from gristmill.puzzles.laws.encoding import encoding_laws, unnamed_laws
+from gristmill.puzzles.laws.groups import Marks
 from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
 
 _MOST: Final = 24
@@ -31,12 +34,22 @@ _MOST: Final = 24
 
 @dataclass(frozen=True)
 class _Seen:
-    """The canonical forms of a set's rows, 0 where a row has findings: uint64 [examples]."""
+    """What was seen of a set.
+
+    forms: the canonical forms of its rows, 0 where a row has findings: uint64 [examples].
+    is_source: bool [examples], by the origins. is_wrong: bool [examples], whether a row is not what
+        its draw makes.
+    sources: int64 [groups], the first row of each group; None where the indices break the contract.
+    redraws: None where draws are not known.
+    """
 
     split: str
     set_name: str
     forms: npt.NDArray[np.uint64]
     is_source: npt.NDArray[np.bool_]
+    is_wrong: npt.NDArray[np.bool_]
+    sources: npt.NDArray[np.int64] | None
+    redraws: Redraws | None
 
 
 def domino_laws(dataset: Dataset | Path) -> Iterator[Violation]:
@@ -65,15 +78,23 @@ def _violations(dataset: Dataset) -> Iterator[Violation]:
     seen = []
     for split, set_name in dataset.sets():
         arrays = dataset.arrays(split, set_name)
+        sources = _sources(arrays)
         here = _Seen(
             split,
             set_name,
             np.zeros(len(arrays.inputs), np.uint64),
             _is_source(arrays),
+            np.zeros(len(arrays.inputs), np.bool_),
+            sources,
+            Redraws.of(dataset, split, set_name, sources),
         )
-        for violations in dataset.each(split, set_name, partial(_row_violations, here, kind)):
+        look = partial(_row_violations, here, kind)
+        for first, violations, marks in dataset.each(split, set_name, look):
             yield from violations
-        yield from _group_violations(here, arrays)
+            for row, other in here.redraws.repeats.of(first, marks) if here.redraws else ():
+                found = f"has the input of row {other}, in the same group"
+                yield _violation("repeated", here, row, found)
+        yield from _group_violations(here)
         seen.append(here)
     yield from _twice(seen)
 
@@ -85,21 +106,42 @@ def _is_source(arrays: SetArrays) -> npt.NDArray[np.bool_]:
     return np.asarray(arrays.origins[:, 2] == 0)
 
 
-def _row_violations(seen: _Seen, kind: str, rows: Rows) -> list[Violation]:
-    """What is wrong with rows; their forms go to `seen`."""
+def _sources(arrays: SetArrays) -> npt.NDArray[np.int64] | None:
+    """The first row of each group; None where the index arrays break the contract."""
+    groups = np.clip(arrays.group_indices, 0, len(arrays.puzzle_indices) - 1)
+    starts = arrays.puzzle_indices[groups].astype(np.int64)
+    sizes = np.diff(starts)
+    if not len(sizes) or starts[0] or sizes.min() < 1 or starts[-1] != len(arrays.inputs):
+        return None  # the law of the contract names it
+    return starts[:-1]
+
+
+def _row_violations(seen: _Seen, kind: str, rows: Rows) -> tuple[int, list[Violation], Marks]:
+    """The first row, what is wrong with rows, and their marks; the rest goes to `seen`."""
     here = slice(rows.first, rows.first + len(rows.inputs))
     is_source = seen.is_source[here]
-    broken = findings(rows.inputs, rows.labels)
-    if kind == MODULAR:
-        broken[~is_source] &= np.uint32(~mask(MODULAR_BREAKS) & 0xFFFFFFFF)
+    marks = np.empty(0, np.uint64)
+    if seen.redraws is None or not seen.redraws.has_added(rows):
+        broken, forms = _looked(rows.inputs, rows.labels, is_source, kind)
+    else:
+        batch = seen.redraws.batch(rows)
+        seen.is_wrong[here], marks = seen.redraws.compared(batch)
+        every = np.ones(len(batch.sources), np.bool_)
+        of_sources, forms_of_sources = _looked(batch.inputs, batch.labels, every, kind)
+        broken, forms = of_sources[batch.place], forms_of_sources[batch.place]
+        # What a draw makes of a good scenario is the same one, and good.
+        look = np.flatnonzero(seen.is_wrong[here] | (broken > 0))
+        broken[look], forms[look] = _looked(
+            rows.inputs[look], rows.labels[look], is_source[look], kind
+        )
+    seen.forms[here] = forms
     violations = [
         _violation(name, seen, rows.first + row, RULES[name])
         for row in np.flatnonzero(broken).tolist()
         for name in rule_names(int(broken[row]))
     ]
     if rows.inputs.shape[1] != SEQ_LEN:
-        return violations
-    seen.forms[here] = np.where(broken == 0, canonical(rows.inputs, kind), 0)
+        return rows.first, violations, marks
     # Turned round, a tile that fits both ends is on the right; one double alone cannot be turned.
     is_double = (rows.inputs[:, 2] == 0) & (rows.inputs[:, 0] == rows.inputs[:, 1])
     is_bound = (is_source | is_double) & (broken == 0)
@@ -108,20 +150,37 @@ def _row_violations(seen: _Seen, kind: str, rows: Rows) -> list[Violation]:
     for row in on_right[fits_left.any(axis=1)].tolist():
         found = "the tile is played on the right, though it has the left end"
         violations.append(_violation("left_before_right", seen, rows.first + row, found))
-    return violations
+    return rows.first, violations, marks
 
 
-def _group_violations(seen: _Seen, arrays: SetArrays) -> Iterator[Violation]:
-    """Rows of a group that are another scenario than its first one."""
-    groups = np.clip(arrays.group_indices, 0, len(arrays.puzzle_indices) - 1)
-    starts = arrays.puzzle_indices[groups].astype(np.int64)
-    sizes = starts[1:] - starts[:-1]
-    if not len(sizes) or starts[0] or sizes.min() < 1 or int(sizes.sum()) != len(seen.forms):
-        return  # the law of the contract names it
-    first = np.repeat(seen.forms[starts[:-1]], sizes)
-    differs = (first != seen.forms) & (first != 0) & (seen.forms != 0)
+def _looked(
+    inputs: Integers, labels: Integers, is_source: npt.NDArray[np.bool_], kind: str
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
+    """The rules that rows break, and their canonical forms, 0 where they break some."""
+    broken = findings(inputs, labels)
+    if kind == MODULAR:
+        broken[~is_source] &= np.uint32(~mask(MODULAR_BREAKS) & 0xFFFFFFFF)
+    if inputs.shape[1] != SEQ_LEN:
+        return broken, np.zeros(len(inputs), np.uint64)
+    return broken, np.where(broken == 0, canonical(inputs, kind), 0)
+
+
+def _group_violations(seen: _Seen) -> Iterator[Violation]:
+    """Rows that are another scenario than the first of their group, or not what their draw makes.
+
+    Rows with findings of their own are left out, and so are groups whose first row has some.
+    """
+    if seen.sources is None:
+        return
+    sizes = np.diff(seen.sources, append=len(seen.forms))
+    first = np.repeat(seen.forms[seen.sources], sizes)
+    is_whole = (first != 0) & (seen.forms != 0)
+    differs = (first != seen.forms) & is_whole
     for row in np.flatnonzero(differs).tolist():
         yield _violation("group", seen, row, "is another scenario than the first of its group")
+    for row in np.flatnonzero(seen.is_wrong & is_whole & ~differs).tolist():
+        found = "is not what its draw makes of the first row of its group"
+        yield _violation("not_augmentation", seen, row, found)
 
 
 def _twice(sets: list[_Seen]) -> Iterator[Violation]:

@@ -18,6 +18,8 @@ import numpy.typing as npt
 from gristmill.contract import GristmillError, Violation
 from gristmill.puzzles.domains.sudoku.board import CELLS, ENCODING
 from gristmill.puzzles.laws.encoding import encoding_laws, unnamed_laws
+from gristmill.puzzles.laws.groups import Batch
+from gristmill.puzzles.laws.sudoku_draws import Redraws
 from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
 
 MOST_VIOLATIONS: Final = 24
@@ -25,8 +27,6 @@ MOST_VIOLATIONS: Final = 24
 Clues = npt.NDArray[np.int32]
 _Finding = tuple[str, int, str]
 """Law, row, and what is wrong."""
-_DRAWN: Final = 30
-"""Groups of a set whose last augmentation is drawn once more, or a few more."""
 _TOGETHER: Final = 4096
 """Rows that are checked together: few enough for the cache of a processor."""
 
@@ -37,8 +37,8 @@ def sudoku_laws(dataset: Dataset | Path) -> Iterator[Violation]:
     dataset: or its folder, published or staged; its index arrays keep the contract.
 
     Each finding is one of the names of `checks.described`, or `encoding`, `identifier`,
-    `clues_differ`, `not_unique`, `not_augmentation`, `duplicate` or `leak`. See also `trace.py`:
-    origins are those of their groups.
+    `clues_differ`, `not_unique`, `not_augmentation`, `repeated`, `duplicate` or `leak`. See also
+    `trace.py`: origins are those of their groups.
     Source: docs/formats/puzzles.md#sudoku-findings
     """
     dataset = Dataset.of(dataset)
@@ -88,6 +88,8 @@ class _Set:
         bounds = self.arrays.puzzle_indices[:][self.arrays.group_indices[:]]
         self.sources = np.asarray(bounds[:-1], np.int64)
         self.invariants = np.zeros(len(self.sources), np.uint64)
+        seed = dataset.sources.config.get("seed")
+        self._redraws = Redraws(self.arrays, self.sources, seed if type(seed) is int else None)
 
     def violations(self) -> Iterator[Violation]:
         """What is wrong with the rows, in order."""
@@ -95,47 +97,35 @@ class _Set:
             found = f"{self.arrays.inputs.shape[1]} tokens, not {CELLS}"
             yield Violation("seq_len_mismatch", self.place, found)
             return
-        for findings in self._dataset.each(self.split, self.name, self._looked, _TOGETHER):
+        seen = self._dataset.each(self.split, self.name, self._looked, _TOGETHER)
+        for first, findings, marks in seen:
             for law, row, what in findings:
                 yield from self._few.found(law, row, what)
-        yield from self._augmentations()
+            for row, other in self._redraws.repeats.of(first, marks):
+                yield from self._few.found("repeated", row, f"is row {other} of its group again")
         yield from self._few.rest()
 
-    def _augmentations(self) -> Iterator[Violation]:
-        """Compare the last example of some groups with what its draw makes of the source."""
-        from gristmill.puzzles.domains.sudoku.board import text_of
-        from gristmill.puzzles.domains.sudoku.symmetry import augmentation
+    def _looked(self, rows: Rows) -> tuple[int, list[_Finding], npt.NDArray[np.uint64]]:
+        """The first row of a batch, what is wrong with its rows, and their marks.
 
-        seed, origins = self._dataset.sources.config.get("seed"), self.arrays.origins
-        if origins is None or type(seed) is not int:
-            return
-        lasts = np.r_[self.sources[1:], len(origins)] - 1
-        groups = np.flatnonzero(lasts > self.sources)
-        step = max(1, len(groups) // _DRAWN)
-        for first, last in zip(self.sources[groups][::step], lasts[groups][::step], strict=True):
-            draw = int(origins[last, 2])
-            rows = (self.arrays.inputs, self.arrays.labels)
-            given, label = (_digits(np.asarray(tokens[first])) for tokens in rows)
-            symmetry = augmentation(seed, text_of(given), max(0, draw))
-            for source, tokens in zip((given, label), rows, strict=True):
-                if not np.array_equal(symmetry.apply(source) + 1, tokens[last]):
-                    found = f"is not what draw {draw} makes of row {first}"
-                    yield from self._few.found("not_augmentation", int(last), found)
-                    break
-
-    def _looked(self, rows: Rows) -> list[_Finding]:
-        """What is wrong with a batch of rows; the invariants of its sources are noted."""
+        The invariants of the sources in it are noted.
+        """
         from gristmill.puzzles.domains.sudoku.checks import described
 
-        findings, clues = _checked(rows.inputs, rows.labels)
+        batch = Batch.of(rows, self.arrays, self.sources)
+        inputs, labels = _narrow(rows.inputs), _narrow(rows.labels)
+        of_sources, clues_of_sources = _checked(_narrow(batch.inputs), _narrow(batch.labels))
+        # A symmetry keeps the rules and the clues: what is one of a good source is good.
+        findings, expected = of_sources[batch.place], clues_of_sources[batch.place]
+        clues = expected.copy()
+        wrong, marks = self._redraws.compared(batch, inputs, labels)
+        look = np.flatnonzero(~batch.is_source & (wrong | (findings > 0)))
+        findings[look], clues[look] = _checked(inputs[look], labels[look])
         found: list[_Finding] = [
             (law, rows.first + row, "breaks a rule of Sudoku")
             for row in np.flatnonzero(findings).tolist()
             for law in described(rows.inputs[row], rows.labels[row])
         ]
-        first, last = np.searchsorted(self.sources, [rows.first, rows.first + len(rows.inputs)])
-        here = self.sources[first:last] - rows.first
-        expected = self._expected_clues(rows, clues, here, int(first))
         found += [
             (
                 "clues_differ",
@@ -144,18 +134,16 @@ class _Set:
             )
             for row in np.flatnonzero(clues != expected).tolist()
         ]
-        return found + self._solved(rows.inputs[here], findings[here], slice(first, last))
-
-    def _expected_clues(
-        self, rows: Rows, clues: Clues, here: npt.NDArray[np.int64], first: int
-    ) -> Clues:
-        """The clues of each row's source. here: the sources in the batch, from `first` on."""
-        # The group of the first rows may have begun in an earlier batch.
-        earlier = self.sources[max(0, first - 1) : first]
-        source = _checked(self.arrays.inputs[earlier], self.arrays.labels[earlier])
-        known = np.r_[source[1] if len(earlier) else clues[:1], clues[here]]
-        found: Clues = known[np.searchsorted(here, np.arange(len(clues)), "right")]
-        return found
+        if self._redraws.is_known:  # what another finding names is not named twice
+            alone = wrong & (findings == 0) & (clues == expected)
+            found += [
+                ("not_augmentation", rows.first + row, "is not what its draw makes of its source")
+                for row in np.flatnonzero(alone).tolist()
+            ]
+        here = np.flatnonzero(batch.is_source)
+        first = batch.first + len(batch.inputs) - len(here)
+        groups = slice(first, first + len(here))
+        return rows.first, found + self._solved(rows.inputs[here], findings[here], groups), marks
 
     def _solved(
         self, inputs: npt.NDArray[Any], findings: npt.NDArray[np.uint8], groups: slice

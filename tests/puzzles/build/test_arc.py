@@ -225,9 +225,10 @@ def test_a_test_pair_that_a_training_task_tests_is_a_leak_too(tmp_path: Path) ->
         built(tmp_path, tasks)
 
 
-def test_equal_pairs_are_no_leak_within_a_task_or_between_test_pairs(tmp_path: Path) -> None:
+def test_a_pair_like_one_of_its_task_or_of_another_test_is_no_leak(tmp_path: Path) -> None:
+    """A demonstration in other colours, or turned, does not show the test pair."""
     first, second = arc_tasks.task(1), arc_tasks.task(2)
-    first["test"] = first["train"][:1]
+    first["test"] = [_turned(first["train"][0])]
     second["test"] = [*arc_tasks.task(3)["test"], *first["test"]]
     third = arc_tasks.task(4)
     third["test"] = arc_tasks.task(3)["test"]
@@ -238,6 +239,35 @@ def test_equal_pairs_are_no_leak_within_a_task_or_between_test_pairs(tmp_path: P
         tmp_path, {"evaluation/a": first, "evaluation/b": second, "evaluation/c": third}
     )
     assert summary.groups["test"] == 3
+
+
+def _with_own_repeat() -> dict[str, Any]:
+    """Task b's second test pair is its first demonstration, beside one that is not."""
+    task = arc_tasks.task(2, train=2, test=2)
+    task["test"][1] = task["train"][0]
+    return {"training/a": arc_tasks.task(1), "evaluation/b": task}
+
+
+@pytest.mark.parametrize("key", [None, "input", "output"])
+def test_a_test_pair_that_is_a_demonstration_of_its_task_is_refused(
+    tmp_path: Path, key: str | None
+) -> None:
+    tasks = _with_own_repeat()
+    if key:  # one of the two grids differs: no repeat
+        changed = [[cell ^ 1 for cell in line] for line in tasks["evaluation/b"]["test"][1][key]]
+        tasks["evaluation/b"]["test"][1] = {**tasks["evaluation/b"]["test"][1], key: changed}
+        assert built(tmp_path, tasks).leaks_dropped == 0
+        return
+    with pytest.raises(BadInput, match="its own task has for training, cell by cell") as refused:
+        built(tmp_path, tasks)
+    assert "1 such pairs in all: b pair 3 = b pair 0 " in str(refused.value)
+    assert refused.value.file.endswith("evaluation/b.json")
+
+
+def test_a_repeat_of_a_training_task_is_none_since_all_of_it_trains(tmp_path: Path) -> None:
+    tasks = _with_own_repeat()
+    tasks = {"training/b": tasks["evaluation/b"], "evaluation/a": tasks["training/a"]}
+    assert built(tmp_path, tasks).examples == {"train": 12 + 6, "test": 3}
 
 
 def test_leaks_are_dropped_where_the_config_says_so(tmp_path: Path) -> None:
@@ -329,6 +359,10 @@ def _leak_of(kind: str) -> tuple[list[dict[str, Any]], str, dict[str, list[int]]
         both = {**other, "test": [test["train"][0], test["train"][1]]}
         sources = [{"training/a": test, "evaluation/b": both, "evaluation/c": arc_tasks.task(5)}]
         return sources, "2 such pairs in all", {"c": [2]}, 2, 0
+    if kind == "demonstration of its own task":
+        own = {**other, "test": [other["train"][1], arc_tasks.task(3)["test"][0]]}
+        sources = [{"training/a": test, "evaluation/b": own}]
+        return sources, "1 such pairs in all: b pair 2 = b pair 1 ", {"b": [3]}, 1, 0
     if kind == "the id of a training task":
         sources = [{"evaluation/a": test, "evaluation/b": other}, {"training/a": arc_tasks.task(6)}]
         return sources, "1 ids in all: a", {"b": [2, 3]}, 2, 1
@@ -340,7 +374,7 @@ def _leak_of(kind: str) -> tuple[list[dict[str, Any]], str, dict[str, list[int]]
 LEAKS = [
     *("demonstration of a training task", "demonstration of an evaluation task"),
     *("test pair of a training task", "task in a folder of another name"),
-    *("one pair of two training tasks", "both test pairs"),
+    *("one pair of two training tasks", "both test pairs", "demonstration of its own task"),
     *("the id of a training task", "the id of a training task, twice"),
 ]
 
@@ -405,9 +439,9 @@ def test_files_of_one_id_and_role_are_dropped_where_their_pairs_are_equal_alone(
 
 
 def test_a_task_of_100_pairs_is_built_and_traced(tmp_path: Path) -> None:
-    large = arc_tasks.task(1, train=60, test=40)
+    large = arc_tasks.task(1, train=50, test=50)
     summary = built(tmp_path, {"evaluation/a": large, "training/b": arc_tasks.task(2)})
-    assert summary.examples == {"train": 3 * 60 + 3 * 3, "test": 3 * 40}
+    assert summary.examples == {"train": 3 * 50 + 3 * 3, "test": 3 * 50}
     origins = np.load(tmp_path / "out" / "trace" / "test" / "all.npy")
-    assert origins[:40, 1].tolist() == list(range(60, 100))
+    assert origins[:50, 1].tolist() == list(range(50, 100))
     assert list(arc_laws(tmp_path / "out")) == []

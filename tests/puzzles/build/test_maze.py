@@ -19,6 +19,7 @@ from gristmill.puzzles.domains.source_key import source_key
 from gristmill.puzzles.format.sources import read_sources
 from gristmill.puzzles.laws.contract import contract_laws
 from gristmill.puzzles.laws.maze import maze_laws
+from gristmill.puzzles.read.trace import trace as read_trace
 from gristmill.run.parts import PartStore
 from gristmill.untrusted.files import LinkRule
 from tests.puzzles.plain_mazes import maze, symmetries
@@ -182,18 +183,62 @@ def test_a_test_maze_that_the_subsample_left_out_is_no_leak(tmp_path: Path) -> N
         build(source, tmp_path / "refused", subsample_size=6)
 
 
-def test_several_folders_are_read_in_their_order(tmp_path: Path) -> None:
-    pairs = mazes(7, 1)
+def test_several_folders_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
+    pairs = mazes(8, 1)
     one = drop(tmp_path / "one", pairs[:2], pairs[2:3])
     two = drop(tmp_path / "two", pairs[3:6], pairs[6:])
-    (one / "test.csv").unlink()
     build_maze([two, one], tmp_path / "out", MazeConfig())
-    expected = tokens(*[question for question, _ in pairs[3:6] + pairs[:2]])
+    expected = tokens(*[question for question, _ in pairs[:2] + pairs[3:6]])
     assert array(tmp_path / "out", "train", "inputs").tolist() == expected
     files = read_sources(tmp_path / "out/trace/sources.json").files
-    assert [file.path for file in files] == ["two/train.csv", "one/train.csv", "two/test.csv"]
+    names = ["one/train.csv", "two/train.csv", "one/test.csv", "two/test.csv"]
+    assert [file.path for file in files] == names
     origins = np.load(tmp_path / "out/trace/test/all.npy").tolist()
-    assert origins == [[2, 2, 0]]
+    assert origins == [[2, 2, 0], [3, 2, 0], [3, 3, 0]]
+    build_maze([one, two], tmp_path / "again", MazeConfig())
+    assert hashes(tmp_path / "again") == hashes(tmp_path / "out")
+
+
+def test_folders_of_one_name_have_longer_labels(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    (tmp_path / "y").mkdir()
+    one = drop(tmp_path / "x/data", mazes(2, 1), mazes(1, 2))
+    two = drop(tmp_path / "y/data", mazes(2, 3), mazes(1, 4))
+    build_maze([two, one], tmp_path / "out", MazeConfig())
+    files = read_sources(tmp_path / "out/trace/sources.json").files
+    assert [file.path for file in files] == [
+        f"{folder}/data/{split}.csv" for split in ("train", "test") for folder in "xy"
+    ]
+    assert read_trace(tmp_path / "out", 2).source == "y/data/train.csv"
+
+
+def test_the_folder_that_a_command_is_in_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(drop(tmp_path / "mine", mazes(2, 1), mazes(1, 2)))
+    build_maze(Path(), tmp_path / "out", MazeConfig())
+    files = read_sources(tmp_path / "out/trace/sources.json").files
+    assert [file.path for file in files] == ["mine/train.csv", "mine/test.csv"]
+
+
+@pytest.mark.parametrize("gone", [["train.csv"], ["test.csv"], ["train.csv", "test.csv"]])
+@pytest.mark.parametrize("which", ["one", "two"])
+def test_a_source_that_lacks_a_table_is_refused_by_name(
+    tmp_path: Path, which: str, gone: list[str]
+) -> None:
+    one = drop(tmp_path / "one", mazes(2, 1), mazes(1, 2))
+    two = drop(tmp_path / "two", mazes(2, 3), mazes(1, 4))
+    for name in gone:
+        (tmp_path / which / name).unlink()
+    with pytest.raises(BadInput, match=f"{which}/{gone[0]}: is missing: a maze source needs it"):
+        build_maze([one, two], tmp_path / "out", MazeConfig())
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_source_that_is_named_twice_is_refused(tmp_path: Path) -> None:
+    one = drop(tmp_path / "one", mazes(2, 1), mazes(1, 2))
+    with pytest.raises(BadInput, match="one: is named twice"):
+        build_maze([one, one], tmp_path / "out", MazeConfig())
 
 
 def test_mazes_of_another_size_and_missing_files_are_refused(tmp_path: Path) -> None:

@@ -295,12 +295,28 @@ def test_a_puzzle_of_a_bank_that_cannot_be_solved_is_refused(
     assert caught.value.row == 5
 
 
-def test_a_split_without_puzzles_and_equal_names_are_refused(tmp_path: Path) -> None:
+def test_a_split_without_puzzles_and_a_source_named_twice_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="would have no example"):
         build_sudoku(_drop(tmp_path, TRAIN, []), tmp_path / "no", SudokuConfig())
-    other = sudoku.write_drop(tmp_path / "other/drop", TRAIN, TEST)
-    with pytest.raises(BadInput, match="name of another source"):
-        build_sudoku([tmp_path / "drop", other], tmp_path / "no", SudokuConfig())
+    with pytest.raises(BadInput, match="drop: is named twice"):
+        build_sudoku([tmp_path / "drop"] * 2, tmp_path / "no", SudokuConfig())
+
+
+def test_sources_of_one_name_have_longer_labels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = sudoku.write_drop(tmp_path / "x/data", TRAIN[:2], TEST[:1])
+    two = sudoku.write_drop(tmp_path / "y/data", TRAIN[2:], TEST[1:])
+    for number, folders in enumerate(([one, two], [two, one])):
+        build_sudoku(folders, tmp_path / f"out{number}", SudokuConfig())
+        files = json.loads((tmp_path / f"out{number}/trace/sources.json").read_text())["files"]
+        assert [file["path"] for file in files] == [
+            f"{folder}/data/{split}.csv" for folder in "xy" for split in ("test", "train")
+        ]
+    monkeypatch.chdir(one)
+    build_sudoku(Path(), tmp_path / "here", SudokuConfig())
+    files = json.loads((tmp_path / "here/trace/sources.json").read_text())["files"]
+    assert [file["path"] for file in files] == ["data/test.csv", "data/train.csv"]
 
 
 def test_every_field_that_changes_the_output_is_in_the_sources(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gristmill.puzzles.build import arc_leaks
 from gristmill.puzzles.build.arc import build_arc
 from gristmill.puzzles.config import ArcConfig
 from gristmill.puzzles.domains.arc_grid import encode
@@ -66,6 +67,20 @@ def test_a_dataset_with_dropped_leaks_breaks_no_law(tmp_path: Path) -> None:
     summary = build_arc(source, tmp_path / "out", ArcConfig(8, 3, "uint8", "drop"))
     assert summary.leaks_dropped == 1
     assert laws(tmp_path / "out") == {}
+
+
+def test_a_test_pair_that_is_a_demonstration_of_its_task_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = arc_tasks.source(tmp_path / "arc")
+    task = json.loads((source / "evaluation" / "bb.json").read_text())
+    task["test"][1] = task["train"][0]
+    arc_tasks.write(source, {"evaluation/bb": task})
+    with monkeypatch.context() as patch:
+        patch.setattr(arc_leaks, "_leaks", lambda _: [])
+        build_arc(source, tmp_path / "out", ArcConfig(8, 3, "uint8"))
+    found = [(each.law, each.where, each.found) for each in arc_laws(tmp_path / "out")]
+    assert found == [("leak", "arc/evaluation/bb.json", "test pair 3 is training pair 0")]
 
 
 def row_with(array: np.ndarray, token: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 
 from gristmill.puzzles.build.dataset import build_dataset
+from gristmill.puzzles.build.domino import build_domino
+from gristmill.puzzles.config import DominoConfig
 from gristmill.puzzles.laws.contract import contract_laws
 from gristmill.puzzles.laws.trace import trace_laws
 from gristmill.puzzles.read import rows
@@ -181,3 +184,17 @@ def test_a_set_without_an_example_is_found(dataset: Path) -> None:
         "train/all__inputs.npy: examples: has no example"
     ]
     assert not [violation for violation in trace_laws(dataset) if "train" in violation.where]
+
+
+def test_the_name_of_the_original_domino_builder_is_accepted_without_a_trace(
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "games"
+    build_domino(out, DominoConfig(num_games=20))
+    _identifiers("<domino_game>")(out)
+    assert [violation.law for violation in contract_laws(out)] == ["identifiers"]
+    shutil.rmtree(out / "trace")
+    assert list(contract_laws(out)) == []
+    for listed in (["<other>"], ["<domino_game>", "<blank>"], []):
+        _identifiers(*listed)(out)
+        assert "identifiers" in {violation.law for violation in contract_laws(out)}
