@@ -84,7 +84,7 @@ def _answer(
     arrivals, built = _split_built(inbox, instance, seen.arrivals, partitions, starts)
     of_arrivals = [(arrival, start) for arrival in arrivals for start in starts[arrival.key]]
     requests = [
-        _request(inbox, arrival, start)
+        _request(arrival, start)
         for number, (arrival, start) in enumerate(of_arrivals)
         if not start.waiting and not _is_repeated(inbox, start, of_arrivals[:number])
     ]
@@ -117,12 +117,13 @@ def _is_repeated(inbox: Inbox, start: Start, before: Sequence[tuple[Arrival, Sta
     return inbox.starts is not None and any(start == earlier for _, earlier in before)
 
 
-def _request(inbox: Inbox, arrival: Arrival, start: Start) -> dg.RunRequest:
-    run_key = _run_key(arrival, start.partition)
-    if inbox.starts is None:
-        return dg.RunRequest(run_key=run_key, partition_key=start.partition)
-    chosen = [asset.key for asset in start.assets]
-    return dg.RunRequest(run_key=run_key, partition_key=start.partition, asset_selection=chosen)
+def _request(arrival: Arrival, start: Start) -> dg.RunRequest:
+    return dg.RunRequest(
+        run_key=_run_key(arrival, start.partition),
+        partition_key=start.partition,
+        # Without it, the list of runs has no target for the run.
+        asset_selection=[asset.key for asset in start.assets],
+    )
 
 
 def _split_built(

@@ -38,6 +38,7 @@ def values() -> None:
 INBOX = Inbox("toy", RAW.key, PARTITIONS, [pack, values], lambda _: None)
 ERROR = ValueError("a bad line")
 INTERRUPT = KeyboardInterrupt()
+WHOLE = [("d1", ["pack", "values"])]
 
 
 class Toy:
@@ -110,11 +111,8 @@ def toy(tmp_path: Path) -> Iterator[Toy]:
         made = Toy(tmp_path, instance)
         made.land("d1")
         assert made.tick() == []
-        assert made.tick() == [("d1", [])]
+        assert made.tick() == WHOLE
         yield made
-
-
-WHOLE = [("d1", ["pack", "values"])]
 
 
 def test_a_drop_that_was_built_is_left_alone(toy):
@@ -192,7 +190,7 @@ def test_values_of_another_version_of_the_pack_are_built_again_and_those_of_the_
 def test_a_drop_that_grew_and_whose_run_was_interrupted_is_built_again(toy):
     toy.run("d1", "pack", "values")
     toy.land("d1", "wheat")
-    assert [toy.tick(), toy.tick()] == [[], [("d1", [])]]
+    assert [toy.tick(), toy.tick()] == [[], WHOLE]
     toy.run("d1", "pack", "values", pack=INTERRUPT)
     assert toy.tick() == WHOLE
 
