@@ -7,7 +7,6 @@ step of an asset says about its builds.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from assets.checking.results import FOUND_BY_RUN, Known, State, found_by_run, st
 from assets.checking.rules import Looked, Rule, Scope
 from assets.checking.verdict_file import kept
 from assets.checking.verdicts import Verdicts
+from assets.dagster_private import newest_target
 from resources import Lake
 
 Context = dg.AssetCheckExecutionContext | dg.AssetExecutionContext
@@ -159,7 +159,7 @@ def settle(
         changed = file.do(states)
     for key, state in changed.items():
         checked, rule = wanted[key]
-        target = _latest_materialization(instance, checked.asset.key)
+        target = newest_target(instance, checked.asset.key)
         instance.report_runless_asset_event(state.evaluation(key, rule.blocking, target))
     return list(changed)
 
@@ -269,20 +269,3 @@ def _evaluation(record: Any) -> dg.AssetCheckEvaluation | None:
     """What the record of a check's execution says; None of one that is planned."""
     evaluation: dg.AssetCheckEvaluation | None = record.evaluation
     return None if record.status.value == PLANNED else evaluation
-
-
-def _latest_materialization(instance: dg.DagsterInstance, asset: dg.AssetKey) -> Any:
-    """What an evaluation is about; without it, Dagster compares times."""
-    with suppress(ImportError, AttributeError):
-        from dagster._core.definitions.asset_checks.asset_check_evaluation import (
-            AssetCheckEvaluationTargetMaterializationData,
-        )
-
-        records = instance.fetch_materializations(asset, limit=1).records
-        if records:
-            return AssetCheckEvaluationTargetMaterializationData(
-                run_id=records[0].run_id,
-                storage_id=records[0].storage_id,
-                timestamp=records[0].timestamp,
-            )
-    return None
