@@ -129,12 +129,17 @@ def settle(
 
     Returns the checks that were reported.
     """
+    assets = list(assets)
     wanted = {item.key(rule): (item, rule) for item in assets for rule in item.rules.values()}
     latest = _latest(instance, wanted)
 
     def states(verdicts: Verdicts) -> dict[dg.AssetCheckKey, State]:
         found: dict[dg.AssetCheckKey, State] = {}
         known: dict[str, Known] = {}
+        for item in assets:
+            keys = _prepare(instance, lake, item, verdicts).keys
+            said(verdicts)
+            known[item.name] = Known.of(verdicts, item.name, keys)
         for key, (checked, rule) in wanted.items():
             record = latest.get(key)
             evaluation = None if record is None else _evaluation(record)
@@ -145,9 +150,6 @@ def settle(
                 and _is_under_way(instance, record.run_id)
             ):
                 continue
-            if checked.name not in known:
-                known[checked.name] = _prepare(instance, lake, checked, verdicts)
-                said(verdicts)
             state = state_of(rule, checked.name, verdicts, known[checked.name])
             if record is None and state.passed:
                 continue  # never executed, and nothing to say
@@ -207,6 +209,27 @@ def settle_ended(instance: dg.DagsterInstance, lake: Lake) -> list[dg.AssetCheck
         if not _is_under_way(instance, record.run_id) if shown is None else not shown.passed:
             assets[key.asset_key] = owners[key]
     return settle(instance, lake, assets.values())
+
+
+def look_again(
+    instance: dg.DagsterInstance, lake: Lake, checked: Checked, rule: Rule
+) -> list[dg.AssetCheckKey]:
+    """Execute a check over everything without a run, and report its state if that has changed.
+
+    instance: the Dagster instance.
+    lake: the data root.
+    checked: the asset.
+    rule: the check, one that is fast.
+
+    Returns the checks of the asset that were reported.
+    """
+
+    def look(verdicts: Verdicts) -> None:
+        scope = checked.scope(lake, None, None, verdicts)
+        verdicts.register_all(checked.name, rules.places(scope))
+        keep(rule, checked, scope, seen_by(rule, scope))
+
+    return settle(instance, lake, [checked], said=look)
 
 
 def _prepare(
