@@ -11,7 +11,7 @@ See also `checking/`: what is looked at (`rules.py`), kept (`verdicts.py`) and s
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import dagster as dg
 
@@ -86,9 +86,6 @@ def checks_of(
     below: str,
     wanted: Sequence[Rule],
     name: str,
-    *,
-    additional_deps: Sequence[dg.AssetsDefinition] = (),
-    automation_condition: dg.AutomationCondition[Any] | None = None,
 ) -> dg.AssetChecksDefinition:
     """Returns checks that look at the partitions of a run and speak for all.
 
@@ -96,8 +93,6 @@ def checks_of(
     below: folder relative to the data root that holds the asset's artifacts.
     wanted: the rules; they share one step.
     name: of the step.
-    additional_deps: assets whose events the automation condition sees; default none.
-    automation_condition: when the checks are executed without a run of the asset; default never.
     """
     checked = registered(asset, below, wanted)
     specs = [
@@ -106,8 +101,6 @@ def checks_of(
             asset=asset,
             description=rule.description,
             blocking=rule.blocking,
-            additional_deps=additional_deps,
-            automation_condition=automation_condition,
         )
         for rule in wanted
     ]

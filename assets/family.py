@@ -54,9 +54,9 @@ class Family:
     """Everything that one family adds to the definitions.
 
     assets: external and built assets. `gristmill materialize` builds them in this order where
-        their dependencies leave the order open.
-    checks: the checks of those assets. The sensor `followers` evaluates the assets and checks
-        that have an automation condition.
+        their dependencies leave the order open. The sensor `followers` evaluates those that have
+        an automation condition.
+    checks: the checks of those assets; default none.
     jobs: results of `dg.define_asset_job`; default none.
     inboxes: the folders below `drops/` that the family watches; default none.
     schedules: default none.

@@ -36,6 +36,9 @@ Event = dg.MaterializeResult[Any] | dg.AssetMaterialization | dg.AssetObservatio
 # Characters of one reason, and partitions, in the event of a run of many that failed.
 _MOST_REASON, _MOST_LISTED, _MOST_CURES = 900, 100, 5
 
+NOT_BUILT = "not built"
+"""`status` of the event of a partition that has nothing to build, as by the terms of a corpus."""
+
 # A run with this tag builds unchanged artifacts too, for files that were damaged but kept
 # their size and time.
 REBUILD = "gristmill/rebuild"
@@ -250,5 +253,5 @@ def _not_built(
         asset_key=context.asset_key,
         partition=key,
         description=f"not built: {escape(text)}",  # the UI shows it as Markdown
-        metadata={"status": "not built", "reason": text},
+        metadata={"status": NOT_BUILT, "reason": text},
     )

@@ -1,8 +1,15 @@
-"""The sensor `check_states`: says what stood about checks that a run left without a verdict."""
+"""The sensor `check_states`: keeps what checks show true, without a run.
+
+It says what stood about checks that a run left without a verdict, and looks again with those that
+follow another asset (`follows` of `assets/checking/rules.py`), such as the packs of a pool.
+"""
+
+import json
 
 import dagster as dg
 
 from assets.checking import runs
+from assets.checking.checked import CHECKED
 from resources import Lake
 
 INTERVAL_SECONDS = 30
@@ -15,13 +22,37 @@ INTERVAL_SECONDS = 30
     description=(
         "A run that is killed or cancelled leaves the checks that it planned without a verdict. "
         "This sensor reports what stood, and takes back findings on partitions that were retired "
-        "or removed. It starts no run."
+        "or removed. It also checks the pools after a pack was built. It starts no run."
     ),
 )
 def check_states(context: dg.SensorEvaluationContext, lake: Lake) -> dg.SkipReason:
-    """Reports the states of checks whose last run is over and did not evaluate them."""
-    reported = runs.settle_ended(context.instance, lake)
+    """Reports the states of checks that show something else."""
+    instance = context.instance
+    before: dict[str, int] = json.loads(context.cursor or "{}")
+    now = _newest_followed(instance)
+    reported = set(runs.settle_ended(instance, lake))
+    for checked in CHECKED.values():
+        for rule in checked.rules.values():
+            if any(now.get(name) != before.get(name) for name in map(_name, rule.follows)):
+                reported |= set(runs.look_again(instance, lake, checked, rule))
+    context.update_cursor(json.dumps(now))
     if not reported:
         return dg.SkipReason("every check shows what it last found")
     names = ", ".join(sorted(key.to_user_string() for key in reported))
-    return dg.SkipReason(f"reported again what stood: {names}")
+    return dg.SkipReason(f"reported again: {names}")
+
+
+def _newest_followed(instance: dg.DagsterInstance) -> dict[str, int]:
+    """The number of the newest event of each asset that a check follows."""
+    rules = [rule for checked in CHECKED.values() for rule in checked.rules.values()]
+    followed = {key for rule in rules for key in rule.follows}
+    found = {}
+    for record in instance.get_asset_records(sorted(followed)):
+        event = record.asset_entry.last_materialization_storage_id
+        if event is not None:
+            found[_name(record.asset_entry.asset_key)] = event
+    return found
+
+
+def _name(asset: dg.AssetKey) -> str:
+    return asset.to_user_string()

@@ -1,4 +1,4 @@
-"""The sensor `followers`: evaluates automation conditions of assets and checks."""
+"""The sensor `followers`: evaluates the automation conditions of assets."""
 
 from collections.abc import Iterable
 
@@ -10,11 +10,10 @@ INTERVAL_SECONDS = 30
 
 
 def followers_sensor(families: Iterable[Family]) -> dg.AutomationConditionSensorDefinition:
-    """Returns the sensor that evaluates the assets and checks with an automation condition.
+    """Returns the sensor that evaluates the assets with an automation condition.
 
-    families: the families whose assets and checks it evaluates.
+    families: the families whose assets it evaluates.
     """
-    families = list(families)
     keys = {
         spec.key
         for family in families
@@ -23,19 +22,12 @@ def followers_sensor(families: Iterable[Family]) -> dg.AutomationConditionSensor
         for spec in asset.specs
         if spec.automation_condition is not None
     }
-    checks = [
-        check
-        for family in families
-        for check in family.checks
-        if any(spec.automation_condition is not None for spec in check.check_specs)
-    ]
     return dg.AutomationConditionSensorDefinition(
         name="followers",
-        target=dg.AssetSelection.assets(*keys) | dg.AssetSelection.checks(*checks),
+        target=dg.AssetSelection.assets(*keys),
         minimum_interval_seconds=INTERVAL_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=(
-            "Rebuilds a manifest when all its shards are published and none is being built. "
-            "Checks the pools after a pack was built."
+            "Rebuilds a manifest when all its shards are published and none is being built."
         ),
     )

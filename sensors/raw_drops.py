@@ -11,6 +11,7 @@ from assets.versions import latest
 from gristmill.inbox import Arrival, Look, State, look, named_few
 from gristmill.printable import plain
 from resources import Lake
+from sensors.answers import newest_answers
 from sensors.reports import changes_of, events_of, newly_refused
 from sensors.unfinished import runs_again
 
@@ -84,7 +85,7 @@ def _answer(
     arrivals, built = _split_built(inbox, instance, seen.arrivals, partitions, starts)
     of_arrivals = [(arrival, start) for arrival in arrivals for start in starts[arrival.key]]
     requests = [
-        _request(inbox, arrival, start)
+        _request(arrival, start)
         for number, (arrival, start) in enumerate(of_arrivals)
         if not start.waiting and not _is_repeated(inbox, start, of_arrivals[:number])
     ]
@@ -117,12 +118,13 @@ def _is_repeated(inbox: Inbox, start: Start, before: Sequence[tuple[Arrival, Sta
     return inbox.starts is not None and any(start == earlier for _, earlier in before)
 
 
-def _request(inbox: Inbox, arrival: Arrival, start: Start) -> dg.RunRequest:
-    run_key = _run_key(arrival, start.partition)
-    if inbox.starts is None:
-        return dg.RunRequest(run_key=run_key, partition_key=start.partition)
-    chosen = [asset.key for asset in start.assets]
-    return dg.RunRequest(run_key=run_key, partition_key=start.partition, asset_selection=chosen)
+def _request(arrival: Arrival, start: Start) -> dg.RunRequest:
+    return dg.RunRequest(
+        run_key=_run_key(arrival, start.partition),
+        partition_key=start.partition,
+        # Without it, the list of runs has no target for the run.
+        asset_selection=[asset.key for asset in start.assets],
+    )
 
 
 def _split_built(
@@ -132,11 +134,11 @@ def _split_built(
     partitions: Mapping[str, Collection[str]],
     starts: Mapping[str, Sequence[Start]],
 ) -> tuple[list[Arrival], list[str]]:
-    """Arrivals to build, and the keys of arrivals that the command line has built already."""
+    """Arrivals to build, and the keys of those that runs have answered already, as by command."""
     keys = sorted({key for arrival in arrivals for key in partitions[arrival.key]})
     reported = latest(instance, inbox.raw_drop, keys)
     targets = sorted({start.partition for each in starts.values() for start in each})
-    materialized = {asset.key: latest(instance, asset.key, targets) for asset in inbox.targets}
+    answers = newest_answers(instance, inbox.targets, targets)
 
     def is_built(arrival: Arrival) -> bool:
         reports = [reported.get(key, ("", 0)) for key in partitions[arrival.key]]
@@ -144,8 +146,7 @@ def _split_built(
             return False
         newest = max((event for _, event in reports), default=0)
         return all(
-            start.partition in (events := materialized[asset.key])
-            and events[start.partition][1] > newest
+            answers[asset.key].get(start.partition, 0) > newest
             for start in starts[arrival.key]
             if not start.waiting
             for asset in start.assets

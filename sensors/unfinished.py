@@ -7,7 +7,7 @@ Source: docs/drops.md#interrupted-runs.
 """
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,14 +19,13 @@ from gristmill.contract import GristmillError
 from gristmill.inbox import Arrival, State
 from gristmill.inbox.listing import short_digest
 from resources import Lake
+from sensors.answers import inputs_among, newest_answers, newest_events
 
 MOST_TRIES: Final = 3
 """Runs that are requested for one partition while nothing of it was built meanwhile."""
 MOST_ASKED: Final = 20
 """Partitions whose runs one tick looks into; the others come in the next ticks."""
 _LEFT: Final = 1000  # in place of the number of tries, where a run is left alone
-_KEYS_IN_QUERY: Final = 1000
-_MATERIALIZED: Final = dg.DagsterEventType.ASSET_MATERIALIZATION
 _PARTITION: Final = "dagster/partition"
 _RANGE: Final = "dagster/asset_partition_range_start"
 _UNDER_WAY: Final = [
@@ -122,8 +121,8 @@ def _behind(
     if not wanted:
         return
     partitions = sorted({start.partition for start, _ in wanted})
-    raw = _newest(instance, inbox.raw_drop, sorted({source for _, source in wanted}))
-    newest = {asset.key: _newest(instance, asset.key, partitions) for asset in inbox.targets}
+    raw = newest_events(instance, inbox.raw_drop, sorted({source for _, source in wanted}))
+    newest = newest_answers(instance, inbox.targets, partitions)
     for start, source in wanted:
         key = start.partition
         if source not in raw:
@@ -133,7 +132,7 @@ def _behind(
         sources = {(inbox.raw_drop, source, raw[source])}
         for asset in start.assets:
             made = of_key[asset.key]
-            inputs = _inputs(asset, start.assets)
+            inputs = inputs_among(asset, start.assets)
             is_late = made < raw[source] or any(
                 each in late or made < of_key[each.key] for each in inputs
             )
@@ -168,25 +167,6 @@ def _wanted(
             if name not in seen and not start.waiting.startswith("waits"):
                 seen.add(name)
                 yield start, key if inbox.starts is not None else start.partition
-
-
-def _inputs(
-    asset: dg.AssetsDefinition, among: Sequence[dg.AssetsDefinition]
-) -> list[dg.AssetsDefinition]:
-    """The targets that an asset is built from."""
-    keys = {dep.asset_key for spec in asset.specs for dep in spec.deps}
-    return [each for each in among if each.key in keys]
-
-
-def _newest(
-    instance: dg.DagsterInstance, asset: dg.AssetKey, keys: Sequence[str]
-) -> Mapping[str, int]:
-    """The number of each partition's newest event; partitions without one are left out."""
-    found: dict[str, int] = {}
-    for start in range(0, len(keys), _KEYS_IN_QUERY):
-        some = set(keys[start : start + _KEYS_IN_QUERY])
-        found |= instance.get_latest_storage_id_by_partition(asset, _MATERIALIZED, some)
-    return found
 
 
 def _is_range_under_way(instance: dg.DagsterInstance, inbox: Inbox) -> bool:

@@ -9,11 +9,9 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import dagster as dg
-from dagster._core.definitions.asset_checks.asset_check_evaluation import (
-    AssetCheckEvaluationTargetMaterializationData as Target,  # Dagster has no public name for it
-)
 
 from assets.checking.vanished import vanished
+from assets.dagster_private import Target, newest_target
 from assets.inbox import Inbox, rules_of
 from assets.versions import latest
 from gristmill import markdown
@@ -85,7 +83,7 @@ def changed_evaluation(
     After new arrivals there is one that says the same, since Dagster shows an evaluation of an
     earlier event of the asset as missing.
     """
-    target = _newest(instance, inbox.raw_drop)
+    target = newest_target(instance, inbox.raw_drop)
     evaluation = dg.AssetCheckEvaluation(
         asset_key=inbox.raw_drop,
         check_name=NAME,
@@ -98,18 +96,6 @@ def changed_evaluation(
     if before is None or _id(before.target_materialization_data) != _id(target):
         return evaluation
     return evaluation if _said(before) != _said(evaluation) else None
-
-
-def _newest(instance: dg.DagsterInstance, asset: dg.AssetKey) -> Target | None:
-    """The latest materialization of an asset as the target of an evaluation."""
-    records = instance.fetch_materializations(asset, limit=1).records
-    if not records:
-        return None
-    return Target(
-        storage_id=records[0].storage_id,
-        run_id=records[0].run_id,
-        timestamp=records[0].timestamp,
-    )
 
 
 def _id(target: Target | None) -> int | None:

@@ -142,6 +142,8 @@ class Rule:
         default False.
     newest_only: whether the last partition replaces those before it, as a daily report does;
         default False.
+    follows: assets besides its own whose new events may change what it says; then the sensor
+        `check_states` looks again, without a run. Default none.
     """
 
     name: str
@@ -152,6 +154,7 @@ class Rule:
     blocking: bool = False
     of_bytes: bool = False
     newest_only: bool = field(default=False, kw_only=True)
+    follows: tuple[dg.AssetKey, ...] = field(default=(), kw_only=True)
 
 
 def walk(folder: Path, asset: str, root: Path) -> Iterator[Standing]:

@@ -7,7 +7,6 @@ step of an asset says about its builds.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from assets.checking.results import FOUND_BY_RUN, Known, State, found_by_run, st
 from assets.checking.rules import Looked, Rule, Scope
 from assets.checking.verdict_file import kept
 from assets.checking.verdicts import Verdicts
+from assets.dagster_private import newest_target
 from resources import Lake
 
 Context = dg.AssetCheckExecutionContext | dg.AssetExecutionContext
@@ -129,12 +129,17 @@ def settle(
 
     Returns the checks that were reported.
     """
+    assets = list(assets)
     wanted = {item.key(rule): (item, rule) for item in assets for rule in item.rules.values()}
     latest = _latest(instance, wanted)
 
     def states(verdicts: Verdicts) -> dict[dg.AssetCheckKey, State]:
         found: dict[dg.AssetCheckKey, State] = {}
         known: dict[str, Known] = {}
+        for item in assets:
+            keys = _prepare(instance, lake, item, verdicts).keys
+            said(verdicts)
+            known[item.name] = Known.of(verdicts, item.name, keys)
         for key, (checked, rule) in wanted.items():
             record = latest.get(key)
             evaluation = None if record is None else _evaluation(record)
@@ -145,9 +150,6 @@ def settle(
                 and _is_under_way(instance, record.run_id)
             ):
                 continue
-            if checked.name not in known:
-                known[checked.name] = _prepare(instance, lake, checked, verdicts)
-                said(verdicts)
             state = state_of(rule, checked.name, verdicts, known[checked.name])
             if record is None and state.passed:
                 continue  # never executed, and nothing to say
@@ -159,7 +161,7 @@ def settle(
         changed = file.do(states)
     for key, state in changed.items():
         checked, rule = wanted[key]
-        target = _latest_materialization(instance, checked.asset.key)
+        target = newest_target(instance, checked.asset.key)
         instance.report_runless_asset_event(state.evaluation(key, rule.blocking, target))
     return list(changed)
 
@@ -207,6 +209,27 @@ def settle_ended(instance: dg.DagsterInstance, lake: Lake) -> list[dg.AssetCheck
         if not _is_under_way(instance, record.run_id) if shown is None else not shown.passed:
             assets[key.asset_key] = owners[key]
     return settle(instance, lake, assets.values())
+
+
+def look_again(
+    instance: dg.DagsterInstance, lake: Lake, checked: Checked, rule: Rule
+) -> list[dg.AssetCheckKey]:
+    """Execute a check over everything without a run, and report its state if that has changed.
+
+    instance: the Dagster instance.
+    lake: the data root.
+    checked: the asset.
+    rule: the check, one that is fast.
+
+    Returns the checks of the asset that were reported.
+    """
+
+    def look(verdicts: Verdicts) -> None:
+        scope = checked.scope(lake, None, None, verdicts)
+        verdicts.register_all(checked.name, rules.places(scope))
+        keep(rule, checked, scope, seen_by(rule, scope))
+
+    return settle(instance, lake, [checked], said=look)
 
 
 def _prepare(
@@ -269,20 +292,3 @@ def _evaluation(record: Any) -> dg.AssetCheckEvaluation | None:
     """What the record of a check's execution says; None of one that is planned."""
     evaluation: dg.AssetCheckEvaluation | None = record.evaluation
     return None if record.status.value == PLANNED else evaluation
-
-
-def _latest_materialization(instance: dg.DagsterInstance, asset: dg.AssetKey) -> Any:
-    """What an evaluation is about; without it, Dagster compares times."""
-    with suppress(ImportError, AttributeError):
-        from dagster._core.definitions.asset_checks.asset_check_evaluation import (
-            AssetCheckEvaluationTargetMaterializationData,
-        )
-
-        records = instance.fetch_materializations(asset, limit=1).records
-        if records:
-            return AssetCheckEvaluationTargetMaterializationData(
-                run_id=records[0].run_id,
-                storage_id=records[0].storage_id,
-                timestamp=records[0].timestamp,
-            )
-    return None

@@ -149,12 +149,10 @@ pool_members_current = checks_of(
             _members_current,
             lambda asset, pool, _: f"merge the current packs: `{command(asset, pool)}`",
             dg.AssetCheckSeverity.WARN,
+            follows=(pack.key,),
         )
     ],
     "pool_members_current",
-    # Evaluated when a pack is rebuilt, although the pool is not.
-    additional_deps=[pack],
-    automation_condition=dg.AutomationCondition.any_deps_updated(),
 )
 
 

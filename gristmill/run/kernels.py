@@ -33,6 +33,7 @@ _DIGITS = 16
 
 _threads = threading.RLock()
 _held: set[Path] = set()
+_under_way: list[object] = []
 
 
 def kernel(*signature: str, **options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -81,6 +82,14 @@ def cache_folder() -> Path | None:
     return folder if _usable(folder) else None
 
 
+def is_compiling() -> bool:
+    """Returns whether this process compiles a kernel now, loads one, or waits for another process.
+
+    It may be called from any thread.
+    """
+    return bool(_under_way)
+
+
 def _user_folder() -> Path | None:
     if base := os.environ.get("XDG_CACHE_HOME"):
         return Path(base, "gristmill", _FOLDER)
@@ -117,20 +126,27 @@ class _Compiler:
 
     def __call__(self, signature: Any) -> Any:
         with _threads:
-            if not self._has_looked:
-                self._has_looked = True
-                self._lock = self._enable()
-            if self._lock is None:
-                return self._compile(signature)
-            with _alone(self._lock):
-                for _attempt in range(2):
-                    try:
-                        return self._compile(signature)
-                    except _DAMAGED:
-                        # Half a file after a power loss, or a full disk. What was compiled before
-                        # the disk was full is in memory, and the next call gives it.
-                        _forget(self._dispatcher)
-                return self._compile(signature)
+            _under_way.append(self)
+            try:
+                return self._machine_code(signature)
+            finally:
+                _under_way.pop()
+
+    def _machine_code(self, signature: Any) -> Any:
+        if not self._has_looked:
+            self._has_looked = True
+            self._lock = self._enable()
+        if self._lock is None:
+            return self._compile(signature)
+        with _alone(self._lock):
+            for _attempt in range(2):
+                try:
+                    return self._compile(signature)
+                except _DAMAGED:
+                    # Half a file after a power loss, or a full disk. What was compiled before
+                    # the disk was full is in memory, and the next call gives it.
+                    _forget(self._dispatcher)
+            return self._compile(signature)
 
     def _enable(self) -> Path | None:
         """Have numba keep the machine code; the lock file of this kernel, or None."""

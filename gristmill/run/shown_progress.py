@@ -15,7 +15,7 @@ from threading import Event, RLock, Thread
 from typing import TYPE_CHECKING, TextIO
 
 from gristmill.printable import cut, printable
-from gristmill.run import amounts
+from gristmill.run import amounts, kernels
 from gristmill.run.progress import Progress, Report, reporter, reporting_to
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ class PlainLines:
 
     Named work of more than a second has a line when it begins or goes on. Then long work has one
     every ten seconds; within the context, a thread sees to that also where a single step takes
-    longer. Work without a name has no other lines than those.
+    longer, and says for how long nothing changed and whether kernels are compiled. Work without a
+    name has no other lines than those.
 
     write: takes a line; default: standard error.
     every: seconds between two lines, at least. Default 10.
@@ -65,6 +66,8 @@ class PlainLines:
         """The work that has had a line."""
         self._last: Report | None = None
         """The last report of the work or stage that goes on."""
+        self._reported = self._written
+        """When that came."""
         self._lock = RLock()
         self._ended = Event()
         self._thread = Thread(target=self._keep_on, name="progress", daemon=True)
@@ -73,7 +76,8 @@ class PlainLines:
         """Write a report if it is due."""
         with self._lock:
             self._last = None if report.moment == "end" else report
-            since = time.monotonic() - self._written
+            self._reported = time.monotonic()
+            since = self._reported - self._written
             if report.moment == "begin":
                 if since >= 1 or self._is_first:
                     self._say(report, "begins")
@@ -94,7 +98,20 @@ class PlainLines:
         while not self._ended.wait(min(1.0, self._every)):
             with self._lock:
                 if self._last and time.monotonic() - self._written >= self._every:
-                    self._say(self._last, _line(self._last) or "goes on")
+                    self._say(self._last, self._again(self._last))
+
+    def _again(self, report: Report) -> str:
+        """A line of a report that was the last one for a while: its rate says nothing any more."""
+        passed = amounts.duration(time.monotonic() - self._reported)
+        if report.moment == "stage":
+            line = f"{report.stage}: {report.amount}, unchanged for {passed}"
+        elif report.moment == "note":
+            line = f"{report}, {passed} ago"
+        else:
+            line = f"goes on after {passed}"
+        if kernels.is_compiling():
+            line += ", compiling"
+        return printable(cut(line, _LONGEST_LINE))
 
     def __enter__(self) -> PlainLines:
         self._thread.start()

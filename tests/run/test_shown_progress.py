@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 import time
 from pathlib import Path
-from threading import Event
+from threading import Condition
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from gristmill.run import shown_progress
+from gristmill.run import kernels, shown_progress
 from gristmill.run.progress import Progress, Report, reporter, reporting_to
 from gristmill.run.shown_progress import (
     LogLines,
@@ -106,24 +107,63 @@ def test_work_without_a_name_has_a_line_every_ten_seconds(clock: Clock) -> None:
     assert lines == ["verify: 2.0 kB of 3.0 kB, 167 bytes/s, 6.0 s left"]
 
 
+class Lines:
+    """Takes the lines of a sink that has a thread of its own."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._came = Condition()
+
+    def __call__(self, line: str) -> None:
+        with self._came:
+            self.lines.append(line)
+            self._came.notify_all()
+
+    def await_more(self, count: int) -> list[str]:
+        """The next lines, with `#` in place of times."""
+        with self._came:
+            before = len(self.lines)
+            assert self._came.wait_for(lambda: len(self.lines) >= before + count, 10)
+            return [re.sub(r"[0-9.]+ s\b", "# s", line) for line in self.lines[before:]][:count]
+
+
 def test_a_step_that_takes_long_is_not_silent() -> None:
-    lines: list[str] = []
-    written = Event()
-
-    def write(line: str) -> None:
-        lines.append(line)
-        if len(lines) == 4:
-            written.set()
-
+    write = Lines()
+    lines = write.lines
     with (
         PlainLines(write, every=0.02) as sink,
         Progress(sink, work="pack d6").working(),
     ):
-        assert written.wait(10)
-    assert lines[:4] == ["pack d6: begins"] + ["pack d6: goes on"] * 3
+        assert write.await_more(3) == ["pack d6: goes on after # s"] * 3
+    assert lines[0] == "pack d6: begins"
     count = len(lines)
     time.sleep(0.1)
     assert len(lines) == count
+
+
+def test_lines_of_a_stage_that_does_not_move_say_for_how_long_and_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write = Lines()
+    with PlainLines(write, every=0.02) as sink:
+        progress = Progress(sink, work="chess 2024-01")
+        with progress.stage("validate", "bytes", total=487_800) as stage:
+            still = "chess 2024-01: validate: 0 bytes of 487.8 kB, unchanged for # s"
+            assert still in write.await_more(3)
+            monkeypatch.setattr(kernels, "is_compiling", lambda: True)
+            assert f"{still}, compiling" in write.await_more(3)
+            stage.say("second try")
+            assert "chess 2024-01: validate: second try, # s ago, compiling" in write.await_more(3)
+
+
+def test_how_long_a_stage_does_not_move_counts_from_its_last_report(clock: Clock) -> None:
+    sink = PlainLines(print, every=1000)
+    with Progress(sink, work="pack d6").stage("read", "rows", total=10) as stage:
+        clock.now += 30
+        stage.advance(4)
+        clock.now += 12
+        assert sink._last is not None
+        assert sink._again(sink._last) == "read: 4 of 10 rows, unchanged for 12 s"
 
 
 def test_plain_lines_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:

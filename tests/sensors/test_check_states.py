@@ -1,5 +1,6 @@
-"""The sensor `check_states`: what a killed run leaves behind is said again as it stood."""
+"""The sensor `check_states`: what checks show stays true after a kill, and as packs change."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 import definitions
 from assets.checking.verdict_file import opened
 from assets.checking.verdicts import Verdict
+from assets.macroxue.assets import ASSETS, pack, pool
+from gristmill.macroxue.samples import write_drop
 from resources import Lake
 from sensors.check_states import check_states
 
@@ -20,6 +23,8 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 
 PACK = dg.AssetKey(["macroxue", "pack"])
+MEMBERS = dg.AssetCheckKey(pool.key, "pool_members_current")
+TRUE = "every check shows what it last found"
 NOTEWORTHY = dg.AssetCheckKey(PACK, "noteworthy")
 
 
@@ -42,18 +47,103 @@ def test_checks_of_a_killed_run_show_what_stood(
     run = instance.create_run_for_job(
         job.get_subset(asset_selection={PACK}), tags={"dagster/partition": "d2"}
     )
-    assert tick(instance, lake) == "every check shows what it last found"  # it is under way
+    assert tick(instance, lake) == TRUE  # it is under way
     instance.report_run_failed(run)
     said = tick(instance, lake)
-    assert "reported again what stood: " in said
+    assert "reported again: " in said
     assert "macroxue/pack:noteworthy" in said
     storage = instance.event_log_storage
     shown = storage.get_latest_asset_check_execution_by_key([NOTEWORTHY])[NOTEWORTHY].evaluation
     assert shown is not None
     assert (shown.passed, shown.severity) == (False, dg.AssetCheckSeverity.WARN)
-    assert tick(instance, lake) == "every check shows what it last found"
+    assert tick(instance, lake) == TRUE
     instance.delete_dynamic_partition("macroxue_drops", "d1")
-    assert tick(instance, lake) == "reported again what stood: macroxue/pack:noteworthy"
+    assert tick(instance, lake) == "reported again: macroxue/pack:noteworthy"
+
+
+class Pools:
+    """A pool `p` of the packs `d1` and `d2`, another pack `d3`, and a sensor with its cursor."""
+
+    def __init__(self, root: Path, instance: dg.DagsterInstance) -> None:
+        self.lake, self.instance, self.cursor = Lake(data_root=str(root)), instance, ""
+        for number, key in enumerate(("d1", "d2", "d3")):
+            self.build(key, number)
+        file = self.lake.inbox("pools") / "p.toml"
+        file.parent.mkdir(parents=True)
+        file.write_text('members = ["d1", "d2"]\n')
+        self.materialize(pool, "p")
+
+    def build(self, key: str, seed: int) -> None:
+        """Build the pack of a drop that is exchanged for the games of a seed."""
+        folder = self.lake.inbox("macroxue") / key
+        shutil.rmtree(folder, ignore_errors=True)
+        write_drop(folder, seed=seed, games=1, max_moves=30, depth=6)
+        self.materialize(pack, key)
+
+    def materialize(self, asset: dg.AssetsDefinition, key: str) -> None:
+        self.instance.add_dynamic_partitions(str(asset.partitions_def.name), [key])  # type: ignore[union-attr]
+        done = dg.materialize(
+            ASSETS,
+            selection=[asset],
+            instance=self.instance,
+            resources={"lake": self.lake},
+            partition_key=key,
+        )
+        assert done.success
+
+    def tick(self) -> str:
+        context = dg.build_sensor_context(
+            instance=self.instance, cursor=self.cursor, resources={"lake": self.lake}
+        )
+        result = check_states(context)
+        assert isinstance(result, dg.SkipReason)
+        self.cursor = str(context.cursor)
+        return str(result.skip_message)
+
+    def shown(self) -> dg.AssetCheckEvaluation | None:
+        storage = self.instance.event_log_storage
+        records = storage.get_latest_asset_check_execution_by_key([MEMBERS])
+        return records[MEMBERS].evaluation if MEMBERS in records else None
+
+
+def test_pools_are_checked_without_a_run_after_a_pack_was_built(
+    instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    pools = Pools(tmp_path, instance)
+    assert [pools.tick(), pools.tick()] == [TRUE, TRUE]
+    pools.build("d3", 7)
+    assert pools.tick() == TRUE  # no pool has it
+    assert pools.shown() is None
+    pools.build("d1", 8)
+    runs = instance.get_runs_count()
+    assert pools.tick() == "reported again: macroxue/pool:pool_members_current"
+    shown = pools.shown()
+    assert shown is not None
+    assert (shown.passed, shown.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert shown.description == "1 of 1 partition (p): p/d1: member: was rebuilt"
+    assert pools.tick() == TRUE
+    assert instance.get_runs_count() == runs
+    pools.build("d1", 0)
+    assert pools.tick() == "reported again: macroxue/pool:pool_members_current"
+    shown = pools.shown()
+    assert shown is not None and shown.passed
+
+
+def test_what_the_pools_check_found_while_a_run_was_to_evaluate_it_is_kept(
+    instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    pools = Pools(tmp_path, instance)
+    pools.tick()
+    pools.build("d1", 8)
+    job = definitions.build_defs().resolve_implicit_global_asset_job_def()
+    run = instance.create_run_for_job(
+        job.get_subset(asset_selection={pool.key}), tags={"dagster/partition": "another"}
+    )
+    assert pools.tick() == TRUE
+    instance.report_run_failed(run)
+    assert "macroxue/pool:pool_members_current" in pools.tick()
+    shown = pools.shown()
+    assert shown is not None and not shown.passed
 
 
 def test_it_is_one_of_the_definitions_and_runs_by_itself() -> None:

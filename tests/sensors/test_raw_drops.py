@@ -78,6 +78,7 @@ def test_a_settled_drop_becomes_a_partition_a_version_and_a_run(tick, tmp_path):
     result = tick()
     (request,) = result.run_requests
     assert request.partition_key == "d1"
+    assert request.asset_selection == [text.key]
     observed, landed = reported(result)
     signature = landed.tags["dagster/data_version"]
     assert request.run_key.startswith(f"d1:{signature}:")

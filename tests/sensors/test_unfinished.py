@@ -11,6 +11,7 @@ import dagster as dg
 import pytest
 
 from assets.inbox import Inbox, Start
+from assets.publishing import NOT_BUILT
 from gristmill.inbox import State
 from resources import Lake
 from sensors import unfinished
@@ -38,6 +39,7 @@ def values() -> None:
 INBOX = Inbox("toy", RAW.key, PARTITIONS, [pack, values], lambda _: None)
 ERROR = ValueError("a bad line")
 INTERRUPT = KeyboardInterrupt()
+WHOLE = [("d1", ["pack", "values"])]
 
 
 class Toy:
@@ -90,6 +92,11 @@ class Toy:
                 raise_on_error=False,
             )
 
+    def report(self, key: str, asset: dg.AssetsDefinition, status: str) -> None:
+        """What a run says that builds nothing."""
+        event = dg.AssetObservation(asset.key, partition=key, metadata={"status": status})
+        self.instance.report_runless_asset_event(event)
+
     def begin(self, key: str, status: dg.DagsterRunStatus, **tags: str) -> dg.DagsterRun:
         """A run as the daemon made it, whose process does nothing."""
         chosen = frozenset({pack.key, values.key})
@@ -110,11 +117,8 @@ def toy(tmp_path: Path) -> Iterator[Toy]:
         made = Toy(tmp_path, instance)
         made.land("d1")
         assert made.tick() == []
-        assert made.tick() == [("d1", [])]
+        assert made.tick() == WHOLE
         yield made
-
-
-WHOLE = [("d1", ["pack", "values"])]
 
 
 def test_a_drop_that_was_built_is_left_alone(toy):
@@ -189,10 +193,46 @@ def test_values_of_another_version_of_the_pack_are_built_again_and_those_of_the_
     assert toy.tick() == [("d1", ["values"])]
 
 
+def test_a_drop_that_was_not_built_for_a_reason_is_left_alone_until_it_changes(toy):
+    """What is built from it is skipped, and says nothing."""
+    toy.report("d1", pack, NOT_BUILT)
+    toy.cursor = ""
+    assert [toy.tick() for _ in range(3)] == [[], [], []]
+    toy.land("d1", "wheat")
+    assert [toy.tick(), toy.tick()] == [[], WHOLE]
+
+
+def test_values_that_were_not_built_for_a_reason_are_left_alone_until_their_pack_changes(toy):
+    toy.run("d1", "pack")
+    toy.report("d1", values, NOT_BUILT)
+    toy.cursor = ""
+    assert [toy.tick() for _ in range(3)] == [[], [], []]
+    VERSION["pack"] = "2"
+    toy.run("d1", "pack")
+    assert toy.tick() == [("d1", ["values"])]
+
+
+@pytest.mark.parametrize("asset", [pack, values])
+def test_a_report_of_another_kind_is_no_answer_to_a_drop(toy, asset):
+    toy.report("d1", asset, NOT_BUILT)
+    toy.report("d1", asset, "failed")
+    toy.cursor = ""
+    assert [toy.tick(), toy.tick()] == [[], WHOLE]
+
+
+def test_what_was_built_before_its_drop_was_found_to_have_nothing_to_build_is_left_alone(toy):
+    toy.run("d1", "pack", "values")
+    toy.land("d1", "wheat")
+    toy.tick(), toy.tick()
+    toy.report("d1", pack, NOT_BUILT)
+    toy.cursor = ""
+    assert [toy.tick() for _ in range(3)] == [[], [], []]
+
+
 def test_a_drop_that_grew_and_whose_run_was_interrupted_is_built_again(toy):
     toy.run("d1", "pack", "values")
     toy.land("d1", "wheat")
-    assert [toy.tick(), toy.tick()] == [[], [("d1", [])]]
+    assert [toy.tick(), toy.tick()] == [[], WHOLE]
     toy.run("d1", "pack", "values", pack=INTERRUPT)
     assert toy.tick() == WHOLE
 
