@@ -8,7 +8,7 @@ at the partitions that it did publish, and reports the states of the checks. See
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import dagster as dg
@@ -73,11 +73,21 @@ class Outcomes:
                 self._say(lambda verdicts: verdicts.not_failed(name, key or ""))
             raise
         except Exception as error:
-            if self._checked is not None:
-                name, problem = self._checked.name, problem_of(error, Target.of(self._context, key))
-                verdict = failed_build(name, key or "", problem, self._lake)
-                self._say(lambda verdicts: verdicts.keep(name, BUILT, [verdict]))
+            self.failed([key], error)
             raise
+
+    def failed(self, keys: Sequence[str | None], error: Exception) -> None:
+        """Say that the builds of some partitions failed.
+
+        keys: of the partitions; [None] for an asset without partitions.
+        error: why.
+        """
+        if self._checked is None:
+            return
+        name, lake = self._checked.name, self._lake
+        targets = [(key or "", Target.of(self._context, key)) for key in keys]
+        said = [failed_build(name, key, problem_of(error, to), lake) for key, to in targets]
+        self._say(lambda verdicts: verdicts.keep(name, BUILT, said))
 
     @contextmanager
     def spoken_for(self) -> Iterator[Outcomes]:
