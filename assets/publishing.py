@@ -18,6 +18,7 @@ from assets.checking.outcomes import Outcomes
 from assets.event_metadata import PartitionPreview, event_metadata
 from assets.failures import Problem, Target, problem_of
 from assets.mirrored import push_published
+from assets.step_output import step_output
 from gristmill import families
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.markdown import escape
@@ -199,10 +200,8 @@ def _publish_batch(
             "launch them for the partitions that were."
         )
     elif len(context.job_def.nodes) > 1:
-        # Steps downstream in this run wait for the step's output. Dagster reports it with one
-        # data version for all partitions, so the events with their own versions follow it.
-        yield dg.MaterializeResult()
-        yield from events
+        # Steps downstream in this run wait for the step's output.
+        yield from step_output(context, events)
 
 
 def _failure_of_batch(failed: Mapping[str, Problem], count: int) -> dg.Failure:
