@@ -13,10 +13,11 @@ from contextlib import contextmanager
 
 import dagster as dg
 
-from assets.checking import runs
+from assets.checking import noted, runs
 from assets.checking.checked import CHECKED, Checked
 from assets.checking.found_again import failed_build
 from assets.checking.looking import keep, seen_by
+from assets.checking.noted import NOTED
 from assets.checking.rules import Looked
 from assets.checking.verdict_file import kept
 from assets.checking.verdicts import BUILT, Place, Verdicts
@@ -55,8 +56,15 @@ class Outcomes:
                 self._checked.name,
                 Place(build.record_path, published.record.data_version),
             )
-            void = self._checked.of_bytes if published.rebuilt else ()
-            self._say(lambda verdicts: verdicts.published(name, key or "", place, void))
+            void = (*self._checked.of_bytes, NOTED) if published.rebuilt else ()
+            found = build.noted if published.rebuilt else None
+
+            def say(verdicts: Verdicts) -> None:
+                verdicts.published(name, key or "", place, void)
+                if found is not None:
+                    noted.keep(verdicts, name, key or "", place.data_version, found)
+
+            self._say(say)
 
     @contextmanager
     def of(self, key: str | None) -> Iterator[None]:
