@@ -7,7 +7,7 @@ partition. The functions for the builds belong in `assets/<family>/`, the previe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from assets.checking.outcomes import Outcomes
 from assets.event_metadata import PartitionPreview, event_metadata
 from assets.failures import Problem, Target, problem_of
 from assets.mirrored import push_published
+from assets.step_output import step_output
 from gristmill import families
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.markdown import escape
@@ -79,16 +80,12 @@ def publish_asset(
     """
     worker.freeze_imports()
     worker.sign(context)
-    # All of the run's values, before the first asset reads an input.
-    if refused := choices.refused_values(context.run.run_config):
-        lines = "\n".join(map(plain, refused))
-        raise dg.Failure(f"not started, change it in the launchpad:\n{lines}", allow_retries=False)
 
     def documents(published: Published) -> Mapping[str, str | int | float]:
         return {**preview(published.folder), **partition_preview(published)}
 
-    mirror = _mirror(context)
     with Outcomes(context).spoken_for() as outcomes:
+        mirror = yield from _mirror(context, outcomes)
         try:
             yield from _publish_run(context, build_of, documents, outcomes)
         except dg.Failure:
@@ -101,13 +98,38 @@ def publish_asset(
         yield from push_published(context, mirror, outcomes.done)
 
 
-def _mirror(context: dg.AssetExecutionContext) -> MirrorSettings:
-    """The mirror to push to. A wrong table is refused before anything is built."""
+def _mirror(
+    context: dg.AssetExecutionContext, outcomes: Outcomes
+) -> Generator[Event, None, MirrorSettings]:
+    """Returns the mirror to push to; a wrong table or value is refused before anything is built.
+
+    A run that is refused is a failed build of each of its partitions.
+    """
     try:
+        # All of the run's values, before the first asset reads an input.
+        if refused := choices.refused_values(context.run.run_config):
+            lines = "\n".join(map(plain, refused))
+            raise GristmillError(f"not started, change it in the launchpad:\n{lines}")
         settings: MirrorSettings = context.resources.lake.mirror()
     except GristmillError as error:
-        raise problem_of(error, Target.of(context, None)).failure() from None
+        keys = _keys(context)
+        outcomes.failed(keys, error)
+        for key in keys:
+            problem = problem_of(error, Target.of(context, key))
+            yield problem.observation(context.asset_key, key, context.resources.lake.root)
+        target = Target.of(context, keys[0] if len(keys) == 1 else None)
+        raise problem_of(error, target).failure() from None
     return settings
+
+
+def _keys(context: dg.AssetExecutionContext) -> list[str | None]:
+    """The partitions of the run; [None] for an asset without any."""
+    # A run of some partitions may also hold assets that have none.
+    if context.assets_def.partitions_def is None:
+        return [None]
+    if context.has_partition_key_range:
+        return list(context.partition_keys)
+    return [context.partition_key if context.has_partition_key else None]
 
 
 def _publish_run(
@@ -116,15 +138,12 @@ def _publish_run(
     documents: PartitionPreview,
     outcomes: Outcomes,
 ) -> Iterator[Event]:
-    # A run of some partitions may also hold assets that have none.
-    partitioned = context.assets_def.partitions_def is not None
-    in_range = partitioned and context.has_partition_key_range
-    keys = list(context.partition_keys) if in_range else []
+    keys = _keys(context)
     if len(keys) > 1:
-        yield from _publish_batch(context, keys, build_of, documents, outcomes)
+        several = [key for key in keys if key is not None]
+        yield from _publish_batch(context, several, build_of, documents, outcomes)
         return
-    key = context.partition_key if partitioned and context.has_partition_key else None
-    key = key or next(iter(keys), None)
+    (key,) = keys
     try:
         published = _publish(context, build_of, key, outcomes)
     except NothingToBuild as reason:
@@ -184,10 +203,8 @@ def _publish_batch(
             "launch them for the partitions that were."
         )
     elif len(context.job_def.nodes) > 1:
-        # Steps downstream in this run wait for the step's output. Dagster reports it with one
-        # data version for all partitions, so the events with their own versions follow it.
-        yield dg.MaterializeResult()
-        yield from events
+        # Steps downstream in this run wait for the step's output.
+        yield from step_output(context, events)
 
 
 def _failure_of_batch(failed: Mapping[str, Problem], count: int) -> dg.Failure:

@@ -119,8 +119,14 @@ class Server:
             raise RuntimeError(f"run {run_id} ended as {run['status']}: {self.failure(run_id)}")
         return float(run["endTime"]) - started
 
-    def launch(self, asset: list[str], partition: str, checks: list[str]) -> str:
-        """Launch one partition as the UI does; the id of the run."""
+    def launch(
+        self,
+        asset: list[str],
+        partition: str,
+        checks: list[str],
+        config: dict[str, Any] | None = None,
+    ) -> str:
+        """Launch one partition as the UI does, with values of the launchpad; the id of the run."""
         launched = self.ask(
             LAUNCH,
             params={
@@ -133,7 +139,7 @@ class Server:
                     ],
                 },
                 "mode": "default",
-                "runConfigData": {},
+                "runConfigData": config or {},
                 "executionMetadata": {"tags": [{"key": "dagster/partition", "value": partition}]},
             },
         )["launchRun"]

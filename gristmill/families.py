@@ -43,6 +43,8 @@ class Subject:
     config: the builder's config by field name.
     sampled: a law that takes long may look at a sample, drawn by a fixed seed (default False).
     opened: what the laws of the subject share, such as files that they have opened; a law fills it.
+    noted: takes what is unusual and breaks no law, of laws that find it in the same pass; None
+        (default) where nobody asks for it.
     """
 
     folder: Path
@@ -51,6 +53,7 @@ class Subject:
     config: Mapping[str, Any] = field(default_factory=dict)
     sampled: bool = False
     opened: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    noted: list[Violation] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,16 @@ at the partitions that it did publish, and reports the states of the checks. See
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import dagster as dg
 
-from assets.checking import runs
+from assets.checking import noted, runs
 from assets.checking.checked import CHECKED, Checked
 from assets.checking.found_again import failed_build
 from assets.checking.looking import keep, seen_by
+from assets.checking.noted import NOTED
 from assets.checking.rules import Looked
 from assets.checking.verdict_file import kept
 from assets.checking.verdicts import BUILT, Place, Verdicts
@@ -55,8 +56,15 @@ class Outcomes:
                 self._checked.name,
                 Place(build.record_path, published.record.data_version),
             )
-            void = self._checked.of_bytes if published.rebuilt else ()
-            self._say(lambda verdicts: verdicts.published(name, key or "", place, void))
+            void = (*self._checked.of_bytes, NOTED) if published.rebuilt else ()
+            found = build.noted if published.rebuilt else None
+
+            def say(verdicts: Verdicts) -> None:
+                verdicts.published(name, key or "", place, void)
+                if found is not None:
+                    noted.keep(verdicts, name, key or "", place.data_version, found)
+
+            self._say(say)
 
     @contextmanager
     def of(self, key: str | None) -> Iterator[None]:
@@ -73,11 +81,21 @@ class Outcomes:
                 self._say(lambda verdicts: verdicts.not_failed(name, key or ""))
             raise
         except Exception as error:
-            if self._checked is not None:
-                name, problem = self._checked.name, problem_of(error, Target.of(self._context, key))
-                verdict = failed_build(name, key or "", problem, self._lake)
-                self._say(lambda verdicts: verdicts.keep(name, BUILT, [verdict]))
+            self.failed([key], error)
             raise
+
+    def failed(self, keys: Sequence[str | None], error: Exception) -> None:
+        """Say that the builds of some partitions failed.
+
+        keys: of the partitions; [None] for an asset without partitions.
+        error: why.
+        """
+        if self._checked is None:
+            return
+        name, lake = self._checked.name, self._lake
+        targets = [(key or "", Target.of(self._context, key)) for key in keys]
+        said = [failed_build(name, key, problem_of(error, to), lake) for key, to in targets]
+        self._say(lambda verdicts: verdicts.keep(name, BUILT, said))
 
     @contextmanager
     def spoken_for(self) -> Iterator[Outcomes]:

@@ -16,6 +16,7 @@ from typing import Final
 import dagster as dg
 
 from assets import choices
+from assets.checking import noted
 from assets.checking.verdicts import Place, Verdict, Verdicts, stamp_of
 from gristmill import provenance
 from gristmill.contract import Violation
@@ -207,10 +208,20 @@ def lawful(scope: Scope) -> Looked:
 
 
 def noteworthy(notes: Callable[[Path], Iterable[Violation]]) -> Callable[[Scope], Looked]:
-    """Returns what looks for the unusual: `notes` takes the folder of an artifact."""
+    """Returns what looks for the unusual: `notes` takes the folder of an artifact.
+
+    What the laws noted before the commit of the same run counts, as their verdict does.
+    """
 
     def look(scope: Scope) -> Looked:
-        found = verification.notes([item.artifact for item in scope.standing], notes)
+        kept = {} if scope.since is None else noted.kept(scope.verdicts, scope.name)
+        found: list[Finding] = []
+        for item in scope.standing:
+            known = kept.get((item.subject, item.data_version))
+            if known is not None and verification.is_committed(item.artifact, scope.since):
+                found += verification.as_notes(item.artifact, known)
+            else:
+                found += verification.as_notes(item.artifact, notes(item.artifact.folder))
         for item in filter(lambda each: each.data_version, scope.standing):
             record = provenance.read_record(item.artifact.record_path)
             found += (

@@ -21,6 +21,8 @@ from assets.checking.rules import Looked, Rule, Scope
 from assets.checking.verdict_file import kept
 from assets.checking.verdicts import Verdicts
 from assets.dagster_private import newest_target
+from gristmill.run.progress import reporter
+from gristmill.run.shown_progress import LogLines
 from resources import Lake
 
 Context = dg.AssetCheckExecutionContext | dg.AssetExecutionContext
@@ -59,7 +61,9 @@ def evaluated(
 
     with kept(lake.root, context.log.warning) as file:
         revision = file.do(Verdicts.revision)
-        results = file.do(evaluate)
+        progress = reporter(LogLines(context.log.info), f"checks of {checked.name}")
+        with progress.current():
+            results = file.do(evaluate)
         for _, result, _ in results:
             yield result
         latest = _latest(instance, map(checked.key, chosen))

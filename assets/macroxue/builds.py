@@ -13,7 +13,7 @@ from assets import configs
 from assets.macroxue.choices import PACK, POOL, VALUES, pack_settings, pool_settings
 from assets.macroxue.pool_members import member, refuse_merged_away
 from gristmill import families, provenance
-from gristmill.contract import GristmillError, Summary
+from gristmill.contract import GristmillError, Summary, Violation
 from gristmill.families import Subject
 from gristmill.macroxue.build import pack, pool
 from gristmill.macroxue.build import values as value_builder
@@ -63,6 +63,8 @@ def pack_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
         return summary
 
     fields = provenance.config_fields(config)
+    # Laws of games that are left out look for no notes: the check of the pack does.
+    noted: list[Violation] | None = [] if config.game_laws != "warn" else None
     return Build(
         root=lake.root,
         artifact=artifact,
@@ -72,7 +74,8 @@ def pack_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
         config=config,
         inputs=inputs,
         make=make,
-        laws=lambda folder: families.check(PACK, Subject(folder, config=fields)),
+        laws=lambda folder: families.check(PACK, Subject(folder, config=fields, noted=noted)),
+        noted=noted,
         # Rows take about 1.5 times the compressed bytes, and the parts take the same once more.
         space=4 * sum(item.bytes or 0 for item in inputs),
     )

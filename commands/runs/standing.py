@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import dagster as dg
 
@@ -22,6 +23,9 @@ from gristmill.provenance import Record
 from gristmill.publish.publish import standing_record
 from gristmill.run.progress import SILENT, Progress
 from resources.lake import Lake
+
+FAILED: Final = "FAILED"
+"""Status of a partition whose last run failed before it was built, as pages have it."""
 
 
 @dataclass
@@ -71,6 +75,7 @@ class Standing:
                 self._compare(asset, key, plan, current)
                 stage.advance(1)
         known = self._known(asset, current) - self._fallen_short(asset, current)
+        known -= self._failed(asset, known)
         for key, record in current.items():
             if key in known:
                 plan.standing[key] = _unchanged(name, key, record, self._lake)
@@ -123,6 +128,25 @@ class Standing:
         inputs = self._graph.inputs(asset)
         stale = versions.outdated(self._instance, asset, inputs, known)
         return {key for key in known if key not in stale}
+
+    def _failed(self, asset: dg.AssetKey, keys: Collection[str | None]) -> set[str | None]:
+        """The partitions that pages show as failed: a run of them failed since they were built.
+
+        A run finds them unchanged, and reports that.
+        """
+        partitions = self._graph.partitions(asset)
+        if partitions is not None:
+            named = [key for key in keys if key is not None]
+            found = self._instance.get_status_by_partition(asset, named, partitions)
+            return {key for key, one in (found or {}).items() if one and one.value == FAILED}
+        entries = [one.asset_entry for one in self._instance.get_asset_records([asset])]
+        if not keys or not entries or entries[0].last_run_id is None:
+            return set()
+        built, run = entries[0].last_materialization, entries[0].last_run_id
+        if built is not None and built.run_id == run:
+            return set()
+        last = self._instance.get_run_by_id(run)
+        return set(keys) if last and last.status is dg.DagsterRunStatus.FAILURE else set()
 
     def _fallen_short(self, asset: dg.AssetKey, keys: Collection[str | None]) -> set[str | None]:
         """The partitions that a check of the asset finds wrong, or has not looked at to the end."""

@@ -90,7 +90,7 @@ def _summary(outcomes: Sequence[Outcome], seconds: float) -> str:
     }
     if not count["built"] and not count["failed"]:
         others = f"; {count['not built']} not built" if count["not built"] else ""
-        return f"nothing needed doing ({len(outcomes)} artifacts, {seconds:.1f} s{others})"
+        return f"nothing needed doing ({count['unchanged']} artifacts, {seconds:.1f} s{others})"
     others = "".join(
         f", {count[status]} {status}"
         for status in ("unchanged", "not built", "failed")

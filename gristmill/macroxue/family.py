@@ -38,7 +38,7 @@ def _pool_laws(subject: Subject) -> Iterable[Violation]:
 def _game_laws(subject: Subject) -> Iterable[Violation]:
     from gristmill.macroxue.laws.games import game_laws
 
-    return game_laws(subject.folder)
+    return game_laws(subject.folder, subject.noted)
 
 
 def _value_laws(subject: Subject) -> Iterable[Violation]:

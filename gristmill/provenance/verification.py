@@ -8,7 +8,7 @@ waits: an artifact that was replaced while it was read is read again. See also
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -126,13 +126,35 @@ def survey(
     return checks.findings(wanted, SILENT)
 
 
-def notes(items: Collection[Artifact], law: Callable[[Path], Iterable[Violation]]) -> list[Finding]:
-    """Returns what `law` reports of the folder of each artifact."""
+def as_notes(item: Artifact, found: Iterable[Violation]) -> list[Finding]:
+    """Returns what is unusual in an artifact, with its folder as the place.
+
+    item: the artifact.
+    found: with places in its folder.
+    """
     return [
         Finding(item, item.folder, Violation(note.law, f"{item.folder}: {note.where}", note.found))
-        for item in items
-        for note in law(item.folder)
+        for note in found
     ]
+
+
+def is_committed(item: Artifact, since: datetime | None) -> bool:
+    """Whether the commit checked these very files since some time.
+
+    item: the artifact.
+    since: the time; None: at no time.
+    """
+    if since is None:
+        return False
+    try:
+        record = provenance.read_record(item.record_path)
+        stats = [(output, (item.folder / output.path).stat()) for output in record.outputs]
+        return record.created >= since and all(
+            (stat.st_size, stat.st_mtime_ns) == (output.bytes, output.mtime_ns)
+            for output, stat in stats
+        )
+    except (*MALFORMED, TypeError):
+        return False  # TypeError: `created` has no time zone, as in no record of ours
 
 
 @dataclass(frozen=True)
@@ -215,7 +237,9 @@ class _Checks:
         if self.check_bytes:
             followed = list(self._used(items)) if self.follow else []
             checks = [
-                ArtifactCheck(item, self.data_root, hashes, self._is_committed(item))
+                ArtifactCheck(
+                    item, self.data_root, hashes, is_committed(item, self.committed_since)
+                )
                 for item in items
             ]
             inputs = [ArtifactCheck(used.artifact, self.data_root, hashes) for used in followed]
@@ -238,23 +262,9 @@ class _Checks:
                 Path(finding.violation.where) for found in by_folder.values() for finding in found
             ]
             for item in items:
-                if not any(map(item.holds, bad)) and not self._is_committed(item):
+                if not any(map(item.holds, bad)) and not is_committed(item, self.committed_since):
                     add(item, item.folder, broken_laws(item, self.data_root, self.sampled))
         return by_folder
-
-    def _is_committed(self, item: Artifact) -> bool:
-        """Whether the commit checked these very files, since the time that was asked for."""
-        if self.committed_since is None:
-            return False
-        try:
-            record = provenance.read_record(item.record_path)
-            stats = [(output, (item.folder / output.path).stat()) for output in record.outputs]
-            return record.created >= self.committed_since and all(
-                (stat.st_size, stat.st_mtime_ns) == (output.bytes, output.mtime_ns)
-                for output, stat in stats
-            )
-        except (*MALFORMED, TypeError):
-            return False  # TypeError: `created` has no time zone, as in no record of ours
 
 
 def _as_input(used: Used, violations: Iterable[Violation]) -> Iterator[Violation]:

@@ -86,6 +86,8 @@ class Build:
     inputs: artifacts and raw files that it is made from.
     make: writes a complete artifact into `attempt.out`.
     laws: yields what the staged folder breaks; one violation stops the commit.
+    noted: what is unusual and breaks no law, which the laws add while they run; None: they do not
+        look for it.
     shared: several partitions publish into the folder `artifact`, each with its
         own record `provenance/<partition>.json`.
     outer: path of the artifact that `artifact` is nested in; both take its lock.
@@ -104,6 +106,7 @@ class Build:
     inputs: Sequence[Input]
     make: Callable[[Attempt], Summary]
     laws: Callable[[Path], Iterable[Violation]] = lambda _: ()
+    noted: list[Violation] | None = None
     shared: bool = False
     outer: str | None = None
     tokenizer: Tokenizer | None = None

@@ -22,6 +22,7 @@ from resources import Lake
 
 KEYS = [f"k{number:02}" for number in range(8)]
 partitions = dg.StaticPartitionsDefinition(KEYS)
+MATERIALIZED = dg.DagsterEventType.ASSET_MATERIALIZATION
 RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 
 
@@ -329,15 +330,51 @@ def test_the_log_says_in_one_line_what_was_built(run, instance, tmp_path):
     ]
 
 
-def test_the_metadata_of_an_event_is_stored_once(run, instance):
-    for assets, keys in ((["first"], ["k01"]), (["first", "second"], KEYS[:1]), (["alone"], None)):
+def stored(instance: dg.DagsterInstance, result: dg.ExecuteInProcessResult) -> list[Any]:
+    """Materializations of each partition, and whether each has the record of what was built."""
+    events = [
+        event.asset_materialization
+        for event in instance.all_logs(result.run_id, of_type=MATERIALIZED)
+        if event.asset_materialization is not None
+    ]
+    return [
+        (event.asset_key.to_user_string(), event.partition, "provenance" in event.metadata)
+        for event in events
+    ]
+
+
+def test_a_run_stores_one_event_for_each_partition_and_it_has_all_metadata(run, instance):
+    for assets, keys in (
+        (["first"], ["k01"]),
+        (["first", "second"], KEYS[:1]),
+        (["alone"], None),
+        (["first"], KEYS),
+        (["first", "second"], KEYS),
+        (["first", "second", "alone"], KEYS[:3]),
+    ):
         result = run(*assets, keys=keys)
+        assert result.success
+        expected = [
+            (asset, key, True)
+            for asset in assets
+            for key in ([None] if asset == "alone" or keys is None else keys)
+        ]
+        assert sorted(stored(instance, result), key=str) == sorted(expected, key=str)
         bearing = [
             str(entry.dagster_event_type)
             for entry in instance.all_logs(result.run_id)
             if '"provenance"' in serialize_value(entry)
         ]
-        assert bearing == ["DagsterEventType.ASSET_MATERIALIZATION"] * len(assets)
+        assert bearing == ["DagsterEventType.ASSET_MATERIALIZATION"] * len(expected)
+
+
+def test_a_batch_with_a_failed_partition_stores_one_event_for_each_of_the_others(
+    run, instance, tmp_path
+):
+    (tmp_path / "bad").touch()
+    result = run("first", "second", keys=KEYS)
+    assert not result.success
+    assert stored(instance, result) == [("first", key, True) for key in KEYS if key != "k05"]
 
 
 def test_reports_of_a_run_go_to_the_terminal_that_started_it(run, instance, tmp_path):

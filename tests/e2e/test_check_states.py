@@ -121,3 +121,14 @@ def test_a_finding_stays_until_its_partition_is_built_again(live_instance: LiveI
         file.rename(live_instance.drops / "a" / file.name)
     assert build(live_instance, "a") == "SUCCESS"
     assert states(live_instance) == clean
+
+    # A value that the launchpad does not refuse: the run is red, and one command clears it.
+    values = {"ops": {"macroxue__pack": {"config": {"shard_rows": -1}}}}
+    run = live_instance.server.launch(PACK, "b", NAMES, values)
+    assert live_instance.server.finished(run)["status"] == "FAILURE"
+    assert states(live_instance) == clean | {"built": ("error", ["b"])}
+    assert live_instance.statuses()["failed"] == ["b"]
+    done = live_instance.gristmill("materialize", "macroxue/pack", "--partition", "b")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert states(live_instance) == clean
+    assert live_instance.statuses()["failed"] == []

@@ -17,21 +17,22 @@ from gristmill.contract import BadInput, Violation
 from gristmill.macroxue.format.jsonl import read_lines, run_of
 from gristmill.macroxue.format.metadata_db import signed64
 from gristmill.macroxue.format.rows import Rows
-from gristmill.macroxue.laws.report import Finder, fresh, playable, run_facts
+from gristmill.macroxue.laws.notes import Notes
+from gristmill.macroxue.laws.report import Finder, Played, fresh, played, run_facts
 from gristmill.macroxue.read.step_stream import Batch, StepStream
 from gristmill.macroxue.rules.board_eval import board_scores, line_table, packed_scores
-from gristmill.macroxue.rules.moves import move
-from gristmill.macroxue.rules.true_ranks import TrueRanks, true_ranks
+from gristmill.macroxue.rules.true_ranks import TrueRanks
 from gristmill.run.progress import current_progress
 
 # Rows of large tiles whose board_eval is computed together.
 _BATCH_ROWS = 1 << 13
 
 
-def game_laws(path: Path) -> Iterator[Violation]:
+def game_laws(path: Path, noted: list[Violation] | None = None) -> Iterator[Violation]:
     """Find games of a pack or pool that break the rules of 2048.
 
     path: folder of the pack or pool.
+    noted: gets what `notes.game_notes` yields, found in the same pass; default None: nobody asks.
 
     Yields violations of these laws, which name the run, and the step and row where there is one:
     move_legal: the chosen move changes the board.
@@ -50,11 +51,17 @@ def game_laws(path: Path) -> Iterator[Violation]:
         stream = StepStream(path)
         excused = _runs_with_count_mismatch(path)
         finder, table = Finder(), line_table()
+        notes = None if noted is None else Notes(stream, path)
         with current_progress().stage("game laws", "rows", stream.rows) as stage:
             for batch in stream.batches(whole_runs=True):
-                yield from _batch_laws(stream, batch, excused, finder, table)
+                facts = played(batch)
+                yield from _batch_laws(stream, batch, facts, excused, finder, table)
+                if notes is not None and noted is not None:
+                    noted += notes.of(batch, facts)
                 stage.advance(len(batch.rows))
         yield from finder.rest()
+        if notes is not None and noted is not None:
+            noted += notes.rest()
     except BadInput as error:
         yield Violation("files_open", error.file, error.rule)
 
@@ -109,15 +116,13 @@ def _wrong_evals(
 def _batch_laws(
     stream: StepStream,
     batch: Batch,
+    facts: Played,
     excused: set[int],
     finder: Finder,
     table: npt.NDArray[np.int32],
 ) -> Iterator[Violation]:
-    rows = batch.rows
-    known = true_ranks(rows, batch.run_starts())
-    moves = playable(rows)
-    after, reward, changed = move(known.ranks, moves)
-    unmoved = ~changed | (rows["move_dir"] > 3)
+    rows, known, after = batch.rows, facts.known, facts.after
+    unmoved = ~facts.changed | (rows["move_dir"] > 3)
     yield from finder.rows("move_legal", batch, unmoved, "{move} changes nothing on this board")
     yield from finder.rows(
         "follows",
@@ -141,7 +146,7 @@ def _batch_laws(
         "the board has a higher rank than max_rank {max_rank}",
     )
     reached = np.maximum(highest, np.where(known.unknown, 16, after.max(axis=1)))
-    for index, own, points, gapless in run_facts(batch, reward):
+    for index, own, points, gapless in run_facts(batch, facts.reward):
         run = stream.runs[index]
         top = int(reached[own].max())
         if run.highest_tile < 1 << top:

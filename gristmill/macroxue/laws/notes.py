@@ -1,6 +1,7 @@
 """Notes on the games of `macroxue/pack`: what is unusual in them, but breaks no law.
 
-See also `games.py`: the laws of games, for which a pack is refused.
+See also `games.py`: the laws of games, for which a pack is refused; they look for these notes in
+the same pass.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ import numpy as np
 from gristmill.contract import BadInput, Violation
 from gristmill.macroxue.format.metadata_db import signed64
 from gristmill.macroxue.format.valuation_types import read_valuation_types
-from gristmill.macroxue.laws.report import Finder, fresh, playable, run_facts
+from gristmill.macroxue.laws.report import Finder, Played, fresh, played, run_facts
 from gristmill.macroxue.read.step_stream import Batch, StepStream
-from gristmill.macroxue.rules.moves import legal_moves, move
-from gristmill.macroxue.rules.true_ranks import true_ranks
+from gristmill.macroxue.rules.moves import legal_moves
+from gristmill.run.progress import current_progress
 
 
 def game_notes(path: Path) -> Iterator[Violation]:
@@ -33,27 +34,47 @@ def game_notes(path: Path) -> Iterator[Violation]:
         Tuple rows have a value for each move, and a search may leave a legal move out.
     chosen_ev: rows whose chosen move has no legal bit; the tokenizer of the original stops there.
     files_open: the files can be read, and agree with metadata.db.
+    The current progress gets the stage "game notes" in rows.
     Source: docs/formats/macroxue.md#game-notes.
     """
     try:
         stream = StepStream(path)
-        names = read_valuation_types(path / "valuation_types.json")
-        search = names.index("search") if "search" in names else len(names)
-        finder = Finder()
-        for batch in stream.batches(whole_runs=True):
-            yield from _batch_notes(stream, batch, search, finder)
-        yield from finder.rest()
+        notes = Notes(stream, path)
+        with current_progress().stage("game notes", "rows", stream.rows) as stage:
+            for batch in stream.batches(whole_runs=True):
+                yield from notes.of(batch, played(batch))
+                stage.advance(len(batch.rows))
+        yield from notes.rest()
     except BadInput as error:
         yield Violation("files_open", error.file, error.rule)
 
 
-def _batch_notes(
-    stream: StepStream, batch: Batch, search: int, finder: Finder
-) -> Iterator[Violation]:
-    rows = batch.rows
-    known = true_ranks(rows, batch.run_starts())
-    moves = playable(rows)
-    _, reward, _ = move(known.ranks, moves)
+class Notes:
+    """The notes on the batches of one pack, for a caller that reads them.
+
+    stream: the rows of the pack.
+    path: its folder.
+
+    Raises BadInput if valuation_types.json cannot be read.
+    """
+
+    def __init__(self, stream: StepStream, path: Path) -> None:
+        names = read_valuation_types(path / "valuation_types.json")
+        self._search = names.index("search") if "search" in names else len(names)
+        self._stream, self._finder = stream, Finder()
+
+    def of(self, batch: Batch, facts: Played) -> Iterator[Violation]:
+        """Yields the notes on some rows; arguments as `played` takes and returns them."""
+        yield from _row_notes(batch, facts, self._search, self._finder)
+        yield from _run_notes(self._stream, batch, facts, self._finder)
+
+    def rest(self) -> Iterator[Violation]:
+        """Yields the number of further notes of each kind, at the end."""
+        yield from self._finder.rest()
+
+
+def _row_notes(batch: Batch, facts: Played, search: int, finder: Finder) -> Iterator[Violation]:
+    rows, known, moves = batch.rows, facts.known, facts.moves
     yield from finder.rows(
         "ranks_unknown",
         batch,
@@ -72,12 +93,17 @@ def _batch_notes(
     yield from finder.rows(
         "chosen_ev", batch, chosen == 0, "the chosen move {move} has no expected value"
     )
-    for index, own, points, gapless in run_facts(batch, reward):
-        run = stream.runs[index]
+
+
+def _run_notes(
+    stream: StepStream, batch: Batch, facts: Played, finder: Finder
+) -> Iterator[Violation]:
+    for index, own, points, gapless in run_facts(batch, facts.reward):
+        run, first = stream.runs[index], facts.known.ranks[own.start]
         if not gapless:
             yield from finder.run("gaps", run.id, "step_index does not count 0, 1, 2, ...")
-        if not fresh(known.ranks[own.start]):
-            tiles = int(np.count_nonzero(known.ranks[own.start]))
+        if not fresh(first):
+            tiles = int(np.count_nonzero(first))
             yield from finder.run("started_late", run.id, f"starts with {tiles} tiles")
         if signed64(points) != run.max_score:
             yield from finder.run(

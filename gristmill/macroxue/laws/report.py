@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,8 @@ import numpy.typing as npt
 from gristmill.contract import Violation
 from gristmill.macroxue.format.rows import Rows
 from gristmill.macroxue.read.step_stream import Batch
-from gristmill.macroxue.rules.moves import DIRECTIONS
+from gristmill.macroxue.rules.moves import DIRECTIONS, move
+from gristmill.macroxue.rules.true_ranks import TrueRanks, true_ranks
 
 SHOWN = 5
 """Violations that are yielded for each law; the others are counted."""
@@ -86,6 +88,32 @@ def playable(rows: Rows) -> npt.NDArray[np.uint8]:
     """
     moves: npt.NDArray[np.uint8] = np.where(rows["move_dir"] < 4, rows["move_dir"], 0)
     return moves.astype(np.uint8)
+
+
+class Played(NamedTuple):
+    """The rows of a batch, and what their moves do.
+
+    known: ranks of the boards.
+    moves: uint8 [N], the recorded moves as `playable` returns them.
+    after: uint8 [N, 16], ranks after the moves.
+    reward: int64 [N], points of the moves.
+    changed: bool [N], whether the moves change the boards.
+    """
+
+    known: TrueRanks
+    moves: npt.NDArray[np.uint8]
+    after: npt.NDArray[np.uint8]
+    reward: npt.NDArray[np.int64]
+    changed: npt.NDArray[np.bool_]
+
+
+def played(batch: Batch) -> Played:
+    """Play the recorded moves of whole runs.
+
+    batch: whole runs.
+    """
+    known, moves = true_ranks(batch.rows, batch.run_starts()), playable(batch.rows)
+    return Played(known, moves, *move(known.ranks, moves))
 
 
 def fresh(board: npt.NDArray[np.uint8]) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from assets import choices
 from assets.checking import results, rules, runs, verdict_file
 from assets.checking.checked import CHECKED
 from assets.checking.results import FALLING_SHORT, FOUND_BY_RUN, findings_in
@@ -211,6 +212,41 @@ def test_the_first_drop_of_all_may_be_bad(ui):
     ui.run("c")
     assert ui.all_shown() == CLEAN | {"words built": ("error", ["c"])}
     assert findings_in(ui.record("built").evaluation)["c"][0] == "ValueError: out of range"
+
+
+def refuse_a_value(ui: Instance, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(choices, "refused_values", lambda _: ["words: rows = -1: is too low"])
+    return "not started, change it in the launchpad:\nwords: rows = -1: is too low"
+
+
+def refuse_a_table(ui: Instance, monkeypatch: pytest.MonkeyPatch) -> str:
+    (ui.root / "gristmill.toml").write_text("[mirror]\nparallel = 0\n")
+    return "gristmill.toml: [mirror] parallel = 0: must be a whole number from 1 to 64"
+
+
+@pytest.mark.parametrize("refuse", [refuse_a_value, refuse_a_table])
+def test_a_refused_run_is_a_failure_of_its_partitions_and_of_no_other_check(
+    ui, refuse, monkeypatch
+):
+    DROPS.texts["a"] = "odd\n"
+    ui.run("a", "b")
+    with monkeypatch.context() as patch:
+        reason = refuse(ui, patch)
+        for keys in (["a"], ["a", "b"]):
+            result = ui.run(*keys)
+            assert not result.success
+            assert ui.all_shown() == CLEAN | {
+                "words built": ("error", keys),
+                "words noteworthy": ("warn", ["a"]),
+            }
+            assert reason in findings_in(ui.record("built").evaluation)[keys[-1]][0]
+            seen = [e.asset_observation_data for e in result.get_asset_observation_events()]
+            assert [item.asset_observation.partition for item in seen] == keys
+            failed = result.get_step_failure_events()[0].step_failure_data.user_failure_data
+            assert reason in failed.description
+    (ui.root / "gristmill.toml").unlink(missing_ok=True)
+    ui.run("a", "b")
+    assert ui.all_shown() == CLEAN | {"words noteworthy": ("warn", ["a"])}
 
 
 def test_a_batch_with_a_failed_partition_checks_the_others(ui):

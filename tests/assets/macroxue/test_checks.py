@@ -11,6 +11,7 @@ import pytest
 from assets.checks import disk_checks
 from assets.macroxue import assets
 from assets.macroxue.assets import pack
+from gristmill.macroxue.read.step_stream import StepStream
 from gristmill.macroxue.samples import write_drop
 from resources import Lake
 
@@ -68,3 +69,47 @@ def test_notes_are_a_warning_that_names_them(instance: dg.DagsterInstance, tmp_p
     (row,) = everything.metadata["findings"].value.records
     assert row.data["partition"] == "noted"
     assert r"built with game\_laws" in everything.metadata["listed"].value
+
+
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The packs of which all rows are read, once for each time."""
+    read: list[Path] = []
+    batches = StepStream.batches
+
+    def counted(self: StepStream, **options: Any) -> Any:
+        read.append(self.folder)
+        return batches(self, **options)
+
+    monkeypatch.setattr(StepStream, "batches", counted)
+    return read
+
+
+def test_a_run_notes_what_is_unusual_in_the_pass_of_its_laws(
+    instance: dg.DagsterInstance, tmp_path: Path, passes: list[Path]
+) -> None:
+    lake = Lake(data_root=str(tmp_path))
+    # Each fifth game of this drop starts on a board with a 65536.
+    drop = lake.inbox("macroxue") / "noted"
+    write_drop(drop, seed=1, games=5, max_moves=40, depth=7, legacy=True)
+    in_run = evaluate(instance, lake, "noted")
+    assert r"started\_late" in in_run.description
+    assert len(passes) == 1  # of the staged pack, by the laws
+    published = tmp_path / "macroxue/packs/noted"
+    passes.clear()
+    alone = evaluate(instance, lake, None)
+    assert passes.count(published) == 2  # by the laws, and for the notes
+    assert alone.metadata["listed"] == in_run.metadata["listed"]
+    passes.clear()
+    again = evaluate(instance, lake, "noted")  # unchanged: built by another run
+    assert passes.count(published) == 2
+    assert again.metadata["listed"] == in_run.metadata["listed"]
+
+
+def test_notes_of_laws_that_are_left_out_are_looked_for_by_the_check(
+    instance: dg.DagsterInstance, tmp_path: Path, passes: list[Path]
+) -> None:
+    lake = Lake(data_root=str(tmp_path))
+    write_drop(lake.inbox("macroxue") / "plain", seed=1, games=2, max_moves=60, depth=6)
+    evaluate(instance, lake, "plain", game_laws="warn")
+    assert passes == [tmp_path / "macroxue/packs/plain"]

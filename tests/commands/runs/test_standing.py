@@ -196,3 +196,68 @@ def test_a_run_of_many_partitions_that_left_a_check_makes_all_of_them_wanted(
         assert plan("one", "two").together == expected, tags
     standing = Standing(instance, lake, Graph(instance, lake))
     assert standing._keys_of_run("a run that was deleted", ["one"]) == {"one"}
+
+
+def fail_a_run(instance: dg.DagsterInstance, asset: dg.AssetKey, tags: dict[str, str]) -> None:
+    """A run that ends before it says anything of its asset, as by a kill."""
+    job = definitions.build_defs().resolve_implicit_global_asset_job_def()
+    left = instance.create_run_for_job(
+        job.get_subset(asset_selection={asset}), asset_selection=frozenset({asset}), tags=tags
+    )
+    instance.report_run_failed(left)
+
+
+def statuses(instance: dg.DagsterInstance) -> dict[str, str]:
+    known = Graph(instance, Lake()).partitions(PACK)
+    assert known is not None
+    found = instance.get_status_by_partition(PACK, ["one", "two"], known) or {}
+    return {key: one.value for key, one in found.items() if one}
+
+
+def test_a_run_that_failed_since_the_build_makes_its_partitions_wanted(
+    run: Command, data: Path, plan, instance: dg.DagsterInstance
+) -> None:
+    land(data, "one"), land(data, "two", seed=5)
+    run("materialize", "macroxue/pack")
+    assert plan("one", "two").together == []
+    fail_a_run(instance, PACK, {"dagster/partition": "two"})
+    assert statuses(instance) == {"one": "MATERIALIZED", "two": "FAILED"}
+    assert plan("one", "two").together == ["two"]
+    done = run("materialize", "macroxue/pack", "--partition", "two")
+    assert "nothing needed doing (1 artifacts" in done.output
+    assert statuses(instance) == {"one": "MATERIALIZED", "two": "MATERIALIZED"}
+    assert plan("one", "two").together == []
+    fail_a_run(instance, PACK, {RANGE[0]: "one", RANGE[1]: "two"})
+    assert plan("one", "two").together == ["one", "two"]
+    assert run("materialize", "macroxue/pack").exit_code == 0
+    assert plan("one", "two").together == []
+
+
+def test_the_plan_asks_once_for_the_partitions_that_failed(
+    run: Command, data: Path, plan, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    land(data, "one"), land(data, "two", seed=5)
+    run("materialize", "macroxue/pack")
+    asked, whole = [], dg.DagsterInstance.get_status_by_partition
+
+    def counted(self: dg.DagsterInstance, asset: dg.AssetKey, keys, partitions):
+        asked.append((asset, sorted(keys)))
+        return whole(self, asset, keys, partitions)
+
+    monkeypatch.setattr(dg.DagsterInstance, "get_status_by_partition", counted)
+    assert plan("one", "two").together == []
+    assert asked == [(PACK, ["one", "two"])]
+
+
+def test_a_run_that_failed_makes_an_asset_without_partitions_wanted(
+    run: Command, data: Path, instance: dg.DagsterInstance
+) -> None:
+    standing = Standing(instance, Lake(), Graph(instance, Lake()))
+    manifest = dg.AssetKey(["reasoning", "raw_manifest"])
+    assert standing._failed(manifest, [None]) == set()
+    instance.report_runless_asset_event(dg.AssetMaterialization(manifest))
+    assert standing._failed(manifest, [None]) == set()
+    fail_a_run(instance, manifest, {})
+    assert standing._failed(manifest, [None]) == {None}
+    instance.report_runless_asset_event(dg.AssetMaterialization(manifest))
+    assert standing._failed(manifest, [None]) == set()

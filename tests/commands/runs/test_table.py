@@ -64,8 +64,9 @@ def test_nothing_needed_doing_only_if_nothing_was_built_or_failed(printed) -> No
     end = "; `gristmill ui` shows them"
     assert printed(UNCHANGED)[-1] == "nothing needed doing (1 artifacts, 2.0 s)"
     assert printed(UNCHANGED, NOT_BUILT)[-1] == (
-        "nothing needed doing (2 artifacts, 2.0 s; 1 not built)"
+        "nothing needed doing (1 artifacts, 2.0 s; 1 not built)"
     )
+    assert printed(NOT_BUILT)[-1] == "nothing needed doing (0 artifacts, 2.0 s; 1 not built)"
     assert printed(UNCHANGED, BUILT)[-1] == f"1 built in 2.0 s, 1 unchanged{end}"
     assert printed(UNCHANGED, FAILED)[-1] == f"0 built in 2.0 s, 1 unchanged, 1 failed{end}"
 
