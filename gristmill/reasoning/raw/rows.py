@@ -20,7 +20,7 @@ from gristmill.reasoning.raw.drops import kind
 from gristmill.reasoning.raw.flatten import Unfit
 from gristmill.reasoning.raw.unpacked import unpacked
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
-from gristmill.untrusted.json_text import check_nesting, load_json, members
+from gristmill.untrusted.json_text import check_nesting, has_more_values, load_json, members
 from gristmill.untrusted.limits import LIMITS, Limits
 from gristmill.untrusted.lines import lines
 
@@ -124,6 +124,9 @@ def _looked_at(texts: Iterator[bytes], path: Path, limits: Limits) -> tuple[bool
 def _json_lines(texts: Iterator[bytes], path: Path, limits: Limits) -> Iterator[Row]:
     loads = orjson.loads
     for number, line in enumerate(lines(texts, path, limits), 1):
+        if len(line) > limits.values and has_more_values(line, limits.values):
+            yield number, _exact(line, path, limits, number)
+            continue
         try:
             value = loads(line)
         except orjson.JSONDecodeError:

@@ -35,7 +35,7 @@ def rows(
     texts: parts of the UTF-8 text in order.
     path: the file.
     corpus: whose rows they are.
-    limits: `line_bytes` counts for a row, `rows` for their number.
+    limits: `line_bytes` and `values` count for a row, `rows` for their number.
 
     The first row names the columns; an empty cell is None. A TSV of cot_collection whose first
     row does not is a file of FLAN CoT: question, answer and rationale, where `\n` is a newline.
@@ -52,6 +52,8 @@ def rows(
 
 
 def _is_header(line: bytes, corpus: Corpus) -> bool:
+    if line.count(b"\t") >= _MOST_COLUMNS:
+        return False
     names = {cell.strip(b'"\r\n') for cell in line.split(b"\t")}
     seed = {corpus.question_column.encode(), corpus.answer_column.encode()}
     return seed <= names or {b"source", b"target"} <= names
@@ -63,14 +65,16 @@ def _flan_rows(found: Iterator[bytes], path: Path) -> Iterator[tuple[int, dict[s
         if not line or line.isspace():
             continue
         try:
-            cells = line.decode("utf-8").removesuffix("\n").removesuffix("\r").split("\t")
+            text = line.decode("utf-8").removesuffix("\n").removesuffix("\r")
         except UnicodeDecodeError as error:
             yield number, Unfit("utf8", f"is not UTF-8: {error}")
             continue
-        if len(cells) != len(_COLUMNS):
-            rule = f"has {len(cells)} columns where {len(_COLUMNS)} are expected"
+        columns = text.count("\t") + 1
+        if columns != len(_COLUMNS):
+            rule = f"has {columns} columns where {len(_COLUMNS)} are expected"
             yield number, Unfit("columns", rule)
             continue
+        cells = text.split("\t")
         values = [cell.replace("\\n", "\n") for cell in cells]
         yield number, {FLAN: name, **dict(zip(_COLUMNS, values, strict=True))}
 
@@ -79,7 +83,7 @@ def _table_rows(
     found: Iterator[bytes], path: Path, delimiter: str, limits: Limits
 ) -> Iterator[tuple[int, dict[str, Any] | Unfit]]:
     csv.field_size_limit(limits.line_bytes)
-    decoder = _Decoder(found, path, limits)
+    decoder = _Decoder(found, path, delimiter, limits)
     reader = csv.reader(decoder, delimiter=delimiter, strict=True)
     header: Sequence[str] | None = None
     number = 0
@@ -118,19 +122,20 @@ def _header(cells: Sequence[str], path: Path) -> Sequence[str]:
 
 
 class _Decoder:
-    """The lines of a table as text, with a bound on the bytes of one row.
+    """The lines of a table as text, with bounds on the bytes and the cells of one row.
 
     is_broken: whether a line of the present row was not UTF-8.
     """
 
-    def __init__(self, found: Iterator[bytes], path: Path, limits: Limits) -> None:
-        self._found, self._path, self._most = found, path, limits.line_bytes
-        self._size = self._row = 0
+    def __init__(self, found: Iterator[bytes], path: Path, delimiter: str, limits: Limits) -> None:
+        self._found, self._path, self._limits = found, path, limits
+        self._delimiter = delimiter.encode()
+        self._size = self._row = self._cells = 0
         self.is_broken = False
 
     def begin(self, row: int) -> None:
         """A row begins."""
-        self._size, self._row, self.is_broken = 0, row, False
+        self._size, self._cells, self._row, self.is_broken = 0, 0, row, False
 
     def __iter__(self) -> _Decoder:
         return self
@@ -138,8 +143,14 @@ class _Decoder:
     def __next__(self) -> str:
         line = next(self._found)
         self._size += len(line)
-        if self._size > self._most:
-            rule = f"a row of more than {self._most:,} bytes: is a quote not closed?"
+        if self._size > self._limits.line_bytes:
+            rule = f"a row of more than {self._limits.line_bytes:,} bytes: is a quote not closed?"
+            raise BadInput(self._path, rule, self._row or None)
+        self._cells += line.count(self._delimiter)
+        if self._cells > self._limits.values:
+            rule = (
+                f"a row with more than {self._limits.values:,} delimiters, those in quotes included"
+            )
             raise BadInput(self._path, rule, self._row or None)
         try:
             return line.decode("utf-8")
