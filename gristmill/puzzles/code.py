@@ -9,16 +9,26 @@ from gristmill.code_digest import Code
 
 ARC = Code(
     modules=("gristmill.puzzles.build.arc",),
-    compatible_with=("33d654526ed9bd222f66853a5047bf104362ec2f3d79b9661c23adad6b58dc8c",),
+    compatible_with=(
+        "33d654526ed9bd222f66853a5047bf104362ec2f3d79b9661c23adad6b58dc8c",
+        "c1d05202f500445c2474df173b23baf6e5f17e3cbd58adc9ce1844947b901b1b",
+    ),
 )
 SUDOKU = Code(
     modules=("gristmill.puzzles.build.sudoku",),
-    compatible_with=("9a134d8e6a99deb92d93ddfd010827f9c6a2debb04ed20ac2d79893db232c2ca",),
+    compatible_with=(
+        "9a134d8e6a99deb92d93ddfd010827f9c6a2debb04ed20ac2d79893db232c2ca",
+        "e49dd8d49698ae10940246754e30b4bd55650b0234f456947be128a9cf11c13e",
+    ),
 )
 MAZE = Code(
     modules=("gristmill.puzzles.build.maze",),
-    compatible_with=("83fe244d2ac747a715848a59493c8822315504c47186445dd6dfdd57080fb5d6",),
+    compatible_with=(
+        "83fe244d2ac747a715848a59493c8822315504c47186445dd6dfdd57080fb5d6",
+        "84cee1df1282a8a1d0a60f4392f3db0f713ff6fa291a3d7a592960a4c668dca0",
+    ),
 )
 DOMINO = Code(
     modules=("gristmill.puzzles.build.domino",),
+    compatible_with=("71dbaec5e65c93c7125a90770e0c48bc562998c64813ce76a1c5db443c42db02",),
 )
