@@ -17,7 +17,7 @@ from gristmill.reasoning.format.corpora import Corpus
 from gristmill.reasoning.raw.drops import SPLIT_WORDS, kind, words
 from gristmill.reasoning.raw.flatten import Unfit
 from gristmill.untrusted.limits import LIMITS, Limits
-from gristmill.untrusted.lines import lines
+from gristmill.untrusted.lines import line_bytes, lines
 
 FLAN: Final = "flan_cot"
 """Key of the rows of a table without a header; its value is the name of the data set."""
@@ -45,10 +45,16 @@ def rows(
     found = lines(texts, path, limits)
     is_tsv = (kind(path.name) or ("", ""))[0] == "tsv"
     first = next(found, b"")
-    if is_tsv and corpus.name == _HEADERLESS and not _is_header(first, corpus):
+    if _is_headerless(first, path, corpus):
         yield from _flan_rows(chain([first], found), path)
         return
     yield from _table_rows(chain([first], found), path, "\t" if is_tsv else ",", limits)
+
+
+def _is_headerless(first: bytes, path: Path, corpus: Corpus) -> bool:
+    """Whether a table is a TSV without names of columns. first: its first line."""
+    is_tsv = (kind(path.name) or ("", ""))[0] == "tsv"
+    return is_tsv and corpus.name == _HEADERLESS and not _is_header(first, corpus)
 
 
 def _is_header(line: bytes, corpus: Corpus) -> bool:
@@ -157,3 +163,53 @@ class _Decoder:
         except UnicodeDecodeError:
             self.is_broken = True
             return line.decode("utf-8", "replace")
+
+
+def place_of(
+    texts: Iterable[bytes], path: Path, corpus: Corpus, row: int
+) -> tuple[int, int] | None:
+    """Where a row of a table begins and ends in its text, in bytes, without the line's end.
+
+    texts, path, corpus: as for `rows`. row: its number, from 1, as `rows` counts.
+
+    None: there is no such row.
+    """
+    found = lines(texts, path)
+    first = next(found, b"")
+    if _is_headerless(first, path, corpus):
+        return line_bytes(chain([first], found), path, row)
+    counted = _Counted(chain([first], found))
+    csv.field_size_limit(LIMITS.line_bytes)
+    is_tsv = (kind(path.name) or ("", ""))[0] == "tsv"
+    reader = csv.reader(counted, delimiter="\t" if is_tsv else ",", strict=True)
+    number = 0  # the header
+    while True:
+        begin = counted.size
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            raise BadInput(path, f"is no table: {error}", number or None) from error
+        if cells is None:
+            return None
+        if not cells:
+            continue
+        if number == row:
+            return begin, counted.size - counted.end
+        number += 1
+
+
+class _Counted:
+    """Lines as text. size: bytes of those that were taken; end: those of the last one's end."""
+
+    def __init__(self, found: Iterator[bytes]) -> None:
+        self._found = found
+        self.size = self.end = 0
+
+    def __iter__(self) -> _Counted:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._found)
+        self.size += len(line)
+        self.end = len(line) - len(line.rstrip(b"\r\n"))
+        return line.decode("utf-8", "replace")
