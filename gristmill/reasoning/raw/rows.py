@@ -87,7 +87,7 @@ def row_bytes(path: Path, corpus: Corpus, row: int) -> dict[str, object]:
         if ending in ("csv", "tsv"):
             place = tables.place_of(texts, path, corpus, row)
         else:
-            is_whole, whole = _told_apart(texts, path, LIMITS)
+            is_whole, whole = _one_or_lines(texts, path, LIMITS)
             place = None if is_whole else line_bytes(whole, path, row)
     if place is None:
         return {}
@@ -107,7 +107,7 @@ def _without_mark(texts: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _json_rows(texts: Iterator[bytes], path: Path, limits: Limits) -> Iterator[Row]:
-    is_whole, whole = _told_apart(texts, path, limits)
+    is_whole, whole = _one_or_lines(texts, path, limits)
     if is_whole:
         for number, (_, value) in enumerate(members(whole, path, limits), 1):
             yield number, value if isinstance(value, dict) else _no_object()
@@ -115,7 +115,9 @@ def _json_rows(texts: Iterator[bytes], path: Path, limits: Limits) -> Iterator[R
     yield from _json_lines(whole, path, limits)
 
 
-def _told_apart(texts: Iterator[bytes], path: Path, limits: Limits) -> tuple[bool, Iterator[bytes]]:
+def _one_or_lines(
+    texts: Iterator[bytes], path: Path, limits: Limits
+) -> tuple[bool, Iterator[bytes]]:
     """Whether a JSON file is one array or object of rows, and no JSON lines; its text again.
 
     texts, path, limits: as for `members`; a byte order mark is no part of the texts, or blank.
