@@ -81,8 +81,8 @@ def _module_digest(name: str) -> str:
 def tree_digest(tree: ast.AST) -> str:
     """The hex sha256 of a syntax tree, without docstrings, comments and positions.
 
-    The digest does not depend on the version of Python: a field that is empty or
-    None is left out, since newer versions have more of them.
+    The digest does not depend on the version of Python: a field that is an empty list
+    or None is left out, since newer versions have more of them.
     """
     pieces: list[str] = []
     _write(tree, pieces.append)
@@ -96,8 +96,9 @@ def _write(node: ast.AST, write: Callable[[str], None]) -> None:
     write(f"({type(node).__name__}")
     for field in node._fields:
         value = getattr(node, field, None)
-        items = value if isinstance(value, list) else [value]
-        items = [item for item in items if item is not None and not _is_docstring(item)]
+        # In a list None has a place: a parameter without a default, `**` in a dictionary.
+        items = value if isinstance(value, list) else [] if value is None else [value]
+        items = [item for item in items if not _is_docstring(item)]
         if items:
             write(f" {field}={len(items)}")
         for item in items:

@@ -103,8 +103,9 @@ def trace(path: Path, sample: str, **chosen: Any) -> None:
 
     The answer goes back to the raw file: its path in the data root, its sha256, the row, the bytes.
     What a sample is depends on the asset: a run, a row, a document, a game by row or by id. For an
-    artifact without samples, such as a manifest or a vocabulary, the answer lists its inputs; in a
-    folder that several artifacts share, SAMPLE is its partition, as `manifest`.
+    artifact without samples, such as a manifest or a vocabulary, the answer lists its inputs;
+    SAMPLE is then a partition of the folder, as `manifest`, or a file in it. Status 1 for a SAMPLE
+    that is not there.
     """
     printed = False
     for each in _traced(path, sample, chosen):
@@ -122,14 +123,25 @@ def _traced(path: Path, sample: str, chosen: Mapping[str, Any]) -> Iterable[Trac
     own = assets.get(sample)
     asked = kind_of_asset(own) if own is not None else None
     if own is not None and (asked is None or asked.trace is None):
+        _refuse_options(own, chosen)
         return inputs_of(path, sample)
     if assets and all(kind_of_asset(asset) is None for asset in assets.values()):
-        return inputs_of(path)
+        _refuse_options(next(iter(assets.values())), chosen)
+        return inputs_of(path, sample=sample)
     kinds = [asked] if asked is not None else kinds_at(path)
     kind = next((kind for kind in kinds if kind.trace is not None), None)
     if kind is None or kind.trace is None:
-        return inputs_of(path)
+        _refuse_options(kinds[0].asset, chosen)
+        return inputs_of(path, sample=sample)
     return list(kind.trace(_request(kind.asset, path, sample, chosen)))
+
+
+def _refuse_options(asset: str, chosen: Mapping[str, Any]) -> None:
+    """Raise Misuse for an option, where the answer lists inputs."""
+    context = click.get_current_context()
+    for name in chosen:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise Misuse(f"--{name} does not apply: artifacts of {asset} have no samples")
 
 
 def _named(kinds: Sequence[Kind]) -> str:

@@ -92,6 +92,20 @@ def test_neighbouring_lists_are_kept_apart() -> None:
     assert _digest("lambda a=1, *, b: 0") != _digest("lambda a, *, b=1: 0")
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("def f(*, a, b=1): pass", "def f(*, a=1, b): pass"),
+        ("lambda *, a, b=1: 0", "lambda *, a=1, b: 0"),
+        ("{**a, 'k': b}", "{'k': a, **b}"),
+        ("{**a, 'k': b, 'l': c}", "{'k': b, **a, 'l': c}"),
+        ("match x:\n    case {'k': a, **b}: pass", "match x:\n    case {'k': a}: pass"),
+    ],
+)
+def test_what_stands_for_nothing_in_a_list_keeps_its_place(one: str, other: str) -> None:
+    assert _digest(one) != _digest(other)
+
+
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A family `fake.grain` of a package outside of Gristmill."""

@@ -65,6 +65,13 @@ def _are_true(root: Path, facts: list[tuple[str, str]]) -> None:
         if name == "raw_file":
             assert facts[number + 1] == ("raw_bytes", str((root / value).stat().st_size))
             assert facts[number + 2] == ("raw_sha256", sha256_file(root / value))
+        if name == "raw_row_bytes":
+            begin, end = map(int, value.split("-"))
+            raw = next(where for key, where in reversed(facts[:number]) if key == "raw_file")
+            octets = (root / raw).read_bytes()
+            assert end - begin > 0
+            assert octets[:begin].endswith(b"\n") or begin in (0, 3)
+            assert octets[end : end + 1] in (b"\n", b"\r", b"")
         if name.startswith("raw_bytes_of"):
             begin, end = map(int, value.split("-"))
             assert 4 <= begin < end
@@ -147,3 +154,42 @@ def test_a_manifest_says_which_of_its_inputs_changed(
     assert [value for name, value in facts if name == "note"] == [
         "synth/harmony 02, which synth/harmony_manifest manifest was made from, is gone"
     ]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "reasoning/raw 99999 --corpus gsm8k",
+        "reasoning/raw nosuch",
+        "reasoning/alignment 99999 --corpus gsm8k",
+        "reasoning/alignment nosuch",
+        "reasoning/tokenized/gpt2 nosuch --corpus gsm8k",
+        "reasoning/reports 99999",
+        "reasoning/reports nosuch",
+        "reasoning/reports --corpus gsm8k",
+        "tokenizer 99999",
+        "tokenizer nosuch",
+        "tokenizer gpt2 --corpus gsm8k",
+    ],
+)
+def test_a_sample_that_is_not_there_is_refused(sample_root: SampleRoot, words: str) -> None:
+    folder, *rest = words.split()
+    done = CliRunner().invoke(main, ["trace", str(sample_root.data / folder), *rest])
+    assert done.exit_code in (1, 2), done.output
+    assert rest[0].startswith("--") or rest[0] in done.output or "no token" in done.output
+    assert "raw_file" not in done.output
+
+
+def test_steps_lead_to_the_raw_row(sample_root: SampleRoot) -> None:
+    reasoning = sample_root.data / "reasoning"
+    steps = traced(reasoning / "alignment", "gsm8k_train_000002")
+    by_record = traced(reasoning / "raw", "gsm8k_train_000002")
+    assert steps[0] == ("example_id", "gsm8k_train_000002")
+    assert [each for each in steps if each[0] == "alignment_line"] == [("alignment_line", "3")]
+    assert steps[-len(by_record) :] == by_record
+
+
+def test_a_file_of_an_artifact_without_samples_is_a_sample(sample_root: SampleRoot) -> None:
+    folder = sample_root.data / "reasoning/reports"
+    day = next(folder.glob("*.json")).name
+    assert traced(folder, day) == traced(folder, day.removesuffix(".json")) == traced(folder)

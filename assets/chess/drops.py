@@ -7,7 +7,8 @@ from pathlib import Path
 from assets.chess.partitions import chess_months
 from gristmill import provenance
 from gristmill.chess.raw.months import month_in
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, GristmillError
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, has_file
 from resources import Lake
 
 RAW_DROP = "chess/raw_drop"
@@ -49,10 +50,28 @@ def available(lake: Lake) -> set[str]:
     """Returns the months that need no download: those with a drop, and those with a built PGN.
 
     lake: the data root.
+
+    A month whose drop the inbox refuses is none of them: it is reported as refused, and not built.
     """
-    dropped = {str(month_in(path.name)) for path in _drops(lake) if drop_refusal(path) is None}
+    try:
+        links = lake.link_rule()
+    except GristmillError:
+        links = REFUSE_LINKS  # a wrong file of the data root refuses no drop
+    dropped, refused = set(), set()
+    for path in _drops(lake):
+        month = str(month_in(path.name))
+        if month in dropped or not _can_be_built(path, links):
+            refused.add(month)
+        dropped.add(month)
     built = lake.root.glob(f"chess/raw/elite/*/{provenance.RECORD}")
-    return dropped | {path.parent.name for path in built}
+    return (dropped | {path.parent.name for path in built}) - refused
+
+
+def _can_be_built(path: Path, links: LinkRule) -> bool:
+    try:
+        return drop_refusal(path) is None and has_file(path, root=path.parent, links=links)
+    except BadInput:
+        return False
 
 
 def _drops(lake: Lake) -> list[Path]:

@@ -13,12 +13,14 @@ ELITE = Code(
     compatible_with=(
         "5ca4a2202be5c2b567bfaf3a3bc84c23cc9d443d3341fe8e4e1c6dafa6a366c5",
         "4f11f7d5eceba47752bbfb476e35b775a50424d0977ad36eb8a71a9dad136f91",
+        "0e9b1c99840053997dd0a857cec7ba12a8a5fd06581e2ddba7b530330617017b",
     ),
     undigested="5ca4a2202be5c2b567bfaf3a3bc84c23cc9d443d3341fe8e4e1c6dafa6a366c5",
 )
 VALID = Code(
     modules=("gristmill.chess.build.validate",),
     libraries=("chess",),
+    compatible_with=("1f41fa42191b3045aa8a4de7f0e83b47e3e8a251477f491e51243d5645dab3a1",),
 )
 GAMES = Code(
     modules=("gristmill.chess.build.game_dataset",),
@@ -27,6 +29,7 @@ GAMES = Code(
         "36d38218a8bfba2d87b9201f2e610255fe4e1262fa87bc86bfdcdbb566ce9e33",
         "23c896ffe612f67b307642675b77aa2968333edf9ec2c710ef67a8e253628eb3",
         "28f137f4bf198ba16ffdb4cfd995a4767fa9bf0c4890c54890ef338bbbc0f27e",
+        "1f398a2ddaa54ab0869a33a1df82f276d7ea7b00e2ed4284247e247be9cbd29e",
     ),
     undigested="36d38218a8bfba2d87b9201f2e610255fe4e1262fa87bc86bfdcdbb566ce9e33",
 )
@@ -36,6 +39,7 @@ CACHE = Code(
     compatible_with=(
         "5d46602360f8ab7dfc811b05b411fc7346306c8658b05de365990280589b4082",
         "b15214bae9c5d0a4620fddd5f6caa48c5f7684870ff2a9109ce59175272e77c0",
+        "1803e85cb15cbf57996b28e89f7ad1eab4bc46dddec18b41e0bf09c260f4ff69",
     ),
     undigested="5d46602360f8ab7dfc811b05b411fc7346306c8658b05de365990280589b4082",
 )
@@ -45,6 +49,7 @@ SPLICES = Code(
     compatible_with=(
         "d35529ecfc80ca3a7eb943ed102fbd65eef00620fd7076b6e6d4363ae7f1d4cb",
         "e33ec84dee2f147599d69e10ed4db159f9e3a959141ff5ec306c8171532bc8be",
+        "2fb2b9f0417a41ff15ffd68b986692920b667264c871b3a0b2607ce8ba607034",
     ),
     undigested="d35529ecfc80ca3a7eb943ed102fbd65eef00620fd7076b6e6d4363ae7f1d4cb",
 )

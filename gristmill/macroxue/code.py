@@ -11,13 +11,19 @@ from gristmill.code_digest import Code
 PACK = Code(
     modules=("gristmill.macroxue.build.pack",),
     libraries=("numba", "numpy"),
-    compatible_with=("0d55d1b49e5a85a505e4db0c9f9ab20e536d50501b0e632fbc2d947458a9ec50",),
+    compatible_with=(
+        "0d55d1b49e5a85a505e4db0c9f9ab20e536d50501b0e632fbc2d947458a9ec50",
+        "c33a5dc9fe315fc8340efe463cfd2bf2c61c3066fca51307445ed9afa47a00da",
+    ),
     undigested="0d55d1b49e5a85a505e4db0c9f9ab20e536d50501b0e632fbc2d947458a9ec50",
 )
 VALUES = Code(
     modules=("gristmill.macroxue.build.values",),
     libraries=("numba", "numpy"),
-    compatible_with=("ac144373570171be5cc4c88a3cd23ce810f8cf2333d7bb3f64e670dec243f84f",),
+    compatible_with=(
+        "ac144373570171be5cc4c88a3cd23ce810f8cf2333d7bb3f64e670dec243f84f",
+        "8c9638787f5bed317a0b0873617add3593b1c48cb3ff66b6e83478a403e389e3",
+    ),
     undigested="ac144373570171be5cc4c88a3cd23ce810f8cf2333d7bb3f64e670dec243f84f",
 )
 POOL = Code(
@@ -26,6 +32,7 @@ POOL = Code(
     compatible_with=(
         "bd636366709e1b39e513bd032e9178be3959d37c52c4f1ef9e9c26bd25e8d9d6",
         "bacab6cacbc8e716393184e3e6826b599859b947bef1f70bea364fc434860631",
+        "07ec5c5c167d0a14053626573cde381a8a458555f47f5f748a5a352961454b28",
     ),
     undigested="bd636366709e1b39e513bd032e9178be3959d37c52c4f1ef9e9c26bd25e8d9d6",
 )

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Final
 
 from gristmill import contract
 from gristmill.contract import GristmillError
@@ -20,6 +21,9 @@ from gristmill.provenance import record as provenance
 from gristmill.provenance.check_artifact import MALFORMED
 from gristmill.provenance.find_artifacts import Artifact, artifacts_in
 from gristmill.provenance.record import Input, Record
+
+ALL: Final = "0"
+"""The sample of a command that names none: all inputs."""
 
 
 class NotTraced(GristmillError):
@@ -177,6 +181,10 @@ def _sha256_once(path: Path, *_identity: int) -> str:
     return sha256_file(path)
 
 
+def _files(made: Source) -> Iterator[str]:
+    return (output.path for output in made.record.outputs)
+
+
 def _of(partition: str | None) -> str:
     return "" if partition is None else f" of {partition}"
 
@@ -189,15 +197,25 @@ def notes(steps: Iterator[contract.Trace]) -> Iterator[contract.Trace]:
         yield Origin({"not_traced": " ".join(str(error).split())})
 
 
-def inputs_of(folder: Path, partition: str | None = None) -> Iterator[contract.Trace]:
+def inputs_of(
+    folder: Path, partition: str | None = None, sample: str = ALL
+) -> Iterator[contract.Trace]:
     """What artifacts without samples of their own were made from, one step an input.
 
     folder: of the artifact.
     partition: of a folder that several partitions share; None for all of them.
+    sample: what is asked for: a partition of the folder, a file of it, or ALL (default).
 
-    Yields one step where nothing is recorded. Raises NotTraced as `source`.
+    Yields one step where nothing is recorded. Raises NotTraced as `source`, and for a sample that
+    is neither.
     """
-    for made in [source(folder, partition)] if partition else sources_in(folder):
+    found = [source(folder, partition)] if partition else sources_in(folder)
+    wanted = [made for made in found if sample in (ALL, made.record.partition, *_files(made))]
+    if found and not wanted:
+        parts = ", ".join(str(made.record.partition) for made in found if made.record.partition)
+        has = f"its partitions are {parts}" if parts else "it has no samples"
+        raise NotTraced(f"{folder} has no sample {sample}: {has}; a file of it is a sample, too")
+    for made in wanted:
         if not made.inputs:
             yield Origin({"artifact": made.title, "made_from": "nothing: it has no inputs"})
         for item in made.inputs:

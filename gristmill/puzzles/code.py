@@ -26,4 +26,5 @@ MAZE = Code(
 )
 DOMINO = Code(
     modules=("gristmill.puzzles.build.domino",),
+    compatible_with=("71dbaec5e65c93c7125a90770e0c48bc562998c64813ce76a1c5db443c42db02",),
 )

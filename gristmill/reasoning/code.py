@@ -10,14 +10,34 @@ from gristmill.code_digest import Code
 NORMALIZED = Code(
     modules=("gristmill.reasoning.build.normalize",),
     libraries=("pyarrow",),
-    compatible_with=("4288818240fdd375f242d20787b4a1916659a6561d71ddf22de459cb87427b95",),
+    compatible_with=(
+        "4288818240fdd375f242d20787b4a1916659a6561d71ddf22de459cb87427b95",
+        "ab3abb925d3965a98ec0535d2d69502a22b63e1293dedf4cc31e7d540b828862",
+    ),
 )
-RAW_MANIFEST = Code(modules=("gristmill.reasoning.build.raw_manifest",))
-SHARDS = Code(modules=("gristmill.reasoning.build.shards",), libraries=("tiktoken",))
-MANIFEST = Code(modules=("gristmill.reasoning.build.manifest",))
+RAW_MANIFEST = Code(
+    modules=("gristmill.reasoning.build.raw_manifest",),
+    compatible_with=("11222bd90ce430eed881945cf01c384fba7c46052dc8b9a30d6c02ac4a935e8e",),
+)
+SHARDS = Code(
+    modules=("gristmill.reasoning.build.shards",),
+    libraries=("tiktoken",),
+    compatible_with=("c2c354a638344b6f0c270e0e806c2947275dec5054370799e7ac686d189659e8",),
+)
+MANIFEST = Code(
+    modules=("gristmill.reasoning.build.manifest",),
+    compatible_with=("537a1da42ec3aff5fbd71503f25f90740094446a47538acb7921adbb9e120b17",),
+)
 ALIGNMENT = Code(
     modules=("gristmill.reasoning.build.align",),
     libraries=("tiktoken",),
-    compatible_with=("3950fd2e5d12a1e2078371e72a3884c34223498496e8a5819b809b589813910f",),
+    compatible_with=(
+        "3950fd2e5d12a1e2078371e72a3884c34223498496e8a5819b809b589813910f",
+        "195d6d86be1537b3566f9b8d8001dca70d077f76ff00a5cc80f1b8d6f5bed988",
+    ),
 )
-REPORT = Code(modules=("gristmill.reasoning.build.report",), libraries=("tiktoken",))
+REPORT = Code(
+    modules=("gristmill.reasoning.build.report",),
+    libraries=("tiktoken",),
+    compatible_with=("d368ca30b0cfd044dacd7b666f840a8bc55b7f9fe0f0f75200234501705dd77e",),
+)

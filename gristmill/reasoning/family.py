@@ -123,10 +123,16 @@ def _trace_record(request: Request) -> Iterable[Trace]:
     return traced_record(request)
 
 
+def _trace_alignment(request: Request) -> Iterable[Trace]:
+    from gristmill.reasoning.show.tracing import traced_alignment
+
+    return traced_alignment(request)
+
+
 def _trace_inputs(record: str, request: Request) -> Iterable[Trace]:
     from gristmill.provenance.trace_inputs import inputs_of
 
-    return inputs_of(request.path, record)
+    return inputs_of(request.path, record, request.sample)
 
 
 def _asset_of(folder: Path) -> str | None:
@@ -194,6 +200,7 @@ CATALOG = Catalog(
                 Law("projection", _projection_laws, needs_inputs=True),
             ],
             _show_steps,
+            _trace_alignment,
             rows=("examples",),
             code=code.ALIGNMENT,
         ),

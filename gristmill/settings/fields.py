@@ -116,8 +116,18 @@ class FieldRule:
             if not isinstance(value, list | tuple):
                 return f"must be {self.words}"
             wrong = next((item for item in value if not self._allows(item)), self)
-            return None if wrong is self else f"item {shown(wrong)}: must be {self._one}"
-        return None if self._allows(value) else f"must be {self.words}"
+            if wrong is self:
+                return None
+            return f"item {shown(wrong)}: must be {self._one}{self._size(wrong)}"
+        return None if self._allows(value) else f"must be {self.words}{self._size(value)}"
+
+    def _size(self, value: object) -> str:
+        """The limits of 64 bits, for a whole number beyond them whose range does not say them."""
+        if self.kind is not int or not isinstance(value, int):
+            return ""
+        if value > _MOST_INT and self.most is None:
+            return f" and at most {_MOST_INT}"
+        return f" and at least {_LEAST_INT}" if value < _LEAST_INT and self.least is None else ""
 
     def _allows(self, value: object) -> bool:
         if not self._is_kind(value):

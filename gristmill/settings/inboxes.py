@@ -56,6 +56,8 @@ class InboxSettings:
         check_fields(self)
         if self.follow_links and not self.roots:
             raise ValueError("follow_links needs roots: name the folders that links may point into")
+        if not all(root.strip() for root in self.roots):
+            raise ValueError("roots has an empty text: name a folder, or `.` for the data root")
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ HARMONY = Code(
         "1aaea29a64d8bdeffa02d3f77bdc4ec1cbcdf88954eca1479ea823412869e8ae",
         "9e5cdda2b649e893941175f3d6529c7105354fbb58b2b0c82637f3ccc30eb0ed",
         "9fb9645fdd3b28e629e194845b1987a9858ae94d7b047b735291fabdd641efe0",
+        "d7188af155925187b36da797f7e8252e820cd089333e3cdabc9d49f8367b28cb",
     ),
     undigested="90753833b2ceaec2bc496791ebf64c40df6ef92070b5cf51a2dda5cf594af235",
 )
@@ -31,6 +32,7 @@ HARMONY_MANIFEST = Code(
         "586eae8a847578dccbe0a3fdc2ae9888757ed5633f447670bdb8d4cceab17d93",
         "e435266e6c5fe72a60043003d830b31574c840b5ec2695ae440bebb43629b35c",
         "281e5f9a54cf1758d6cecc125b7fd76f321b2dbef7e522ab1ac97da7cce221b2",
+        "8982724a8666b7ba0328ae5b2520b3c81a5cf853e09a79adc45a5e036b6d4f33",
     ),
 )
 KD_SHARDS = Code(
@@ -41,10 +43,14 @@ KD_SHARDS = Code(
         "93dff0d603542600e5234c1f99845f2cb6ffc6a87535c0587f38b543951800aa",
         "60c09d748ba6746eb6ff08f1c1ea3dde42f391966564988e2c8d5d370cda7fe9",
         "f71e10b794fc55f994009f61e10086ef9b1251e3213901f3a1eb119472cfdee9",
+        "a9f3c271d528c528d8790994c215f8c2949134b37050cad1bb0db452ec982ef2",
     ),
     undigested="cb0843949bc0421194e65ece6e2989ebbcfe0044c28e73259d5f940e46fb4775",
 )
 KD_MANIFEST = Code(
     modules=("gristmill.synth.build.kd_manifest",),
-    compatible_with=("5851aede93d00f5a6b5f1a64ecd2f2aa579192be607803e323e685a20add7fcc",),
+    compatible_with=(
+        "5851aede93d00f5a6b5f1a64ecd2f2aa579192be607803e323e685a20add7fcc",
+        "34c009fb3ebffc28b5a2ae40f8423c21396263c9f4900bbc3a7d2d94c4b7573b",
+    ),
 )

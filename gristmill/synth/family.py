@@ -76,7 +76,7 @@ def _trace_document(request: Request) -> Iterable[Trace]:
 def _trace_manifest(request: Request) -> Iterable[Trace]:
     from gristmill.provenance.trace_inputs import inputs_of
 
-    return inputs_of(request.path, _MANIFEST)
+    return inputs_of(request.path, _MANIFEST, request.sample)
 
 
 def _shard(request: Request) -> str:

@@ -14,6 +14,7 @@ from gristmill.untrusted.limits import LIMITS, Limits
 _BLANK: Final = b" \t\r\n"
 # A string, or a mark of the structure. A string that does not end matches as one quote.
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["\[\]{},:]', re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|"', re.DOTALL)
 _BRACKET = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["\[\]{}]', re.DOTALL)
 # As much as has no bracket outside of strings, and the bracket behind it.
 _NESTED = re.compile(rb'(?:[^"\[\]{}]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([\[\]{}])', re.DOTALL)
@@ -23,18 +24,51 @@ _MARK = re.compile(rb"[^ \t\r\n]")
 def check_nesting(
     octets: bytes, path: Path, limits: Limits = LIMITS, row: int | None = None
 ) -> None:
-    """Raise BadInput if a JSON text is nested deeper, or has a longer number, than allowed.
+    """Raise BadInput if a JSON text has more values, levels or digits of a number than allowed.
 
     octets: the text; whether it is JSON does not matter.
     path, row: the file, and the line or row in it, for the error; default: the whole file.
-    limits: `depth` and `digits` count.
+    limits: `values`, `depth` and `digits` count.
 
-    A text that passes cannot exhaust the stack of a parser, nor the time of int().
+    A text that passes cannot exhaust the stack or the memory of a parser, nor the time of int().
     """
+    if has_more_values(octets, limits.values):
+        raise BadInput(path, _many_values(limits), row)
     if is_deeper(octets, limits.depth):
         raise BadInput(path, f"nested deeper than {limits.depth} levels", row)
     if len(octets) > limits.digits and _has_long_number(octets, limits.digits):
         raise BadInput(path, f"a number of more than {limits.digits} digits", row)
+
+
+def has_more_values(octets: bytes, most: int) -> bool:
+    """Whether a JSON text has more opening brackets and commas outside of strings than allowed.
+
+    octets: the text; it need not be JSON, and a string that does not end is taken as in
+        `is_deeper`.
+    most: brackets and commas that are allowed. A text of no more bytes is not looked at.
+
+    A parser takes memory for each value, of which `[],` is one of three bytes.
+    """
+    if len(octets) <= most or _opened(octets, 0, len(octets)) <= most:
+        return False
+    values = at = 0
+    for strings, match in enumerate(_STRING.finditer(octets), 1):
+        values += _opened(octets, at, match.start())
+        at = match.end()
+        if len(match.group()) == 1:
+            return values > most
+        # A value has one string and its key at most.
+        if values > most or strings > 2 * (most + 1):
+            return True
+    return values + _opened(octets, at, len(octets)) > most
+
+
+def _opened(octets: bytes, begin: int, end: int) -> int:
+    return sum(octets.count(mark, begin, end) for mark in (b"[", b"{", b","))
+
+
+def _many_values(limits: Limits) -> str:
+    return f"more than {limits.values:,} values: brackets and commas are counted"
 
 
 def is_deeper(octets: bytes, most: int) -> bool:
@@ -74,7 +108,7 @@ def load_json(octets: bytes, path: Path, limits: Limits = LIMITS, row: int | Non
 
     octets: its UTF-8 text.
     path, row: for errors, as in `check_nesting`.
-    limits: `depth` and `digits` count.
+    limits: as in `check_nesting`.
 
     Raises BadInput for a text that is no JSON, and as `check_nesting`.
     """
@@ -93,6 +127,7 @@ class _Window:
         self.text = bytearray()
         self.at = 0
         self.number = 0
+        self._brackets = 0
 
     def bad(self, rule: str) -> BadInput:
         return BadInput(self._path, rule, self.number or None)
@@ -133,6 +168,7 @@ class _Window:
         """The text of one value, up to one of `stops` outside of it."""
         self.peek()
         place = self.at
+        self._brackets = 0
         depth = 0
         while True:
             if depth:
@@ -140,28 +176,36 @@ class _Window:
                 if nested is not None:
                     depth = self._deeper(depth, nested.group(1))
                     place = nested.end()
-                    continue
-                # A string goes on behind what was read, or the value does.
+                else:
+                    # A string goes on behind what was read, or the value does.
+                    place = self._after_more(place)
+                continue
             match = _TOKEN.search(self.text, place)
             mark = match.group() if match else b""
             if match is None or mark == b'"':
-                shift = place - self.at
-                if match is not None:
-                    shift = match.start() - self.at
-                if not self.more():
-                    raise self.bad("not JSON: the text ends too early")
-                place = self.at + shift
+                place = self._after_more(place if match is None else match.start())
                 continue
-            if depth == 0 and mark in stops and mark[:1] != b'"':
+            if mark in stops and mark[:1] != b'"':
                 found = bytes(self.text[self.at : match.start()]).strip(_BLANK)
                 self.at = match.start()
                 return found
             depth = self._deeper(depth, mark)
             place = match.end()
 
+    def _after_more(self, place: int) -> int:
+        """Read more of a value; returns where `place` is then."""
+        shift = place - self.at
+        if not self.more():
+            raise self.bad("not JSON: the text ends too early")
+        return self.at + shift
+
     def _deeper(self, depth: int, mark: bytes) -> int:
         """The depth behind a mark."""
-        depth += (mark in (b"[", b"{")) - (mark in (b"]", b"}"))
+        is_opening = mark in (b"[", b"{")
+        depth += is_opening - (mark in (b"]", b"}"))
+        self._brackets += is_opening
+        if self._brackets > self._limits.values:
+            raise self.bad(_many_values(self._limits))
         if depth < 0:
             raise self.bad("not JSON: a bracket too many")
         if depth > self._limits.depth:
@@ -176,8 +220,8 @@ def members(
 
     texts: parts of the UTF-8 text in order, as `lines.reads` yields them.
     path: the file, for errors.
-    limits: `line_bytes` counts for each member, `rows` for their number, `depth` and
-        `digits` as in `load_json`.
+    limits: `line_bytes` counts for each member, `rows` for their number, the others
+        as in `load_json`.
 
     Memory: a few times one member, whatever the size of the file. A key that occurs twice
     is yielded twice. Raises BadInput, with the 1-based number of the member as row.

@@ -23,6 +23,8 @@ class Limits:
     rows: rows or lines of one file; default 2**32.
     line_bytes: of one line, or of one member of a large JSON file; default 64 MiB.
     depth: levels of nesting; default 256.
+    values: of one line, row or member; default 2**20. Opening brackets and commas outside of
+        strings are counted, in a table the delimiters of a row.
     digits: of one number; default 400.
     seconds: for one look at a drop, or for one piece of work in a child process;
         default 10 minutes.
@@ -38,6 +40,7 @@ class Limits:
     rows: int = 1 << 32
     line_bytes: int = 1 << 26
     depth: int = 256
+    values: int = 1 << 20
     digits: int = 400
     seconds: float = 600.0
     memory_bytes: int = 2 << 30

@@ -18,6 +18,21 @@ def reads(file: BinaryIO) -> Iterator[bytes]:
         yield octets
 
 
+def line_bytes(
+    texts: Iterable[bytes], path: Path, number: int, limits: Limits = LIMITS
+) -> tuple[int, int] | None:
+    """Where a line begins and ends in a text, in bytes, without its newline; None: there is none.
+
+    texts, path, limits: as for `lines`. number: of the line, from 1.
+    """
+    begin = 0
+    for at, line in enumerate(lines(texts, path, limits), 1):
+        if at == number:
+            return begin, begin + len(line.rstrip(b"\r\n"))
+        begin += len(line)
+    return None
+
+
 def lines(texts: Iterable[bytes], path: Path, limits: Limits = LIMITS) -> Iterator[bytes]:
     """The lines of a text, each with its newline; the last one may have none.
 

@@ -190,3 +190,20 @@ def test_the_configs_of_all_tables_check_themselves(config: type[Any]) -> None:
         if rule.kind is not bool and not rule.many:
             with pytest.raises(ValueError, match=f"^{name} = true"):
                 config(**{**required, name: True})
+
+
+@dataclass(frozen=True)
+class Counted:
+    many: int = field(default=0, metadata={"least": 0})
+    some: int = field(default=0, metadata={"most": 9})
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+def test_a_whole_number_of_more_than_64_bits_is_refused_with_the_limit() -> None:
+    assert Counted(many=2**63 - 1, some=-(2**63))
+    with pytest.raises(ValueError, match="0 or more and at most 9223372036854775807"):
+        Counted(many=2**63)
+    with pytest.raises(ValueError, match="9 or less and at least -9223372036854775808"):
+        Counted(some=-(2**63) - 1)

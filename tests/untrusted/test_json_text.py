@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.untrusted.json_text import load_json, members
+from gristmill.untrusted.json_text import has_more_values, load_json, members
 from gristmill.untrusted.limits import LIMITS
 
 FILE = Path("drop/corpus.json")
@@ -123,3 +123,53 @@ def test_a_damaged_large_file_names_the_member(
     with pytest.raises(BadInput, match=rule) as raised:
         list(members(_parts(octets, size), FILE, limits))
     assert raised.value.row == row
+
+
+@pytest.mark.parametrize(
+    ("octets", "count"),
+    [
+        (b"[1, [], {}, 2]", 6),
+        (b'{"a,[{": "x,y[", "b": 1}', 2),
+        (b'["\\",[", ","]', 2),
+        (b'[1, "[,,,,', 2),
+        (b"]]}}::" * 9, 0),
+        (b'"' + b"," * 50 + b'"', 0),
+    ],
+)
+def test_opening_brackets_and_commas_outside_of_strings_are_counted(
+    octets: bytes, count: int
+) -> None:
+    assert not has_more_values(octets, count)
+    if count:
+        assert has_more_values(octets, count - 1)
+
+
+def test_texts_that_are_no_json_are_not_counted_without_end() -> None:
+    assert has_more_values(b'""' * 20 + b"," * 9, 8)
+    assert not has_more_values(b'"' + b'\\"' * 100_000 + b"," * 20, 19)
+
+
+def test_a_value_of_too_many_values_names_file_row_and_rule() -> None:
+    limits = replace(LIMITS, values=10)
+    assert load_json(b"[" + b"1," * 9 + b"1]", FILE, limits) == [1] * 10
+    with pytest.raises(BadInput, match="more than 10 values") as raised:
+        load_json(b"[" + b"1," * 10 + b"1]", FILE, limits, row=3)
+    assert (raised.value.file, raised.value.row) == (str(FILE), 3)
+    found = members([b"[" + b"[],[]," * 20, b"0]"], FILE, limits)
+    assert len(list(found)) == 41
+
+
+@pytest.mark.parametrize("size", [7, 10**6])
+@pytest.mark.parametrize("value", [b"[" + b"[]," * 20 + b"0]", b"[" + b"1," * 20 + b"1]"])
+def test_a_member_of_too_many_values_is_named(value: bytes, size: int) -> None:
+    limits = replace(LIMITS, values=10)
+    with pytest.raises(BadInput, match="more than 10 values") as raised:
+        list(members(_parts(b"[0," + value + b"]", size), FILE, limits))
+    assert raised.value.row == 2
+
+
+def test_a_member_without_brackets_is_scanned_once_a_doubling() -> None:
+    """Each part is looked at a bounded number of times, not once for each comma in it."""
+    octets = b"[[" + b"1," * 500_000 + b"1]]"
+    ((_, value),) = members(_parts(octets, 1 << 16), FILE)
+    assert value == [1] * 500_001

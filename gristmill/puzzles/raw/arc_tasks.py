@@ -28,7 +28,7 @@ EVALUATION: Final = "evaluation"
 """The sub-folder whose `test` pairs are the test split."""
 MOST_PAIRS: Final = 100
 """Pairs of one task."""
-_LIMITS: Final = Limits(bytes=16 << 20, depth=8, digits=20)
+_LIMITS: Final = Limits(bytes=16 << 20, depth=8, values=1 << 18, digits=20)
 _ENDING: Final = ".json"
 _LISTS: Final = ("train", "test")
 _NAME: Final = "name"
@@ -169,7 +169,7 @@ def _object(octets: bytes, path: Path) -> dict[str, Any]:
             raise BadInput(path, "has a key twice in one object")
         return read
 
-    if not _is_shallow(octets):
+    if len(octets) > _LIMITS.values or not _is_shallow(octets):
         check_nesting(octets, path, _LIMITS)
     try:
         task = json.loads(octets.decode("utf-8"), object_pairs_hook=members)

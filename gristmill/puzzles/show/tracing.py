@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gristmill.contract import Trace
 from gristmill.families import Request
@@ -13,6 +13,8 @@ from gristmill.puzzles.format.names import SET
 
 if TYPE_CHECKING:
     from gristmill.puzzles.read.trace import Trace as FoundTrace
+
+_LINE: Final = "line "
 
 
 def traced_example(request: Request) -> Iterable[Trace]:
@@ -43,8 +45,21 @@ def _raw_file(folder: Path, found: FoundTrace) -> Mapping[str, object]:
     published = source(folder)
     for item in published.raw_inputs():
         if item.sha256 == found.sha256 and f"/{item.path}".endswith(f"/{found.source}"):
-            return published.raw_facts(item)
+            facts = published.raw_facts(item)
+            if "raw_note" in facts or not found.place.startswith(_LINE):
+                return facts
+            line = int(found.place.removeprefix(_LINE))
+            return {**facts, **_line_bytes(published.root / str(item.path), line)}
     return {}
+
+
+def _line_bytes(path: Path, number: int) -> Mapping[str, object]:
+    """The bytes `a-b` of a line of a raw file that is as recorded, without the line's end."""
+    from gristmill.untrusted.lines import line_bytes, reads
+
+    with path.open("rb") as file:
+        place = line_bytes(reads(file), path, number)
+    return {} if place is None else {"raw_row_bytes": f"{place[0]}-{place[1]}"}
 
 
 def place(request: Request) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from typing import Final
 
 import orjson
 
-from gristmill.contract import FileNote, NothingToBuild, Summary
+from gristmill.contract import BadInput, FileNote, NothingToBuild, Summary
 from gristmill.hashing import HashedFile
 from gristmill.reasoning.build.refused import Refused
 from gristmill.reasoning.config import NormalizeConfig
@@ -154,6 +154,7 @@ class _Work:
         read = reader.read
         with progress.stage("normalise", "rows") as stage:
             for number, path in enumerate(self._paths):
+                row = 0
                 for row, value in rows(path, self._corpus, links):
                     try:
                         if isinstance(value, Unfit):
@@ -166,6 +167,9 @@ class _Work:
                         self._refused.add(path, row, unfit)
                     if self._waiting > _FLUSHED:
                         stage.advance(self._flush())
+                if not row:
+                    rule = f"holds no row of {self._corpus.name}: get it again, or take it out"
+                    raise BadInput(path, rule)
             for place, record in reader.rest():
                 try:
                     self._take(record, place)

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from gristmill.contract import BadInput
+from gristmill.untrusted.json_text import has_more_values
+from gristmill.untrusted.limits import LIMITS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,6 +60,8 @@ def read(descriptor: int, path: Path) -> Iterator[list[bytes | str]]:
                 row += 1
                 if len(item) > ROW_BYTES:
                     raise BadInput(path, f"a row of more than {ROW_BYTES:,} bytes", row)
+                if isinstance(item, bytes) and has_more_values(item, LIMITS.values):
+                    raise BadInput(path, f"a row of more than {LIMITS.values:,} values", row)
                 allowed -= len(item)
                 if allowed < 0:
                     rule = f"holds more than {RATIO:,} times the bytes of the file up to this row"

@@ -20,9 +20,9 @@ from gristmill.reasoning.raw.drops import kind
 from gristmill.reasoning.raw.flatten import Unfit
 from gristmill.reasoning.raw.unpacked import unpacked
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
-from gristmill.untrusted.json_text import check_nesting, load_json, members
+from gristmill.untrusted.json_text import check_nesting, has_more_values, load_json, members
 from gristmill.untrusted.limits import LIMITS, Limits
-from gristmill.untrusted.lines import lines
+from gristmill.untrusted.lines import line_bytes, lines
 
 Row = tuple[int, dict[str, Any] | Unfit]
 """Number of a row in its file, from 1, and the row or why it is refused."""
@@ -67,6 +67,34 @@ def rows(
             yield from _json_rows(marked, path, limits)
 
 
+def row_bytes(path: Path, corpus: Corpus, row: int) -> dict[str, object]:
+    """The fact `raw_row_bytes` of a row: its bytes `a-b` in the file, without the line's end.
+
+    path: a raw file that is as its record says; it may be a link.
+    corpus: whose rows they are. row: its number, from 1, as `rows` counts.
+
+    Of a packed file the fact is `raw_row_bytes_unpacked`, of the unpacked text. There is none for
+    Parquet and for members of JSON arrays and objects. One pass over the file up to the row.
+    Source: `docs/formats/reasoning.md#trace`.
+    """
+    from gristmill.reasoning.raw import tables
+
+    ending, packing = kind(path.name) or ("", "")
+    if ending == "parquet":
+        return {}
+    links = LinkRule(follow=True, roots=(str(path.resolve().parent),))
+    with unpacked(path, links) as texts:
+        if ending in ("csv", "tsv"):
+            place = tables.place_of(texts, path, corpus, row)
+        else:
+            is_whole, whole = _one_or_lines(texts, path, LIMITS)
+            place = None if is_whole else line_bytes(whole, path, row)
+    if place is None:
+        return {}
+    name = "raw_row_bytes_unpacked" if packing else "raw_row_bytes"
+    return {name: f"{place[0]}-{place[1]}"}
+
+
 def _without_mark(texts: Iterable[bytes]) -> Iterator[bytes]:
     """The same text without a byte order mark at its beginning; the first part has 64 bytes."""
     parts = iter(texts)
@@ -79,6 +107,21 @@ def _without_mark(texts: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _json_rows(texts: Iterator[bytes], path: Path, limits: Limits) -> Iterator[Row]:
+    is_whole, whole = _one_or_lines(texts, path, limits)
+    if is_whole:
+        for number, (_, value) in enumerate(members(whole, path, limits), 1):
+            yield number, value if isinstance(value, dict) else _no_object()
+        return
+    yield from _json_lines(whole, path, limits)
+
+
+def _one_or_lines(
+    texts: Iterator[bytes], path: Path, limits: Limits
+) -> tuple[bool, Iterator[bytes]]:
+    """Whether a JSON file is one array or object of rows, and no JSON lines; its text again.
+
+    texts, path, limits: as for `members`; a byte order mark is no part of the texts, or blank.
+    """
     head = b""
     for part in texts:
         head += part
@@ -90,11 +133,7 @@ def _json_rows(texts: Iterator[bytes], path: Path, limits: Limits) -> Iterator[R
     is_whole = head.lstrip(_BLANK).startswith(b"[") or bool(_NUMBERED.match(head))
     if not is_whole and _NUMBER_FIRST.match(head):
         is_whole, whole = _looked_at(whole, path, limits)
-    if is_whole:
-        for number, (_, value) in enumerate(members(whole, path, limits), 1):
-            yield number, value if isinstance(value, dict) else _no_object()
-        return
-    yield from _json_lines(whole, path, limits)
+    return is_whole, whole
 
 
 def _looked_at(texts: Iterator[bytes], path: Path, limits: Limits) -> tuple[bool, Iterator[bytes]]:
@@ -124,6 +163,9 @@ def _looked_at(texts: Iterator[bytes], path: Path, limits: Limits) -> tuple[bool
 def _json_lines(texts: Iterator[bytes], path: Path, limits: Limits) -> Iterator[Row]:
     loads = orjson.loads
     for number, line in enumerate(lines(texts, path, limits), 1):
+        if len(line) > limits.values and has_more_values(line, limits.values):
+            yield number, _exact(line, path, limits, number)
+            continue
         try:
             value = loads(line)
         except orjson.JSONDecodeError:

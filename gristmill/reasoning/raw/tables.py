@@ -17,7 +17,7 @@ from gristmill.reasoning.format.corpora import Corpus
 from gristmill.reasoning.raw.drops import SPLIT_WORDS, kind, words
 from gristmill.reasoning.raw.flatten import Unfit
 from gristmill.untrusted.limits import LIMITS, Limits
-from gristmill.untrusted.lines import lines
+from gristmill.untrusted.lines import line_bytes, lines
 
 FLAN: Final = "flan_cot"
 """Key of the rows of a table without a header; its value is the name of the data set."""
@@ -35,7 +35,7 @@ def rows(
     texts: parts of the UTF-8 text in order.
     path: the file.
     corpus: whose rows they are.
-    limits: `line_bytes` counts for a row, `rows` for their number.
+    limits: `line_bytes` and `values` count for a row, `rows` for their number.
 
     The first row names the columns; an empty cell is None. A TSV of cot_collection whose first
     row does not is a file of FLAN CoT: question, answer and rationale, where `\n` is a newline.
@@ -45,13 +45,21 @@ def rows(
     found = lines(texts, path, limits)
     is_tsv = (kind(path.name) or ("", ""))[0] == "tsv"
     first = next(found, b"")
-    if is_tsv and corpus.name == _HEADERLESS and not _is_header(first, corpus):
+    if _is_headerless(first, path, corpus):
         yield from _flan_rows(chain([first], found), path)
         return
     yield from _table_rows(chain([first], found), path, "\t" if is_tsv else ",", limits)
 
 
+def _is_headerless(first: bytes, path: Path, corpus: Corpus) -> bool:
+    """Whether a table is a TSV without names of columns. first: its first line."""
+    is_tsv = (kind(path.name) or ("", ""))[0] == "tsv"
+    return is_tsv and corpus.name == _HEADERLESS and not _is_header(first, corpus)
+
+
 def _is_header(line: bytes, corpus: Corpus) -> bool:
+    if line.count(b"\t") >= _MOST_COLUMNS:
+        return False
     names = {cell.strip(b'"\r\n') for cell in line.split(b"\t")}
     seed = {corpus.question_column.encode(), corpus.answer_column.encode()}
     return seed <= names or {b"source", b"target"} <= names
@@ -63,14 +71,16 @@ def _flan_rows(found: Iterator[bytes], path: Path) -> Iterator[tuple[int, dict[s
         if not line or line.isspace():
             continue
         try:
-            cells = line.decode("utf-8").removesuffix("\n").removesuffix("\r").split("\t")
+            text = line.decode("utf-8").removesuffix("\n").removesuffix("\r")
         except UnicodeDecodeError as error:
             yield number, Unfit("utf8", f"is not UTF-8: {error}")
             continue
-        if len(cells) != len(_COLUMNS):
-            rule = f"has {len(cells)} columns where {len(_COLUMNS)} are expected"
+        columns = text.count("\t") + 1
+        if columns != len(_COLUMNS):
+            rule = f"has {columns} columns where {len(_COLUMNS)} are expected"
             yield number, Unfit("columns", rule)
             continue
+        cells = text.split("\t")
         values = [cell.replace("\\n", "\n") for cell in cells]
         yield number, {FLAN: name, **dict(zip(_COLUMNS, values, strict=True))}
 
@@ -79,7 +89,7 @@ def _table_rows(
     found: Iterator[bytes], path: Path, delimiter: str, limits: Limits
 ) -> Iterator[tuple[int, dict[str, Any] | Unfit]]:
     csv.field_size_limit(limits.line_bytes)
-    decoder = _Decoder(found, path, limits)
+    decoder = _Decoder(found, path, delimiter, limits)
     reader = csv.reader(decoder, delimiter=delimiter, strict=True)
     header: Sequence[str] | None = None
     number = 0
@@ -118,19 +128,20 @@ def _header(cells: Sequence[str], path: Path) -> Sequence[str]:
 
 
 class _Decoder:
-    """The lines of a table as text, with a bound on the bytes of one row.
+    """The lines of a table as text, with bounds on the bytes and the cells of one row.
 
     is_broken: whether a line of the present row was not UTF-8.
     """
 
-    def __init__(self, found: Iterator[bytes], path: Path, limits: Limits) -> None:
-        self._found, self._path, self._most = found, path, limits.line_bytes
-        self._size = self._row = 0
+    def __init__(self, found: Iterator[bytes], path: Path, delimiter: str, limits: Limits) -> None:
+        self._found, self._path, self._limits = found, path, limits
+        self._delimiter = delimiter.encode()
+        self._size = self._row = self._cells = 0
         self.is_broken = False
 
     def begin(self, row: int) -> None:
         """A row begins."""
-        self._size, self._row, self.is_broken = 0, row, False
+        self._size, self._cells, self._row, self.is_broken = 0, 0, row, False
 
     def __iter__(self) -> _Decoder:
         return self
@@ -138,11 +149,67 @@ class _Decoder:
     def __next__(self) -> str:
         line = next(self._found)
         self._size += len(line)
-        if self._size > self._most:
-            rule = f"a row of more than {self._most:,} bytes: is a quote not closed?"
+        if self._size > self._limits.line_bytes:
+            rule = f"a row of more than {self._limits.line_bytes:,} bytes: is a quote not closed?"
+            raise BadInput(self._path, rule, self._row or None)
+        self._cells += line.count(self._delimiter)
+        if self._cells > self._limits.values:
+            rule = (
+                f"a row with more than {self._limits.values:,} delimiters, those in quotes included"
+            )
             raise BadInput(self._path, rule, self._row or None)
         try:
             return line.decode("utf-8")
         except UnicodeDecodeError:
             self.is_broken = True
             return line.decode("utf-8", "replace")
+
+
+def place_of(
+    texts: Iterable[bytes], path: Path, corpus: Corpus, row: int
+) -> tuple[int, int] | None:
+    """Where a row of a table begins and ends in its text, in bytes, without the line's end.
+
+    texts, path, corpus: as for `rows`. row: its number, from 1, as `rows` counts.
+
+    None: there is no such row.
+    """
+    found = lines(texts, path)
+    first = next(found, b"")
+    if _is_headerless(first, path, corpus):
+        return line_bytes(chain([first], found), path, row)
+    counted = _Counted(chain([first], found))
+    csv.field_size_limit(LIMITS.line_bytes)
+    is_tsv = (kind(path.name) or ("", ""))[0] == "tsv"
+    reader = csv.reader(counted, delimiter="\t" if is_tsv else ",", strict=True)
+    number = 0  # the header
+    while True:
+        begin = counted.size
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            raise BadInput(path, f"is no table: {error}", number or None) from error
+        if cells is None:
+            return None
+        if not cells:
+            continue
+        if number == row:
+            return begin, counted.size - counted.end
+        number += 1
+
+
+class _Counted:
+    """Lines as text. size: bytes of those that were taken; end: those of the last one's end."""
+
+    def __init__(self, found: Iterator[bytes]) -> None:
+        self._found = found
+        self.size = self.end = 0
+
+    def __iter__(self) -> _Counted:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._found)
+        self.size += len(line)
+        self.end = len(line) - len(line.rstrip(b"\r\n"))
+        return line.decode("utf-8", "replace")

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from gristmill import contract
+from gristmill.contract import BadInput
 from gristmill.provenance.trace_inputs import NotTraced, Origin, Source, notes, source
-from gristmill.reasoning.format import names, origins, records
+from gristmill.reasoning.format import align, names, origins, records
 from gristmill.reasoning.format.corpora import corpus_and_split
+from gristmill.reasoning.raw.rows import row_bytes
 from gristmill.reasoning.read import trace as tracing
 from gristmill.reasoning.read.trace import Trace
 from gristmill.reasoning.render.projection import Projection
@@ -56,8 +58,45 @@ def record_origins(folder: Path, partition: str, record: int) -> Iterator[contra
 
     folder: of the normalised files.
     partition: key of the split. record: from 0, blank lines not counted.
+
+    Raises NotTraced where there is no such record.
     """
-    yield from notes(_record(source(folder, partition), partition, record))
+    made = source(folder, partition)
+    _, line = record_at(made.folder, partition, record)
+    yield from notes(_record(made, partition, record, line))
+
+
+def alignment_origins(folder: Path, partition: str, record: int) -> Iterator[contract.Trace]:
+    """Trace a row of an alignment to its line, the normalised record and the raw row.
+
+    folder: of the alignments.
+    partition: key of the split. record: number of the example, from 0.
+
+    Raises BadInput where there is no such row. Source: `docs/formats/reasoning.md#trace`.
+    """
+    corpus, split = corpus_and_split(partition)
+    name = names.alignment(corpus.name, split)
+    wanted = names.example_id(corpus.name, split, record)
+    found = next(
+        (
+            (line, row)
+            for line, row in enumerate(align.rows(folder / name), 1)
+            if row.example_id == wanted
+        ),
+        None,
+    )
+    if found is None:
+        rule = f"has no row {wanted}: it is not in the split, or has no text"
+        raise BadInput(folder / name, rule)
+    facts = {"example_id": wanted, "alignment_file": name, "alignment_line": found[0]}
+    yield Origin(facts)
+    yield from notes(_aligned(folder, partition, record))
+
+
+def _aligned(folder: Path, partition: str, record: int) -> Iterator[contract.Trace]:
+    normalized = source(folder, partition).made_from(NORMALIZED)
+    _, line = record_at(normalized.folder, partition, record)
+    yield from _record(normalized, partition, record, line)
 
 
 def _steps(tokenized: Path, partition: str, found: Trace) -> Iterator[contract.Trace]:
@@ -86,12 +125,8 @@ def _further(tokenized: Path, partition: str, found: Trace) -> Iterator[contract
     yield from _record(normalized, partition, found.record, line)
 
 
-def _record(
-    normalized: Source, partition: str, record: int, line: int | None = None
-) -> Iterator[contract.Trace]:
+def _record(normalized: Source, partition: str, record: int, line: int) -> Iterator[contract.Trace]:
     corpus, split = corpus_and_split(partition)
-    if line is None:
-        _, line = record_at(normalized.folder, partition, record)
     name = names.normalized(corpus.name, split)
     sha256 = next((each.sha256 for each in normalized.record.outputs if each.path == name), None)
     yield Origin({"normalized_file": name, "line": line, "normalized_sha256": sha256})
@@ -102,7 +137,10 @@ def _record(
     items = normalized.raw_inputs()
     if not 0 <= number < len(items):
         raise NotTraced(f"{normalized.title} was made from {len(items)} raw files, not {number}")
-    yield Origin({**normalized.raw_facts(items[number]), "raw_row": row})
+    facts = {**normalized.raw_facts(items[number]), "raw_row": row}
+    if "raw_note" not in facts:
+        facts |= row_bytes(normalized.root / str(items[number].path), corpus, row)
+    yield Origin(facts)
 
 
 def record_at(folder: Path, partition: str, record: int) -> tuple[dict[str, Any], int]:

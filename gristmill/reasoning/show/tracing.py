@@ -1,4 +1,4 @@
-"""`gristmill trace` of token shards and normalised files: an example by its id, or by its place."""
+"""`gristmill trace` of shards, records and alignments: an example by its id, or by its place."""
 
 from __future__ import annotations
 
@@ -42,3 +42,14 @@ def traced_record(request: Request) -> Iterable[Trace]:
 
     place = chosen(request, published(request.path, "{split}.jsonl"))
     return origins.record_origins(request.path, place.partition, place.record)
+
+
+def traced_alignment(request: Request) -> Iterable[Trace]:
+    """Which normalised record and raw row the steps of an example are from.
+
+    request: path is the folder of the alignments; the sample as for `place.chosen`.
+    """
+    from gristmill.reasoning.read import origins
+
+    place = chosen(request, published(request.path, "{split}.align.jsonl"))
+    return origins.alignment_origins(request.path, place.partition, place.record)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,9 @@ import pytest
 from gristmill.contract import BadInput
 from gristmill.puzzles.raw.arc_tasks import MOST_PAIRS, parse_task, read_tasks
 from gristmill.untrusted.files import LinkRule
+from tests.paths import CHECKOUT
 from tests.puzzles import arc_tasks
+from tests.puzzles.raw import bombs
 
 PAIR = {"input": [[0, 1], [2, 9]], "output": [[3]]}
 TASK = {"train": [PAIR], "test": [PAIR]}
@@ -220,3 +224,34 @@ def test_a_source_of_packed_files_alone_says_what_to_unpack(tmp_path: Path) -> N
     (tmp_path / "ARC-AGI.zip").write_text("PK")
     with pytest.raises(BadInput, match=r"holds no ARC task: .*; unpack ARC-AGI\.zip$"):
         read_tasks(tmp_path)
+
+
+def test_a_task_of_too_many_values_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
+    octets = b'{"train":[' + b"{}," * (1 << 17) + b"{}]}"
+    with pytest.raises(BadInput, match="more than 262,144 values"):
+        parse_task(octets, tmp_path, "training/t.json")
+    grid = [[9] * 30] * 30
+    task = {key: [{"input": grid, "output": grid}] * 50 for key in ("train", "test")}
+    assert len(parse_task(json.dumps(task).encode(), tmp_path, "training/t.json").pairs) == 100
+
+
+@pytest.mark.slow
+def test_hostile_puzzle_files_are_refused_in_bounded_memory(tmp_path: Path) -> None:
+    bombs.write(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.puzzles.raw.bombs", str(tmp_path)],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = [line.split("\t") for line in done.stdout.splitlines()]
+    said = {name: rule for name, _, _, rule in lines}
+    assert len(said) == 20
+    assert {name for name, rule in said.items() if rule == "0 batches"} == {
+        "blank_lines.csv",
+        "blank_lines.txt",
+    }
+    many = "more than 262,144 values: brackets and commas are counted"
+    names = ["deep", "keys", "lists", "numbers", "objects"]
+    assert [said[f"{name}.json"] for name in names] == [many] * 5

@@ -268,3 +268,15 @@ def test_a_damaged_or_hostile_archive_is_refused(tmp_path: Path, packing: str) -
         (drop / f"train.jsonl.{packing}").write_bytes(octets)
         with pytest.raises(BadInput, match=found):
             normalize(drop, drop.parent / "out", NormalizeConfig(), split="train")
+
+
+@pytest.mark.parametrize(
+    ("octets", "ending"), [(b'{"a":[', "csv"), (b"", "csv"), (b"\n", "jsonl"), (b"[]", "json")]
+)
+def test_a_file_without_a_row_is_refused_by_name(
+    tmp_path: Path, octets: bytes, ending: str
+) -> None:
+    (tmp_path / "gsm8k").mkdir()
+    (tmp_path / f"gsm8k/test.{ending}").write_bytes(octets)
+    with pytest.raises(BadInput, match=rf"test\.{ending}: holds no row of gsm8k"):
+        normalize(tmp_path / "gsm8k", tmp_path / "out", NormalizeConfig(), split="test")

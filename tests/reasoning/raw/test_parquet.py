@@ -153,3 +153,11 @@ def test_a_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / "y.parquet").symlink_to("x.parquet")
     with pytest.raises(BadInput, match="is a link"):
         _found(tmp_path / "y.parquet")
+
+
+def test_a_row_of_too_many_values_is_refused(tmp_path: Path) -> None:
+    lists = pa.array([[[]], [[]] * (1 << 20)], pa.list_(pa.list_(pa.int8())))
+    pq.write_table(pa.table({"question": lists}), tmp_path / "x.parquet")
+    with pytest.raises(BadInput, match="a row of more than 1,048,576 values") as raised:
+        _found(tmp_path / "x.parquet")
+    assert raised.value.row == 2

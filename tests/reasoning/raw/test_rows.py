@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import subprocess
+import sys
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -12,8 +15,10 @@ import pytest
 from gristmill.contract import BadInput
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.raw.flatten import Unfit
-from gristmill.reasoning.raw.rows import rows
+from gristmill.reasoning.raw.rows import row_bytes, rows
 from gristmill.untrusted.limits import LIMITS, Limits
+from tests.paths import CHECKOUT
+from tests.reasoning.raw import bombs
 
 GSM8K = CORPORA["gsm8k"]
 A, B = {"question": "a", "answer": "b"}, {"question": "c", "answer": [1, 2.5]}
@@ -148,3 +153,109 @@ def test_a_long_array_takes_no_more_memory(tmp_path: Path) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < path.stat().st_size / 2
+
+
+def test_a_line_of_too_many_values_is_refused_alone(tmp_path: Path) -> None:
+    good = json.dumps(A).encode() + b"\n"
+    limits = Limits(values=100)
+    line = b'{"answer": "b", "question": [' + b"{}," * 50 + b"{}]}\n"
+    found = _found(tmp_path / "x.jsonl", good + line + good, limits)
+    assert found == [(1, A), (2, "json"), (3, A)]
+    steps = {"question": "a, b", "answer": ["one, two"] * 90}
+    assert _found(tmp_path / "x.jsonl", json.dumps(steps).encode(), limits) == [(1, steps)]
+
+
+@pytest.mark.parametrize("octets", [b"[0, {}, %s]", b'{"0": {}, "1": {}, "2": %s}'])
+def test_a_member_of_too_many_values_fails_the_file(tmp_path: Path, octets: bytes) -> None:
+    value = b'{"question": [' + b"{}," * 100 + b"{}]}"
+    with pytest.raises(BadInput, match="more than 100 values") as raised:
+        _found(tmp_path / "x.json", octets % value, Limits(values=100))
+    assert raised.value.row == 3
+
+
+@pytest.mark.slow
+def test_small_files_of_many_values_are_read_in_bounded_memory(tmp_path: Path) -> None:
+    bombs.write(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.reasoning.raw.bombs", str(tmp_path)],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = [line.split("\t") for line in done.stdout.splitlines()]
+    said = {name: rule for name, _, _, rule in lines}
+    # Arrow ends in its own way within the limit.
+    assert said.pop("lists_train.parquet").startswith("refused: ")
+    line = "row; more than 1,048,576 values: brackets and commas are counted"
+    member = line.replace("row; ", "row; refused: ")
+    row = "refused: a row with more than 1,048,576 delimiters, those in quotes included"
+    assert said == {
+        "cells_train.csv": row,
+        "cells_train.tsv": row,
+        "flan_train.tsv": "row; has 60000001 columns where 3 are expected",
+        "header_train.csv": row,
+        "keys_train.json": member,
+        "lists_train.jsonl": line,
+        "no_json_train.jsonl": line,
+        "numbers_train.json": member,
+        "numbers_train.jsonl": line,
+        "objects_train.json": member,
+        "objects_train.jsonl": f"{line}; row",
+        "objects_train.jsonl.gz": line,
+    }
+
+
+LINES = b'\xef\xbb\xbf{"question":"a","answer":"b"}\r\n\n{"question":"c","answer":"\xc3\xa4"}'
+TABLE = b'question,answer\r\n\r\n"a\nb, c",d\r\n\n"say ""no""",\xc3\xa4\n'
+
+
+def _bytes(path: Path, row: int, corpus: str = "gsm8k") -> bytes:
+    ((name, value),) = row_bytes(path, CORPORA[corpus], row).items()
+    octets = path.read_bytes()
+    if path.suffix == ".gz":
+        octets = gzip.decompress(octets)
+    assert name == ("raw_row_bytes_unpacked" if path.suffix == ".gz" else "raw_row_bytes")
+    begin, end = map(int, str(value).split("-"))
+    return octets[begin:end]
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.json", "x.jsonl.gz"])
+def test_the_bytes_of_a_line_are_the_object(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(LINES) if name.endswith(".gz") else LINES)
+    found = dict(rows(path, GSM8K))
+    assert list(found) == [1, 3]
+    for row, value in found.items():
+        assert json.loads(_bytes(path, row).removeprefix(b"\xef\xbb\xbf")) == value
+    assert row_bytes(path, GSM8K, 4) == {}
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.csv.gz"])
+def test_the_bytes_of_a_record_of_a_table_may_be_several_lines(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(TABLE) if name.endswith(".gz") else TABLE)
+    assert [number for number, _ in rows(path, GSM8K)] == [1, 2]
+    assert _bytes(path, 1) == b'"a\nb, c",d'
+    assert _bytes(path, 2) == b'"say ""no""",\xc3\xa4'
+    assert row_bytes(path, GSM8K, 3) == {}
+
+
+def test_the_bytes_of_a_table_without_a_header_are_lines(tmp_path: Path) -> None:
+    path = tmp_path / "ecqa_train.tsv"
+    path.write_bytes(b"a\tb\tc\n\nd\te\tf\r\n")
+    assert [number for number, _ in rows(path, CORPORA["cot_collection"])] == [1, 3]
+    assert _bytes(path, 3, "cot_collection") == b"d\te\tf"
+
+
+def test_members_of_an_array_have_no_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_bytes(b'[{"question":"a"},\n{"question":"b"}]')
+    assert row_bytes(path, GSM8K, 2) == {}
+
+
+def test_a_link_is_read_under_its_own_name(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store/blob").write_bytes(gzip.compress(LINES))
+    (tmp_path / "x.jsonl.gz").symlink_to(tmp_path / "store/blob")
+    assert row_bytes(tmp_path / "x.jsonl.gz", GSM8K, 3) == {"raw_row_bytes_unpacked": "35-65"}

@@ -82,3 +82,17 @@ def test_a_file_that_is_no_table_fails(tmp_path: Path, text: bytes, rule: str) -
     limits = Limits(line_bytes=200) if b"x\n" * 300 in text else LIMITS
     with pytest.raises(BadInput, match=rule):
         _found(tmp_path / "x.csv", text, limits=limits)
+
+
+@pytest.mark.parametrize(("name", "mark"), [("x.csv", b","), ("x.tsv", b"\t")])
+def test_a_row_of_too_many_cells_is_refused_before_it_is_cut(
+    tmp_path: Path, name: str, mark: bytes
+) -> None:
+    limits = Limits(values=10)
+    path = tmp_path / name
+    path.write_bytes(mark.join([b"question", b"answer"]) + b"\n" + mark * 10 + b"\n" + mark * 11)
+    found = rows(path, CORPORA["gsm8k"], limits=limits)
+    assert isinstance(next(found)[1], Unfit)
+    with pytest.raises(BadInput, match="more than 10 delimiters") as raised:
+        next(found)
+    assert raised.value.row == 2

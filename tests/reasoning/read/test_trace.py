@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from gristmill.contract import BadInput
+from gristmill.provenance.trace_inputs import NotTraced
 from gristmill.reasoning.config import TokenizeConfig
 from gristmill.reasoning.format import index, names, pt_file
 from gristmill.reasoning.format.shards import EOS, metas
@@ -130,8 +131,17 @@ def test_a_token_and_its_example_have_the_same_steps(root: Path) -> None:
 def test_a_record_leads_to_its_raw_row(root: Path) -> None:
     first, second = record_origins(root / names.NORMALIZED, PARTITION, 30)
     assert (first.facts()["line"], second.facts()["raw_row"]) == (31, expected_record(30)[1])
-    (last,) = record_origins(root / names.NORMALIZED, PARTITION, 31)
-    assert "has no record 31" in str(last.facts()["not_traced"])
+    with pytest.raises(NotTraced, match="has no record 31"):
+        list(record_origins(root / names.NORMALIZED, PARTITION, 31))
+
+
+def test_a_record_leads_to_the_bytes_of_its_raw_line(root: Path) -> None:
+    for record in range(31):
+        _, raw = record_origins(root / names.NORMALIZED, PARTITION, record)
+        facts = raw.facts()
+        begin, end = map(int, str(facts["raw_row_bytes"]).split("-"))
+        octets = (root / str(facts["raw_file"])).read_bytes()
+        assert octets[begin:end] == octets.splitlines()[expected_record(record)[1] - 1]
 
 
 def test_a_changed_raw_file_is_named(root: Path) -> None:
