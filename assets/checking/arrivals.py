@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import dagster as dg
 
+from assets.checking.dagster_private import Target, newest_target
 from assets.checking.vanished import vanished
-from assets.dagster_private import Target, newest_target
 from assets.inbox import Inbox, rules_of
 from assets.versions import latest
 from gristmill import markdown

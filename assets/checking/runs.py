@@ -14,13 +14,13 @@ import dagster as dg
 
 from assets.checking import rules
 from assets.checking.checked import CHECKED, Checked
+from assets.checking.dagster_private import newest_target
 from assets.checking.found_again import adopt
 from assets.checking.looking import keep, seen_by
 from assets.checking.results import FOUND_BY_RUN, Known, State, found_by_run, state_of
 from assets.checking.rules import Looked, Rule, Scope
 from assets.checking.verdict_file import kept
 from assets.checking.verdicts import Verdicts
-from assets.dagster_private import newest_target
 from gristmill.run.progress import reporter
 from gristmill.run.shown_progress import LogLines
 from resources import Lake

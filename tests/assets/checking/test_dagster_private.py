@@ -17,7 +17,7 @@ from tests.architecture.graph import imported, modules
 from tests.paths import CHECKOUT
 
 PLACE = "dagster._core.definitions.asset_checks.asset_check_evaluation"
-MODULES = {"assets.dagster_private", "commands.dagster_private"}
+MODULES = {"assets.checking.dagster_private", "commands.dagster_private"}
 
 PARTITIONS = dg.DynamicPartitionsDefinition(name="toy_drops")
 RAW = dg.AssetSpec(["toy", "raw_drop"], partitions_def=PARTITIONS)
@@ -76,7 +76,7 @@ def test_without_targets_the_code_location_is_loaded() -> None:
         "del place.AssetCheckEvaluationTargetMaterializationData\n"
         "import definitions\n"
         "definitions.build_defs().get_repository_def()\n"
-        "from assets.dagster_private import HAS_TARGET\n"
+        "from assets.checking.dagster_private import HAS_TARGET\n"
         "assert not HAS_TARGET\n"
     )
     done = subprocess.run(
