@@ -10,19 +10,20 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.mirror import versions
 from gristmill.mirror.address import Address, parsed
-from gristmill.mirror.layout import Place, sha256_of
+from gristmill.mirror.layout import Place, Version, sha256_of
 from gristmill.mirror.pulling import pull
 from gristmill.mirror.standing import is_whole
 from gristmill.mirror.store import MirrorError, Store
+from gristmill.mirror.wanted import stale
 from gristmill.provenance.inventory import Entry
 from gristmill.publish import atomic_fs, locks
 
@@ -64,7 +65,7 @@ def fetched(address: str) -> Path:
     if chosen is None and is_offline:
         raise MirrorError(f"{address}: is not in the cache {cache_folder()}, and {OFFLINE} is 1")
     if chosen is None:
-        chosen = _chosen(Store(wanted.url), wanted, address)
+        chosen = _chosen(Store(wanted.url, make=False), wanted, address)
     root = of_mirror / "sets" / _digest(chosen)
     with locks.locked(root / _LOCK, address, wait=True):
         if not _is_there(root / _DATA, chosen):
@@ -85,7 +86,7 @@ def _chosen(store: Store, wanted: Address, address: str) -> Versions:
     known = versions.numbers(store, wanted.artifact)
     if wanted.number is None:
         means = [place for place in known if versions.means(wanted.name, place.entry, "")]
-        chosen = [(place.entry, known[place][-1]) for place in means]
+        chosen = _fitting(store, {place: known[place][-1] for place in means})
     else:
         place = Place(Entry(wanted.artifact, wanted.partition))
         chosen = [(place.entry, wanted.number)] if wanted.number in known.get(place, ()) else []
@@ -102,11 +103,25 @@ def _chosen(store: Store, wanted: Address, address: str) -> Versions:
     raise MirrorError(f"{address}: {store.url} is no mirror, or an empty one: it has no version")
 
 
+def _fitting(store: Store, newest: Mapping[Place, int]) -> Versions:
+    """The newest versions, without nested ones that are of another data version of their outer."""
+    artifacts = {place.entry.artifact: place for place in newest}
+    read: dict[Place, Version] = {}
+    for place in newest:
+        above = [path.as_posix() for path in PurePosixPath(place.entry.artifact).parents]
+        for each in (artifacts[path] for path in above if path in artifacts):
+            for needed in (each, place):
+                read[needed] = read.get(needed) or versions.read(store, needed, newest[needed])
+    taken = {place.entry: version for place, version in read.items()}
+    left_out = {place for place, version in read.items() if stale(version, taken)}
+    return [(place.entry, number) for place, number in newest.items() if place not in left_out]
+
+
 class _Chosen(Store):
     """A mirror of which only some versions are listed, so that a pull takes these."""
 
     def __init__(self, url: str, chosen: Versions) -> None:
-        super().__init__(url)
+        super().__init__(url, make=False)
         self._listed = [Place(entry).version(number) for entry, number in chosen]
 
     def keys(self, prefix: str) -> list[str]:

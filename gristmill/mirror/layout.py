@@ -31,6 +31,10 @@ _SHA256 = r"^[0-9a-f]{64}$"
 _VERSION = re.compile(rf"[0-9]{{{_DIGITS}}}\.json")
 
 
+class WrongVersion(MirrorError):
+    """An object in the place of a version that is none; the other artifacts are as they were."""
+
+
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -54,14 +58,12 @@ class Manifest(_Frozen):
     """All files of one version of an artifact partition.
 
     record: path of the provenance record, which is one of the files.
-    outer: path of the artifact that this one is nested in, None otherwise.
     """
 
     format: int = FORMAT
     artifact: str
     partition: str | None
     shared: bool
-    outer: str | None
     record: str
     part_bytes: int = Field(ge=1, le=1 << 30)
     files: list[File]
@@ -76,11 +78,19 @@ class Manifest(_Frozen):
         return sum(file.bytes for file in self.files)
 
 
+class Outer(_Frozen):
+    """What a nested artifact was pushed in: the path of that artifact, and its data version."""
+
+    artifact: str
+    data_version: str
+
+
 class Version(_Frozen):
     """The pointer: version `number` of an artifact partition is what `manifest` lists.
 
     manifest: sha256 of the manifest.
     record: digest of the provenance record.
+    outer: what it is nested in, None otherwise; it is right in that data version alone.
     writer: differs for every push, so that a pusher knows its own after a lost answer.
     total_bytes, files: of the artifact, the record included.
     """
@@ -93,6 +103,7 @@ class Version(_Frozen):
     data_version: str
     fingerprint: str
     record: str
+    outer: Outer | None
     manifest: str = Field(pattern=_SHA256)
     total_bytes: int
     files: int
@@ -103,9 +114,10 @@ class Version(_Frozen):
         """The version as it lies in the mirror."""
         return self.model_dump_json(indent=1).encode() + b"\n"
 
-    def is_of(self, data_version: str, fingerprint: str) -> bool:
-        """Whether it holds the data of this data version, made in the same way."""
-        return (self.data_version, self.fingerprint) == (data_version, fingerprint)
+    def is_of(self, data_version: str, fingerprint: str, outer: Outer | None) -> bool:
+        """Whether it holds the data of this data version, made in the same way, in the same."""
+        own = (self.data_version, self.fingerprint, self.outer)
+        return own == (data_version, fingerprint, outer)
 
 
 @dataclass(frozen=True)
@@ -164,17 +176,20 @@ def wrong_name(entry: Entry) -> str | None:
 
 
 def parsed_version(data: bytes, place: Place, number: int) -> Version:
-    """The version of a key. Raises MirrorError where the object says something else."""
+    """The version of a key. Raises WrongVersion where the object says something else."""
     title = f"version {number} of {place.entry.title}"
     try:
         version = Version.model_validate_json(data)
     except ValidationError as error:
-        raise MirrorError(f"{title}: is no version of a mirror: {_first(error)}") from error
+        raise WrongVersion(f"{title}: is no version of a mirror: {_first(error)}") from error
     if version.format != FORMAT:
-        raise MirrorError(f"{title}: has format {version.format}, expected {FORMAT}")
+        raise WrongVersion(f"{title}: has format {version.format}, expected {FORMAT}")
     named = Entry(version.artifact, version.partition if place.entry.partition else None)
     if (named, version.number) != (place.entry, number):
-        raise MirrorError(f"{title}: says that it is version {version.number} of {named.title}")
+        raise WrongVersion(f"{title}: says that it is version {version.number} of {named.title}")
+    outer = version.outer
+    if outer is not None and not version.artifact.startswith(f"{outer.artifact}/"):
+        raise WrongVersion(f"{title}: says that it is nested in {outer.artifact}")
     return version
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gristmill.mirror import versions
+from gristmill.mirror.layout import Version, WrongVersion
 from gristmill.mirror.store import Store
 from gristmill.run import amounts
 
@@ -17,13 +18,20 @@ def lines(url: str | Store, names: Sequence[str] = (), threads: int = 8) -> Iter
     Raises MirrorError where the mirror cannot be read, GristmillError for a name that means
     nothing.
     """
-    store = url if isinstance(url, Store) else Store(url)
+    store = url if isinstance(url, Store) else Store(url, make=False)
     known = versions.numbers(store)
     newest = versions.newest(store, known, threads)
-    items = [(place.entry, version.asset, place) for place, version in newest.items()]
+    items = [
+        (place.entry, version.asset if isinstance(version, Version) else "", place)
+        for place, version in newest.items()
+    ]
     for entry, _, place in versions.chosen(items, names, store.url):
         for number in reversed(known[place]):
-            version = versions.read(store, place, number)
+            try:
+                version = versions.read(store, place, number)
+            except WrongVersion as error:
+                yield str(error)
+                continue
             yield (
                 f"{entry.title}: version {number}, data version {version.data_version[:12]}, "
                 f"pushed {version.pushed}, {version.files:,} files, "

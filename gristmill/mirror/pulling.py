@@ -1,8 +1,8 @@
 """Pulling: a version in a mirror becomes what is published in a data root, by the usual rename.
 
 The record comes along as it is, so that a pulled artifact has the data version, the inputs and the
-digest of the one that was pushed. How files are fetched belongs to `fetch.py`. Source:
-`docs/mirror.md#pull`.
+digest of the one that was pushed. Which versions are pulled belongs to `wanted.py`, and how files
+are fetched to `fetch.py`. Source: `docs/mirror.md#pull`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from gristmill.contract import GristmillError, Summary
 from gristmill.layout import PARTS
 from gristmill.mirror import versions
 from gristmill.mirror.fetch import Fetcher
-from gristmill.mirror.layout import Manifest, Place, Version
-from gristmill.mirror.standing import absent_inputs, is_whole, standing_record
+from gristmill.mirror.layout import Manifest, Place, Version, WrongVersion
+from gristmill.mirror.standing import absent_inputs, check_outer, is_whole, standing_record
 from gristmill.mirror.store import MirrorError, Store
+from gristmill.mirror.wanted import Wanted, wanted_versions, waves
 from gristmill.provenance import Record
 from gristmill.publish import atomic_fs, commit, disk_space, inventory, locks, remove
 from gristmill.publish.build import Attempt, Build
@@ -47,20 +48,24 @@ class Pulled:
     """What a pull did with one artifact partition.
 
     title: the artifact, and the partition of a shared folder.
-    version: the version in the mirror that was asked for.
+    version: the version in the mirror that was asked for; None where it cannot be read.
     changed: whether this call published it.
     absent: how many of its inputs are not in this data root.
     error: why it failed, None otherwise.
+    skipped: why the version is not for this data root, None otherwise.
     """
 
     title: str
-    version: Version
+    version: Version | None
     changed: bool = False
     absent: int = 0
     error: str | None = None
+    skipped: str | None = None
 
     def __str__(self) -> str:
-        if self.error is not None:
+        if self.skipped is not None:
+            return f"skipped    {self.title}: {self.skipped}"
+        if self.error is not None or self.version is None:
             return f"failed     {self.title}: {self.error}"
         if not self.changed:
             return f"unchanged  {self.title}: version {self.version.number}"
@@ -94,18 +99,23 @@ def pull(
     cannot be read, GristmillError for a name that means nothing.
     """
     root = root.absolute()
-    store = url if isinstance(url, Store) else Store(url)
+    store = url if isinstance(url, Store) else Store(url, make=False)
     known = versions.numbers(store)
-    wanted = _wanted(store, known, names, number, parallel)
+    wanted = wanted_versions(store, known, names, number, parallel)
     if not wanted and not names:
         raise MirrorError(f"{store.url}: no version of any artifact is here")
-    total = sum(version.total_bytes for _, version in wanted)
+    taken = [each.version for each in wanted if each.version and not each.skipped]
+    total = sum(version.total_bytes for version in taken)
     with progress.stage("pull", "bytes", total) as stage:
         fetcher = Fetcher(store, parallel, stage)
 
-        def pulled(item: tuple[Place, Version]) -> Pulled:
-            place, version = item
+        def pulled(item: Wanted) -> Pulled:
+            place, version = item.place, item.version
             title = place.entry.title
+            if version is None:
+                return Pulled(title, None, error=item.error)
+            if item.skipped:
+                return Pulled(title, version, skipped=item.skipped)
             try:
                 one = _Pull(root, fetcher, place, version, known[place])
                 return Pulled(title, version, one.pull(replace))
@@ -115,57 +125,18 @@ def pull(
         done: list[Pulled] = []
         try:
             with ThreadPoolExecutor(_ARTIFACTS) as pool:
-                for wave in _waves(wanted):  # an artifact before those that are nested in it
+                for wave in waves(wanted):  # an artifact before those that are nested in it
                     done += pool.map(pulled, wave)
         finally:
             fetcher.close()
-    by_title = {place.entry.title: place.entry for place, _ in wanted}
+    by_title = {each.place.entry.title: each.place.entry for each in wanted}
     # Only now: an input may have come after what was made from it.
     return [
-        each if each.error else replaced(each, absent=absent_inputs(root, by_title[each.title]))
+        each
+        if each.error or each.skipped
+        else replaced(each, absent=absent_inputs(root, by_title[each.title]))
         for each in done
     ]
-
-
-def _wanted(
-    store: Store,
-    known: versions.Numbers,
-    names: Sequence[str],
-    number: int | None,
-    threads: int,
-) -> list[tuple[Place, Version]]:
-    """The places that names mean, with the version that is asked for."""
-    by_path = {
-        place: numbers
-        for place, numbers in known.items()
-        if not names or any(versions.means(name.strip("/"), place.entry, "") for name in names)
-    }
-    found = {
-        name
-        for name in names
-        if any(versions.means(name.strip("/"), place.entry, "") for place in by_path)
-    }
-    # Only the versions say which asset an artifact is of: they are read where a name is no path.
-    newest = versions.newest(store, known if set(names) - found else by_path, threads)
-    items = [(place.entry, version.asset, place) for place, version in newest.items()]
-    places = [place for _, _, place in versions.chosen(items, names, store.url)]
-    if number is None:
-        return [(place, newest[place]) for place in places]
-    if len(places) != 1:
-        raise GristmillError(
-            f"a version is of one artifact, and {len(places)} are asked for: name one"
-        )
-    return [(places[0], versions.read(store, places[0], number))]
-
-
-def _waves(wanted: Sequence[tuple[Place, Version]]) -> list[list[tuple[Place, Version]]]:
-    """`wanted` in groups, so that an artifact comes in a group before those nested in it."""
-    artifacts = {place.entry.artifact for place, _ in wanted}
-    waves: dict[int, list[tuple[Place, Version]]] = {}
-    for item in wanted:
-        above = {path.as_posix() for path in Path(item[0].entry.artifact).parents}
-        waves.setdefault(len(above & artifacts), []).append(item)
-    return [waves[depth] for depth in sorted(waves)]
 
 
 class _Pull:
@@ -193,6 +164,7 @@ class _Pull:
             self._clean_up()
             return False
         self._refuse_other(standing, replace)
+        check_outer(self._root, self._version.outer)
         manifest = versions.read_manifest(self._fetcher.store, self._place, self._version)
         build = self._build(manifest)
         slot = Slot.of(build)
@@ -200,6 +172,7 @@ class _Pull:
             remove.mend(slot.work)
             standing = standing_record(self._root, self._place.entry, replace)
             self._refuse_other(standing, replace)
+            check_outer(self._root, self._version.outer)
             commit.check_place(build)
             _empty(build, slot)
             disk_space.check(build, slot.work)
@@ -225,9 +198,10 @@ class _Pull:
         if standing is None or replace or standing.data_version == self._version.data_version:
             return
         store = self._fetcher.store
-        mirrored = (versions.read(store, self._place, each) for each in reversed(self._numbers))
-        if any(version.record == standing.digest for version in mirrored):
-            return
+        for number in reversed(self._numbers):
+            with suppress(WrongVersion):
+                if versions.read(store, self._place, number).record == standing.digest:
+                    return
         raise WouldReplace(
             f"data version {standing.data_version[:12]} is published here, which is no version of "
             f"the mirror; version {self._version.number} there is "
@@ -237,8 +211,6 @@ class _Pull:
     def _build(self, manifest: Manifest) -> Build:
         """The build that publishing takes; nothing of it is built."""
         version = self._version
-        if manifest.outer is not None and not provenance.holds_record(self._root / manifest.outer):
-            raise GristmillError(f"is nested in {manifest.outer}: pull that artifact first")
         return Build(
             root=self._root,
             artifact=version.artifact,
@@ -249,7 +221,7 @@ class _Pull:
             inputs=(),
             make=_nothing,
             shared=manifest.shared,
-            outer=manifest.outer,
+            outer=None if version.outer is None else version.outer.artifact,
             space=manifest.total_bytes,
         )
 

@@ -22,6 +22,7 @@ from gristmill.mirror.layout import (
     PART_BYTES,
     File,
     Manifest,
+    Outer,
     Place,
     Version,
     sha256_of,
@@ -84,7 +85,8 @@ def push(
     store = url if isinstance(url, Store) else Store(url)
     root = root.absolute()
     chosen = versions.chosen(found(root, artifacts), names, str(root))
-    standing = versions.newest(store, _known(store, [entry for entry, _, _ in chosen]), parallel)
+    known = _known(store, [entry for entry, _, _ in chosen])
+    standing = versions.newest(store, known, parallel)
     total = sum(output.bytes for _, _, (_, record) in chosen if record for output in record.outputs)
     with progress.stage("push", "bytes", total) as stage:
         sender = Sender(store, parallel, part_bytes, read_back, stage)
@@ -92,7 +94,11 @@ def push(
         def prepared(item: tuple[Entry, str, Item]) -> _Ready | GristmillError:
             place = Place(item[0])
             try:
-                push_one = _Push(root, sender, place, standing.get(place))
+                # After a version that cannot be read comes the next number.
+                newest = standing.get(place)
+                version = newest if isinstance(newest, Version) else None
+                last = known[place][-1] if place in known else 0
+                push_one = _Push(root, sender, place, version, last)
                 return push_one.prepare(item[2][0], always=read_back)
             except GristmillError as error:
                 return error
@@ -139,12 +145,15 @@ def _finished(store: Store, entry: Entry, ready: _Ready | GristmillError) -> Pus
 class _Push:
     """Sends one artifact partition, of one generation.
 
-    standing: the newest version in the mirror, None where there is none.
+    standing: the newest version in the mirror, None where there is none that can be read.
+    last: the highest number of a version, 0 where there is none.
     """
 
-    def __init__(self, root: Path, sender: Sender, place: Place, standing: Version | None) -> None:
+    def __init__(
+        self, root: Path, sender: Sender, place: Place, standing: Version | None, last: int
+    ) -> None:
         self._root, self._sender, self._place = root, sender, place
-        self._standing = standing
+        self._standing, self._last = standing, last
 
     def prepare(self, item: find_artifacts.Artifact, always: bool) -> _Ready:
         """Send what the mirror lacks of an artifact. A rebuild meanwhile is sent in its place.
@@ -162,8 +171,10 @@ class _Push:
         return of_one_generation(item, self._place.entry, send)
 
     def _send(self, folder: OpenFolder, record_name: str, record: Record, always: bool) -> _Ready:
-        standing = self._standing
-        is_there = standing is not None and standing.is_of(record.data_version, record.fingerprint)
+        standing, outer = self._standing, self._outer(folder)
+        is_there = standing is not None and standing.is_of(
+            record.data_version, record.fingerprint, outer
+        )
         sent = Sent()
         if standing is not None and is_there and not always:
             return _Ready(self._place, None, standing, sent)
@@ -172,7 +183,6 @@ class _Push:
             artifact=record.artifact,
             partition=record.partition,
             shared=self._place.entry.partition is not None,
-            outer=self._outer(),
             record=record_name,
             part_bytes=self._sender.part_bytes,
             files=files,
@@ -184,13 +194,14 @@ class _Push:
         if is_there:
             return _Ready(self._place, None, standing, sent)
         draft = Version(
-            number=1 if standing is None else standing.number + 1,
+            number=self._last + 1,
             artifact=record.artifact,
             asset=record.asset,
             partition=record.partition,
             data_version=record.data_version,
             fingerprint=record.fingerprint,
             record=record.digest,
+            outer=outer,
             manifest=sha256,
             total_bytes=manifest.total_bytes,
             files=len(files),
@@ -213,10 +224,13 @@ class _Push:
         ]
         return sorted(self._sender.send(sources, known, sent), key=lambda file: file.path)
 
-    def _outer(self) -> str | None:
-        """The artifact that this one is nested in."""
-        above = Path(self._place.entry.artifact).parents
-        return next(
-            (str(path) for path in list(above)[:-1] if provenance.holds_record(self._root / path)),
-            None,
-        )
+    def _outer(self, folder: OpenFolder) -> Outer | None:
+        """The artifact that this one, which is open, is nested in."""
+        above = list(Path(self._place.entry.artifact).parents)[:-1]
+        path = next((path for path in above if provenance.holds_record(self._root / path)), None)
+        if path is None:
+            return None
+        record = provenance.read_record(self._root / path / provenance.RECORD)
+        if folder.replaced():
+            raise GristmillError(f"{folder.path}: {path} was built again: push again")
+        return Outer(artifact=path.as_posix(), data_version=record.data_version)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gristmill import provenance
 from gristmill.contract import GristmillError
+from gristmill.mirror.layout import Outer
 from gristmill.provenance import Record
 from gristmill.provenance.inventory import Entry
 
@@ -40,6 +41,24 @@ def is_whole(folder: Path, record: Record) -> bool:
         if (found.st_size, found.st_mtime_ns) != (output.bytes, output.mtime_ns):
             return False
     return True
+
+
+def check_outer(root: Path, outer: Outer | None) -> None:
+    """Raise GristmillError where the artifact that a version is nested in is not here as it was.
+
+    root: the data root.
+    outer: as the version says; None: it is not nested.
+    """
+    if outer is None:
+        return
+    if not provenance.holds_record(root / outer.artifact):
+        raise GristmillError(f"is nested in {outer.artifact}: pull that artifact first")
+    record = provenance.read_record(root / outer.artifact / provenance.RECORD)
+    if record.data_version != outer.data_version:
+        raise GristmillError(
+            f"is of another data version of {outer.artifact}, {outer.data_version[:12]}; "
+            f"{record.data_version[:12]} is published here: pull that artifact, too"
+        )
 
 
 def absent_inputs(root: Path, entry: Entry) -> int:

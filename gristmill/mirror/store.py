@@ -7,6 +7,7 @@ to `layout.py`. Source: `docs/mirror.md#where-a-mirror-can-be`.
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,8 +37,11 @@ class Store:
         Credentials and the endpoint come from the environment, as those clouds name them.
     client: options of the HTTP client in place of the defaults; default none.
     retries: options of its retries in place of the defaults; default none.
+    make: whether a folder that is missing is made; default True. Who only reads makes none: it may
+        be a wrong path, or below a disk that is not mounted.
 
-    Raises MirrorError where the extra `mirror` is missing, or no store has such a URL.
+    Raises MirrorError where the extra `mirror` is missing, no store has such a URL, or the folder
+    is missing.
     """
 
     def __init__(
@@ -46,11 +50,12 @@ class Store:
         *,
         client: Mapping[str, Any] | None = None,
         retries: Mapping[str, Any] | None = None,
+        make: bool = True,
     ) -> None:
         self.url = url
         self.folder = _folder(url)
         self._objects = _opened(
-            url, self.folder, {**_CLIENT, **(client or {})}, {**_RETRIES, **(retries or {})}
+            url, self.folder, make, {**_CLIENT, **(client or {})}, {**_RETRIES, **(retries or {})}
         )
 
     def read(self, key: str) -> bytes | None:
@@ -88,6 +93,9 @@ class Store:
         """
         import obstore
 
+        if self.folder is not None:
+            with self._errors(key):
+                return _created(self.folder / key, data)
         try:
             with self._errors(key):
                 obstore.put(self._objects, key, data, mode="create", use_multipart=False)
@@ -143,7 +151,7 @@ def _folder(url: str) -> Path | None:
 
 
 def _opened(
-    url: str, folder: Path | None, client: dict[str, Any], retries: dict[str, Any]
+    url: str, folder: Path | None, make: bool, client: dict[str, Any], retries: dict[str, Any]
 ) -> ObjectStore:
     if url.startswith(HUB_SCHEME):
         repository = url.removeprefix(f"{HUB_SCHEME}datasets/")
@@ -160,9 +168,11 @@ def _opened(
         ) from error
     import obstore
 
+    if folder is not None and not make and not folder.is_dir():
+        raise MirrorError(f"{url}: there is no such folder: a push makes one")
     try:
         if folder is not None:
-            return LocalStore(folder, mkdir=True)
+            return LocalStore(folder, mkdir=make)
         # An S3 server compares each object with the sha256 that the client sends with it.
         s3 = {"checksum_algorithm": "SHA256"} if url.startswith(("s3://", "s3a://")) else {}
         options: dict[str, Any] = {"client_options": client, "retry_config": retries, **s3}
@@ -177,6 +187,25 @@ def _opened(
 def _reason(error: Exception) -> str:
     """The text of an error on one line, without the debug text that obstore adds."""
     return " ".join(str(error).partition("Debug source")[0].split())[:500]
+
+
+def _created(path: Path, data: bytes) -> bool:
+    """Create a file that survives a power loss whole, or not at all; False where one is there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # The ending is that of the library's unfinished files, which no listing has.
+    written = path.with_name(f"{path.name}#{secrets.randbits(63)}")
+    try:
+        with written.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        path.hardlink_to(written)
+    except FileExistsError:
+        return False
+    finally:
+        written.unlink(missing_ok=True)
+    _flush(path.parent)
+    return True
 
 
 def _flush(path: Path) -> None:

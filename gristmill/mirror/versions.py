@@ -15,6 +15,7 @@ from gristmill.mirror.layout import (
     Manifest,
     Place,
     Version,
+    WrongVersion,
     object_key,
     parsed_manifest,
     parsed_version,
@@ -59,11 +60,17 @@ def read_manifest(store: Store, place: Place, version: Version) -> Manifest:
     return parsed_manifest(data, version, place)
 
 
-def newest(store: Store, known: Numbers, threads: int) -> dict[Place, Version]:
-    """The newest version of each artifact partition."""
+def newest(store: Store, known: Numbers, threads: int) -> dict[Place, Version | WrongVersion]:
+    """The newest version of each artifact partition, or why it cannot be read."""
+
+    def read_one(item: tuple[Place, Sequence[int]]) -> Version | WrongVersion:
+        try:
+            return read(store, item[0], item[1][-1])
+        except WrongVersion as error:
+            return error
+
     with ThreadPoolExecutor(threads) as pool:
-        read_all = pool.map(lambda item: read(store, item[0], item[1][-1]), known.items())
-        return dict(zip(known, read_all, strict=True))
+        return dict(zip(known, pool.map(read_one, known.items()), strict=True))
 
 
 def add(store: Store, place: Place, draft: Version) -> tuple[Version, bool]:
@@ -83,7 +90,7 @@ def add(store: Store, place: Place, draft: Version) -> tuple[Version, bool]:
         there = read(store, place, number)
         if there.writer == draft.writer:
             return there, True  # the answer to our own write was lost
-        if there.is_of(draft.data_version, draft.fingerprint):
+        if there.is_of(draft.data_version, draft.fingerprint, draft.outer):
             return there, False
         number += 1
 

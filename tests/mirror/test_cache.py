@@ -65,12 +65,29 @@ def test_partitions_of_a_shared_folder(tmp_path: Path) -> None:
         cache.fetched(f"mirror+{tmp_path}/m!family/shared#1")
 
 
+def test_a_nested_version_of_another_data_version_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built(tmp_path / "a", "family/outer", 1)
+    built(tmp_path / "a", "family/outer/in/inner", 1, outer="family/outer")
+    pushed(tmp_path / "a", tmp_path / "m")
+    address = f"mirror+{tmp_path}/m!family/outer"
+    assert files(cache.fetched(address)) == files(tmp_path / "a/family/outer")
+    built(tmp_path / "a", "family/outer", 2)
+    pushed(tmp_path / "a", tmp_path / "m")
+    newest = cache.fetched(address)
+    assert files(newest) == files(tmp_path / "a/family/outer") and not (newest / "in").exists()
+    monkeypatch.setattr(cache, "_fetch", None)
+    assert cache.fetched(address) == newest
+
+
 def test_without_the_mirror(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     newest, first = cache.fetched(address), cache.fetched(f"{address}#1")
     (tmp_path / "m").rename(tmp_path / "gone")
     assert cache.fetched(f"{address}#1") == first
-    with pytest.raises(MirrorError, match="no mirror, or an empty one"):
+    with pytest.raises(MirrorError, match="there is no such folder"):
         cache.fetched(address)
+    assert not (tmp_path / "m").exists()
     monkeypatch.setenv(cache.OFFLINE, "1")
     assert cache.fetched(address) == newest
     with pytest.raises(MirrorError, match=r"#2: is not in the cache .*GRISTMILL_MIRROR_OFFLINE"):

@@ -26,7 +26,6 @@ def fetched(folder: Path, sha256: str) -> Path:
         artifact="family/tiny",
         partition=None,
         shared=False,
-        outer=None,
         record="provenance.json",
         part_bytes=64,
         files=[file],

@@ -9,7 +9,7 @@ import pytest
 
 from gristmill import provenance
 from gristmill.contract import GristmillError
-from gristmill.mirror import MirrorError
+from gristmill.mirror import MirrorError, listing
 from gristmill.provenance import Input
 from gristmill.publish import publish
 from tests.mirror.roots import PART, built, clean, files, object_of, objects, pulled, pushed
@@ -104,6 +104,47 @@ def test_a_nested_artifact_comes_after_the_one_around_it(tmp_path: Path) -> None
     assert files(tmp_path / "b") == files(tmp_path / "a")
 
 
+def test_a_nested_version_stays_with_the_data_version_around_it(tmp_path: Path) -> None:
+    """It was made from that one: the next one has none until it is built again."""
+    a, b, fresh, mirror = (tmp_path / name for name in ("a", "b", "fresh", "m"))
+    built(a, "family/outer", 1)
+    built(a, "family/outer/in/inner", 1, outer="family/outer")
+    pushed(a, mirror)
+    pulled(b, mirror)
+    built(a, "family/outer", 2)
+    assert not any(each.error for each in pushed(a, mirror))
+    for root in (fresh, b):
+        outer, inner = pulled(root, mirror)
+        assert outer.changed and outer.error is None and inner.error is None
+        assert str(inner).startswith("skipped    family/outer/in/inner: version 1 is of another ")
+        assert files(root) == files(a) and clean(root) and garbage(root) == []
+    (got,) = pulled(b, mirror, "family/outer/in/inner")
+    assert got.error is not None and "is of another data version of family/outer" in got.error
+    # What stands here is right, and stays though the mirror has an older one.
+    built(b, "family/outer/in/inner", 1, outer="family/outer")
+    before = files(b)
+    assert [each.changed for each in pulled(b, mirror, replace=True)] == [False, False]
+    assert files(b) == before
+    # The same bytes in another data version around them are another version.
+    built(a, "family/outer/in/inner", 1, outer="family/outer")
+    _, sent = pushed(a, mirror)
+    assert sent.created and sent.version is not None and sent.version.number == 2
+    assert not pushed(a, mirror)[1].created
+    outer, inner = pulled(fresh, mirror)
+    assert inner.changed and inner.skipped is None and files(fresh) == files(a)
+
+
+def test_a_version_that_is_nested_elsewhere_is_refused(tmp_path: Path) -> None:
+    built(tmp_path / "a", "family/outer", 1)
+    built(tmp_path / "a", "family/outer/inner", 1, outer="family/outer")
+    pushed(tmp_path / "a", tmp_path / "m")
+    file = tmp_path / "m/artifacts/family/outer/inner/@/00000001.json"
+    file.write_text(file.read_text().replace('"family/outer"', '"family/other"'))
+    outer, inner = pulled(tmp_path / "b", tmp_path / "m")
+    assert outer.changed
+    assert inner.error is not None and "says that it is nested in family/other" in inner.error
+
+
 def test_names_are_paths_folders_and_assets(tmp_path: Path) -> None:
     built(tmp_path / "a", "one/x", asset="test/x")
     built(tmp_path / "a", "one/y", asset="test/y")
@@ -123,6 +164,7 @@ def test_names_are_paths_folders_and_assets(tmp_path: Path) -> None:
         pushed(tmp_path / "a", tmp_path / "m", "on")
     with pytest.raises(GristmillError, match="2 are asked for: name one"):
         pulled(tmp_path / "b", tmp_path / "m", "one", number=1)
+    (tmp_path / "empty").mkdir()
     with pytest.raises(MirrorError, match="no version of any artifact is here"):
         pulled(tmp_path / "b", tmp_path / "empty")
 
@@ -174,14 +216,62 @@ def test_a_wrong_version_file_is_refused(tmp_path: Path) -> None:
         ('"format"', '"other"'),
     ):
         file.write_text(good.replace(old, new))
-        with pytest.raises(MirrorError, match="version 1 of family/tiny"):
-            pulled(tmp_path / "b", tmp_path / "m")
+        (got,) = pulled(tmp_path / "b", tmp_path / "m")
+        assert got.error is not None and "version 1 of family/tiny" in got.error
+        assert str(got).startswith("failed     family/tiny: ")
     # The record must be that of the version.
     version = provenance.read_record(tmp_path / "a/family/tiny/provenance.json").data_version
     file.write_text(good.replace(version, "0" * 64))
     (got,) = pulled(tmp_path / "b", tmp_path / "m")
     assert got.error is not None and "its record is not of what the mirror lists" in got.error
     assert files(tmp_path / "b") == {}
+
+
+@pytest.mark.parametrize("left", ["", '{"format": 1, "num', "[]"])
+def test_a_version_that_cannot_be_read_stops_no_other(tmp_path: Path, left: str) -> None:
+    a, b, mirror = tmp_path / "a", tmp_path / "b", tmp_path / "m"
+    for name in ("family/x", "family/y"):
+        built(a, name, 1)
+    pushed(a, mirror)
+    built(a, "family/x", 2)
+    pushed(a, mirror)
+    (mirror / "artifacts/family/x/@/00000002.json").write_text(left)
+    bad, good = pulled(b, mirror)
+    assert good.changed and not bad.changed
+    assert (
+        bad.error is not None and "push it again, or pull an earlier one by --version" in bad.error
+    )
+    (got,) = pulled(b, mirror, "family/x", number=1)
+    assert got.changed and clean(b)
+    listed = list(listing.lines(str(mirror)))
+    assert len(listed) == 3 and "version 2 of family/x" in listed[0]
+    x, y = pushed(a, mirror)
+    assert x.created and x.version is not None and x.version.number == 3 and not y.created
+    assert [each.error for each in pulled(b, mirror)] == [None, None]
+    assert files(b) == files(a)
+
+
+def test_a_number_is_of_the_artifact_itself_where_others_are_nested_in_it(tmp_path: Path) -> None:
+    a, b, mirror = tmp_path / "a", tmp_path / "b", tmp_path / "m"
+    built(a, "family/outer", 1)
+    built(a, "family/outer/in/inner", 1, outer="family/outer")
+    pushed(a, mirror)
+    (got,) = pulled(b, mirror, "family/outer", number=1)
+    assert got.changed and got.title == "family/outer" and not (b / "family/outer/in").exists()
+    (got,) = pulled(b, mirror, "family/outer/in/inner/", number=1)
+    assert got.changed and files(a) == files(b)
+    with pytest.raises(GristmillError, match="name one"):
+        pulled(b, mirror, "family", number=1)
+
+
+def test_reading_makes_no_folder(tmp_path: Path) -> None:
+    for read in (
+        lambda: pulled(tmp_path / "b", tmp_path / "m"),
+        lambda: list(listing.lines(str(tmp_path / "m"))),
+    ):
+        with pytest.raises(MirrorError, match="there is no such folder: a push makes one"):
+            read()
+    assert not any(tmp_path.iterdir())
 
 
 def test_a_damaged_local_file_is_fetched_again(tmp_path: Path) -> None:

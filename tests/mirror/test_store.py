@@ -179,3 +179,23 @@ def test_a_place_of_no_version_is_none() -> None:
     for name in ("../x", "a/../b", ".gristmill/x", "drops/x"):
         assert Place.of(f"artifacts/{name}/@/00000001.json") is None
     assert Place.of("artifacts/a/@../00000001.json") is None
+
+
+def test_a_file_is_created_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(str(tmp_path / "m"))
+    assert store.create("a/b.json", b"first") and not store.create("a/b.json", b"second")
+    assert store.read("a/b.json") == b"first"
+    flushed: list[str] = []
+
+    def broken(self: Path, other: Path) -> None:
+        flushed.append(other.read_text())
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "hardlink_to", broken)
+    with pytest.raises(MirrorError, match="No space left on device"):
+        store.create("a/c.json", b"third")
+    assert flushed == ["third"]
+    assert [path.name for path in (tmp_path / "m/a").iterdir()] == ["b.json"]
+    assert store.keys("a") == ["a/b.json"]

@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.hub import HubError, RemoteFile
 from gristmill.mirror import versions
+from gristmill.mirror.hub import nested
 from gristmill.mirror.hub.repository import HubRepository
 from gristmill.mirror.layout import sha256_of
 from gristmill.mirror.published import (
@@ -92,12 +94,14 @@ class _Ready:
 
     files: path in the repository, bytes and sha256 of all its files.
     added: operations of the commit. removed: paths that the version before had.
+    nested: paths of artifacts that were nested in the version before, and are not in this one.
     blobs: git's id of each file that the commit brings.
     """
 
     files: list[tuple[str, int, str]]
     added: list[CommitOperationAdd] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
+    nested: dict[Entry, list[str]] = field(default_factory=dict)
     blobs: dict[str, str] = field(default_factory=dict)
     sent_bytes: int = 0
 
@@ -182,7 +186,7 @@ class _Batch:
                     if isinstance(each, _Ready) and each.changes
                 )
                 added = [operation for each in changed for operation in each.added]
-                removed = {path for each in changed for path in each.removed}
+                removed = self._all_removed(ready)
                 commit = self._repository.commit(head, f"Publish {title}"[:200], added, removed)
             if commit is not None:
                 return [
@@ -190,6 +194,20 @@ class _Batch:
                     for (entry, _), each in zip(self._items, ready, strict=True)
                 ]
         raise HubError(f"{self._repository.url}: others commit all the time: push again")
+
+    def _all_removed(self, ready: Sequence[_Ready | GristmillError]) -> set[str]:
+        """What the commit removes; of nested artifacts that it brings, what they say themselves."""
+        right = [
+            (entry, each)
+            for (entry, _), each in zip(self._items, ready, strict=True)
+            if isinstance(each, _Ready)
+        ]
+        brought = {entry for entry, _ in right}
+        removed = {path for _, each in right for path in each.removed}
+        for _, each in right:
+            for entry, paths in each.nested.items():
+                removed.update(() if entry in brought else paths)
+        return removed
 
     def _prepared(
         self, head: str, entry: Entry, item: find_artifacts.Artifact
@@ -234,7 +252,12 @@ class _Batch:
             ready.sent_bytes += file.size
         ready.added = [operation for operation, _ in sent]
         if (standing := there.get(f"{above}/{name}")) is not None and ready.added:
-            ready.removed = self._removed(head, standing, above, ready)
+            before = self._repository.record(head, standing)
+            own = {path for path, _, _ in ready.files}.union(nested.paths(before, name))
+            gone = own - {path for path, _, _ in ready.files}
+            ready.removed = sorted(self._repository.files(head, sorted(gone)))
+            if name == provenance.RECORD and before.data_version != record.data_version:
+                ready.nested = nested.left_behind(self._repository, head, folder.path, above, own)
         return ready
 
     def _operation(
@@ -252,13 +275,6 @@ class _Batch:
         if remote is not None and remote.digest == ready.blobs[place]:
             return None
         return CommitOperationAdd(place, data)
-
-    def _removed(self, head: str, standing: RemoteFile, above: str, ready: _Ready) -> list[str]:
-        """Files of the version in the repository that the artifact no longer has."""
-        outputs = self._repository.record(head, standing).outputs
-        listed = {f"{above}/{output.path}" for output in outputs}
-        gone = listed - {path for path, _, _ in ready.files}
-        return sorted(self._repository.files(head, sorted(gone)))
 
     def _done(self, commit: str, entry: Entry, ready: _Ready | GristmillError) -> Pushed:
         """Compare what the commit holds with the artifact."""

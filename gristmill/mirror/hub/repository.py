@@ -19,7 +19,7 @@ from gristmill.mirror.store import MirrorError
 from gristmill.provenance import Record
 
 if TYPE_CHECKING:
-    from huggingface_hub import CommitOperationAdd, HfApi
+    from huggingface_hub import CommitOperationAdd, HfApi, RepoFile
 
 _URL: Final = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+)(?:@([\w.-]+))?/?", re.ASCII)
 _ASKED: Final = 500
@@ -78,10 +78,18 @@ class HubRepository:
                     self._repo, asked, revision=commit, repo_type="dataset"
                 ):
                     if isinstance(each, RepoFile):
-                        sha256 = None if each.lfs is None else each.lfs.sha256
-                        blob = each.blob_id if each.lfs is None else None
-                        listed[each.path] = RemoteFile(each.path, each.size, sha256, blob)
+                        listed[each.path] = _remote(each)
         return listed
+
+    def below(self, commit: str, folder: str) -> dict[str, RemoteFile]:
+        """All files of a commit below a folder that it has."""
+        from huggingface_hub import RepoFile
+
+        with HubErrors(self.url):
+            listed = self._api.list_repo_tree(
+                self._repo, folder, recursive=True, revision=commit, repo_type="dataset"
+            )
+            return {each.path: _remote(each) for each in listed if isinstance(each, RepoFile)}
 
     def record(self, commit: str, file: RemoteFile) -> Record:
         """A record in a commit. Raises HubError where the file is none."""
@@ -147,3 +155,8 @@ class HubRepository:
                     return None
                 raise
         return str(done.oid)
+
+
+def _remote(file: RepoFile) -> RemoteFile:
+    sha256 = None if file.lfs is None else file.lfs.sha256
+    return RemoteFile(file.path, file.size, sha256, file.blob_id if file.lfs is None else None)

@@ -109,6 +109,10 @@ class _Handler(BaseHTTPRequestHandler):
             return self._answer(
                 200, {"id": found[1], "sha": repository.commits[-1][0], "siblings": []}
             )
+        if found := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)/tree/([^/]+)/(.+)", path):
+            files = self._files(found[1], found[2])
+            inside = [each for each in sorted(files) if each.startswith(f"{found[3]}/")]
+            return self._answer(200, [files[each].listed(each) for each in inside])
         if found := re.fullmatch(r"/datasets/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path):
             return self._send(200, self._files(found[1], found[2])[found[3]].data, {})
         return self._answer(404, {})

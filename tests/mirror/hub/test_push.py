@@ -14,6 +14,7 @@ from gristmill.cli import main
 from gristmill.hub import HubError
 from gristmill.mirror import MirrorError, pull, push
 from gristmill.mirror.hub.push import Committed
+from gristmill.provenance.find_artifacts import artifacts
 from tests.mirror.hub.server import TOKEN, Hub, Repository, Stored, running
 from tests.mirror.roots import built, files
 
@@ -89,6 +90,45 @@ def test_a_rebuild_is_one_commit_that_removes_what_is_gone(hub: Hub, tmp_path: P
         "by hand",
         "Publish family/tiny",
     ]
+
+
+def test_what_was_nested_in_the_version_before_goes_with_it(hub: Hub, tmp_path: Path) -> None:
+    built(tmp_path, "family/outer", seed=1)
+    built(tmp_path, "family/outer/in/inner", seed=2, outer="family/outer")
+    built(tmp_path, "family/outer_too", seed=3)
+    push(tmp_path, URL)
+    name = "family/outer/in/inner/mine.txt"
+    repository(hub).add("by hand", {**repository(hub).commits[-1][2], name: Stored(b"mine", False)})
+    built(tmp_path, "family/outer", seed=4)
+    push(tmp_path, URL, ["family/outer"])
+    assert repository(hub).files == {**files(tmp_path), name: b"mine"}
+    # A nested artifact that is built again comes with the same push, or with the next one.
+    built(tmp_path, "family/outer/in/inner", seed=5, outer="family/outer")
+    push(tmp_path, URL)
+    built(tmp_path, "family/outer", seed=6)
+    built(tmp_path, "family/outer/in/inner", seed=7, outer="family/outer")
+    assert not any(each.error for each in push(tmp_path, URL))
+    assert repository(hub).files == {**files(tmp_path), name: b"mine"}
+    assert repository(hub).titles[-1] == "Publish family/outer, family/outer/in/inner"
+
+
+def test_what_is_nested_and_was_not_pushed_again_goes(hub: Hub, tmp_path: Path) -> None:
+    built(tmp_path, "family/outer", seed=1)
+    built(tmp_path, "family/outer/in/inner", seed=2, outer="family/outer")
+    push(tmp_path, URL)
+    built(tmp_path, "family/outer", seed=3)
+    built(tmp_path, "family/outer/in/inner", seed=4, outer="family/outer")
+    (tmp_path / "family/outer/in/inner/trace.jsonl").write_bytes(b"")
+    outer, inner = push(tmp_path, URL)
+    assert outer.created and inner.error is not None
+    assert not any("/in/" in path for path in repository(hub).files)
+    # An outer artifact that is made again with the same data keeps what is nested in it.
+    built(tmp_path, "family/outer/in/inner", seed=4, outer="family/outer")
+    push(tmp_path, URL)
+    (tmp_path / "family/outer/trace.jsonl").unlink()
+    built(tmp_path, "family/outer", seed=3)
+    push(tmp_path, URL, artifacts=[next(artifacts(tmp_path / "family/outer"))])
+    assert repository(hub).files == files(tmp_path)
 
 
 def test_a_commit_of_others_meanwhile_is_kept(hub: Hub, tmp_path: Path) -> None:
