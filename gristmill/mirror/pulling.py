@@ -104,18 +104,14 @@ def pull(
     wanted = wanted_versions(store, known, names, number, parallel)
     if not wanted and not names:
         raise MirrorError(f"{store.url}: no version of any artifact is here")
-    taken = [each.version for each in wanted if each.version and not each.skipped]
-    total = sum(version.total_bytes for version in taken)
-    with progress.stage("pull", "bytes", total) as stage:
+    with progress.stage("pull", "bytes", sum(each.bytes for each in wanted)) as stage:
         fetcher = Fetcher(store, parallel, stage)
 
         def pulled(item: Wanted) -> Pulled:
             place, version = item.place, item.version
             title = place.entry.title
-            if version is None:
-                return Pulled(title, None, error=item.error)
-            if item.skipped:
-                return Pulled(title, version, skipped=item.skipped)
+            if version is None or item.skipped:
+                return Pulled(title, version, error=item.error, skipped=item.skipped)
             try:
                 one = _Pull(root, fetcher, place, version, known[place])
                 return Pulled(title, version, one.pull(replace))

@@ -25,6 +25,7 @@ from gristmill.mirror.layout import (
     Outer,
     Place,
     Version,
+    WrongVersion,
     sha256_of,
 )
 from gristmill.mirror.published import Item, Pushed, found, named_files, of_one_generation
@@ -77,11 +78,9 @@ def push(
     cannot be read, GristmillError for a name that means nothing.
     """
     if isinstance(url, str) and url.startswith(HUB_SCHEME):
-        from gristmill.mirror.hub import push as hub_push
+        from gristmill.mirror.hub.push import push as to_hub
 
-        return hub_push.push(
-            root, url, names, artifacts=artifacts, parallel=parallel, progress=progress
-        )
+        return to_hub(root, url, names, artifacts=artifacts, parallel=parallel, progress=progress)
     store = url if isinstance(url, Store) else Store(url)
     root = root.absolute()
     chosen = versions.chosen(found(root, artifacts), names, str(root))
@@ -93,12 +92,9 @@ def push(
 
         def prepared(item: tuple[Entry, str, Item]) -> _Ready | GristmillError:
             place = Place(item[0])
+            newest, last = standing.get(place), known.get(place, (0,))[-1]
             try:
-                # After a version that cannot be read comes the next number.
-                newest = standing.get(place)
-                version = newest if isinstance(newest, Version) else None
-                last = known[place][-1] if place in known else 0
-                push_one = _Push(root, sender, place, version, last)
+                push_one = _Push(root, sender, place, newest, last)
                 return push_one.prepare(item[2][0], always=read_back)
             except GristmillError as error:
                 return error
@@ -110,10 +106,9 @@ def push(
                 ready = list(pool.map(prepared, chosen))
         finally:
             sender.close()
-    done = []
-    for (entry, _, _), each in zip(chosen, ready, strict=True):
-        done.append(_finished(store, entry, each))
-    return done
+    return [
+        _finished(store, entry, each) for (entry, _, _), each in zip(chosen, ready, strict=True)
+    ]
 
 
 def _known(store: Store, entries: Sequence[Entry]) -> versions.Numbers:
@@ -145,15 +140,22 @@ def _finished(store: Store, entry: Entry, ready: _Ready | GristmillError) -> Pus
 class _Push:
     """Sends one artifact partition, of one generation.
 
-    standing: the newest version in the mirror, None where there is none that can be read.
+    newest: version in the mirror, None where there is none. After one that cannot be read comes the
+        next number.
     last: the highest number of a version, 0 where there is none.
     """
 
     def __init__(
-        self, root: Path, sender: Sender, place: Place, standing: Version | None, last: int
+        self,
+        root: Path,
+        sender: Sender,
+        place: Place,
+        newest: Version | WrongVersion | None,
+        last: int,
     ) -> None:
         self._root, self._sender, self._place = root, sender, place
-        self._standing, self._last = standing, last
+        self._standing = newest if isinstance(newest, Version) else None
+        self._last = last
 
     def prepare(self, item: find_artifacts.Artifact, always: bool) -> _Ready:
         """Send what the mirror lacks of an artifact. A rebuild meanwhile is sent in its place.

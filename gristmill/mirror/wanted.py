@@ -30,6 +30,11 @@ class Wanted:
     skipped: str | None = None
     error: str | None = None
 
+    @property
+    def bytes(self) -> int:
+        """Bytes that the pull of it fetches at the most."""
+        return 0 if self.version is None or self.skipped else self.version.total_bytes
+
 
 def wanted_versions(
     store: Store,

@@ -8,7 +8,6 @@ to `pushing.py`. Source: `docs/mirror.md#a-dataset-repository-of-the-hub`.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +18,7 @@ from gristmill.contract import GristmillError
 from gristmill.hub import HubError, RemoteFile
 from gristmill.mirror import versions
 from gristmill.mirror.hub import nested
-from gristmill.mirror.hub.repository import HubRepository
+from gristmill.mirror.hub.repository import HubRepository, blob_id
 from gristmill.mirror.layout import sha256_of
 from gristmill.mirror.published import (
     Item,
@@ -247,7 +246,7 @@ class _Batch:
             if isinstance(operation.path_or_fileobj, str):
                 # The commit brings it, too: read it now, while the folder is open.
                 operation.path_or_fileobj = data = file.read()
-                ready.blobs[operation.path_in_repo] = _blob(data)
+                ready.blobs[operation.path_in_repo] = blob_id(data)
             self._stage.advance(file.size)
             ready.sent_bytes += file.size
         ready.added = [operation for operation, _ in sent]
@@ -271,7 +270,7 @@ class _Batch:
         if file.size > _SMALL and (remote is None or remote.sha256 is not None):
             return CommitOperationAdd(place, file.opened)
         data = file.read()
-        ready.blobs[place] = _blob(data)
+        ready.blobs[place] = blob_id(data)
         if remote is not None and remote.digest == ready.blobs[place]:
             return None
         return CommitOperationAdd(place, data)
@@ -295,8 +294,3 @@ class _Batch:
             files=len(ready.files),
             total_bytes=sum(size for _, size, _ in ready.files),
         )
-
-
-def _blob(data: bytes) -> str:
-    """Git's id of contents."""
-    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import dagster as dg
 import pytest
 
-from assets import dagster_private
+from assets.checking import dagster_private
 from assets.checking.arrivals import arrivals_check, changed_evaluation
 from assets.inbox import Inbox
 from tests.architecture.graph import imported, modules
