@@ -82,13 +82,13 @@ $(TEST): $(RUN) requirements/test.txt constraints.txt
 	$(BIN)/python -m pip check
 	touch $@
 
-# Ray, Postgres, an S3 server: half a gigabyte that a person who uses none of them never needs.
+# Ray, Postgres, an S3 server, linters: half a gigabyte that a person who uses none of them never needs.
 $(ENGINES): $(TEST) requirements/engines.txt
 	$(HASHED) --no-deps -r requirements/engines.txt
 	$(BIN)/python -m pip check
 	touch $@
 
-engines: $(ENGINES)	## install Ray, Postgres' driver and an S3 server too; their tests run then
+engines: $(ENGINES)	## install Ray, Postgres' driver, an S3 server and linters too; their tests run then
 
 lock: $(LOCKER)/uv	## renew constraints.txt and requirements/ after a change of pyproject.toml
 	$(COMPILE_LOCK) --all-extras -o constraints.txt $(ENVIRONMENT)
@@ -96,6 +96,9 @@ lock: $(LOCKER)/uv	## renew constraints.txt and requirements/ after a change of 
 		-o requirements/environment.txt requirements/environment.in
 	$(COMPILE_LOCK) --generate-hashes -c constraints.txt \
 		--extra pipeline --extra chess -o requirements/run.txt $(ENVIRONMENT)
+	$(COMPILE_LOCK) --generate-hashes -c constraints.txt \
+		$(foreach each,pipeline chess mirror metrics postgres,--extra $(each)) \
+		-o requirements/image.txt $(ENVIRONMENT)
 	$(COMPILE_LOCK) --generate-hashes -c constraints.txt \
 		$(foreach each,pipeline chess train mirror dev,--extra $(each)) --no-emit-package torch \
 		-o requirements/test.txt $(ENVIRONMENT)

@@ -1,4 +1,4 @@
-"""The files of `deploy/`: what they name is there, and nothing listens beyond loopback."""
+"""The files of `deploy/`: what they name is there, and only the login listens beyond loopback."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,20 @@ import yaml
 
 from gristmill.command_group import LATE_COMMANDS
 from tests.paths import CHECKOUT
+from tests.requirements import cannot_run
+from tests.test_packaging import name_of, pins
 
 DEPLOY = CHECKOUT / "deploy"
 OURS = {"gristmill", "dagster-webserver"}
+YAML = ("deploy/compose.yaml", "deploy/dagster.yaml", "dagster.yaml", "workspace.yaml")
+LINTERS = {
+    "Dockerfile": ("hadolint", "deploy/Dockerfile"),
+    "compose": (
+        *("check-jsonschema", "--builtin-schema", "vendor.compose-spec"),
+        "deploy/compose.yaml",
+    ),
+    "YAML": ("yamllint", "--strict", "-c", "deploy/yamllint.yaml", *YAML),
+}
 
 
 def compose() -> dict[str, Any]:
@@ -66,7 +79,26 @@ def test_the_image_has_every_module_of_the_checkout() -> None:
 
 def test_the_image_runs_as_a_user() -> None:
     users = [rest for word, rest in instructions() if word == "USER"]
-    assert users and users[-1] not in ("root", "0")
+    # A number: a host may not know the name, and hadolint asks for it.
+    assert users and int(users[-1]) > 0
+
+
+def test_the_image_has_the_extras_that_the_documentation_uses() -> None:
+    page = (CHECKOUT / "docs/deployment.md").read_text()
+    said = re.search(r"The image has the extras ([^.:]*)[.:]", page)
+    assert said
+    extras = set(re.findall(r"`(\w+)`", said[1]))
+    used = {"mirror"} if "[mirror]" in page or "gristmill push" in page else set()
+    used |= {"metrics"} if "`gristmill metrics" in page else set()
+    for named in re.findall(r'"\.\[([\w,]+)\]"', page):
+        used |= set(named.split(","))
+    assert {"pipeline", "mirror", "metrics", "postgres"} <= used <= extras
+    installed = [rest for word, rest in instructions() if word == "RUN" and "-r " in rest]
+    assert re.findall(r"-r (\S+)", installed[0])[-1] == "requirements/image.txt"
+    declared = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    lines = [line for extra in extras for line in declared["optional-dependencies"][extra]]
+    packages = {name_of(line) for line in [*lines, *declared["dependencies"]]}
+    assert packages <= pins("requirements/image.txt").keys()
 
 
 def test_each_command_is_one_of_ours() -> None:
@@ -76,6 +108,19 @@ def test_each_command_is_one_of_ours() -> None:
         assert Path(program).name in OURS
         if Path(program).name == "gristmill":
             assert words[0] in LATE_COMMANDS
+
+
+@pytest.mark.engines
+@pytest.mark.parametrize("what", LINTERS)
+def test_the_files_are_linted(what: str) -> None:
+    program, *words = LINTERS[what]
+    linter = Path(sys.executable).with_name(program)
+    if not linter.exists():
+        cannot_run("linters", f"there is no {program}")
+    done = subprocess.run(
+        [linter, *words], cwd=CHECKOUT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_nothing_listens_beyond_loopback_and_the_other_web_server_only_reads() -> None:

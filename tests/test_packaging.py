@@ -64,6 +64,7 @@ def test_all_pins_but_torch_have_hashes_and_are_those_of_the_constraints() -> No
     assert environment.keys() == {"pip", "setuptools"}
     engines = pins("requirements/engines.txt")
     assert environment.items() <= run.items() <= test.items() <= engines.items()
+    assert run.items() <= pins("requirements/image.txt").items() <= engines.items()
     assert engines.items() <= constraints.items()
     assert constraints.keys() - engines.keys() == {"torch"}
     for file in sorted((CHECKOUT / "requirements").glob("*.txt")):

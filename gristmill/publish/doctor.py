@@ -1,7 +1,8 @@
-"""What `gristmill doctor` finds: the file system of a data root, Python, libraries, engines.
+"""What `gristmill doctor` finds: the file system of a data root, Python, libraries, the instance.
 
 Each finding says what is there and what Gristmill does with it. Only publishing needs are
-needed; all else is to be known. The instance is looked at by `commands.instance_state`.
+needed; all else is to be known. The instance is looked at by `commands.instance_state`; `engines`
+says what makes parts.
 """
 
 from __future__ import annotations
@@ -12,18 +13,17 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import StrEnum
 from importlib import metadata, util
 from pathlib import Path
 from typing import Final
 
 from gristmill.contract import GristmillError
+from gristmill.publish.engines import of_engines
+from gristmill.publish.findings import Finding, Verdict
 from gristmill.publish.storage import file_system, lease, link_form
 from gristmill.publish.storage.file_system import Abilities, Mount
 
 _PINS: Final = Path(__file__).parents[2] / "constraints.txt"
-_ENGINES: Final = ("ray", "dagster-ray", "dagster-celery", "dagster-dask", "dagster-k8s")
 _INSTANCE_SECONDS: Final = 120
 
 _SPARE_BYTES: Final = 1 << 30
@@ -42,35 +42,17 @@ _USES: Final = {
     "links": ("symbolic links", "a published folder may be moved away and linked"),
     "case": ("case of names", "partitions whose names differ in case alone"),
 }
+_ON_THIS_HOST: Final = {
+    "nfs": "mount without `nolock` and `local_lock`",
+    "nfs4": "mount without `nolock` and `local_lock`",
+    "lustre": "mount with `flock`",
+    "cifs": "mount without `nobrl`",
+    "smb3": "mount without `nobrl`",
+    "beegfs": "set `tuneUseGlobalFileLocks = true` in its client",
+    "fuse.sshfs": "take another file system: it has no locks between hosts",
+}
+"""What gives locks between hosts, by the kind of a mount that keeps flock on this host."""
 _NOT_NEEDED: Final = {"place", "exchange", "links", "case"}
-
-
-class Verdict(StrEnum):
-    """How a finding stands: as it should be, to be known, or missing and needed."""
-
-    OK = "ok"
-    NOTE = "note"
-    MISSING = "MISSING"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at.
-
-    name: what it is.
-    found: what is there.
-    use: what Gristmill does with it, or what to do; may be empty.
-    verdict: how it stands.
-    """
-
-    name: str
-    found: str
-    use: str
-    verdict: Verdict = Verdict.OK
-
-    def __str__(self) -> str:
-        use = f" ({self.use})" if self.use else ""
-        return f"{self.verdict:<8}{self.name}: {self.found}{use}"
 
 
 def findings(root: Path) -> Iterator[Finding]:
@@ -81,7 +63,7 @@ def findings(root: Path) -> Iterator[Finding]:
     yield from of_file_system(root)
     yield from of_software()
     yield of_instance()
-    yield of_engines()
+    yield of_engines(root)
 
 
 def of_file_system(root: Path) -> Iterator[Finding]:
@@ -135,19 +117,30 @@ def _of_form(abilities: file_system.Abilities) -> Finding:
 
 
 def _of_locks_between_hosts(mount: Mount | None) -> Iterator[Finding]:
-    if mount is None or not mount.kind.startswith("nfs"):
+    if mount is None or mount.kind not in lease.NETWORK:
         return
-    if mount.options & {"nolock", "local_lock=all", "local_lock=flock"}:
-        yield Finding(
-            "locks between hosts",
-            "no: the mount keeps locks on this host",
-            "build on one host only, or mount without `nolock` and `local_lock`",
-            Verdict.NOTE,
-        )
+    name = "locks between hosts"
+    cure = _ON_THIS_HOST.get(mount.kind, "mount with locks that the server keeps")
+    if mount.kind.startswith("nfs"):
+        is_here = bool(mount.options & {"nolock", "local_lock=all", "local_lock=flock"})
+        found = "kept by the server"
+    elif mount.kind == "lustre":
+        is_here = "flock" not in mount.options
+        found = "kept by the servers"
+    elif mount.kind in ("cifs", "smb3"):
+        is_here = "nobrl" in mount.options
+        found = "kept by the server"
     else:
-        yield Finding(
-            "locks between hosts", "kept by the server", "builds by rank on several hosts"
-        )
+        is_here = mount.kind in _ON_THIS_HOST
+        found = "not known of this file system: leases hold between hosts, ranks need flock"
+    if is_here:
+        found = "no: the mount keeps locks on this host"
+        use = f"leases hold all the same; build by rank or share on one host only, or {cure}"
+        yield Finding(name, found, use, Verdict.NOTE)
+    elif found.startswith("not known"):
+        yield Finding(name, found, "try them on two hosts before builds by rank", Verdict.NOTE)
+    else:
+        yield Finding(name, found, "builds by rank on several hosts")
 
 
 def of_leases(root: Path) -> Finding:
@@ -245,14 +238,3 @@ def of_instance() -> Finding:
         return Finding("instance", f"{storage}, reachable", "runs, sensors and the UI")
     use = "runs and the UI need it; `gristmill build` does not"
     return Finding("instance", f"{storage}, not reachable: {refusal}", use, Verdict.NOTE)
-
-
-def of_engines() -> Finding:
-    """What could run steps, by what is installed."""
-    found = ["processes of this machine"]
-    for name in _ENGINES:
-        try:
-            found.append(f"{name} {metadata.version(name)}")
-        except metadata.PackageNotFoundError:
-            continue
-    return Finding("engines", ", ".join(found), "Gristmill builds with processes of this machine")

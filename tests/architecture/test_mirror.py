@@ -48,6 +48,7 @@ ACROSS = {
     "synth/build/test_progress.py": "what the builders of SYNTH report",
     "synth/render/test_golden.py": "both renderers against golden tokens",
     "test_deploy.py": "the files of deploy/",
+    "test_proxy.py": "the login of deploy/, run by nginx",
     "test_packaging.py": "the wheel and the editable install",
 }
 """Tests of several modules, and what they are about."""

@@ -39,7 +39,7 @@ BELOW = {
     "inbox": BASE | {"untrusted"},
     "vocabularies": BASE | {"run", "untrusted"},
     "provenance": BASE | {"run", "families", "untrusted"},
-    "publish": BASE | {"run", "families", "provenance"},
+    "publish": BASE | {"run", "families", "provenance", "settings", "untrusted"},
     "reading": BASE | {"provenance"},
     "mirror": BASE | {"hub", "run", "provenance", "publish", "reading"},
 }

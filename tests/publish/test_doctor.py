@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from gristmill.cli import main
-from gristmill.publish import doctor
-from gristmill.publish.doctor import Finding, Verdict
-from gristmill.publish.storage import file_system, link_form
+from gristmill.publish import doctor, engines
+from gristmill.publish.findings import Finding, Verdict
+from gristmill.publish.storage import file_system, lease, link_form
 from gristmill.publish.storage.file_system import Abilities, Mount, State
 from tests.read_only import read_only
 
@@ -104,10 +104,18 @@ def test_no_limit_on_inodes_is_no_finding(tmp_path: Path, monkeypatch: pytest.Mo
         ("nfs", {"nolock"}, Verdict.NOTE),
         ("nfs", {"local_lock=flock"}, Verdict.NOTE),
         ("nfs", {"local_lock=all"}, Verdict.NOTE),
+        ("lustre", {"flock"}, Verdict.OK),
+        ("lustre", {"localflock"}, Verdict.NOTE),
+        ("lustre", set(), Verdict.NOTE),
+        ("cifs", set(), Verdict.OK),
+        ("smb3", {"nobrl"}, Verdict.NOTE),
+        ("beegfs", set(), Verdict.NOTE),
+        ("fuse.sshfs", set(), Verdict.NOTE),
+        ("gpfs", set(), Verdict.NOTE),
         ("ext4", set(), None),
     ],
 )
-def test_locks_of_nfs_may_be_kept_on_one_host(
+def test_locks_of_a_network_file_system_may_be_kept_on_one_host(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     kind: str,
@@ -142,11 +150,79 @@ def test_a_wheel_has_no_pins(tmp_path: Path) -> None:
     assert list(doctor.of_software(tmp_path / "none"))[-1].verdict is Verdict.NOTE
 
 
-def test_engines_are_those_that_are_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def version(name: str) -> str:
-        if name == "ray":
-            return "2.60.0"
-        raise doctor.metadata.PackageNotFoundError
+def test_each_network_file_system_has_a_finding_on_locks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for kind in lease.NETWORK:
+        mount = Mount(kind, "/", frozenset())
+        monkeypatch.setattr(file_system, "mount", lambda _, mount=mount: mount)
+        assert "locks between hosts" in verdicts(tmp_path), kind
 
-    monkeypatch.setattr(doctor.metadata, "version", version)
-    assert doctor.of_engines().found == "processes of this machine, ray 2.60.0"
+
+def _installed(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """Let distributions and modules with these names be there, at version 1, and no others."""
+
+    def version(name: str) -> str:
+        if name in names:
+            return "1"
+        raise engines.metadata.PackageNotFoundError
+
+    monkeypatch.setattr(engines.metadata, "version", version)
+    monkeypatch.setattr(engines.util, "find_spec", lambda name: True if name in names else None)
+
+
+def test_engines_are_those_that_are_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _installed(monkeypatch, "ray")
+    found = engines.of_engines(tmp_path)
+    assert found.found == "processes of this machine, ray 1"
+    assert found.use == "parts are made by processes of this machine"
+    assert found.verdict is Verdict.OK
+
+
+@pytest.mark.parametrize(
+    ("text", "installed", "use", "verdict"),
+    [
+        (
+            '[run]\nengine = "ray"\nray_address = "10.0.0.1:6379"\n',
+            ["ray"],
+            "parts are tasks of the Ray cluster, ray_address 10.0.0.1:6379",
+            Verdict.OK,
+        ),
+        (
+            '[run]\nengine = "ray"\n[mirror]\npush = "s3://bucket/x"\n',
+            [],
+            "parts are tasks of the Ray cluster, ray_address auto; what is published is pushed to "
+            "s3://bucket/x; not installed: extra `ray` and `mirror`",
+            Verdict.NOTE,
+        ),
+        (
+            '[mirror]\npush = "hf://datasets/a/b"\n[other]\n',
+            [],
+            "parts are made by processes of this machine; what is published is pushed to "
+            "hf://datasets/a/b",
+            Verdict.OK,
+        ),
+    ],
+)
+def test_the_settings_of_the_data_root_say_which_engine_is_used(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    installed: list[str],
+    use: str,
+    verdict: Verdict,
+) -> None:
+    _installed(monkeypatch, *installed, "obstore" if installed else "")
+    (tmp_path / "gristmill.toml").write_text(text)
+    found = engines.of_engines(tmp_path)
+    assert (found.use, found.verdict) == (use, verdict)
+
+
+@pytest.mark.parametrize("text", ["[run", '[run]\nengine = "slurm"\n', "run = 1\n"])
+def test_settings_that_are_refused_are_noted(tmp_path: Path, text: str) -> None:
+    (tmp_path / "gristmill.toml").write_text(text)
+    found = engines.of_engines(tmp_path)
+    assert found.verdict is Verdict.NOTE
+    assert found.use.startswith(f"nothing is built: {tmp_path}/gristmill.toml")

@@ -14,6 +14,7 @@ Source: `docs/publishing.md#locks-between-hosts`.
 from __future__ import annotations
 
 import os
+import random
 import secrets
 import threading
 import time
@@ -29,7 +30,9 @@ VARIABLE: Final = "GRISTMILL_LEASE_SECONDS"
 DEFAULT_SECONDS: Final = 60.0
 _LEAST_SECONDS: Final = 1.0
 _MOST_SECONDS: Final = 3600.0
-_NETWORK: Final = frozenset(
+_POLL_SECONDS: Final = (0.1, 0.5)
+"""The least and the most between two looks of a waiter: a listing and a read of one file."""
+NETWORK: Final = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "ceph", "lustre", "gpfs", "beegfs", "afs", "gfs2", "ocfs2"}
     | {"fuse.glusterfs", "fuse.sshfs", "fuse.juicefs", "fuse.ceph"}
 )
@@ -70,7 +73,7 @@ def seconds_for(folder: Path) -> float | None:
     device = folder.stat().st_dev
     if device not in _devices:
         mount = file_system.mount(folder)
-        _devices[device] = mount is not None and mount.kind in _NETWORK
+        _devices[device] = mount is not None and mount.kind in NETWORK
     return DEFAULT_SECONDS if _devices[device] else None
 
 
@@ -257,8 +260,14 @@ def _number_to_follow(folder: Path, seconds: float, wait: bool) -> int:
             seen, since = (number, content), lease_file.now()
         elif lease_file.now() - since >= takeover_seconds(_seconds_of(state, seconds)):
             return number
-        time.sleep(seconds / 20)
+        time.sleep(_pause(seconds))
     return 0
+
+
+def _pause(seconds: float) -> float:
+    """Seconds between two looks; random, so that waiters look at different times."""
+    least, most = _POLL_SECONDS
+    return min(random.uniform(least, most), seconds / 20)
 
 
 def _seconds_of(state: dict[str, Any] | None, own: float) -> float:

@@ -345,6 +345,31 @@ def test_a_released_lease_is_taken_at_once_and_numbers_only_grow(
             assert only_file(lock).name == lease_file.name(number)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "least", "most"), [(3600, 0.1, 0.5), (60, 0.1, 0.5), (1, 0.05, 0.05)]
+)
+def test_a_waiter_looks_at_a_release_several_times_a_second(
+    lock: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, least: float, most: float
+) -> None:
+    folder = lease_file.folder_of(lock)
+    folder.mkdir(parents=True)
+    held, pauses = lease._Lease.claimed(folder, 1, seconds), []
+    assert held is not None
+
+    def sleep(pause: float) -> None:
+        pauses.append(pause)
+        if len(pauses) == 20:
+            held.end()
+
+    monkeypatch.setattr(lease_file, "is_dead_here", lambda _: False)
+    monkeypatch.setattr(time, "sleep", sleep)
+    assert lease._number_to_follow(folder, seconds, wait=True) == 1
+    assert len(pauses) == 20
+    assert all(least <= pause <= most for pause in pauses)
+    # Many waiters do not look at the same moment.
+    assert len(set(pauses)) > 1 or least == most
+
+
 def test_a_full_disk_makes_no_lease_and_leaves_no_file(
     lock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,147 @@
+"""The login before the UI that only shows: `deploy/nginx.conf`, run by Debian's nginx."""
+
+from __future__ import annotations
+
+import base64
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.paths import CHECKOUT
+from tests.requirements import cannot_run
+
+CONFIG = CHECKOUT / "deploy/nginx.conf"
+SERVICES = yaml.safe_load((CHECKOUT / "deploy/compose.yaml").read_text())["services"]
+_LOGIN = "/etc/nginx/login"
+_SECONDS = 30
+
+
+def test_the_login_is_before_the_reader_and_holds_no_secret() -> None:
+    text = CONFIG.read_text()
+    reader = SERVICES["reader"]["command"]
+    assert re.findall(r"proxy_pass (.*);", text) == [f"http://127.0.0.1:{reader[-3]}"]
+    assert "--read-only" in reader
+    assert re.findall(r"listen (.*);", text) == ["443 ssl"]
+    files = re.findall(r"(ssl_certificate|ssl_certificate_key|auth_basic_user_file) (.*);", text)
+    assert len(files) == 3 and all(path.startswith(f"{_LOGIN}/") for _, path in files)
+    mounts = [volume.rsplit(":", 2) for volume in SERVICES["proxy"]["volumes"]]
+    assert [mode for *_, mode in mounts] == ["ro", "ro"]
+    assert [inside for _, inside, _ in mounts] == ["/etc/nginx/nginx.conf", _LOGIN]
+    assert mounts[0][0] == "./nginx.conf" and mounts[1][0].startswith("${GRISTMILL_LOGIN:?")
+
+
+class _Reader(BaseHTTPRequestHandler):
+    """Says which headers came."""
+
+    def do_GET(self) -> None:
+        names = ("Authorization", "Host", "Upgrade", "Connection")
+        said = "\n".join(f"{name}: {self.headers.get(name)}" for name in names).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def _reader() -> Iterator[int]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Reader)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server.server_port
+    server.shutdown()
+    server.server_close()
+
+
+def _run(*words: str | Path) -> str:
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.strip()
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+def _login(folder: Path) -> None:
+    """The files of GRISTMILL_LOGIN, made as docs/deployment.md says."""
+    page = (CHECKOUT / "docs/deployment.md").read_text()
+    found = re.search(r"```sh\n(mkdir -p /etc/gristmill/login\n.*?)```", page, re.DOTALL)
+    assert found
+    folder.mkdir()
+    script = found[1].replace("/etc/gristmill/login", str(folder)).replace("HOST", "localhost")
+    script = "\n".join(line for line in script.splitlines() if not line.startswith("chown"))
+    _run("bash", "-euc", script.replace("openssl passwd -6", "openssl passwd -6 secret"))
+
+
+@pytest.fixture
+def proxy(tmp_path: Path) -> Iterator[int]:
+    """The proxy before a reader that says what came; its port."""
+    nginx = shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin")
+    if nginx is None:
+        cannot_run("linters", "there is no nginx")
+    _login(tmp_path / "login")
+    port, config = _free_port(), tmp_path / "nginx.conf"
+    with _reader() as behind:
+        text = CONFIG.read_text().replace(_LOGIN, str(tmp_path / "login"))
+        text = text.replace("listen 443", f"listen 127.0.0.1:{port}")
+        text = text.replace("127.0.0.1:3001", f"127.0.0.1:{behind}")
+        config.write_text(text.replace("/run/nginx.pid", str(tmp_path / "pid")))
+        # Workers of root would be of a user who cannot read the folder of the test.
+        words = [nginx, "-e", "stderr", "-c", str(config), "-g", "daemon off; user root;"]
+        _run(*words, "-t")
+        process = subprocess.Popen(words)
+        try:
+            end = time.monotonic() + _SECONDS
+            while socket.socket().connect_ex(("127.0.0.1", port)) and time.monotonic() < end:
+                time.sleep(0.05)
+            yield port
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _get(port: int, folder: Path, user: str | None, **headers: str) -> tuple[int, str]:
+    request = urllib.request.Request(f"https://localhost:{port}/graphql", headers=headers)
+    if user is not None:
+        request.add_header("Authorization", f"Basic {base64.b64encode(user.encode()).decode()}")
+    trust = ssl.create_default_context(cafile=folder / "login/certificate.pem")
+    opener = urllib.request.build_opener(
+        urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=trust)
+    )
+    try:
+        with opener.open(request, timeout=_SECONDS) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, ""
+
+
+@pytest.mark.engines
+def test_who_has_no_login_gets_nothing_and_who_has_one_gets_the_reader(
+    proxy: int, tmp_path: Path
+) -> None:
+    for user in (None, "reader:wrong", "other:secret", "reader:"):
+        assert _get(proxy, tmp_path, user) == (401, "")
+    status, said = _get(proxy, tmp_path, "reader:secret")
+    assert status == 200
+    # The password goes no further.
+    assert said.splitlines()[:3] == ["Authorization: None", "Host: localhost", "Upgrade: None"]
+    _, said = _get(proxy, tmp_path, "reader:secret", Upgrade="websocket")
+    assert said.splitlines()[2:] == ["Upgrade: websocket", "Connection: upgrade"]
