@@ -1,7 +1,7 @@
 """What `gristmill doctor` finds: the file system of a data root, Python, libraries, the instance.
 
 Each finding says what is there and what Gristmill does with it. Only publishing needs are
-needed; all else is to be known. The instance is looked at by `commands.instance_state`; `engines`
+needed; all else is to be known. The instance is looked at by `commands.instance_state`; `findings`
 says what makes parts.
 """
 
@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.contract import GristmillError
-from gristmill.publish.engines import of_engines
-from gristmill.publish.findings import Finding, Verdict
+from gristmill.publish.findings import Finding, Verdict, of_engines
 from gristmill.publish.storage import file_system, lease, link_form
 from gristmill.publish.storage.file_system import Abilities, Mount
 
