@@ -202,6 +202,12 @@ def test_the_reason_of_a_failed_drop_is_seen(page: Any, served: LiveInstance) ->
     browser.keep(page, "failed")
     go(page, served, f"{PACKS}?view=checks&checkDetail=built", "Latest execution")
     page.get_by_text(game.name).first.wait_for()
+    # The page is as wide as the window, although the name of the file is long.
+    for shown in (page.get_by_text("Execute", exact=True), page.locator("th", has_text="cure")):
+        box = shown.last.bounding_box()
+        assert box is not None
+        assert 0 <= box["x"] < box["x"] + box["width"] <= browser.WIDTH
+        assert 0 <= box["y"] < box["y"] + box["height"] <= browser.HEIGHT
     browser.keep(page, "checks")
 
 
