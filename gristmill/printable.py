@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Final
+
+# One character as a page shows it: an escaped one of Markdown and an entity stay whole.
+_SHOWN: Final = r"(?:\\\S|&\w+;|\S)"
+_BREAK: Final = "\N{ZERO WIDTH SPACE}"
 
 
 def printable(text: str) -> str:
@@ -28,6 +34,26 @@ def plain(text: str, most: int = 2000) -> str:
     most: characters that are kept; how many more there are is said. Default 2,000.
     """
     return "\n".join(map(printable, cut(text.replace("\r\n", "\n"), most).split("\n")))
+
+
+def breakable(text: str, longest: int = 24) -> str:
+    """Returns text in which a page may break long words between lines; it looks the same.
+
+    A column of a table is at least as wide as its longest word, and pages are as wide as their
+    tables.
+
+    text: that `plain` or `markdown.escape` returned. A word that is longer gets zero-width
+        spaces: after a `/` or `_` where one is near, else where a line is full.
+    longest: characters of a word that is not broken, and between two breaks. Default 24.
+    """
+    line = re.compile(rf"{_SHOWN}{{1,{longest}}}(?<=[/_])|{_SHOWN}{{1,{longest}}}")
+    word = re.compile(rf"\S{{{longest + 1},}}")
+    return word.sub(lambda found: _BREAK.join(line.findall(found[0])), text)
+
+
+def unbroken(text: str) -> str:
+    """Returns the text that `breakable` was given, where `plain` made that."""
+    return text.replace(_BREAK, "")
 
 
 def is_utf8(path: Path) -> bool:

@@ -32,6 +32,7 @@ _FONT = "font-family=\"'Clear Sans','Helvetica Neue',Arial,'DejaVu Sans',sans-se
 MIDDLE, END, BOLD = ' text-anchor="middle"', ' text-anchor="end"', ' font-weight="700"'
 """Attributes for `text`."""
 _CHARACTER: Final = 0.56
+_BETWEEN: Final = " · "
 MONOSPACED: Final = 0.605
 """Width of a character as a part of the size of its font, where all are equally wide."""
 
@@ -49,6 +50,18 @@ def fitted(text: str, width: float, size: float, part: float = _CHARACTER) -> st
     """
     most = max(4, int(width / (size * part)))
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def fitted_caption(text: str, width: float, size: float, part: float = _CHARACTER) -> str:
+    """The first parts of a caption, as many as fit a line; one part that does not is cut.
+
+    text: parts with ` · ` between them, the ones that matter most first.
+    width, size, part: as of `fitted`.
+    """
+    parts = text.split(_BETWEEN)
+    while len(parts) > 1 and fitted(_BETWEEN.join(parts), width, size, part).endswith("…"):
+        parts.pop()
+    return fitted(_BETWEEN.join(parts), width, size, part)
 
 
 def text_at(x: float, y: float, text: str, size: float, fill: str, more: str = "") -> str:

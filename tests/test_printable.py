@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gristmill.printable import cut, plain, printable
+from gristmill.printable import breakable, cut, plain, printable, unbroken
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,23 @@ def test_plain_text_keeps_its_lines_and_nothing_that_is_not_printable() -> None:
     assert plain("a\r\nb\nc\x1b[2J\u202e\udc80\t") == "a\nb\nc\ufffd[2J\ufffd\ufffd\ufffd"
     assert plain("x" * 2001) == "x" * 2000 + "… and 1 more character"
     assert plain("abc", most=1) == "a… and 2 more characters"
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("short words stay", ["short words stay"]),
+        ("x" * 24, ["x" * 24]),
+        ("x" * 25, ["x" * 24, "x"]),
+        (
+            "drops/macroxue/broken/depth06_worker00",
+            ["drops/macroxue/broken/", "depth06_", "worker00"],
+        ),
+        ("a" * 20 + "\\_" * 4, ["a" * 20 + "\\_" * 4]),
+        ("a" * 23 + "&lt;bbbb", ["a" * 23 + "&lt;", "bbbb"]),
+    ],
+)
+def test_long_words_can_be_broken_after_a_part_of_a_name(text: str, lines: list[str]) -> None:
+    broken = breakable(text)
+    assert broken.split("\N{ZERO WIDTH SPACE}") == lines
+    assert unbroken(broken) == text

@@ -12,6 +12,7 @@ from gristmill.svg import (
     WIDEST,
     bitmap,
     data_uri,
+    fitted_caption,
     histogram_svg,
     small_histogram,
     small_shares,
@@ -109,3 +110,17 @@ def test_a_bitmap_holds_each_cell(colours: int) -> None:
         bits = "".join(f"{byte:08b}" for byte in pixels[row * line + 1 : (row + 1) * line])
         found = [int(bits[k * depth : (k + 1) * depth], 2) for k in range(7)]
         assert found == rows[row]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a · b", "a · b"),
+        ("document 0 · 348 tokens", "document 0 · 348 tokens"),
+        ("document 0 · 348 tokens · a_long_name_of_a_file.parquet", "document 0 · 348 tokens"),
+        ("document 0 · a_long_name_of_a_file.parquet · b", "document 0"),
+        ("a_long_name_of_a_file_in_a_folder.parquet · b", "a_long_name_of_a_file_i…"),
+    ],
+)
+def test_a_caption_loses_whole_parts_before_it_is_cut(text: str, shown: str) -> None:
+    assert fitted_caption(text, 24 * 11 * 0.6, 11, 0.6) == shown

@@ -16,7 +16,7 @@ from assets.inbox import Inbox, rules_of
 from assets.versions import latest
 from gristmill import markdown
 from gristmill.inbox import ARRIVING, Look, Standing, named_few, present_drops
-from gristmill.printable import plain
+from gristmill.printable import breakable, plain
 from resources import Lake
 
 NAME: Final = "arrivals"
@@ -125,7 +125,7 @@ def _result(inbox: Inbox, found: Sequence[Standing]) -> dict[str, Any]:
                 "drop": plain(drop.key, 200),
                 "state": _STATES.get(drop.state, drop.state),
                 "since": _time(drop.since),
-                "reason": plain(drop.reason, 1000),
+                "reason": breakable(plain(drop.reason, 1000)),
             }
         )
         for drop in found[:_MOST_ROWS]

@@ -15,17 +15,21 @@ import dagster as dg
 from assets.checking.rules import Looked, Rule
 from assets.checking.verdicts import BUILT, Verdict, Verdicts
 from gristmill import markdown
+from gristmill.printable import breakable, unbroken
 
 TABLE: Final = "findings"
 """Name of the table of partitions that fall short, in the metadata of an evaluation."""
 FALLING_SHORT: Final = "falling short"
-FOUND_BY_RUN: Final = "found in this run"
+THIS_RUN: Final = "this run"
+"""Name of the row that says what the run of an evaluation looked at and found."""
 WHOLE_ASSET: Final = "(the asset)"
 """What the table says in place of a partition, for an asset without any."""
 
 _COLUMNS: Final = ("partition", "problem", "cure")
 # Rows and characters of a table: an event is stored for ever and has at most 100,000 bytes.
 _MOST_ROWS, _MOST_CHARACTERS = 200, 40_000
+# A path of an ordinary drop stays whole in the line above the table: it can be copied there.
+_LONGEST_WORD: Final = 80
 
 
 @dataclass(frozen=True)
@@ -131,7 +135,8 @@ def state_of(rule: Rule, asset: str, verdicts: Verdicts, known: Known) -> State:
     if left:
         some = f"{len(left):,} of {count:,}"
         text += f"; {some} not checked since they were built: execute this check to look at them"
-    return State(not short, rule.severity, markdown.escape(text), metadata)
+    described = breakable(markdown.escape(text), _LONGEST_WORD)
+    return State(not short, rule.severity, described, metadata)
 
 
 def found_by_run(looked: Looked | None, keys: Collection[str] | None) -> dict[str, Any]:
@@ -140,26 +145,13 @@ def found_by_run(looked: Looked | None, keys: Collection[str] | None) -> dict[st
     looked: what its rule saw; None for a rule that looks at nothing.
     keys: the partitions of the run; None if it looked at everything.
     """
-    scope = (
-        "everything published" if keys is None else f"partitions of the run: {_first_keys(keys)}"
-    )
+    said = "everything published" if keys is None else f"partitions of it: {_first_keys(keys)}"
     violations = [violation for _, violation in looked.findings] if looked else []
+    if looked is not None:
+        found = f"findings: {len(violations):,}" if violations else "nothing found"
+        said += f"; {len(looked.looked_at):,} looked at, {found}"
     listed = markdown.bullets(markdown.code(str(violation)) for violation in violations)
-    return {
-        "scope": scope,
-        "artifacts": len(looked.looked_at) if looked else 0,
-        "violations": len(violations),
-        **({"listed": dg.MetadataValue.md(listed)} if listed else {}),
-    }
-
-
-def found_by(evaluation: dg.AssetCheckEvaluation) -> bool:
-    """Whether a run that evaluated a check found something in its own partitions.
-
-    evaluation: of any check; one that does not say so counts if it failed.
-    """
-    found = evaluation.metadata.get(FOUND_BY_RUN)
-    return bool(found.value) if found is not None else not evaluation.passed
+    return {THIS_RUN: said, **({"listed": dg.MetadataValue.md(listed)} if listed else {})}
 
 
 def findings_in(evaluation: dg.AssetCheckEvaluation | None) -> dict[str, tuple[str, str]]:
@@ -172,8 +164,8 @@ def findings_in(evaluation: dg.AssetCheckEvaluation | None) -> dict[str, tuple[s
         return {}
     return {
         str(row.data["partition"]).replace(WHOLE_ASSET, ""): (
-            str(row.data["problem"]),
-            str(row.data["cure"]),
+            unbroken(str(row.data["problem"])),
+            unbroken(str(row.data["cure"])),
         )
         for row in table.records
         if set(row.data) == set(_COLUMNS)
@@ -183,13 +175,13 @@ def findings_in(evaluation: dg.AssetCheckEvaluation | None) -> dict[str, tuple[s
 def _table(short: Sequence[Verdict]) -> dg.TableMetadataValue:
     records, size = [], 0
     for one in short[:_MOST_ROWS]:
-        row = dict(
-            zip(_COLUMNS, (one.subject or WHOLE_ASSET, one.problem or "", one.cure), strict=True)
-        )
-        size += sum(map(len, row.values()))
+        subject, problem = one.subject or WHOLE_ASSET, one.problem or ""
+        size += len(subject) + len(problem) + len(one.cure)
         if size > _MOST_CHARACTERS:
             break
-        records.append(dg.TableRecord(row))
+        # Partitions and cures stay whole: a person copies the key and the command.
+        row = (subject, breakable(problem), one.cure)
+        records.append(dg.TableRecord(dict(zip(_COLUMNS, row, strict=True))))
     return dg.TableMetadataValue(
         records, dg.TableSchema([dg.TableColumn(name) for name in _COLUMNS])
     )

@@ -17,7 +17,7 @@ from assets.checking.checked import CHECKED, Checked
 from assets.checking.dagster_private import newest_target
 from assets.checking.found_again import adopt
 from assets.checking.looking import keep, seen_by
-from assets.checking.results import FOUND_BY_RUN, Known, State, found_by_run, state_of
+from assets.checking.results import Known, State, found_by_run, state_of
 from assets.checking.rules import Looked, Rule, Scope
 from assets.checking.verdict_file import kept
 from assets.checking.verdicts import Verdicts
@@ -110,7 +110,7 @@ def _result(
         passed=state.passed,
         severity=severity,
         description=state.description,
-        metadata={**state.metadata, **found_by_run(looked, keys), FOUND_BY_RUN: found},
+        metadata={**state.metadata, **found_by_run(looked, keys)},
     )
     return result, rule.blocking and bool(found)
 

@@ -10,6 +10,7 @@ import dagster as dg
 from assets.checks import ON_DISK
 from commands.dagster_private import Result
 from commands.runs.table import Outcome
+from gristmill.printable import unbroken
 
 FALLING_SHORT: Final = "falling short"
 """Metadata of a check: how many partitions its table would name if it were not cut."""
@@ -107,7 +108,7 @@ def _failure(result: Result) -> tuple[str, str]:
 def _failed_checks(asset: str, partition: str, result: Result) -> str:
     """What the checks of the run found in a partition; empty if nothing, or only warnings."""
     failed = {
-        check.check_name: f"check {check.check_name}: {check.description}"
+        check.check_name: f"check {check.check_name}: {unbroken(check.description or '')}"
         for check in result.get_asset_check_evaluations()
         if not check.passed
         and check.severity is dg.AssetCheckSeverity.ERROR

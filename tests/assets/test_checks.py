@@ -1,5 +1,6 @@
 """The checks that look at the disk again: which artifacts they look at, and what they say."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,11 +11,13 @@ import pytest
 
 import definitions
 from assets import publishing
+from assets.checking.results import THIS_RUN
 from assets.checks import disk_checks
 from assets.publishing import BATCH, publish_asset
 from gristmill import families, markdown
 from gristmill.contract import FileNote, Summary, Violation
 from gristmill.hashing import sha256_file
+from gristmill.printable import unbroken
 from gristmill.provenance import check_artifact
 from gristmill.publish.build import Attempt, Build
 from resources import Lake
@@ -81,8 +84,11 @@ def evaluate(instance: dg.DagsterInstance, tmp_path: Path) -> Any:
 
 
 def numbers(evaluation: dg.AssetCheckEvaluation) -> tuple[bool, int, int]:
-    metadata = {name: value.value for name, value in evaluation.metadata.items()}
-    return evaluation.passed, metadata["artifacts"], metadata["violations"]
+    said = str(evaluation.metadata[THIS_RUN].value)
+    looked_at = re.search(r"; ([0-9]+) looked at, ", said)
+    findings = re.search(r"findings: ([0-9]+)$", said)
+    assert looked_at is not None
+    return evaluation.passed, int(looked_at[1]), int(findings[1]) if findings else 0
 
 
 def spoil(root: Path, key: str) -> Path:
@@ -97,7 +103,7 @@ def test_a_run_of_one_partition_is_checked_for_that_one(evaluate, tmp_path):
     spoil(tmp_path, "k3")
     found = evaluate("k1")["intact"]
     assert numbers(found) == (True, 1, 0)
-    assert found.metadata["scope"].value == "partitions of the run: k1"
+    assert found.metadata[THIS_RUN].value == "partitions of it: k1; 1 looked at, nothing found"
 
 
 def test_a_run_of_a_range_is_checked_for_the_range(evaluate, tmp_path):
@@ -105,7 +111,9 @@ def test_a_run_of_a_range_is_checked_for_the_range(evaluate, tmp_path):
     spoil(tmp_path, "k4")
     found = evaluate(*KEYS[:4])["intact"]
     assert numbers(found) == (True, 4, 0)
-    assert found.metadata["scope"].value == "partitions of the run: k0, k1, k2 and 1 more"
+    assert str(found.metadata[THIS_RUN].value).startswith(
+        "partitions of it: k0, k1, k2 and 1 more; "
+    )
 
 
 def test_a_run_does_not_read_again_what_it_built(evaluate, tmp_path, monkeypatch):
@@ -149,9 +157,9 @@ def test_alone_the_checks_look_at_all_and_name_the_bad_file(evaluate, tmp_path):
     file = spoil(tmp_path, "k3")
     found = evaluate()
     assert numbers(found["intact"]) == (False, 5, 1)
-    assert found["intact"].metadata["scope"].value == "everything published"
+    assert str(found["intact"].metadata[THIS_RUN].value).startswith("everything published; ")
     assert f"{file}: output: sha256" in str(found["intact"].metadata["listed"].value)
-    assert markdown.escape(str(file)) in str(found["intact"].description)
+    assert markdown.escape(str(file)) in unbroken(str(found["intact"].description))
     assert numbers(found["lawful"]) == (True, 5, 0)
 
 

@@ -47,6 +47,15 @@ def test_assets_of_one_name_differ_in_what_the_graph_shows(specs: list[dg.AssetS
         assert len(set(shown)) == len(shown), name
 
 
+def test_assets_of_one_name_stand_in_boxes_of_different_names(specs: list[dg.AssetSpec]) -> None:
+    """From afar a node shows the last part of its key, and its box the last part of the group."""
+    drawn = defaultdict(list)
+    for spec in specs:
+        drawn[spec.key.path[-1]].append(str(spec.group_name).split("/")[-1])
+    for name, boxes in drawn.items():
+        assert len(set(boxes)) == len(boxes), name
+
+
 def test_assets_keep_everything_else() -> None:
     before = dg.AssetSpec(
         "x", group_name="puzzles", description="Text.", kinds={"csv"}, metadata={"own": 1}

@@ -108,13 +108,10 @@ def looked_at(context: Any, address: str) -> dict[str, Any]:
     return result
 
 
-def keep(page: Any, name: str, clip: dict[str, float] | None = None) -> None:
-    """Store a page as NAME.png where GRISTMILL_PICTURES names a folder.
-
-    clip: x, y, width and height of the part to store; default the window.
-    """
+def keep(page: Any, name: str) -> None:
+    """Store the window as NAME.png where GRISTMILL_PICTURES names a folder."""
     folder = os.environ.get(PICTURES)
     if folder:
         page.mouse.move(0, 0)
         page.wait_for_timeout(500)
-        page.screenshot(path=Path(folder) / f"{name}.png", clip=clip, animations="disabled")
+        page.screenshot(path=Path(folder) / f"{name}.png", animations="disabled")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from gristmill.printable import printable
 from gristmill.reasoning.format.align import AlignRow
 from gristmill.reasoning.render.text import text_of
-from gristmill.svg import GROUND, INK, MONOSPACED, WIDEST, fitted
+from gristmill.svg import GROUND, INK, MONOSPACED, WIDEST, fitted_caption
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -153,7 +153,9 @@ class _Drawing:
         self._x, self._y = float(_LEFT), 10
 
     def title(self, text: str) -> None:
-        self._text(fitted(text, _WIDTH - 2 * _LEFT, 11, MONOSPACED), ' font-weight="bold"')
+        parts = text.replace("; ", " · ")
+        shown = fitted_caption(parts, _WIDTH - 2 * _LEFT, 11, MONOSPACED)
+        self._text(shown, ' font-weight="bold"')
         self._next_line()
         self._y += 4
 

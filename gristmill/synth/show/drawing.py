@@ -8,7 +8,7 @@ from html import escape
 from typing import Final
 
 from gristmill.printable import printable
-from gristmill.svg import GROUND, INK, MONOSPACED, SOFT, WIDEST, fitted
+from gristmill.svg import GROUND, INK, MONOSPACED, SOFT, WIDEST, fitted_caption
 from gristmill.synth.format import harmony_tokens
 from gristmill.synth.show.tokens import Line, ShownToken
 
@@ -64,7 +64,7 @@ class _Drawing:
         self._y += _LINE + 6
 
     def title(self, title: str) -> None:
-        self._text(10, fitted(title, _WIDTH - 20, 11, MONOSPACED), "h")
+        self._text(10, fitted_caption(title, _WIDTH - 20, 11, MONOSPACED), "h")
         self._y += _LINE
 
     def line(self, line: Line) -> None:

@@ -13,7 +13,7 @@ import pytest
 from assets import choices
 from assets.checking import results, rules, runs, verdict_file
 from assets.checking.checked import CHECKED
-from assets.checking.results import FALLING_SHORT, FOUND_BY_RUN, findings_in
+from assets.checking.results import FALLING_SHORT, THIS_RUN, findings_in
 from assets.checking.verdict_file import FILE, opened
 from assets.checking.verdicts import Verdict
 from assets.checks import disk_checks
@@ -180,7 +180,7 @@ def test_a_warning_stays_when_another_drop_is_built(ui):
     assert ui.all_shown() == CLEAN | {"words noteworthy": ("warn", ["a"])}
     shown = ui.record("noteworthy").evaluation
     assert shown.metadata["partitions"].value == 2
-    assert shown.metadata[FOUND_BY_RUN].value == 0
+    assert shown.metadata[THIS_RUN].value == "partitions of it: b; 1 looked at, nothing found"
     assert "1 of 2 partitions (a): " in shown.description
     problem, cure = findings_in(shown)["a"]
     assert "usual words: odd" in problem

@@ -8,6 +8,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from assets.checking.results import THIS_RUN
 from assets.checks import disk_checks
 from assets.macroxue import assets
 from assets.macroxue.assets import pack
@@ -48,6 +49,10 @@ def evaluate(instance: dg.DagsterInstance, lake: Lake, key: str | None, **config
     return checks["noteworthy"]
 
 
+def said(evaluation: dg.AssetCheckEvaluation) -> str:
+    return str(evaluation.metadata[THIS_RUN].value)
+
+
 def test_notes_are_a_warning_that_names_them(instance: dg.DagsterInstance, tmp_path: Path) -> None:
     lake = Lake(data_root=str(tmp_path))
     for key in ("plain", "noted"):
@@ -56,16 +61,18 @@ def test_notes_are_a_warning_that_names_them(instance: dg.DagsterInstance, tmp_p
     facts = json.loads(meta.read_text())
     meta.write_text(json.dumps({**facts, "score": facts["score"] + 4}))
     plain = evaluate(instance, lake, "plain")
-    assert (plain.passed, plain.metadata["artifacts"].value) == (True, 1)
+    assert (plain.passed, said(plain)) == (
+        True,
+        "partitions of it: plain; 1 looked at, nothing found",
+    )
     noted = evaluate(instance, lake, "noted", game_laws="warn")
     assert (noted.passed, noted.severity) == (False, dg.AssetCheckSeverity.WARN)
-    assert noted.metadata["artifacts"].value == 1
+    assert "; 1 looked at, findings: " in said(noted)
     assert r"score\_differs" in noted.description
     assert "noted: run " in noted.metadata["listed"].value
     everything = evaluate(instance, lake, None)
-    assert everything.metadata["artifacts"].value == 2
     # Files choose another value of game_laws than this run.
-    assert everything.metadata["violations"].value == 2
+    assert said(everything) == "everything published; 2 looked at, findings: 2"
     (row,) = everything.metadata["findings"].value.records
     assert row.data["partition"] == "noted"
     assert r"built with game\_laws" in everything.metadata["listed"].value
