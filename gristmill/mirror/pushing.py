@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from dataclasses import replace as replaced
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -25,11 +26,12 @@ from gristmill.mirror.layout import (
     Outer,
     Place,
     Version,
+    WrongVersion,
     sha256_of,
 )
 from gristmill.mirror.published import Item, Pushed, found, named_files, of_one_generation
-from gristmill.mirror.send import Sender, Sent, Source
-from gristmill.mirror.store import HUB_SCHEME, Store
+from gristmill.mirror.send import Known, Sender, Sent, Source
+from gristmill.mirror.store import HUB_SCHEME, MirrorError, Store
 from gristmill.provenance import Record, find_artifacts
 from gristmill.provenance.inventory import Entry
 from gristmill.reading.folder import OpenFolder
@@ -112,7 +114,9 @@ def push(
             sender.close()
     done = []
     for (entry, _, _), each in zip(chosen, ready, strict=True):
-        done.append(_finished(store, entry, each))
+        newest = standing.get(Place(entry))
+        wrong = str(newest) if isinstance(newest, WrongVersion) else None
+        done.append(replaced(_finished(store, entry, each), unreadable=wrong))
     return done
 
 
@@ -213,16 +217,26 @@ class _Push:
     def _files(
         self, folder: OpenFolder, record_name: str, record: Record, sent: Sent
     ) -> list[File]:
-        known = {}
-        if self._standing is not None and not self._sender.read_back:
-            earlier = versions.read_manifest(self._sender.store, self._place, self._standing)
-            if earlier.part_bytes == self._sender.part_bytes:
-                known = {file.sha256: file for file in earlier.files}
         sources = [
             Source(folder.inside / path, folder.path / path, path, size, sha256)
             for path, size, sha256 in named_files(folder, record_name, record)
         ]
-        return sorted(self._sender.send(sources, known, sent), key=lambda file: file.path)
+        found = self._sender.send(sources, self._listed(), sent)
+        return sorted(found, key=lambda file: file.path)
+
+    def _listed(self) -> Known:
+        """What the newest version lists; nothing where its manifest is gone, or damaged."""
+        if self._standing is None or self._sender.read_back:
+            return Known()
+        try:
+            earlier = versions.read_manifest(self._sender.store, self._place, self._standing)
+        except MirrorError:
+            return Known()  # all is compared; that the mirror does not answer is said by that
+        is_cut_alike = earlier.part_bytes == self._sender.part_bytes
+        return Known(
+            {file.sha256: file for file in earlier.files} if is_cut_alike else {},
+            {part for file in earlier.files for part in file.parts},
+        )
 
     def _outer(self, folder: OpenFolder) -> Outer | None:
         """The artifact that this one, which is open, is nested in."""
