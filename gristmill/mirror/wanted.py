@@ -71,9 +71,8 @@ def wanted_versions(
         for place, version in newest.items()
     ]
     places = [place for _, _, place in versions.chosen(items, names, store.url)]
-    if (
-        has_assets and number is None
-    ):  # one that cannot be read may be of them: it is not passed over
+    if has_assets and number is None:
+        # What cannot be read may be of that asset.
         wrong = (place for place in newest if isinstance(newest[place], WrongVersion))
         places += [place for place in wrong if place not in places]
     if number is None:
