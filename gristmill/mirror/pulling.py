@@ -110,17 +110,7 @@ def pull(
         fetcher = Fetcher(store, parallel, stage)
 
         def pulled(item: Wanted) -> Pulled:
-            place, version = item.place, item.version
-            title = place.entry.title
-            if version is None:
-                return Pulled(title, None, error=item.error)
-            if item.skipped:
-                return Pulled(title, version, skipped=item.skipped)
-            try:
-                one = _Pull(root, fetcher, place, version, known[place])
-                return Pulled(title, version, one.pull(replace))
-            except (GristmillError, OSError) as error:
-                return Pulled(title, version, error=str(error))
+            return _pulled(root, fetcher, item, known[item.place], replace)
 
         done: list[Pulled] = []
         try:
@@ -137,6 +127,22 @@ def pull(
         else replaced(each, absent=absent_inputs(root, by_title[each.title]))
         for each in done
     ]
+
+
+def _pulled(
+    root: Path, fetcher: Fetcher, item: Wanted, numbers: Sequence[int], replace: bool
+) -> Pulled:
+    """Pull one artifact partition; what became of it, without its inputs."""
+    version, title = item.version, item.place.entry.title
+    if version is None:
+        return Pulled(title, None, error=item.error)
+    if item.skipped:
+        return Pulled(title, version, skipped=item.skipped)
+    try:
+        one = _Pull(root, fetcher, item.place, version, numbers)
+        return Pulled(title, version, one.pull(replace))
+    except (GristmillError, OSError) as error:
+        return Pulled(title, version, error=str(error))
 
 
 class _Pull:

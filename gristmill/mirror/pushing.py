@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from dataclasses import replace as replaced
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -94,13 +93,8 @@ def push(
         sender = Sender(store, parallel, part_bytes, read_back, stage)
 
         def prepared(item: tuple[Entry, str, Item]) -> _Ready | GristmillError:
-            place = Place(item[0])
             try:
-                # After a version that cannot be read comes the next number.
-                newest = standing.get(place)
-                version = newest if isinstance(newest, Version) else None
-                last = known[place][-1] if place in known else 0
-                push_one = _Push(root, sender, place, version, last)
+                push_one = _Push(root, sender, Place(item[0]), standing, known)
                 return push_one.prepare(item[2][0], always=read_back)
             except GristmillError as error:
                 return error
@@ -112,12 +106,10 @@ def push(
                 ready = list(pool.map(prepared, chosen))
         finally:
             sender.close()
-    done = []
-    for (entry, _, _), each in zip(chosen, ready, strict=True):
-        newest = standing.get(Place(entry))
-        wrong = str(newest) if isinstance(newest, WrongVersion) else None
-        done.append(replaced(_finished(store, entry, each), unreadable=wrong))
-    return done
+    return [
+        _finished(store, entry, each, standing.get(Place(entry)))
+        for (entry, _, _), each in zip(chosen, ready, strict=True)
+    ]
 
 
 def _known(store: Store, entries: Sequence[Entry]) -> versions.Numbers:
@@ -131,8 +123,13 @@ def _known(store: Store, entries: Sequence[Entry]) -> versions.Numbers:
     }
 
 
-def _finished(store: Store, entry: Entry, ready: _Ready | GristmillError) -> Pushed:
-    """Create the version of an artifact whose files are all there."""
+def _finished(
+    store: Store,
+    entry: Entry,
+    ready: _Ready | GristmillError,
+    newest: Version | WrongVersion | None,
+) -> Pushed:
+    """Create the version of an artifact whose files are all there, after the newest one."""
     if isinstance(ready, GristmillError):
         return Pushed(entry.title, None, error=str(ready))
     try:
@@ -143,21 +140,30 @@ def _finished(store: Store, entry: Entry, ready: _Ready | GristmillError) -> Pus
         store.flush([ready.place.version(version.number)])
     except (GristmillError, OSError) as error:
         return Pushed(entry.title, None, error=str(error))
-    return Pushed(entry.title, version, created, ready.sent.bytes)
+    wrong = str(newest) if isinstance(newest, WrongVersion) else None
+    return Pushed(entry.title, version, created, ready.sent.bytes, unreadable=wrong)
 
 
 class _Push:
     """Sends one artifact partition, of one generation.
 
-    standing: the newest version in the mirror, None where there is none that can be read.
-    last: the highest number of a version, 0 where there is none.
+    newest: the newest version in the mirror of each, or why it cannot be read.
+    known: the numbers of all versions.
     """
 
     def __init__(
-        self, root: Path, sender: Sender, place: Place, standing: Version | None, last: int
+        self,
+        root: Path,
+        sender: Sender,
+        place: Place,
+        newest: Mapping[Place, Version | WrongVersion],
+        known: versions.Numbers,
     ) -> None:
         self._root, self._sender, self._place = root, sender, place
-        self._standing, self._last = standing, last
+        # After a version that cannot be read comes the next number.
+        standing = newest.get(place)
+        self._standing = standing if isinstance(standing, Version) else None
+        self._last = known[place][-1] if place in known else 0
 
     def prepare(self, item: find_artifacts.Artifact, always: bool) -> _Ready:
         """Send what the mirror lacks of an artifact. A rebuild meanwhile is sent in its place.
