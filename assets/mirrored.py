@@ -70,12 +70,12 @@ def push_published(
     """Push the partitions that a step published, and yield an event for each that failed.
 
     context: of the asset's step.
-    mirror: where to; where it is empty, nothing is done.
+    mirror: where to; where it takes nothing of the asset, nothing is done.
     done: each partition, and its artifact; partitions that are current among them.
 
     Raises dagster.Failure at the end if an artifact is not in the mirror.
     """
-    if not mirror.push or not done:
+    if not mirror.takes(context.asset_key.to_user_string()) or not done:
         return
     root = context.resources.lake.root
     work = f"{context.asset_key.to_user_string()} to the mirror"

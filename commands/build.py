@@ -68,7 +68,7 @@ def build(asset: str, partition: str | None, rank: int | None, world_size: int |
                         if rank is None or world_size is None
                         else _build_rank(local, lake, key, rank, world_size, progress)
                     )
-                    if mirror.push and done is not None:
+                    if mirror.takes(asset) and done is not None:
                         missed += _push(lake.root, mirror, done, progress)
                     lines.append("done")
             except NothingToBuild as reason:

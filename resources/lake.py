@@ -24,6 +24,7 @@ from gristmill.run import kernels
 from gristmill.run.ray_parts import RayParts
 from gristmill.run.workers import on_other_machines
 from gristmill.settings.engines import LOCAL, RUN, RunSettings
+from gristmill.settings.fields import nearest, shown
 from gristmill.settings.inboxes import INBOX, InboxSettings, inbox_table
 from gristmill.settings.mirrors import MIRROR, MirrorSettings
 from gristmill.settings.tables import (
@@ -135,10 +136,18 @@ class Lake(dg.ConfigurableResource[Any]):
 
         A folder that is relative there is one relative to the data root.
 
-        Raises BadInput if the file is not TOML, or if the table is wrong.
+        Raises BadInput if the file is not TOML, or if the table is wrong or names no asset.
         Source: docs/mirror.md#after-each-build.
         """
         settings = MirrorSettings(**self.settings(MIRROR.name))
+        for name in settings.assets:
+            if families.kind_of_asset(name) is None:
+                known = [kind.asset for each in families.catalogs() for kind in each.kinds]
+                meant = nearest(name, known)
+                hint = f": did you mean {meant}?" if meant else ""
+                raise BadInput(
+                    self.root / FILE, f"[mirror] assets: no asset is {shown(name)}{hint}"
+                )
         if settings.push and "://" not in settings.push:
             return replace(settings, push=os.path.normpath(self.root / settings.push))
         return settings

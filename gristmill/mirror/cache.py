@@ -7,6 +7,7 @@ generation whatever is pushed later. Source: `docs/mirror.md#readers`.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
@@ -35,6 +36,7 @@ OFFLINE: Final = "GRISTMILL_MIRROR_OFFLINE"
 _DIGITS: Final = 20
 _DATA, _LOCK, _SET = "data", "lock", "versions.json"
 _DAY: Final = 86_400
+_REFUSED: Final = {errno.EROFS, errno.EACCES, errno.EPERM}
 
 Versions = list[tuple[Entry, int]]
 """Artifact partitions with the number of a version."""
@@ -55,7 +57,8 @@ def fetched(address: str) -> Path:
 
     Of several processes of a host one fetches, and the others wait. Raises MirrorError for a text
     of another form, where the mirror cannot be read, has no such artifact or version, or, offline,
-    where the cache does not have it; GristmillError where the fetch fails.
+    where the cache does not have it or cannot be written; GristmillError where the fetch fails.
+    A cache that cannot be written is read where it is whole.
     """
     wanted = parsed(address)
     of_mirror = cache_folder() / sha256_of(wanted.url.encode())[:_DIGITS]
@@ -67,12 +70,20 @@ def fetched(address: str) -> Path:
     if chosen is None:
         chosen = _chosen(Store(wanted.url, make=False), wanted, address)
     root = of_mirror / "sets" / _digest(chosen)
-    with locks.locked(root / _LOCK, address, wait=True):
-        if not _is_there(root / _DATA, chosen):
-            if is_offline:
-                raise MirrorError(f"{address}: is not whole in the cache, and {OFFLINE} is 1")
-            _fetch(root / _DATA, wanted.url, chosen)
-        _write(note, root / _SET, chosen)
+    try:
+        with locks.locked(root / _LOCK, address, wait=True):
+            if not _is_there(root / _DATA, chosen):
+                if is_offline:
+                    raise MirrorError(f"{address}: is not whole in the cache, and {OFFLINE} is 1")
+                _fetch(root / _DATA, wanted.url, chosen)
+            _write(note, root / _SET, chosen)
+    except OSError as error:
+        # Nothing fetches or prunes in a folder that refuses writes, so that no lock is needed.
+        if error.errno not in _REFUSED or not _is_there(root / _DATA, chosen):
+            raise MirrorError(
+                f"{address}: cannot be put into the cache {cache_folder()}: {error.strerror}: "
+                f"name a folder that can be written in {CACHE}"
+            ) from error
     path = root / _DATA / wanted.artifact
     return path / wanted.inside if wanted.inside else path
 

@@ -34,6 +34,7 @@ class Pushed:
     created: whether this call created the version.
     sent_bytes: bytes that the mirror did not have.
     error: why it failed, None otherwise.
+    unreadable: why the newest version that was there cannot be read, None otherwise.
     """
 
     title: str
@@ -41,6 +42,7 @@ class Pushed:
     created: bool = False
     sent_bytes: int = 0
     error: str | None = None
+    unreadable: str | None = None
 
     def __str__(self) -> str:
         if self.version is None:
@@ -50,9 +52,10 @@ class Pushed:
             again = f", {sent} sent again" if self.sent_bytes else ""
             return f"unchanged  {self.title}: version {number}{again}"
         size = amounts.size(self.version.total_bytes)
+        after = f"; it comes after one that cannot be read: {self.unreadable}"
         return (
             f"pushed     {self.title}: version {number}, {self.version.files:,} files, {size}, "
-            f"{sent} sent"
+            f"{sent} sent{after if self.unreadable else ''}"
         )
 
 

@@ -104,19 +104,13 @@ def pull(
     wanted = wanted_versions(store, known, names, number, parallel)
     if not wanted and not names:
         raise MirrorError(f"{store.url}: no version of any artifact is here")
-    with progress.stage("pull", "bytes", sum(each.bytes for each in wanted)) as stage:
+    taken = [each.version for each in wanted if each.version and not each.skipped]
+    total = sum(version.total_bytes for version in taken)
+    with progress.stage("pull", "bytes", total) as stage:
         fetcher = Fetcher(store, parallel, stage)
 
         def pulled(item: Wanted) -> Pulled:
-            place, version = item.place, item.version
-            title = place.entry.title
-            if version is None or item.skipped:
-                return Pulled(title, version, error=item.error, skipped=item.skipped)
-            try:
-                one = _Pull(root, fetcher, place, version, known[place])
-                return Pulled(title, version, one.pull(replace))
-            except (GristmillError, OSError) as error:
-                return Pulled(title, version, error=str(error))
+            return _pulled(root, fetcher, item, known[item.place], replace)
 
         done: list[Pulled] = []
         try:
@@ -133,6 +127,22 @@ def pull(
         else replaced(each, absent=absent_inputs(root, by_title[each.title]))
         for each in done
     ]
+
+
+def _pulled(
+    root: Path, fetcher: Fetcher, item: Wanted, numbers: Sequence[int], replace: bool
+) -> Pulled:
+    """Pull one artifact partition; what became of it, without its inputs."""
+    version, title = item.version, item.place.entry.title
+    if version is None:
+        return Pulled(title, None, error=item.error)
+    if item.skipped:
+        return Pulled(title, version, skipped=item.skipped)
+    try:
+        one = _Pull(root, fetcher, item.place, version, numbers)
+        return Pulled(title, version, one.pull(replace))
+    except (GristmillError, OSError) as error:
+        return Pulled(title, version, error=str(error))
 
 
 class _Pull:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,8 +29,8 @@ from gristmill.mirror.layout import (
     sha256_of,
 )
 from gristmill.mirror.published import Item, Pushed, found, named_files, of_one_generation
-from gristmill.mirror.send import Sender, Sent, Source
-from gristmill.mirror.store import HUB_SCHEME, Store
+from gristmill.mirror.send import Known, Sender, Sent, Source
+from gristmill.mirror.store import HUB_SCHEME, MirrorError, Store
 from gristmill.provenance import Record, find_artifacts
 from gristmill.provenance.inventory import Entry
 from gristmill.reading.folder import OpenFolder
@@ -78,9 +78,11 @@ def push(
     cannot be read, GristmillError for a name that means nothing.
     """
     if isinstance(url, str) and url.startswith(HUB_SCHEME):
-        from gristmill.mirror.hub.push import push as to_hub
+        from gristmill.mirror.hub import push as hub_push
 
-        return to_hub(root, url, names, artifacts=artifacts, parallel=parallel, progress=progress)
+        return hub_push.push(
+            root, url, names, artifacts=artifacts, parallel=parallel, progress=progress
+        )
     store = url if isinstance(url, Store) else Store(url)
     root = root.absolute()
     chosen = versions.chosen(found(root, artifacts), names, str(root))
@@ -91,10 +93,8 @@ def push(
         sender = Sender(store, parallel, part_bytes, read_back, stage)
 
         def prepared(item: tuple[Entry, str, Item]) -> _Ready | GristmillError:
-            place = Place(item[0])
-            newest, last = standing.get(place), known.get(place, (0,))[-1]
             try:
-                push_one = _Push(root, sender, place, newest, last)
+                push_one = _Push(root, sender, Place(item[0]), standing, known)
                 return push_one.prepare(item[2][0], always=read_back)
             except GristmillError as error:
                 return error
@@ -107,7 +107,8 @@ def push(
         finally:
             sender.close()
     return [
-        _finished(store, entry, each) for (entry, _, _), each in zip(chosen, ready, strict=True)
+        _finished(store, entry, each, standing.get(Place(entry)))
+        for (entry, _, _), each in zip(chosen, ready, strict=True)
     ]
 
 
@@ -122,8 +123,13 @@ def _known(store: Store, entries: Sequence[Entry]) -> versions.Numbers:
     }
 
 
-def _finished(store: Store, entry: Entry, ready: _Ready | GristmillError) -> Pushed:
-    """Create the version of an artifact whose files are all there."""
+def _finished(
+    store: Store,
+    entry: Entry,
+    ready: _Ready | GristmillError,
+    newest: Version | WrongVersion | None,
+) -> Pushed:
+    """Create the version of an artifact whose files are all there, after the newest one."""
     if isinstance(ready, GristmillError):
         return Pushed(entry.title, None, error=str(ready))
     try:
@@ -134,15 +140,15 @@ def _finished(store: Store, entry: Entry, ready: _Ready | GristmillError) -> Pus
         store.flush([ready.place.version(version.number)])
     except (GristmillError, OSError) as error:
         return Pushed(entry.title, None, error=str(error))
-    return Pushed(entry.title, version, created, ready.sent.bytes)
+    wrong = str(newest) if isinstance(newest, WrongVersion) else None
+    return Pushed(entry.title, version, created, ready.sent.bytes, unreadable=wrong)
 
 
 class _Push:
     """Sends one artifact partition, of one generation.
 
-    newest: version in the mirror, None where there is none. After one that cannot be read comes the
-        next number.
-    last: the highest number of a version, 0 where there is none.
+    newest: the newest version in the mirror of each, or why it cannot be read.
+    known: the numbers of all versions.
     """
 
     def __init__(
@@ -150,12 +156,14 @@ class _Push:
         root: Path,
         sender: Sender,
         place: Place,
-        newest: Version | WrongVersion | None,
-        last: int,
+        newest: Mapping[Place, Version | WrongVersion],
+        known: versions.Numbers,
     ) -> None:
         self._root, self._sender, self._place = root, sender, place
-        self._standing = newest if isinstance(newest, Version) else None
-        self._last = last
+        # After a version that cannot be read comes the next number.
+        standing = newest.get(place)
+        self._standing = standing if isinstance(standing, Version) else None
+        self._last = known[place][-1] if place in known else 0
 
     def prepare(self, item: find_artifacts.Artifact, always: bool) -> _Ready:
         """Send what the mirror lacks of an artifact. A rebuild meanwhile is sent in its place.
@@ -215,16 +223,26 @@ class _Push:
     def _files(
         self, folder: OpenFolder, record_name: str, record: Record, sent: Sent
     ) -> list[File]:
-        known = {}
-        if self._standing is not None and not self._sender.read_back:
-            earlier = versions.read_manifest(self._sender.store, self._place, self._standing)
-            if earlier.part_bytes == self._sender.part_bytes:
-                known = {file.sha256: file for file in earlier.files}
         sources = [
             Source(folder.inside / path, folder.path / path, path, size, sha256)
             for path, size, sha256 in named_files(folder, record_name, record)
         ]
-        return sorted(self._sender.send(sources, known, sent), key=lambda file: file.path)
+        found = self._sender.send(sources, self._listed(), sent)
+        return sorted(found, key=lambda file: file.path)
+
+    def _listed(self) -> Known:
+        """What the newest version lists; nothing where its manifest is gone, or damaged."""
+        if self._standing is None or self._sender.read_back:
+            return Known()
+        try:
+            earlier = versions.read_manifest(self._sender.store, self._place, self._standing)
+        except MirrorError:
+            return Known()  # all is compared; that the mirror does not answer is said by that
+        is_cut_alike = earlier.part_bytes == self._sender.part_bytes
+        return Known(
+            {file.sha256: file for file in earlier.files} if is_cut_alike else {},
+            {part for file in earlier.files for part in file.parts},
+        )
 
     def _outer(self, folder: OpenFolder) -> Outer | None:
         """The artifact that this one, which is open, is nested in."""

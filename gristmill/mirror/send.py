@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -36,6 +36,28 @@ class Source:
     sha256: str
 
 
+@dataclass(frozen=True)
+class Known:
+    """What an earlier version of an artifact lists.
+
+    files: by sha256, cut into parts of the same size, which need not be computed again.
+    parts: names of its objects, which were right when it was made.
+    """
+
+    files: Mapping[str, File] = field(default_factory=dict)
+    parts: Collection[str] = ()
+
+
+@dataclass(frozen=True)
+class _Object:
+    """A part on its way: see `Sender.place`."""
+
+    sha256: str
+    size: int
+    read: Callable[[], bytes]
+    known: Collection[str]
+
+
 @dataclass
 class Sent:
     """What sending an artifact did: bytes that the mirror did not have, and keys it needs."""
@@ -57,7 +79,8 @@ class Sender:
     store: where to.
     threads: how many parts are sent at once, and with the part size the memory that is taken.
     part_bytes: bytes of a part.
-    read_back: read each object after it was found or written, and compare its sha256.
+    read_back: read each object after it was found or written, and compare its sha256. Else this is
+        done once for those that were found, and that the newest version does not name.
     stage: advanced by the bytes of each part that is there.
     """
 
@@ -66,6 +89,7 @@ class Sender:
     ) -> None:
         self.store, self.part_bytes, self.read_back = store, part_bytes, read_back
         self._stage = stage
+        self._right: set[str] = set()  # compared, or written, by this sender
         self._pool = ThreadPoolExecutor(threads)
         # A part is in memory only while it has one of these, from before it is read.
         self._room = BoundedSemaphore(threads)
@@ -74,13 +98,11 @@ class Sender:
         """Wait for the threads to end."""
         self._pool.shutdown(cancel_futures=True)
 
-    def send(
-        self, sources: Sequence[Source], known: Mapping[str, File], sent: Sent
-    ) -> Iterator[File]:
+    def send(self, sources: Sequence[Source], known: Known, sent: Sent) -> Iterator[File]:
         """Send files that lie in one open folder, and yield how the manifest lists them.
 
         sources: the files.
-        known: files of an earlier version by sha256, whose parts need not be computed.
+        known: what an earlier version lists.
         sent: counts what this call does.
 
         Raises BadInput where a file is not what its record says, MirrorError as the store. When
@@ -90,7 +112,7 @@ class Sender:
         files = []
         try:
             for source in sources:
-                files.append(self._send(source, known.get(source.sha256), sent, waiting))
+                files.append(self._send(source, known, sent, waiting))
                 waiting = [future for future in waiting if not _is_done(future)]
             for future in waiting:
                 future.result()
@@ -99,18 +121,19 @@ class Sender:
                 future.cancel() or future.exception()
         yield from files
 
-    def _send(
-        self, source: Source, known: File | None, sent: Sent, waiting: list[Future[None]]
-    ) -> File:
+    def _send(self, source: Source, known: Known, sent: Sent, waiting: list[Future[None]]) -> File:
         def listed(parts: list[str]) -> File:
             return File(path=source.path, bytes=source.size, sha256=source.sha256, parts=parts)
 
         if 0 < source.size <= self.part_bytes:
             # Its only part has its name: the file is read only where the mirror lacks it.
-            waiting.append(self._submit(source.sha256, source.size, lambda: _whole(source), sent))
+            self._room.acquire()
+            place = _Object(source.sha256, source.size, lambda: _whole(source), known.parts)
+            waiting.append(self._run(place, sent))
             return listed([source.sha256])
-        if known is not None and self._has(listed(known.parts), sent):
-            return listed(known.parts)
+        same = known.files.get(source.sha256)
+        if same is not None and self._has(listed(same.parts), sent):
+            return listed(same.parts)
         parts, digest = [], hashlib.sha256()
         with _opened(source) as descriptor:
             for start in range(0, source.size, self.part_bytes):
@@ -118,7 +141,8 @@ class Sender:
                 data = _part(descriptor, start, min(self.part_bytes, source.size - start), source)
                 digest.update(data)
                 parts.append(sha256_of(data))
-                waiting.append(self._submit_read(parts[-1], data, sent))
+                place = _Object(parts[-1], len(data), _giving(data), known.parts)
+                waiting.append(self._run(place, sent))
         if digest.hexdigest() != source.sha256:
             raise damaged(source.shown)
         return listed(parts)
@@ -136,42 +160,47 @@ class Sender:
             self._stage.advance(size)
         return True
 
-    def _submit(
-        self, sha256: str, size: int, read: Callable[[], bytes], sent: Sent
-    ) -> Future[None]:
-        self._room.acquire()
-        return self._run(sha256, size, read, sent)
-
-    def _submit_read(self, sha256: str, data: bytes, sent: Sent) -> Future[None]:
-        return self._run(sha256, len(data), lambda: data, sent)
-
-    def _run(self, sha256: str, size: int, read: Callable[[], bytes], sent: Sent) -> Future[None]:
-        """Give the part to a thread; the room that the caller took is free after it."""
-        future = self._pool.submit(self.place, sha256, size, read, sent)
+    def _run(self, item: _Object, sent: Sent) -> Future[None]:
+        """Give an object to a thread; the room that the caller took is free after it."""
+        future = self._pool.submit(self.place, item.sha256, item.size, item.read, sent, item.known)
         future.add_done_callback(lambda _: self._room.release())
         return future
 
-    def place(self, sha256: str, size: int, read: Callable[[], bytes], sent: Sent) -> None:
+    def place(
+        self,
+        sha256: str,
+        size: int,
+        read: Callable[[], bytes],
+        sent: Sent,
+        known: Collection[str] = (),
+    ) -> None:
         """Make the mirror have one object.
 
         sha256, size: of its bytes.
-        read: gives the bytes; called only where the mirror lacks them.
+        read: gives the bytes; called only where the mirror lacks them, or has other ones.
         sent: counts it.
+        known: objects of these names need not be compared where they are found; default none.
 
         Raises MirrorError where the mirror gives other bytes back, and what `read` raises.
         """
         key = object_key(sha256)
-        there = self.store.size(key) == size and not (self.read_back and self._differs(sha256))
+        is_sure = sha256 in self._right or (sha256 in known and not self.read_back)
+        there = self.store.size(key) == size and (is_sure or not self._differs(sha256))
         if not there:
             self.store.write(key, read())
             if self.read_back and self._differs(sha256):
                 raise MirrorError(f"{self.store.url}: {key}: gives other bytes than were sent")
+        self._right.add(sha256)
         sent.note(key, 0 if there else size)
         self._stage.advance(size)
 
     def _differs(self, sha256: str) -> bool:
         data = self.store.read(object_key(sha256))
         return data is None or sha256_of(data) != sha256
+
+
+def _giving(data: bytes) -> Callable[[], bytes]:
+    return lambda: data
 
 
 def _is_done(future: Future[None]) -> bool:

@@ -87,12 +87,15 @@ def add(store: Store, place: Place, draft: Version) -> tuple[Version, bool]:
         version = draft.model_copy(update={"number": number})
         if store.create(place.version(number), version.to_bytes()):
             return version, True
-        there = read(store, place, number)
+        number += 1
+        try:
+            there = read(store, place, version.number)
+        except WrongVersion:
+            continue  # whose number is taken all the same
         if there.writer == draft.writer:
             return there, True  # the answer to our own write was lost
         if there.is_of(draft.data_version, draft.fingerprint, draft.outer):
             return there, False
-        number += 1
 
 
 def chosen(

@@ -30,11 +30,6 @@ class Wanted:
     skipped: str | None = None
     error: str | None = None
 
-    @property
-    def bytes(self) -> int:
-        """Bytes that the pull of it fetches at the most."""
-        return 0 if self.version is None or self.skipped else self.version.total_bytes
-
 
 def wanted_versions(
     store: Store,
@@ -69,12 +64,17 @@ def wanted_versions(
         if any(versions.means(name.strip("/"), place.entry, "") for place in by_path)
     }
     # Only the versions say which asset an artifact is of: they are read where a name is no path.
-    newest = versions.newest(store, known if set(names) - found else by_path, threads)
+    has_assets = bool(set(names) - found)
+    newest = versions.newest(store, known if has_assets else by_path, threads)
     items = [
         (place.entry, version.asset if isinstance(version, Version) else "", place)
         for place, version in newest.items()
     ]
     places = [place for _, _, place in versions.chosen(items, names, store.url)]
+    if has_assets and number is None:
+        # What cannot be read may be of that asset.
+        wrong = (place for place in newest if isinstance(newest[place], WrongVersion))
+        places += [place for place in wrong if place not in places]
     if number is None:
         read = ((place.entry, newest[place]) for place in places)
         taken = {entry: version for entry, version in read if isinstance(version, Version)}

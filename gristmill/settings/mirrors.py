@@ -17,6 +17,7 @@ class MirrorSettings:
     """The mirror that builds push to.
 
     push: URL of the mirror, as for `gristmill push`; default empty: nothing is pushed.
+    assets: keys of the assets that are pushed; default none: all.
     parallel: parts of 16 MiB that are sent at once; default 8.
 
     Raises ValueError, naming the field, for a value that it cannot hold.
@@ -28,6 +29,13 @@ class MirrorSettings:
             "help": "URL of the mirror that artifacts are pushed to once they are published, as "
             "for `gristmill push`; empty: nothing is pushed. A folder is absolute, or relative to "
             "the data root. Needs the extra `mirror`; see mirror.md."
+        },
+    )
+    assets: tuple[str, ...] = field(
+        default=(),
+        metadata={
+            "help": "Assets whose artifacts are pushed, as `macroxue/pack`; empty: all that a run "
+            "or a build publishes."
         },
     )
     parallel: int = field(
@@ -42,6 +50,10 @@ class MirrorSettings:
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+    def takes(self, asset: str) -> bool:
+        """Whether what builds of an asset publish is pushed."""
+        return bool(self.push) and (not self.assets or asset in self.assets)
 
 
 MIRROR: Final = Table("mirror", MirrorSettings)

@@ -32,6 +32,7 @@ ACROSS = {
     "macroxue/build/test_progress.py": "what the builders of 2048 report",
     "macroxue/build/test_traps.py": "mistakes of earlier implementations",
     "macroxue/read/test_damaged.py": "all readers of 2048 on damaged files",
+    "mirror/hub/test_kills.py": "pushes to a dataset repository that are killed",
     "mirror/test_families.py": "what each family publishes, through S3, with kills",
     "mirror/test_kills.py": "pushes and pulls that are killed",
     "notebooks/test_data_checks.py": "the notebooks, over a small data root",

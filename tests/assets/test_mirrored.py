@@ -14,6 +14,7 @@ from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.mirror import pull
 from gristmill.mirror.store import Store
 from gristmill.publish.build import Build
+from gristmill.settings.mirrors import MirrorSettings
 from resources import Lake
 from tests.mirror.roots import clean
 from tests.publish.tiny import TinyConfig, tiny_build
@@ -157,6 +158,16 @@ def test_without_the_table_nothing_is_pushed(run, instance, root, mirror):
     assert "new versions" not in logged(instance, result)
 
 
+def test_only_the_assets_that_the_table_names_are_pushed(run, root, mirror, monkeypatch):
+    configure(root, 'push = "../mirror"\nassets = ["macroxue/pack", "macroxue/pool"]')
+    assert run("k1").success
+    assert not mirror.exists()
+    settings = MirrorSettings(push=str(mirror), assets=("macroxue/pack", "tiny"))
+    monkeypatch.setattr(Lake, "mirror", lambda _: settings)
+    assert run("k2").success
+    assert versions(mirror) == ["k2 1"]
+
+
 def test_a_partition_that_is_not_built_is_not_pushed(run, root, mirror):
     (root / "none-k2").touch()
     assert run().success
@@ -228,6 +239,11 @@ def test_a_run_that_fails_twice_ends_with_the_build_and_logs_the_push(run, insta
         ('push = "../mirror"\nparallel = 0', "[mirror] parallel = 0: "),
         ('push = "../mirror"\nparallel = 65', "[mirror] parallel = 65: "),
         ('pusch = "../mirror"', "did you mean push?"),
+        ('push = "../mirror"\nassets = "macroxue/pack"', "[mirror] assets = "),
+        (
+            'push = "../mirror"\nassets = ["macroxue/pakc"]',
+            '[mirror] assets: no asset is "macroxue/pakc": did you mean macroxue/pack?',
+        ),
     ],
 )
 def test_a_wrong_table_is_refused_before_anything_is_built(run, root, lines, rule):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +18,7 @@ from gristmill.mirror import cache
 from gristmill.mirror.store import MirrorError, Store
 from gristmill.publish import locks
 from tests.mirror.roots import built, files, objects, pushed
+from tests.read_only import read_only
 
 
 @pytest.fixture(autouse=True)
@@ -95,6 +99,47 @@ def test_without_the_mirror(tmp_path: Path, address: str, monkeypatch: pytest.Mo
     (newest / "trace.jsonl").unlink()
     with pytest.raises(MirrorError, match="is not whole in the cache"):
         cache.fetched(address)
+
+
+def test_a_cache_that_cannot_be_written_is_read(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newest, first = cache.fetched(address), cache.fetched(f"{address}#1")
+    before = files(tmp_path / "cache")
+    (first / "trace.jsonl").unlink()
+    refused = [errno.EROFS]
+
+    def refusing(path: str | Path, flags: int, *given: int, **more: int) -> int:
+        if str(path).startswith(str(tmp_path / "cache")) and flags & (os.O_CREAT | os.O_RDWR):
+            raise OSError(refused[0], os.strerror(refused[0]), str(path))
+        return opened(path, flags, *given, **more)
+
+    opened = os.open
+    monkeypatch.setattr(os, "open", refusing)
+    for offline in ("0", "1"):
+        monkeypatch.setenv(cache.OFFLINE, offline)
+        for refused[0] in (errno.EROFS, errno.EACCES):
+            assert cache.fetched(address) == newest
+        with pytest.raises(MirrorError, match=f"cannot be put into the cache .*{cache.CACHE}"):
+            cache.fetched(f"{address}#1")
+    refused[0] = errno.ENOSPC
+    with pytest.raises(MirrorError, match="No space left on device"):
+        cache.fetched(address)
+    left = {path for path in before if not path.endswith("trace.jsonl")}
+    assert left <= set(files(tmp_path / "cache"))
+
+
+def test_a_read_only_mount_is_a_cache(tmp_path: Path, address: str) -> None:
+    newest, kept = cache.fetched(address), tmp_path / "cache"
+    code = f"from gristmill.mirror.cache import fetched; print(fetched({address!r}))"
+    done = subprocess.run(
+        read_only([kept], [sys.executable, "-c", code]),
+        env={**os.environ, cache.OFFLINE: "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.strip() == str(newest), done.stderr
 
 
 def test_what_is_not_there_is_named(tmp_path: Path, address: str) -> None:

@@ -245,8 +245,10 @@ def test_a_version_that_cannot_be_read_stops_no_other(tmp_path: Path, left: str)
     assert got.changed and clean(b)
     listed = list(listing.lines(str(mirror)))
     assert len(listed) == 3 and "version 2 of family/x" in listed[0]
+    assert [each.error is None for each in pulled(b, mirror, "test/tiny")] == [True, False]
     x, y = pushed(a, mirror)
     assert x.created and x.version is not None and x.version.number == 3 and not y.created
+    assert "it comes after one that cannot be read: version 2 of family/x" in str(x)
     assert [each.error for each in pulled(b, mirror)] == [None, None]
     assert files(b) == files(a)
 

@@ -188,3 +188,57 @@ def test_names_that_no_store_can_have_are_refused(tmp_path: Path) -> None:
     built(tmp_path / "a", "family/a b")
     (sent,) = pushed(tmp_path / "a", tmp_path / "m")
     assert sent.error is not None and "cannot be pushed: the name 'a b'" in sent.error
+
+
+@pytest.mark.parametrize("part", [PART, 1 << 20], ids=["parts", "whole"])
+def test_a_wrong_object_that_was_there_is_written_again_before_a_version_names_it(
+    tmp_path: Path, part: int
+) -> None:
+    """Another artifact shares it, or a push that was stopped left it."""
+    built(tmp_path / "a", "family/one")
+    pushed(tmp_path / "a", tmp_path / "m", part_bytes=part)
+    held = {path: path.read_bytes() for path in objects(tmp_path / "m")}
+    built(tmp_path / "b", "family/two")
+    two = b"".join(files(tmp_path / "b").values())
+    shared = [path for path, data in held.items() if data in two and b"{" not in data[:1]]
+    for path in shared:
+        path.write_bytes(bytes([held[path][0] ^ 1]) + held[path][1:])
+    (sent,) = pushed(tmp_path / "b", tmp_path / "m", part_bytes=part)
+    assert shared and sent.created
+    assert {path.read_bytes() for path in shared} == {held[path] for path in shared}
+    assert not any(each.error for each in pulled(tmp_path / "c", tmp_path / "m"))
+
+
+def test_what_was_found_is_compared_once_and_what_the_newest_version_names_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built(tmp_path / "a", "family/one", 1)
+    pushed(tmp_path / "a", tmp_path / "m")
+    read: list[str] = []
+    original = Store.read
+
+    def noted(store: Store, key: str) -> bytes | None:
+        read.append(key)
+        return original(store, key)
+
+    monkeypatch.setattr(Store, "read", noted)
+    built(tmp_path / "a", "family/one", 2)
+    pushed(tmp_path / "a", tmp_path / "m", parallel=1)
+    trace = (tmp_path / "a/family/one/trace.jsonl").read_bytes()
+    key = object_of(tmp_path / "m", trace[:PART]).relative_to(tmp_path / "m").as_posix()
+    assert key not in read
+    built(tmp_path / "a", "family/two", 2)
+    built(tmp_path / "a", "family/three", 2)
+    pushed(tmp_path / "a", tmp_path / "m", parallel=1)
+    assert read.count(key) == 1
+
+
+def test_a_newest_version_without_its_manifest_stops_no_push(tmp_path: Path) -> None:
+    built(tmp_path / "a", seed=1)
+    (sent,) = pushed(tmp_path / "a", tmp_path / "m")
+    assert sent.version is not None
+    next((tmp_path / "m/objects").rglob(sent.version.manifest)).unlink()
+    built(tmp_path / "a", seed=2)
+    (sent,) = pushed(tmp_path / "a", tmp_path / "m")
+    assert sent.created
+    assert pulled(tmp_path / "b", tmp_path / "m")[0].changed

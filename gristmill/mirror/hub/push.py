@@ -18,12 +18,11 @@ from gristmill.contract import GristmillError
 from gristmill.hub import HubError, RemoteFile
 from gristmill.mirror import versions
 from gristmill.mirror.hub import nested
-from gristmill.mirror.hub.repository import HubRepository, blob_id
-from gristmill.mirror.layout import sha256_of
+from gristmill.mirror.hub.repository import HubRepository
+from gristmill.mirror.hub.sources import SourceFile, git_id
 from gristmill.mirror.published import (
     Item,
     Pushed,
-    damaged,
     found,
     named_files,
     of_one_generation,
@@ -63,28 +62,6 @@ class Committed(Pushed):
             f"pushed     {self.title}: commit {self.commit[:12]}, {self.files:,} files, "
             f"{amounts.size(self.total_bytes)}, {amounts.size(self.sent_bytes)} sent"
         )
-
-
-@dataclass(frozen=True)
-class _File:
-    """A file of an artifact: a path that opens it, its path for messages, and what it should be."""
-
-    opened: Path
-    shown: Path
-    size: int
-    sha256: str
-
-    def compare(self, sha256: str) -> None:
-        """Raise BadInput where a file with this sha256 is not the one in the record."""
-        if sha256 != self.sha256:
-            raise damaged(self.shown)
-
-    def read(self) -> bytes:
-        """Its bytes, if they are those of the record."""
-        with self.opened.open("rb") as file:
-            data = file.read(self.size + 1)
-        self.compare(sha256_of(data))
-        return data
 
 
 @dataclass
@@ -231,9 +208,9 @@ class _Batch:
         above = record.artifact
         ready = _Ready([(f"{above}/{path}", size, sha256) for path, size, sha256 in named])
         there = self._repository.files(head, [path for path, _, _ in ready.files])
-        sent: list[tuple[CommitOperationAdd, _File]] = []
+        sent: list[tuple[CommitOperationAdd, SourceFile]] = []
         for path, size, sha256 in named:
-            file = _File(folder.inside / path, folder.path / path, size, sha256)
+            file = SourceFile(folder.inside / path, folder.path / path, size, sha256)
             place = f"{above}/{path}"
             operation = self._operation(place, file, there.get(place), ready)
             if operation is None:
@@ -246,7 +223,7 @@ class _Batch:
             if isinstance(operation.path_or_fileobj, str):
                 # The commit brings it, too: read it now, while the folder is open.
                 operation.path_or_fileobj = data = file.read()
-                ready.blobs[operation.path_in_repo] = blob_id(data)
+                ready.blobs[operation.path_in_repo] = git_id(data)
             self._stage.advance(file.size)
             ready.sent_bytes += file.size
         ready.added = [operation for operation, _ in sent]
@@ -260,7 +237,7 @@ class _Batch:
         return ready
 
     def _operation(
-        self, place: str, file: _File, remote: RemoteFile | None, ready: _Ready
+        self, place: str, file: SourceFile, remote: RemoteFile | None, ready: _Ready
     ) -> CommitOperationAdd | None:
         """What brings a file into the repository; None where it is there."""
         from huggingface_hub import CommitOperationAdd
@@ -270,7 +247,7 @@ class _Batch:
         if file.size > _SMALL and (remote is None or remote.sha256 is not None):
             return CommitOperationAdd(place, file.opened)
         data = file.read()
-        ready.blobs[place] = blob_id(data)
+        ready.blobs[place] = git_id(data)
         if remote is not None and remote.digest == ready.blobs[place]:
             return None
         return CommitOperationAdd(place, data)

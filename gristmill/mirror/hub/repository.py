@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -161,8 +160,3 @@ class HubRepository:
 def _remote(file: RepoFile) -> RemoteFile:
     sha256 = None if file.lfs is None else file.lfs.sha256
     return RemoteFile(file.path, file.size, sha256, file.blob_id if file.lfs is None else None)
-
-
-def blob_id(data: bytes) -> str:
-    """Git's id of contents."""
-    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()

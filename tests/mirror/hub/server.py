@@ -71,7 +71,8 @@ class Hub(ThreadingHTTPServer):
     """Repositories by name.
 
     objects: large files by sha256. uploads: bytes of every upload of one.
-    before_commit: called before a commit is taken; it may raise ConnectionError, before or after.
+    before_upload, after_upload, before_commit, after_commit: called at these moments; each may
+        raise ConnectionError.
     """
 
     daemon_threads = True
@@ -81,6 +82,8 @@ class Hub(ThreadingHTTPServer):
         self.repositories: dict[str, Repository] = {}
         self.objects: dict[str, bytes] = {}
         self.uploads: list[int] = []
+        self.before_upload: Callable[[], None] = lambda: None
+        self.after_upload: Callable[[], None] = lambda: None
         self.before_commit: Callable[[Repository], None] = lambda _: None
         self.after_commit: Callable[[Repository], None] = lambda _: None
         self.ignored: set[str] = set()
@@ -122,8 +125,10 @@ class _Handler(BaseHTTPRequestHandler):
         sha256 = self.path.rpartition("/")[2]
         if hashlib.sha256(data).hexdigest() != sha256:
             return self._answer(422, {"error": "other bytes than announced"})
+        self.server.before_upload()
         self.server.uploads.append(len(data))
         self.server.objects[sha256] = data
+        self.server.after_upload()
         return self._answer(200, {})
 
     def do_POST(self) -> None:
