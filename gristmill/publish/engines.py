@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.contract import GristmillError
-from gristmill.publish.findings import Finding, Verdict
 from gristmill.settings.engines import RAY, RUN, RunSettings
 from gristmill.settings.mirrors import MIRROR, MirrorSettings
 from gristmill.settings.tables import FILE
@@ -18,10 +17,10 @@ from gristmill.untrusted.toml import read_toml
 _ENGINES: Final = ("ray", "dagster-ray", "dagster-celery", "dagster-dask", "dagster-k8s")
 
 
-def of_engines(root: Path) -> Finding:
-    """Which engines are installed, and what the settings of the data root choose.
+def chosen(root: Path) -> tuple[str, str, bool]:
+    """Which engines are installed, what the settings choose, and whether that can be done.
 
-    root: the data root. A `gristmill.toml` that is refused is a note.
+    root: the data root. With a `gristmill.toml` that is refused nothing can be done.
     """
     installed = ["processes of this machine"]
     for name in _ENGINES:
@@ -31,7 +30,7 @@ def of_engines(root: Path) -> Finding:
     try:
         run, mirror = _settings(root)
     except (GristmillError, OSError) as error:
-        return Finding("engines", found, f"nothing is built: {error}", Verdict.NOTE)
+        return found, f"nothing is built: {error}", False
     use, missing = "parts are made by processes of this machine", []
     if run.engine == RAY:
         use = f"parts are tasks of the Ray cluster, ray_address {run.ray_address}"
@@ -43,8 +42,8 @@ def of_engines(root: Path) -> Finding:
         missing += ["mirror"] if needs and util.find_spec("obstore") is None else []
     if missing:
         extras = " and ".join(f"`{extra}`" for extra in missing)
-        return Finding("engines", found, f"{use}; not installed: extra {extras}", Verdict.NOTE)
-    return Finding("engines", found, use)
+        return found, f"{use}; not installed: extra {extras}", False
+    return found, use, True
 
 
 def _settings(root: Path) -> tuple[RunSettings, MirrorSettings]:
