@@ -130,6 +130,23 @@ def test_an_instance_moves_from_files_to_postgres(
         assert instance.get_runs_count() == 0
 
 
+def test_a_migrated_instance_knows_what_it_knew(
+    on_postgres: Command, data: Path, tmp_path: Path
+) -> None:
+    land(data, "one")
+    assert on_postgres("materialize", "macroxue/pack").exit_code == 0
+    done = subprocess.run(
+        [Path(sys.executable).with_name("dagster"), "instance", "migrate"],
+        cwd=tmp_path,
+        env=os.environ | {"DAGSTER_HOME": str(tmp_path), "PYTHONPATH": str(CHECKOUT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "nothing needed doing (1 artifacts" in on_postgres("materialize", "macroxue/pack").output
+
+
 def test_a_server_that_goes_away_during_a_run_costs_nothing_published(
     on_postgres: Command, server: Postgres, data: Path, tmp_path: Path
 ) -> None:
