@@ -10,6 +10,8 @@ a table with the bound of each and by how much the target passes it, the worst l
 from __future__ import annotations
 
 import argparse
+import fcntl
+import hashlib
 import math
 import multiprocessing
 import os
@@ -22,22 +24,29 @@ from pathlib import Path
 
 import dagster as dg
 
+from bench.dagster_overhead import batch
 from bench.large_instance import PACK, PARTITIONS, fill
 from bench.servers import CHECKOUT
 from bench.tick import ticks
 from gristmill.contract import Summary
 from gristmill.macroxue.config import PackConfig
+from gristmill.provenance import Input
 from gristmill.provenance.inventory import missing
 from gristmill.provenance.list_artifacts import list_artifacts
 from gristmill.publish import locks
 from gristmill.publish.build import Attempt, Build
 from gristmill.publish.publish import publish
+from gristmill.publish.storage import lease, lease_file
 
 _MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 ALL_PARTITIONS, OF_ONE_ASSET, DROPS, NODES = 500_000, 100_000, 10_000, 64
 _SHARED = 1000
 """Partitions of one shared folder, as months and shards are."""
 _DAY = 86_400.0
+_INPUTS = 100_000
+"""Raw files of one artifact, which its record lists in a file of its own."""
+_TURNS = 3
+"""How often each host takes the lock with leases."""
 
 
 @dataclass(frozen=True)
@@ -145,18 +154,67 @@ def instance(scratch: Path, count: int) -> dict[str, float]:
     return found
 
 
-def _take(folder: str, node: int, rounds: int) -> None:
+def manifest(scratch: Path, count: int) -> float:
+    """CPU seconds of a build from `count` raw files that are proved by sizes and times."""
+    root = scratch / f"manifest-{count}"
+    (root / "drops").mkdir(parents=True)
+    for number in range(count):
+        (root / "drops" / f"{number}").write_bytes(b"x")
+    found = _best(lambda: publish(_from_files(root, count), rebuild=True))
+    shutil.rmtree(root)
+    return found
+
+
+def _from_files(root: Path, count: int) -> Build:
+    def make(attempt: Attempt) -> Summary:
+        attempt.out.mkdir()
+        (attempt.out / "file.bin").write_bytes(b"x" * 64)
+        return Summary(files={})
+
+    sha256 = hashlib.sha256(b"x").hexdigest()
+    return Build(
+        root=root,
+        artifact="scale/manifest",
+        asset="macroxue/pack",
+        partition="all",
+        code_version="1",
+        config=PackConfig(),
+        inputs=[
+            Input(
+                path=f"drops/{number}",
+                bytes=1,
+                sha256=sha256,
+                mtime_ns=(root / "drops" / f"{number}").stat().st_mtime_ns,
+            )
+            for number in range(count)
+        ],
+        make=make,
+    )
+
+
+def backfill(count: int) -> float:
+    """Wall seconds of one run over `count` partitions, each a tiny artifact."""
+    return batch(count, 1)[0]
+
+
+def _take(folder: str, node: int, rounds: int, hosts: bool) -> None:
+    if hosts:
+        # Each process is a host of its own: no other sees its file locks.
+        fcntl.flock = lambda *_: None
+        lease_file.host = lambda: f"host {node}"  # type: ignore[assignment]
+        os.environ[lease.VARIABLE] = str(lease.DEFAULT_SECONDS)
     for _ in range(rounds):
         with locks.locked(Path(folder, "one.lock"), f"node {node}", wait=True):
             pass
 
 
-def lock(scratch: Path, nodes: int, rounds: int = 200) -> float:
-    """Wall seconds until each of `nodes` processes held one lock once."""
+def lock(scratch: Path, nodes: int, rounds: int = 200, *, hosts: bool = False) -> float:
+    """Wall seconds until each of `nodes` processes, or hosts, held one lock once."""
     context = multiprocessing.get_context("fork")
-    (scratch / "locks").mkdir(exist_ok=True)
+    folder = scratch / f"locks-{nodes}-{hosts}"
+    folder.mkdir()
     processes = [
-        context.Process(target=_take, args=(str(scratch / "locks"), node, rounds))
+        context.Process(target=_take, args=(str(folder), node, rounds, hosts))
         for node in range(nodes)
     ]
     before = time.monotonic()
@@ -195,6 +253,17 @@ def rows(scratch: Path, share: float) -> Iterable[Row]:
     yield Row("a sensor's tick, nothing new", *tick, DROPS, 60.0, "CPU s")
     held = (4, lock(scratch, 4)), (NODES, lock(scratch, NODES))
     yield Row("a lock that all nodes take in turn", *held, NODES, 1.0, "s")
+    held = (
+        (4, lock(scratch, 4, _TURNS, hosts=True)),
+        (NODES, lock(scratch, NODES, _TURNS, hosts=True)),
+    )
+    yield Row("the same lock with leases, each node a host", *held, NODES, 10.0, "s")
+    few, many = (max(10, int(DROPS * share * part)) for part in (0.2, 2))
+    runs = (few, backfill(few)), (many, backfill(many))
+    yield Row("a backfill, as one run", *runs, ALL_PARTITIONS, _DAY, "s")
+    few, many = (max(10, int(_INPUTS * share * part)) for part in (1, 10))
+    proved = (few, manifest(scratch, few)), (many, manifest(scratch, many))
+    yield Row("one build from many raw files, with its list", *proved, _INPUTS, 600.0, "CPU s")
 
 
 def main() -> None:

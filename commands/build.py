@@ -53,6 +53,10 @@ def build(asset: str, partition: str | None, rank: int | None, world_size: int |
         raise GristmillError("\n".join(refused))
     if rank is not None and world_size is not None:
         _check_rank(local, asset, rank, world_size)
+    if partition == "":
+        raise click.UsageError(
+            f"{asset}: the partition is empty: name one, or leave it out for all of them"
+        )
     keys = local.partitions(lake) if partition is None else [partition]
     if not keys:
         raise GristmillError(f"{asset}: no partition can be built: build its inputs first")

@@ -149,7 +149,7 @@ class Graph:
         if unknown := sorted(set(wanted) - set(known)):
             raise click.UsageError(
                 f"{asset.to_user_string()} has no partition {unknown[0]!r}; its partitions: "
-                f"{_first_and_last(known)}"
+                f"{first_and_last(known)}"
             )
         if not wanted and asset in _AVAILABLE:
             available = self._available(asset)
@@ -236,7 +236,7 @@ class Graph:
         return self._defs.resolve_implicit_global_asset_job_def()
 
 
-def _first_and_last(known: Sequence[str]) -> str:
+def first_and_last(known: Sequence[str]) -> str:
     """Partition keys for an error message: all of them, or the first and the last of many."""
     if len(known) > _MOST_LISTED:
         return f"{', '.join(known[:2])} … {', '.join(known[-2:])}"

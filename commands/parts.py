@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 import click
+import dagster as dg
 
 import definitions
 from assets import choices
-from commands.checkout import CheckoutCommand
+from commands.checkout import CheckoutCommand, open_instance
 from commands.terminal import say, shown
 from gristmill.contract import GristmillError
 from gristmill.publish.build import Build
@@ -41,6 +42,8 @@ def parts(share: int, of: int, asset: str, partition: str | None) -> None:
     if share > of:
         raise click.UsageError(f"share {share}: must be at most {of}")
     lake = Lake()
+    if not partition and asset in IN_PARTS:
+        raise click.UsageError(f"{asset} needs a partition; its partitions: {_known(lake, asset)}")
     build = described(lake, asset, partition)
     if reason := _indivisible(build):
         say(f"{shown(build.title)}: no share: {reason}; it is built in one process")
@@ -72,6 +75,15 @@ def described(lake: Lake, asset: str, partition: str | None) -> Build:
         return known[asset](lake, partition)
     except ValueError as error:
         raise click.UsageError(f"partition {error}") from error
+
+
+def _known(lake: Lake, asset: str) -> str:
+    """The partitions that the instance knows, for an error message."""
+    # A share that is right needs neither.
+    from commands.graph import Graph, first_and_last
+
+    with open_instance() as instance:
+        return first_and_last(Graph(instance, lake).known(dg.AssetKey.from_user_string(asset)))
 
 
 def _indivisible(build: Build) -> str | None:

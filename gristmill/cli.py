@@ -162,13 +162,12 @@ def doctor(root: Path) -> None:
     DATA_ROOT is GRISTMILL_DATA if that is set, else `data`. Each line is `ok`, `note` (to be known)
     or `MISSING` (publishing needs it). A folder of a few small files is made there and removed.
     """
-    from gristmill.publish.doctor import findings
-    from gristmill.publish.findings import Verdict
+    from gristmill.publish import doctor as looks
 
     missing = False
-    for finding in findings(root):
+    for finding in looks.findings(root):
         click.echo(printable(str(finding)))
-        missing = missing or finding.verdict is Verdict.MISSING
+        missing = missing or finding.verdict is looks.Verdict.MISSING
     if missing:
         raise SystemExit(1)
 

@@ -1,13 +1,15 @@
-"""The login before the UI that only shows: `deploy/nginx.conf`, run by Debian's nginx."""
+"""The servers of docs/deployment.md: the login before the UI, run by nginx, and the mails."""
 
 from __future__ import annotations
 
 import base64
+import json
 import re
 import shutil
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 import time
 import urllib.error
@@ -80,6 +82,17 @@ def _free_port() -> int:
         return port
 
 
+def _await(port: int) -> None:
+    """Return once something listens at a port."""
+    end = time.monotonic() + _SECONDS
+    while True:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
 def _login(folder: Path) -> None:
     """The files of GRISTMILL_LOGIN, made as docs/deployment.md says."""
     page = (CHECKOUT / "docs/deployment.md").read_text()
@@ -109,9 +122,7 @@ def proxy(tmp_path: Path) -> Iterator[int]:
         _run(*words, "-t")
         process = subprocess.Popen(words)
         try:
-            end = time.monotonic() + _SECONDS
-            while socket.socket().connect_ex(("127.0.0.1", port)) and time.monotonic() < end:
-                time.sleep(0.05)
+            _await(port)
             yield port
         finally:
             process.terminate()
@@ -145,3 +156,27 @@ def test_who_has_no_login_gets_nothing_and_who_has_one_gets_the_reader(
     assert said.splitlines()[:3] == ["Authorization: None", "Host: localhost", "Upgrade: None"]
     _, said = _get(proxy, tmp_path, "reader:secret", Upgrade="websocket")
     assert said.splitlines()[2:] == ["Upgrade: websocket", "Connection: upgrade"]
+
+
+def test_the_documented_script_mails_the_text_of_an_alert(tmp_path: Path) -> None:
+    page = (CHECKOUT / "docs/deployment.md").read_text()
+    found = re.search(r"^python3 - <<'END'\n(import json.*?)^END$", page, re.DOTALL | re.MULTILINE)
+    assert found
+    sendmail, port = tmp_path / "sendmail", _free_port()
+    sendmail.write_text(f"#!/bin/sh\ntest ! -e {tmp_path}/broken && cat > {tmp_path}/mail\n")
+    sendmail.chmod(0o755)
+    program = found[1].replace("/usr/sbin/sendmail", str(sendmail)).replace("9800", str(port))
+    process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
+    try:
+        _await(port)
+        body = json.dumps({"text": "2 runs failed: é"}).encode()
+        request = urllib.request.Request(f"http://127.0.0.1:{port}/", data=body)
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        assert opener.open(request, timeout=_SECONDS).status == 204
+        assert (tmp_path / "mail").read_text().endswith("\n\n2 runs failed: é")
+        (tmp_path / "broken").touch()
+        with pytest.raises(urllib.error.HTTPError, match="502"):
+            opener.open(request, timeout=_SECONDS)
+    finally:
+        process.terminate()
+        process.wait()

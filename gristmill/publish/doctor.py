@@ -1,7 +1,7 @@
 """What `gristmill doctor` finds: the file system of a data root, Python, libraries, the instance.
 
 Each finding says what is there and what Gristmill does with it. Only publishing needs are
-needed; all else is to be known. The instance is looked at by `commands.instance_state`; `findings`
+needed; all else is to be known. The instance is looked at by `commands.instance_state`; `engines`
 says what makes parts.
 """
 
@@ -13,12 +13,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
 from importlib import metadata, util
 from pathlib import Path
 from typing import Final
 
 from gristmill.contract import GristmillError
-from gristmill.publish.findings import Finding, Verdict, of_engines
+from gristmill.publish import engines
 from gristmill.publish.storage import file_system, lease, link_form
 from gristmill.publish.storage.file_system import Abilities, Mount
 
@@ -52,6 +54,34 @@ _ON_THIS_HOST: Final = {
 }
 """What gives locks between hosts, by the kind of a mount that keeps flock on this host."""
 _NOT_NEEDED: Final = {"place", "exchange", "links", "case"}
+
+
+class Verdict(StrEnum):
+    """How a finding stands: as it should be, to be known, or missing and needed."""
+
+    OK = "ok"
+    NOTE = "note"
+    MISSING = "MISSING"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at.
+
+    name: what it is.
+    found: what is there.
+    use: what Gristmill does with it, or what to do; may be empty.
+    verdict: how it stands.
+    """
+
+    name: str
+    found: str
+    use: str
+    verdict: Verdict = Verdict.OK
+
+    def __str__(self) -> str:
+        use = f" ({self.use})" if self.use else ""
+        return f"{self.verdict:<8}{self.name}: {self.found}{use}"
 
 
 def findings(root: Path) -> Iterator[Finding]:
@@ -237,3 +267,9 @@ def of_instance() -> Finding:
         return Finding("instance", f"{storage}, reachable", "runs, sensors and the UI")
     use = "runs and the UI need it; `gristmill build` does not"
     return Finding("instance", f"{storage}, not reachable: {refusal}", use, Verdict.NOTE)
+
+
+def of_engines(root: Path) -> Finding:
+    """Which engines are installed, and what the settings of the data root choose."""
+    found, use, is_right = engines.chosen(root)
+    return Finding("engines", found, use, Verdict.OK if is_right else Verdict.NOTE)

@@ -195,6 +195,13 @@ def test_the_command_builds_splits_of_the_family_by_rank(
     assert record.counts["shards"] >= 2
 
 
+def test_an_empty_partition_is_refused(run: Command, data: Path) -> None:
+    for asset in (ASSET, "puzzles/sudoku"):
+        result = run("build", asset, "")
+        assert result.exit_code == 2
+        assert f"{asset}: the partition is empty: name one, or leave it out" in result.output
+
+
 def test_an_unknown_partition_is_refused(run: Command, data: Path) -> None:
     result = run("build", ASSET, "gsm8k__dev")
     assert result.exit_code == 2

@@ -8,7 +8,7 @@ import pytest
 
 from commands.instance_state import instance_state
 from gristmill.publish import doctor
-from gristmill.publish.findings import Verdict
+from gristmill.publish.doctor import Verdict
 
 
 @pytest.fixture

@@ -77,6 +77,16 @@ def test_a_share_that_is_none_is_refused(data: Path, words: tuple[str, str]) -> 
     assert _parts(*words, ASSET, "d6").exit_code == 2
 
 
+@pytest.mark.parametrize("words", [(), ("",)])
+def test_a_share_without_a_partition_names_those_that_exist(
+    run: Command, data: Path, words: tuple[str, ...]
+) -> None:
+    for asset, known in (("chess/game_dataset", "2020-06, 2020-07 … "), ("puzzles/sudoku", "none")):
+        result = _parts("2", "3", asset, *words)
+        assert result.exit_code == 2
+        assert f"{asset} needs a partition; its partitions: {known}" in result.output
+
+
 def _script(tmp_path: Path) -> list[str]:
     """The script of the documentation, and a folder for PATH where `gristmill` is this checkout."""
     page = (CHECKOUT / "docs/clusters.md").read_text()

@@ -89,26 +89,6 @@ def test_old_runs_are_removed_and_each_partition_stays(
     assert "nothing needed doing" in on_postgres("materialize", "macroxue/pack").output
 
 
-def test_an_instance_is_migrated_and_keeps_what_it_knows(
-    on_postgres: Command, data: Path, tmp_path: Path
-) -> None:
-    land(data, "one")
-    assert on_postgres("materialize", "macroxue/pack").exit_code == 0
-    done = subprocess.run(
-        [sys.executable, "-m", "dagster", "instance", "migrate"],
-        cwd=tmp_path,
-        env={**os.environ, "DAGSTER_HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "latest: " in done.stdout + done.stderr
-    with checkout.open_instance() as instance:
-        assert instance.get_materialized_partitions(PACK) == {"one"}
-    assert "nothing needed doing" in on_postgres("materialize", "macroxue/pack").output
-
-
 def test_a_drop_that_is_gone_is_forgotten(on_postgres: Command, data: Path) -> None:
     folder = land(data, "one")
     assert on_postgres("materialize", "macroxue/pack").exit_code == 0
@@ -148,6 +128,23 @@ def test_an_instance_moves_from_files_to_postgres(
     with checkout.open_instance() as instance:
         assert instance.get_materialized_partitions(PACK) == {"one", "two"}
         assert instance.get_runs_count() == 0
+
+
+def test_a_migrated_instance_knows_what_it_knew(
+    on_postgres: Command, data: Path, tmp_path: Path
+) -> None:
+    land(data, "one")
+    assert on_postgres("materialize", "macroxue/pack").exit_code == 0
+    done = subprocess.run(
+        [Path(sys.executable).with_name("dagster"), "instance", "migrate"],
+        cwd=tmp_path,
+        env=os.environ | {"DAGSTER_HOME": str(tmp_path), "PYTHONPATH": str(CHECKOUT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "nothing needed doing (1 artifacts" in on_postgres("materialize", "macroxue/pack").output
 
 
 def test_a_server_that_goes_away_during_a_run_costs_nothing_published(

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.publish.killing import Killer
+from gristmill.publish.storage import link_form
+from tests.publish.killing import LINK, REFUSED, Killer, forms
 
 
 @pytest.fixture(scope="session")
@@ -26,3 +27,22 @@ def killer(shim: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kil
     made = Killer(shim, tmp_path_factory.mktemp("killed").resolve())
     yield made
     made.close()
+
+
+@pytest.fixture(scope="session")
+def link_killer(shim: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killer]:
+    """What stands before was published in the link form; the test sets it for itself."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(link_form.VARIABLE, LINK)
+        made = Killer(shim, tmp_path_factory.mktemp("linked").resolve(), more=REFUSED)
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=forms("killed"))
+def killer_of_a_form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Killer:
+    """A killer of builds in each form, or in that of the seed."""
+    if request.param == LINK:
+        monkeypatch.setenv(link_form.VARIABLE, LINK)
+    made: Killer = request.getfixturevalue("link_killer" if request.param == LINK else "killer")
+    return made

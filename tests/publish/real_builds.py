@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -182,12 +182,24 @@ def _build_all(graph: Any, asset: Any, keys: Sequence[str | None]) -> None:
 
 
 class RealBuilder:
-    """Builds targets under the fault layer; several threads may ask at once."""
+    """Builds targets under the fault layer; several threads may ask at once.
 
-    def __init__(self, shim: Path, folder: Path, servers: int = 2) -> None:
+    form: environment variables of all builds. more: of those that are disturbed.
+    """
+
+    def __init__(
+        self,
+        shim: Path,
+        folder: Path,
+        form: Mapping[str, str],
+        more: Mapping[str, str],
+        servers: int = 2,
+    ) -> None:
         self._folder = folder
         self.targets = [Target(*one) for one in json.loads((folder / "targets.json").read_text())]
-        self._servers = [_Server(shim, folder / f"server-{number}") for number in range(servers)]
+        self._servers = [
+            _Server(shim, folder / f"server-{number}", form, more) for number in range(servers)
+        ]
         self._free: queue.Queue[_Server] = queue.Queue()
         for server in self._servers:
             self._free.put(server)
@@ -256,15 +268,17 @@ class RealBuilder:
 class _Server:
     """One `real_server` process with a data root of its own, always at the same place."""
 
-    def __init__(self, shim: Path, folder: Path) -> None:
-        self._folder = folder
+    def __init__(
+        self, shim: Path, folder: Path, form: Mapping[str, str], more: Mapping[str, str]
+    ) -> None:
+        self._folder, self._more = folder, dict(more)
         folder.mkdir()
         self.root, self.log, self.trace = folder / "root", folder / "log", folder / "trace"
         self._shared = folder / "shared"
         self._process = subprocess.Popen(
             [sys.executable, "-c", "from tests.publish.real_server import serve; serve()"],
             cwd=CHECKOUT,
-            env={**os.environ, "LD_PRELOAD": str(shim), "OMP_NUM_THREADS": "1"},
+            env={**os.environ, **form, "LD_PRELOAD": str(shim), "OMP_NUM_THREADS": "1"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -288,7 +302,7 @@ class _Server:
             # An asset whose inputs cannot change is built once more.
             "rebuild": target.state == "next" and bool(environment),
             "log": str(self.log),
-            "environment": {**armed, **environment} if environment else {},
+            "environment": {**armed, **self._more, **environment} if environment else {},
         }
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(json.dumps(request) + "\n")
@@ -311,7 +325,9 @@ def published(root: Path) -> dict[str, bytes]:
     by a digest of its contents) counts by its name: `verify` compares it with its record.
     """
     found, unlike = {}, set()
-    for path in sorted(root.rglob("*")):
+    # In the link form a published folder is a link.
+    below = [Path(at, name) for at, _, names in os.walk(root, followlinks=True) for name in names]
+    for path in sorted(below):
         name = path.relative_to(root).as_posix()
         if not path.is_file() or f"{WORK}/" in name or name.startswith("drops/"):
             continue

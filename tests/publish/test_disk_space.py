@@ -20,9 +20,10 @@ from gristmill.contract import Summary
 from gristmill.publish import disk_space
 from gristmill.publish.build import Attempt, DiskFull
 from gristmill.publish.publish import publish
+from gristmill.publish.storage import link_form
 from gristmill.run.parts import run_parts
 from tests.paths import CHECKOUT
-from tests.publish.killing import State
+from tests.publish.killing import State, forms
 from tests.publish.tiny import TinyConfig, garbage, tiny_build
 from tests.requirements import cannot_run
 from tests.run import tiny_work
@@ -61,6 +62,12 @@ FILLERS: dict[str, Callable[[Attempt], Summary]] = {
     "workers": _fill_from_workers,
     "database": _fill_database,
 }
+
+
+@pytest.fixture(autouse=True, params=forms("disk space"))
+def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each form of publishing, or that of the seed."""
+    monkeypatch.setenv(link_form.VARIABLE, request.param)
 
 
 @pytest.fixture

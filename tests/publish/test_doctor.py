@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from gristmill.cli import main
-from gristmill.publish import doctor, findings
-from gristmill.publish.findings import Finding, Verdict
+from gristmill.publish import doctor, engines
+from gristmill.publish.doctor import Finding, Verdict
 from gristmill.publish.storage import file_system, lease, link_form
 from gristmill.publish.storage.file_system import Abilities, Mount, State
 from tests.read_only import read_only
@@ -165,17 +165,17 @@ def _installed(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     def version(name: str) -> str:
         if name in names:
             return "1"
-        raise findings.metadata.PackageNotFoundError
+        raise engines.metadata.PackageNotFoundError
 
-    monkeypatch.setattr(findings.metadata, "version", version)
-    monkeypatch.setattr(findings.util, "find_spec", lambda name: True if name in names else None)
+    monkeypatch.setattr(engines.metadata, "version", version)
+    monkeypatch.setattr(engines.util, "find_spec", lambda name: True if name in names else None)
 
 
 def test_engines_are_those_that_are_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _installed(monkeypatch, "ray")
-    found = findings.of_engines(tmp_path)
+    found = doctor.of_engines(tmp_path)
     assert found.found == "processes of this machine, ray 1"
     assert found.use == "parts are made by processes of this machine"
     assert found.verdict is Verdict.OK
@@ -216,13 +216,13 @@ def test_the_settings_of_the_data_root_say_which_engine_is_used(
 ) -> None:
     _installed(monkeypatch, *installed, "obstore" if installed else "")
     (tmp_path / "gristmill.toml").write_text(text)
-    found = findings.of_engines(tmp_path)
+    found = doctor.of_engines(tmp_path)
     assert (found.use, found.verdict) == (use, verdict)
 
 
 @pytest.mark.parametrize("text", ["[run", '[run]\nengine = "slurm"\n', "run = 1\n"])
 def test_settings_that_are_refused_are_noted(tmp_path: Path, text: str) -> None:
     (tmp_path / "gristmill.toml").write_text(text)
-    found = findings.of_engines(tmp_path)
+    found = doctor.of_engines(tmp_path)
     assert found.verdict is Verdict.NOTE
     assert found.use.startswith(f"nothing is built: {tmp_path}/gristmill.toml")

@@ -38,12 +38,12 @@ def test_a_kill_at_every_place(killer: Killer, scenario: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_a_kill_at_every_occurrence(killer: Killer, scenario: str) -> None:
-    calls = killer.trace(scenario, 2)
+def test_a_kill_at_every_occurrence(killer_of_a_form: Killer, scenario: str) -> None:
+    calls = killer_of_a_form.trace(scenario, 2)
     kills = list(kills_at_every_place(scenario, calls, every=True))
     assert len(kills) >= len(calls)
     sampled = budget.sample(f"kill {scenario}", kills, 1 / len(SCENARIOS), least=4)
-    found = set(_kill_all(killer, sampled, 2))
+    found = set(_kill_all(killer_of_a_form, sampled, 2))
     assert found == {"old", "new"} or (found and budget.seconds() is not None)
 
 
@@ -58,16 +58,16 @@ def test_a_call_that_fails_at_every_place(killer: Killer, scenario: str, fault: 
 
 
 @pytest.mark.slow
-def test_a_killed_worker_fails_the_build(killer: Killer) -> None:
-    places = {call.place for call in killer.trace("replace", 2) if call.role == "worker"}
+def test_a_killed_worker_fails_the_build(killer_of_a_form: Killer) -> None:
+    places = {call.place for call in killer_of_a_form.trace("replace", 2) if call.role == "worker"}
     kills = [Kill("replace", place, how="alone") for place in sorted(places)]
     assert len(kills) >= 5
-    assert set(_kill_all(killer, kills, 2)) == {"old"}
+    assert set(_kill_all(killer_of_a_form, kills, 2)) == {"old"}
 
 
-def test_a_build_killed_between_parts_goes_on_with_them(killer: Killer) -> None:
+def test_a_build_killed_between_parts_goes_on_with_them(killer_of_a_form: Killer) -> None:
     """The kill comes when the main process writes the database: all parts are finished."""
     kill = Kill("fresh", "main create family/.gristmill/slots/tiny/staging/metadata.db")
-    assert killer.recomputed(kill, workers=2) == 0
+    assert killer_of_a_form.recomputed(kill, workers=2) == 0
     kill = replace(kill, place="worker rename family/.gristmill/slots/tiny/parts/#/rows-2.part")
-    assert killer.recomputed(kill, workers=2) in (1, 2)
+    assert killer_of_a_form.recomputed(kill, workers=2) in (1, 2)

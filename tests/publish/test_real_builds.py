@@ -13,9 +13,10 @@ import pytest
 
 import definitions
 from gristmill.families import FAMILIES
+from gristmill.publish.storage import link_form
 from tests import budget
 from tests.paths import CHECKOUT
-from tests.publish.killing import in_two_threads
+from tests.publish.killing import LINK, REFUSED, forms, in_two_threads
 from tests.publish.real_builds import DROPS, STATES, RealBuilder, Target, faults_at_every_place
 
 ASSETS = sorted(
@@ -28,11 +29,18 @@ _STATES_BYTES = 2 << 30
 _LEAST = 2
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=forms("real builds"))
 def builder(
-    shim: Path, vocabulary_root: Path, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    shim: Path,
+    vocabulary_root: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[RealBuilder]:
-    """The states of all assets; in memory if there is room, since every build flushes its files."""
+    """The states of all assets in a form of publishing, in memory if there is room.
+
+    Every build flushes its files.
+    """
+    form = {link_form.VARIABLE: request.param}
     folder = tmp_path_factory.mktemp("real").resolve()
     if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _STATES_BYTES:
         shutil.rmtree(folder)
@@ -41,8 +49,8 @@ def builder(
     try:
         # In a process of its own: its threads would not survive the forks of the servers.
         command = [sys.executable, "-m", "tests.publish.real_builds", folder, vocabulary_root]
-        subprocess.run(command, cwd=CHECKOUT, check=True)
-        made = RealBuilder(shim, folder)
+        subprocess.run(command, cwd=CHECKOUT, env={**os.environ, **form}, check=True)
+        made = RealBuilder(shim, folder, form, REFUSED if request.param == LINK else {})
         yield made
         made.close()
     finally:

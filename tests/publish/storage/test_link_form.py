@@ -21,27 +21,24 @@ from gristmill.publish.remove_published import named, remove_published
 from gristmill.publish.storage import link_form
 from tests import budget
 from tests.mirror.roots import pulled, pushed
-from tests.publish.killing import Kill, Killer, State, in_two_threads, kills_at_every_place
+from tests.publish.killing import (
+    REFUSED,
+    Kill,
+    Killer,
+    State,
+    in_two_threads,
+    kills_at_every_place,
+)
 from tests.publish.scenarios import SCENARIOS, _nested
 from tests.publish.test_atomic_fs import Disk
 from tests.publish.tiny import TinyConfig, garbage, snapshot, tiny_build
 
-REFUSED = {"KILLPOINT_REFUSE": "1", link_form.VARIABLE: "auto"}
 CONVERTED = ("replace", "shared replace")
 
 
 @pytest.fixture(autouse=True)
 def linked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(link_form.VARIABLE, "link")
-
-
-@pytest.fixture(scope="module")
-def link_killer(shim: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killer]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(link_form.VARIABLE, "link")
-        made = Killer(shim, tmp_path_factory.mktemp("linked").resolve(), more=REFUSED)
-    yield made
-    made.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,9 @@
-"""What a finding of `gristmill doctor` is, and the one on engines; the others are in `doctor`."""
+"""What makes the parts of builds and what they push to, as `gristmill doctor` says it."""
 
 from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
-from enum import StrEnum
 from importlib import metadata, util
 from pathlib import Path
 from typing import Final
@@ -19,38 +17,10 @@ from gristmill.untrusted.toml import read_toml
 _ENGINES: Final = ("ray", "dagster-ray", "dagster-celery", "dagster-dask", "dagster-k8s")
 
 
-class Verdict(StrEnum):
-    """How a finding stands: as it should be, to be known, or missing and needed."""
+def chosen(root: Path) -> tuple[str, str, bool]:
+    """Which engines are installed, what the settings choose, and whether that can be done.
 
-    OK = "ok"
-    NOTE = "note"
-    MISSING = "MISSING"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at.
-
-    name: what it is.
-    found: what is there.
-    use: what Gristmill does with it, or what to do; may be empty.
-    verdict: how it stands.
-    """
-
-    name: str
-    found: str
-    use: str
-    verdict: Verdict = Verdict.OK
-
-    def __str__(self) -> str:
-        use = f" ({self.use})" if self.use else ""
-        return f"{self.verdict:<8}{self.name}: {self.found}{use}"
-
-
-def of_engines(root: Path) -> Finding:
-    """Which engines are installed, and what the settings of the data root choose.
-
-    root: the data root. A `gristmill.toml` that is refused is a note.
+    root: the data root. With a `gristmill.toml` that is refused nothing can be done.
     """
     installed = ["processes of this machine"]
     for name in _ENGINES:
@@ -60,7 +30,7 @@ def of_engines(root: Path) -> Finding:
     try:
         run, mirror = _settings(root)
     except (GristmillError, OSError) as error:
-        return Finding("engines", found, f"nothing is built: {error}", Verdict.NOTE)
+        return found, f"nothing is built: {error}", False
     use, missing = "parts are made by processes of this machine", []
     if run.engine == RAY:
         use = f"parts are tasks of the Ray cluster, ray_address {run.ray_address}"
@@ -72,8 +42,8 @@ def of_engines(root: Path) -> Finding:
         missing += ["mirror"] if needs and util.find_spec("obstore") is None else []
     if missing:
         extras = " and ".join(f"`{extra}`" for extra in missing)
-        return Finding("engines", found, f"{use}; not installed: extra {extras}", Verdict.NOTE)
-    return Finding("engines", found, use)
+        return found, f"{use}; not installed: extra {extras}", False
+    return found, use, True
 
 
 def _settings(root: Path) -> tuple[RunSettings, MirrorSettings]:
