@@ -151,7 +151,7 @@ class _Work:
     def run(self, links: LinkRule, progress: Progress) -> None:
         """Write the records of all files."""
         reader = Reader(self._corpus)
-        read = reader.read
+        read, has_rows = reader.read, False
         with progress.stage("normalise", "rows") as stage:
             for number, path in enumerate(self._paths):
                 row = 0
@@ -167,9 +167,12 @@ class _Work:
                         self._refused.add(path, row, unfit)
                     if self._waiting > _FLUSHED:
                         stage.advance(self._flush())
-                if not row:
-                    rule = f"holds no row of {self._corpus.name}: get it again, or take it out"
-                    raise BadInput(path, rule)
+                has_rows = has_rows or row > 0
+                # Of several Parquet files one may be empty: its footer says so. A text may be cut.
+                if not row and not (path.suffix.lower() == ".parquet" and len(self._paths) > 1):
+                    raise self._empty(path)
+            if not has_rows:
+                raise self._empty(self._paths[0])
             for place, record in reader.rest():
                 try:
                     self._take(record, place)
@@ -179,6 +182,10 @@ class _Work:
                     stage.advance(self._flush())
             stage.advance(self._flush())
         self._refused.check()
+
+    def _empty(self, path: Path) -> BadInput:
+        rule = f"holds no row of {self._corpus.name}: get it again, or take it out"
+        return BadInput(path, rule)
 
     def _take(self, record: Record, place: Place) -> None:
         """Write a record. Raises Unfit for one that must not be in a normalised file."""

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import BadInput, NothingToBuild, counts_of
@@ -280,3 +282,17 @@ def test_a_file_without_a_row_is_refused_by_name(
     (tmp_path / f"gsm8k/test.{ending}").write_bytes(octets)
     with pytest.raises(BadInput, match=rf"test\.{ending}: holds no row of gsm8k"):
         normalize(tmp_path / "gsm8k", tmp_path / "out", NormalizeConfig(), split="test")
+
+
+def test_of_several_parquet_files_one_may_be_empty(tmp_path: Path) -> None:
+    drop = tmp_path / "gsm8k"
+    drop.mkdir()
+    table = pa.table({"question": ["q"], "answer": ["a #### 1"]})
+    pq.write_table(table.slice(0, 0), drop / "test-00000-of-00002.parquet")
+    with pytest.raises(BadInput, match=r"test-00000-of-00002\.parquet: holds no row of gsm8k"):
+        normalize(drop, tmp_path / "alone", NormalizeConfig(), split="test")
+    pq.write_table(table.slice(0, 0), drop / "test-00001-of-00002.parquet")
+    with pytest.raises(BadInput, match=r"test-00000-of-00002\.parquet: holds no row of gsm8k"):
+        normalize(drop, tmp_path / "both", NormalizeConfig(), split="test")
+    pq.write_table(table, drop / "test-00001-of-00002.parquet")
+    assert normalize(drop, tmp_path / "out", NormalizeConfig(), split="test").records == 1
