@@ -90,6 +90,7 @@ class Sender:
         self.store, self.part_bytes, self.read_back = store, part_bytes, read_back
         self._stage = stage
         self._right: set[str] = set()  # compared, or written, by this sender
+        self._turns: dict[str, Lock] = {}  # files may have parts in common: each is sent once
         self._pool = ThreadPoolExecutor(threads)
         # A part is in memory only while it has one of these, from before it is read.
         self._room = BoundedSemaphore(threads)
@@ -184,13 +185,14 @@ class Sender:
         Raises MirrorError where the mirror gives other bytes back, and what `read` raises.
         """
         key = object_key(sha256)
-        is_sure = sha256 in self._right or (sha256 in known and not self.read_back)
-        there = self.store.size(key) == size and (is_sure or not self._differs(sha256))
-        if not there:
-            self.store.write(key, read())
-            if self.read_back and self._differs(sha256):
-                raise MirrorError(f"{self.store.url}: {key}: gives other bytes than were sent")
-        self._right.add(sha256)
+        with self._turns.setdefault(sha256, Lock()):
+            is_sure = sha256 in self._right or (sha256 in known and not self.read_back)
+            there = self.store.size(key) == size and (is_sure or not self._differs(sha256))
+            if not there:
+                self.store.write(key, read())
+                if self.read_back and self._differs(sha256):
+                    raise MirrorError(f"{self.store.url}: {key}: gives other bytes than were sent")
+            self._right.add(sha256)
         sent.note(key, 0 if there else size)
         self._stage.advance(size)
 

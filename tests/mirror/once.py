@@ -46,6 +46,8 @@ def counted(step: str, written: set[str]) -> Counter[str]:
         original = getattr(owner, name)
 
         def call(*given: Any, **more: Any) -> Any:
+            if name == "utime" and "ns" not in more:  # a touch, whose calls depend on other threads
+                return original(*given, **more)
             with lock:
                 made[name] += 1
                 if name == "write":
@@ -58,7 +60,7 @@ def counted(step: str, written: set[str]) -> Counter[str]:
                     original(*given, **more)
                 elif name == "pwrite":
                     original(given[0], bytes(given[1])[: len(given[1]) // 2], given[2])
-            finally:  # also after a call that raises, as the first one of a touch
+            finally:  # also after a call that raises
                 os.kill(os.getpid(), signal.SIGKILL)
 
         setattr(owner, name, call)

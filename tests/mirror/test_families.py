@@ -64,6 +64,18 @@ def _once(how: str, step: str, root: Path, url: str, names: Iterable[str] = ()) 
     return Did(**json.loads(done.stdout)) if done.stdout else None
 
 
+def _kill(
+    how: str, step: str, calls: dict[str, int], root: Path, url: str, names: Iterable[str] = ()
+) -> None:
+    """Push or pull once, killed at a step of those that a whole one made.
+
+    The last step may not come: how often threads write the file of a lock depends on their order.
+    """
+    did = _once(how, step, root, url, names)
+    name, number, _ = step.split(":")
+    assert did is None or did.calls.get(name, 0) < int(number) == calls[name], step
+
+
 def _steps(names: tuple[str, ...], calls: dict[str, int]) -> list[str]:
     """Kills before and after the first, the middle and the last call of each name."""
     found: dict[str, None] = {}
@@ -114,7 +126,7 @@ def test_a_push_that_is_killed_in_any_phase(
     steps = budget.sample(f"mirror push {family}", _steps(PUSH, whole.calls), 1 / 10, least=3)
     for number, step in enumerate(steps):
         url, got = f"{s3.url}/{family}/push/{number}", tmp_path / f"{number}"
-        assert _once("push", step, root, url, names) is None, step
+        _kill("push", step, whole.calls, root, url, names)
         standing, seen = set(Store(url).keys("objects")), _whole_versions(url)
         # All payload is there before the first version is.
         assert seen == 0 or standing == objects, step
@@ -143,7 +155,7 @@ def test_a_pull_that_is_killed_in_any_phase(
     steps = budget.sample(f"mirror pull {family}", _steps(PULL, whole.calls), 1 / 10, least=3)
     for number, step in enumerate(steps):
         root = tmp_path / f"{number}"
-        assert _once("pull", step, root, url) is None, step
+        _kill("pull", step, whole.calls, root, url)
         if root.exists() and any(find_artifacts.artifacts(root)):  # an early kill leaves none
             assert provenance.verify(root, check_inputs=False, check_laws=False) == [], step
         again = _once("pull", "-", root, url)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -76,6 +77,32 @@ def test_a_push_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.Mon
     total = sum(path.stat().st_size for path in objects(tmp_path / "m"))
     before = sum((tmp_path / "m" / key).stat().st_size for key in wrote)
     assert sent.sent_bytes == total - before
+
+
+def test_what_files_have_in_common_is_sent_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        built(tmp_path / "a", f"family/same{number}")
+    wrote: list[str] = []
+    size, write = Store.size, Store.write
+
+    def slow(store: Store, key: str) -> int | None:
+        found = size(store, key)
+        time.sleep(0.02)  # so that other threads ask before this one writes
+        return found
+
+    def counting(store: Store, key: str, data: bytes) -> None:
+        wrote.append(key)
+        write(store, key, data)
+
+    monkeypatch.setattr(Store, "size", slow)
+    monkeypatch.setattr(Store, "write", counting)
+    done = pushed(tmp_path / "a", tmp_path / "m")
+    assert all(each.created for each in done) and len(done) == 4
+    there = objects(tmp_path / "m")
+    assert len(wrote) == len(there)
+    assert sum(each.sent_bytes for each in done) == sum(path.stat().st_size for path in there)
 
 
 def test_a_rebuild_meanwhile_is_pushed_whole(
