@@ -178,5 +178,5 @@ def test_the_documented_script_mails_the_text_of_an_alert(tmp_path: Path) -> Non
         with pytest.raises(urllib.error.HTTPError, match="502"):
             opener.open(request, timeout=_SECONDS)
     finally:
-        process.terminate()
+        process.kill()  # SIGTERM is ignored where a shell started this in the background
         process.wait()
