@@ -56,7 +56,7 @@ class Sent:
             values = json.loads(cursor or "{}")
             known = {each.name: each.type for each in fields(cls)}
             return cls(**{name: known[name](values[name]) for name in known if name in values})  # type: ignore[operator]
-        except (ValueError, TypeError):
+        except (ArithmeticError, RecursionError, TypeError, ValueError):
             return cls()
 
     def write(self) -> str:

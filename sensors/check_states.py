@@ -28,7 +28,7 @@ INTERVAL_SECONDS = 30
 def check_states(context: dg.SensorEvaluationContext, lake: Lake) -> dg.SkipReason:
     """Reports the states of checks that show something else."""
     instance = context.instance
-    before: dict[str, int] = json.loads(context.cursor or "{}")
+    before = _seen(context.cursor)
     now = _newest_followed(instance)
     reported = set(runs.settle_ended(instance, lake))
     for checked in CHECKED.values():
@@ -40,6 +40,15 @@ def check_states(context: dg.SensorEvaluationContext, lake: Lake) -> dg.SkipReas
         return dg.SkipReason("every check shows what it last found")
     names = ", ".join(sorted(key.to_user_string() for key in reported))
     return dg.SkipReason(f"reported again: {names}")
+
+
+def _seen(cursor: str | None) -> dict[str, object]:
+    """What the tick before wrote; nothing for another text, as a person may type one in the UI."""
+    try:
+        found = json.loads(cursor or "{}")
+    except (RecursionError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _newest_followed(instance: dg.DagsterInstance) -> dict[str, int]:

@@ -52,19 +52,39 @@ class State:
 
     @staticmethod
     def read(cursor: str | None) -> State:
-        """The state that `write` wrote; an empty one for None."""
-        raw = json.loads(cursor) if cursor else {}
+        """The state that `write` wrote.
+
+        An empty one for None, and for a text that `write` does not write: a person can type any
+        cursor into the UI. The next look then sees every drop for the first time.
+        """
+        try:
+            return State._of(json.loads(cursor or "{}"))
+        except (AttributeError, RecursionError, TypeError, ValueError):
+            return State()
+
+    @staticmethod
+    def _of(raw: Any) -> State:
+        """The state of a parsed cursor. Raises AttributeError, TypeError or ValueError."""
         waiting = {key: Waiting(*seen) for key, seen in raw.get("waiting", {}).items()}
         asked = {key: (form, tries) for key, (form, tries) in raw.get("asked", {}).items()}
-        return State(
-            waiting,
-            raw.get("settled", {}),
-            raw.get("refused", {}),
-            raw.get("resume", ""),
-            asked,
-            raw.get("asked_from", ""),
-            raw.get("built", ""),
-        )
+        settled, refused = raw.get("settled", {}), raw.get("refused", {})
+        resume, asked_from = raw.get("resume", ""), raw.get("asked_from", "")
+        built = raw.get("built", "")
+        signatures = [*settled.values(), *refused.values(), *(form for form, _ in asked.values())]
+        texts = [
+            resume,
+            asked_from,
+            built,
+            *signatures,
+            *(seen.signature for seen in waiting.values()),
+        ]
+        times = [time for seen in waiting.values() for time in (seen.since, seen.first)]
+        numbers = [*times, *(tries for _, tries in asked.values())]
+        if not all(type(text) is str for text in texts):
+            raise TypeError("a text of the cursor")
+        if not all(type(number) is int for number in numbers):
+            raise TypeError("a number of the cursor")
+        return State(waiting, settled, refused, resume, asked, asked_from, built)
 
     def write(self) -> str:
         """The state as JSON, for a sensor's cursor."""

@@ -20,7 +20,7 @@ from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.mirror import versions
 from gristmill.mirror.address import Address, parsed
-from gristmill.mirror.layout import Place, Version, sha256_of
+from gristmill.mirror.layout import Place, Version, sha256_of, wrong_name
 from gristmill.mirror.pulling import pull
 from gristmill.mirror.standing import is_whole
 from gristmill.mirror.store import MirrorError, Store
@@ -169,11 +169,17 @@ def _write(note: Path, described: Path, chosen: Versions) -> None:
 
 
 def _noted(note: Path) -> Versions | None:
+    """What an address meant when it was opened last; None where that cannot be read."""
     try:
         listed = json.loads(note.read_text())
-        return [(Entry(artifact, partition), int(number)) for artifact, partition, number in listed]
-    except (OSError, ValueError, TypeError):
+        found = [(Entry(artifact, partition), number) for artifact, partition, number in listed]
+        is_right = all(
+            type(number) is int and number > 0 and wrong_name(entry) is None
+            for entry, number in found
+        )
+    except (AttributeError, OSError, RecursionError, TypeError, ValueError):
         return None
+    return found if is_right else None
 
 
 def _digest(chosen: Versions) -> str:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Final
+from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -45,7 +45,7 @@ class File(_Frozen):
     path: str
     bytes: int = Field(ge=0)
     sha256: str = Field(pattern=_SHA256)
-    parts: list[str]
+    parts: list[Annotated[str, Field(pattern=_SHA256)]]
 
     def sizes(self, part_bytes: int) -> Iterator[tuple[int, int, str]]:
         """Offset, bytes and sha256 of each part."""

@@ -50,7 +50,10 @@ def read(folder: Path) -> Mapping[str, Stamp]:
 
 
 def _stamp(device: int, inode: int, size: int, mtime_ns: int, ctime_ns: int) -> Stamp:
-    return device, inode, size, mtime_ns, ctime_ns
+    stamp = device, inode, size, mtime_ns, ctime_ns
+    if not all(type(number) is int for number in stamp):
+        raise TypeError("a stamp has five integers")
+    return stamp
 
 
 def unchanged(folder: Path, besides: str | None = None) -> dict[str, Stamp]:

@@ -461,6 +461,129 @@ def puzzles_recipes(root: Path) -> Iterator[tuple[str, bytes]]:
     yield "puzzles_source_names", b"README.md\n\xff.csv"
 
 
+def puzzles_trace(root: Path) -> Iterator[tuple[str, bytes]]:
+    from gristmill.puzzles.format.sources import SourceFile, Sources
+
+    yield "puzzles_identifiers", b"[]"
+    yield "puzzles_identifiers", json.dumps(["<blank>", "00576224", "a_b/0"]).encode()
+    files = [SourceFile("arc/a.json", "0" * 64, {"task": "a"}), SourceFile("arc/b.json", "1" * 64)]
+    for listed in ((), files):
+        made = Sources("arc", {"num_aug": 3, "sources": ["arc"]}, listed)
+        yield "puzzles_sources", made.text().encode()
+
+
+def reasoning_read(root: Path) -> Iterator[tuple[str, bytes]]:
+    import numpy as np
+
+    from gristmill.reasoning.format import index, staged
+    from gristmill.reasoning.format.shards import Meta, manifest_entries
+
+    digest, numbers = "0" * 64, {"seq_len": 8, "num_sequences": 2, "token_count": 16}
+    named = {"dataset": "wiqa", "split": "dev", "path": "wiqa/dev/shard_00000.pt"}
+    meta = Meta(
+        **named,  # type: ignore[arg-type]
+        **numbers,  # type: ignore[arg-type]
+        shard_index=0,
+        sha256=digest,
+        source_files=({"path": "reasoning/normalized/wiqa/dev.jsonl", "sha256": digest},),
+        rank=0,
+        world_size=1,
+        file_sha256=digest,
+        text_tokens=12,
+        eos_tokens=2,
+        pad_tokens=2,
+        first_example="wiqa_dev_0",
+        last_example="wiqa_dev_1",
+        tokenizer_sha256=digest,
+        schema_version=1,
+    )
+    listed = b"".join(manifest_entries([meta]))
+    few = {key: value for key, value in json.loads(listed)[0].items() if key != "rank"}
+    for name in ("reasoning_shard_list", "reasoning_shards"):
+        yield name, listed
+        yield name, json.dumps([few]).encode()
+    yield "reasoning_shards", json.dumps(json.loads(listed)[0], indent=2).encode()
+    spans = (index.Span("a/shard_0.pt", 0, 5, 8), index.Span("a/shard_0.pt", 1, 0, 4))
+    for extras in ({}, {"rating": 1.5, "steps": ["a", None]}):
+        row = index.Row("wiqa_dev_0", "a/shard_0.pt", 0, 5, 6, 7, spans, 0, digest, extras)
+        yield "reasoning_index", index.line(row) * 2
+    for rows in (0, 3):
+        array = io.BytesIO()
+        np.save(array, np.arange(2 * rows, dtype="<i8").reshape(rows, 2))
+        yield "reasoning_origins", array.getvalue()
+    entry = staged.Entry("shards/wiqa/dev/shard_00000.pt", 5, digest)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        made = staged.Staged("job", "/data", None, digest, 2, (0, 1), entries={entry.path: entry})
+        staged.write(folder, made)
+        yield "reasoning_staged", b"0" + (folder / staged.STAGED).read_bytes()
+        journal = staged.Journal(folder)
+        journal.begin(entry.path)
+        journal.end(entry)
+        yield "reasoning_staged", b"1" + journal.path.read_bytes() + b'{"path'
+
+
+def mirror(root: Path) -> Iterator[tuple[str, bytes]]:
+    from gristmill.mirror.layout import File, Manifest, Outer, Place, Version
+    from gristmill.provenance.inventory import Entry
+
+    digest = "0" * 64
+    places = [Place(Entry("family/tiny", "a")), Place(Entry("family/tiny"))]
+    yield "mirror_keys", "\n".join(place.version(7) for place in places).encode()
+    yield "mirror_keys", b"artifacts/a/../@/00000001.json\nobjects/00/" + digest.encode()
+    for first, partition, outer in (
+        (b"0", "a", None),
+        (b"1", None, Outer(artifact="family", data_version=digest)),
+    ):
+        version = Version(
+            number=1,
+            artifact="family/tiny",
+            asset="family/tiny",
+            partition=partition,
+            data_version=digest,
+            fingerprint=digest,
+            record=digest,
+            outer=outer,
+            manifest=digest,
+            total_bytes=9,
+            files=2,
+            writer="w",
+            pushed="2026-11-25T00:00:00+00:00",
+        )
+        yield "mirror_version", first + version.to_bytes()
+    files = [
+        File(path="provenance.json", bytes=3, sha256=digest, parts=[digest]),
+        File(path="train/steps.npy", bytes=9, sha256=digest, parts=[digest] * 3),
+        File(path="empty", bytes=0, sha256=digest, parts=[]),
+    ]
+    for shared, partition in ((False, None), (False, "p")):
+        made = Manifest(
+            artifact="family/tiny",
+            partition=partition,
+            shared=shared,
+            record="provenance.json",
+            part_bytes=4,
+            files=files,
+        )
+        yield "mirror_manifest", made.to_bytes()
+    yield "mirror_note", b'[["family/tiny", "a", 3], ["family/tiny", null, 1]]'
+
+
+def kept(root: Path) -> Iterator[tuple[str, bytes]]:
+    from gristmill.inbox.state import State, Waiting
+    from gristmill.publish.storage import lease_file
+
+    for held in (True, False):
+        state = json.loads(lease_file.content_of("t", 20.0, 3, held))
+        state |= {"host": "h", "boot": "b", "name": "n", "process": 7, "started": 1}
+        yield "lease", json.dumps(state).encode()
+    yield "stamps", json.dumps({"train/a.bin": [1, 2, 3, 4, 5], "b": [1, 2, 3, 4, 5]}).encode()
+    seen = {"a": Waiting("s", 1), "b": Waiting("t", 2, 1)}
+    full = State(seen, {"c": "s"}, {"d": "t"}, "c", {"c": ("s", 2)}, "c", "x")
+    for state in (State(), full):
+        yield "cursor", state.write().encode()
+
+
 def main(root: Path) -> None:
     families = (common, macroxue, synth, chess, reasoning, reasoning_steps)
     for source in (
@@ -470,6 +593,10 @@ def main(root: Path) -> None:
         puzzles_reader,
         puzzles_recipes,
         puzzles_rows,
+        puzzles_trace,
+        reasoning_read,
+        mirror,
+        kept,
     ):
         for name, data in source(root):
             corpus = PARSERS[name].corpus

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import subprocess
@@ -213,7 +214,13 @@ def test_the_folder_of_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_cache_with_a_wrong_note_asks_the_mirror(kept: Path, address: str) -> None:
     folder = cache.fetched(f"{address}#1")
     (note,) = kept.glob("*/names/*.json")
-    note.write_text("{")
-    assert cache.fetched(f"{address}#1") == folder
+    right = note.read_text()
+    assert json.loads(right) == [["family/tiny", None, 1]]
+    wrong = [["family/tiny", None, 0], ["family/tiny", None, True], ["../tiny", None, 1]]
+    wrong += [["family/tiny", "..", 1], [7, None, 1], ["family/tiny", 7, 1], ["family/tiny", 1]]
+    for text in ("{", "7", "[7]", "[" * 100_000, *(json.dumps([each]) for each in wrong)):
+        note.write_text(text)
+        assert cache.fetched(f"{address}#1") == folder
+        assert note.read_text() == right, text
     shutil.rmtree(kept)
     assert cache.fetched(f"{address}#1") == folder

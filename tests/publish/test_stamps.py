@@ -117,7 +117,10 @@ def test_an_artifact_is_published_though_its_notes_cannot_be_written(
     assert hashed
 
 
-@pytest.mark.parametrize("notes", [b"", b"[]", b"{", b'{"a": 1}', b'{"a": [1]}', b"[" * 9999])
+@pytest.mark.parametrize(
+    "notes",
+    [b"", b"[]", b"{", b'{"a": 1}', b'{"a": [1]}', b"[" * 9999, b'{"a": [1, 2, "3", 4, 5]}'],
+)
 def test_notes_that_cannot_be_read_are_no_notes(
     tmp_path: Path, hashed: list[str], notes: bytes
 ) -> None:

@@ -18,7 +18,7 @@ import definitions
 from gristmill.contract import BadInput
 from resources import Lake
 from sensors import webhook
-from sensors.alerts import MOST_TRIES, alerts_sensor, is_configured
+from sensors.alerts import MOST_TRIES, Sent, alerts_sensor, is_configured
 from sensors.failed_runs import MOST_NAMED, message, without_secrets
 
 PACK = dg.AssetKey(["macroxue", "pack"])
@@ -126,6 +126,13 @@ def fail(instance: dg.DagsterInstance, *keys: str) -> list[str]:
         instance.report_run_failed(run, "its process is gone")
         ids.append(run.run_id)
     return ids
+
+
+@pytest.mark.parametrize(
+    "cursor", ["yesterday", "7", '{"after": "x"}', '{"after": Infinity}', "[" * 100_000]
+)
+def test_a_cursor_that_a_person_typed_counts_as_none(cursor: str) -> None:
+    assert Sent.read(cursor) == Sent()
 
 
 def test_a_failed_run_is_reported_once(

@@ -28,11 +28,18 @@ TRUE = "every check shows what it last found"
 NOTEWORTHY = dg.AssetCheckKey(PACK, "noteworthy")
 
 
-def tick(instance: dg.DagsterInstance, lake: Lake) -> str:
-    context = dg.build_sensor_context(instance=instance, resources={"lake": lake})
+def tick(instance: dg.DagsterInstance, lake: Lake, cursor: str | None = None) -> str:
+    context = dg.build_sensor_context(instance=instance, resources={"lake": lake}, cursor=cursor)
     result = check_states(context)
     assert isinstance(result, dg.SkipReason)
     return str(result.skip_message)
+
+
+@pytest.mark.parametrize("cursor", ["yesterday", "[]", "7", "null", "[" * 100_000])
+def test_a_cursor_that_a_person_typed_counts_as_none(
+    instance: dg.DagsterInstance, tmp_path: Path, cursor: str
+) -> None:
+    assert tick(instance, Lake(data_root=str(tmp_path)), cursor) == TRUE
 
 
 def test_checks_of_a_killed_run_show_what_stood(

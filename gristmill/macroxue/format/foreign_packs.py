@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from gristmill.contract import BadInput
-from gristmill.macroxue.format.rows import read_header
+from gristmill.untrusted.npy_header import read_header
 
 ForeignForm = Literal["self_play", "legacy"]
 

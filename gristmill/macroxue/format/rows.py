@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
-from tokenize import TokenError
-from typing import Any, BinaryIO, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -87,27 +86,6 @@ def _numpy_header(dtype: np.dtype[Any], rows: int) -> bytes:
     }
     np.lib.format.write_array_header_1_0(buffer, description)
     return buffer.getvalue()
-
-
-def read_header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, Fortran order and dtype from the header of an npy file.
-
-    file: an open file at its first byte; afterwards at its first row.
-
-    The header is parsed as a literal; objects are never unpickled. Raises ValueError for a
-    broken header, and for a format other than 1.0 and 2.0.
-    Source: docs/formats/macroxue.md#foreign-packs.
-    """
-    try:
-        version = np.lib.format.read_magic(file)
-        if version == (1, 0):
-            return np.lib.format.read_array_header_1_0(file)
-        if version == (2, 0):
-            return np.lib.format.read_array_header_2_0(file)
-    # NumPy also tokenizes a header that is no literal, which can raise all of these.
-    except (TypeError, SyntaxError, TokenError, RecursionError, MemoryError) as error:
-        raise ValueError(f"{type(error).__name__}: {error}") from error
-    raise ValueError(f"npy format version {version} is not 1.0 or 2.0")
 
 
 @dataclass(frozen=True)

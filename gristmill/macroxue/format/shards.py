@@ -21,8 +21,8 @@ from gristmill.macroxue.format.rows import (
     VALUE_ROW_DTYPE,
     RowFormat,
     Rows,
-    read_header,
 )
+from gristmill.untrusted.npy_header import read_header
 
 _MAX_SHARDS = 100_000
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import mmap
 import os
 from pathlib import Path
-from tokenize import TokenError
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput
+from gristmill.untrusted.npy_header import read_header
 
 Integers = npt.NDArray[np.integer[Any]]
 
@@ -34,7 +34,7 @@ def mapped_integers(opened: Path, path: Path, dimensions: int) -> Integers:
     """
     with opened.open("rb") as file:
         try:
-            shape, fortran, dtype = _header(file)
+            shape, fortran, dtype = read_header(file)
         except ValueError as error:
             raise BadInput(path, f"has no npy header that can be read ({error}): {_REMEDY}") from (
                 error
@@ -60,21 +60,3 @@ def mapped_integers(opened: Path, path: Path, dimensions: int) -> Integers:
         return np.empty(shape, dtype)  # nothing cannot be mapped
     # Slices of it cost less than those of a memmap, and so does making it.
     return np.frombuffer(mapped, dtype, count, offset).reshape(shape)
-
-
-def _header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, Fortran order and dtype; nothing is unpickled. Raises ValueError."""
-    try:
-        version = np.lib.format.read_magic(file)
-        if version == (1, 0):
-            shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
-        elif version == (2, 0):
-            shape, fortran, dtype = np.lib.format.read_array_header_2_0(file)
-        else:
-            raise ValueError(f"version {version} is not 1.0 or 2.0")
-    # NumPy also tokenizes a header that is no literal, which can raise all of these.
-    except (TypeError, SyntaxError, TokenError, RecursionError, MemoryError) as error:
-        raise ValueError(f"{type(error).__name__}: {error}") from error
-    if any(type(length) is not int or not 0 <= length < 1 << 62 for length in shape):
-        raise ValueError(f"shape {shape!r:.80}")
-    return shape, fortran, dtype

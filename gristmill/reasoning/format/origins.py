@@ -5,6 +5,7 @@ Source: `docs/formats/reasoning.md#origins`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput
+from gristmill.untrusted.npy_header import read_header
 
 _HEADER: Final = b"\x93NUMPY\x01\x00\x76\x00"
 _HEADER_BYTES: Final = 128
@@ -70,10 +72,16 @@ def mapped(path: Path) -> npt.NDArray[np.int64]:
     Source: `docs/formats/reasoning.md#origins`.
     """
     try:
-        places: npt.NDArray[np.int64] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+        with path.open("rb") as file:
+            shape, fortran, dtype = read_header(file)
+            offset, size = file.tell(), os.fstat(file.fileno()).st_size
+    except (OSError, ValueError) as error:
         raise BadInput(path, f"cannot be read ({error}): build the partition again") from error
-    if places.dtype != np.dtype("<i8") or places.ndim != 2 or places.shape[1] != 2:
-        rule = f"{places.dtype} {list(places.shape)}, expected int64 [records, 2]"
-        raise BadInput(path, rule)
-    return places
+    if dtype != np.dtype("<i8") or fortran or len(shape) != 2 or shape[1] != 2:
+        raise BadInput(path, f"{dtype} {list(shape)}, expected int64 [records, 2]")
+    if size != offset + 16 * shape[0]:
+        rule = f"has {size} bytes, its header says {offset + 16 * shape[0]}"
+        raise BadInput(path, f"{rule}: build the partition again")
+    if shape[0] == 0:
+        return np.empty(shape, np.int64)  # nothing cannot be mapped
+    return np.memmap(path, np.int64, "r", offset, shape)

@@ -1,16 +1,20 @@
-"""Every parser, by name. A new module in a `raw/` folder needs an entry (test_corpus.py)."""
+"""Every parser, by name. A new module that reads bytes needs an entry (test_corpus.py)."""
 
 from tests.fuzz.parser import Parser
 from tests.fuzz.parsers import (
     chess,
     common,
+    kept,
     macroxue,
+    mirror,
     puzzles_arc,
     puzzles_maze,
     puzzles_reader,
     puzzles_recipes,
     puzzles_rows,
+    puzzles_trace,
     reasoning,
+    reasoning_read,
     reasoning_steps,
     synth,
 )
@@ -19,27 +23,34 @@ PARSERS: dict[str, Parser] = {
     parser.name: parser
     for module in (
         common,
+        kept,
+        mirror,
         macroxue,
         synth,
         chess,
         reasoning,
         reasoning_steps,
+        reasoning_read,
         puzzles_arc,
         puzzles_maze,
         puzzles_reader,
         puzzles_recipes,
         puzzles_rows,
+        puzzles_trace,
     )
     for parser in module.PARSERS
 }
 
-# Modules in `raw/` folders that parse nothing which a fuzzer could give them.
+# Modules of the same folders that parse nothing which a fuzzer could give them.
 NO_PARSERS = {
     "gristmill.chess.raw.archive_config": "settings; the parser `settings` reads them",
     "gristmill.chess.raw.download": "a client of a server: tests/chess/raw/test_download.py",
+    "gristmill.provenance.canonical": "values of its caller, by way of JSON",
+    "gristmill.publish.doctor": "what a process says that it has just started",
     "gristmill.puzzles.raw.folders": "kinds of paths, no contents",
     "gristmill.puzzles.raw.hub": "a client of a server: tests/puzzles/raw/test_hub.py",
     "gristmill.puzzles.raw.space": "sizes of files, no contents",
     "gristmill.reasoning.raw.hub": "a client of a server: tests/reasoning/raw/test_hub.py",
+    "gristmill.synth.format.quarantine": "lines that a worker has just made",
     "gristmill.synth.raw.hub": "a client of a server: tests/synth/raw/test_hub.py",
 }

@@ -200,6 +200,7 @@ PARSERS = (
             "assets.configs",
             "gristmill.settings.tables",
             "gristmill.settings.fields",
+            "gristmill.untrusted.toml",
             "tomllib._parser",
         ),
         words=_TOML,

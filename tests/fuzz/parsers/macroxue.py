@@ -197,7 +197,12 @@ PARSERS = (
         (f"{_RAW}.fast_scanner",),
         words=_JSON + _STEP,
     ),
-    Parser("macroxue_meta", meta, (f"{_RAW}.strict_parser",), words=_JSON),
+    Parser(
+        "macroxue_meta",
+        meta,
+        (f"{_RAW}.strict_parser", "gristmill.untrusted.json_text"),
+        words=_JSON,
+    ),
     Parser(
         "macroxue_gzip", gzip_file, (f"{_RAW}.gzip_files",), words=(b"\x1f\x8b\x08", b"\0\0\0\0")
     ),
@@ -240,6 +245,7 @@ PARSERS = (
             f"{_FORMAT}.rows",
             f"{_FORMAT}.foreign_packs",
             f"{_FORMAT}.shards",
+            "gristmill.untrusted.npy_header",
             "numpy.lib._format_impl",
         ),
         words=(

@@ -45,6 +45,7 @@ PARSERS = (
                 for name in ("npy_file", "split_files", "batches", "batch_kernels")
             ),
             "gristmill.puzzles.format.metadata",
+            "gristmill.untrusted.npy_header",
             "numpy.lib._format_impl",
         ),
         inputs=TEN_THOUSAND,

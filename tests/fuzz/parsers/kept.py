@@ -1,0 +1,57 @@
+"""The parsers of what Gristmill notes for itself, which a crash or a hand may have changed."""
+
+from __future__ import annotations
+
+from tests.fuzz.parser import HUNDRED_THOUSAND, Parser, file
+
+_PUBLISH = "gristmill.publish"
+
+
+def lease(data: bytes) -> None:
+    """The file of a lease: its holder is named, and is said to be dead only where it can be."""
+    from gristmill.publish.storage import lease_file
+    from gristmill.publish.storage.lease import _seconds_of
+
+    state = lease_file.state_of(data)
+    lease_file.shown(state)
+    assert 0 < _seconds_of(state, 20.0) < float("inf")
+    if state is not None:
+        lease_file.is_dead_here(state)
+
+
+def stamps(data: bytes) -> None:
+    """The stamps of a shared folder's files; notes that cannot be read are none."""
+    from gristmill.publish import stamps as notes
+
+    path = notes._file(file("stamped/folder/x", b"").parent)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    for one in notes.read(path.parents[2] / "folder").values():
+        assert len(one) == 5 and all(type(number) is int for number in one)
+
+
+def cursor(data: bytes) -> None:
+    """The cursor of a sensor, which a person may type: it is read, or counts as none."""
+    from gristmill.inbox.state import State
+
+    written = State.read(data.decode("utf-8", "replace")).write()
+    assert State.read(written).write() == written
+
+
+_JSON = (b'{"', b'":', b"null", b"true", b"1e999", b"-0", b"[[", b"\\u0000", b"\\ud800", b"NaN")
+
+PARSERS = (
+    Parser(
+        "lease",
+        lease,
+        (f"{_PUBLISH}.storage.lease_file",),
+        words=(*_JSON, b'"seconds":', b'"process":', b'"started":', b'"held":', b"Infinity"),
+    ),
+    Parser("stamps", stamps, (f"{_PUBLISH}.stamps",), inputs=HUNDRED_THOUSAND, words=_JSON),
+    Parser(
+        "cursor",
+        cursor,
+        ("gristmill.inbox.state",),
+        words=(*_JSON, b'"waiting":{', b'"settled":{', b'"refused":{', b'"asked":{', b'"built":'),
+    ),
+)

@@ -1,0 +1,116 @@
+"""The parsers of what training reads of the reasoning family beside tokens."""
+
+from __future__ import annotations
+
+from tests.fuzz.parser import HUNDRED_THOUSAND, Parser, file, folder
+
+_FORMAT = "gristmill.reasoning.format"
+
+
+def shard_list(data: bytes) -> None:
+    """A manifest of shards, as the reader chooses from it: no path leads out of its folder."""
+    from gristmill.reasoning.format.shard_list import shard_list as chosen
+
+    for shard in chosen(data, file("manifest.json", data)).shards:
+        assert shard.sequences * shard.seq_len > 0
+        assert ".." not in shard.path.split("/") and not shard.path.startswith("/")
+
+
+def shards(data: bytes) -> None:
+    """A manifest of shards, as its laws read it, and the meta of a single one."""
+    from gristmill.reasoning.format import shards as form
+
+    with folder("shards") as place:
+        path = file(f"shards/{form.names.MANIFEST}", data)
+        if data[:1] == b"[":
+            assert b"".join(form.manifest_entries(form.read_manifest(place))).startswith(b"[")
+        else:
+            form.read_meta(path)
+
+
+def index(data: bytes) -> None:
+    """An index: a row is written as it was read, but for the form of numbers in its extras."""
+    from gristmill.reasoning.format import index as form
+
+    path = file("index.jsonl", data)
+    for number, row in enumerate(form.rows(path), 1):
+        try:
+            line = form.line(row)
+        except UnicodeEncodeError:
+            continue  # a lone surrogate, which no builder meets
+        form.parsed(line, path, number)
+
+
+def staged(data: bytes) -> None:
+    """`staged.json`, or with 1 as its first byte the journal of a staging."""
+    from gristmill.reasoning.format import staged as form
+
+    with folder("staged") as place:
+        name = form.JOURNAL if data[:1] == b"1" else form.STAGED
+        file(f"staged/{name}", data[1:])
+        if name == form.JOURNAL:
+            journal = form.Journal(place)
+            journal.mend()
+            begun, ended = journal.read()
+            paths = {*begun, *ended}
+            assert set(ended) <= begun
+        else:
+            read = form.read(place)
+            assert read is not None
+            paths = set(read.entries)
+            assert isinstance(read.source, str) and isinstance(read.job, str)
+        for path in paths:
+            assert ".." not in path.split("/") and not path.startswith("/")
+
+
+def origins(data: bytes) -> None:
+    """The origins of a split: all of its rows are there."""
+    import numpy as np
+
+    from gristmill.reasoning.format.origins import mapped
+
+    found = mapped(file("origins.npy", data))
+    assert found.nbytes == 16 * len(found) <= len(data)
+    assert np.array_equal(found, np.array(found.tolist(), np.int64).reshape(-1, 2))
+
+
+_JSON = (b'{"', b'":', b"null", b"true", b"1e999", b"-0", b"[[", b"\\u0000", b"\\ud800", b"NaN")
+_META = tuple(
+    f'"{name}": '.encode()
+    for name in ("dataset", "split", "path", "seq_len", "num_sequences", "token_count", "sha256")
+)
+
+PARSERS = (
+    Parser("reasoning_shard_list", shard_list, (f"{_FORMAT}.shard_list",), words=(*_JSON, *_META)),
+    Parser(
+        "reasoning_shards",
+        shards,
+        (f"{_FORMAT}.shards",),
+        inputs=HUNDRED_THOUSAND,
+        words=(*_JSON, *_META, b'"source_files": [', b'"compression": ', b'"created_at": '),
+    ),
+    Parser(
+        "reasoning_index",
+        index,
+        (f"{_FORMAT}.index",),
+        inputs=HUNDRED_THOUSAND,
+        words=(*_JSON, b'"spans": [{', b'"extras": {', b"\n"),
+    ),
+    Parser(
+        "reasoning_staged",
+        staged,
+        (f"{_FORMAT}.staged", "gristmill.provenance.record_file"),
+        inputs=HUNDRED_THOUSAND,
+        words=(*_JSON, b'"entries": [', b'"path": "', b'"own": true', b'"ranks": [', b"../"),
+    ),
+    Parser(
+        "reasoning_origins",
+        origins,
+        (f"{_FORMAT}.origins", "gristmill.untrusted.npy_header", "numpy.lib._format_impl"),
+        inputs=HUNDRED_THOUSAND,
+        words=(
+            *(b"\x93NUMPY\x01\x00", b"'descr':", b"'shape':", b"(0, 2)", b"(2, 2)", b"<i8"),
+            *(b"'fortran_order':", b"True", b"(-1, 2)", b"|O", b"1e9", b"\x93NUMPY\x03\x00"),
+        ),
+    ),
+)

@@ -1,0 +1,78 @@
+"""The header of an npy file is read, or refused by a ValueError; nothing is unpickled."""
+
+from __future__ import annotations
+
+import io
+import pickle
+
+import numpy as np
+import pytest
+
+from gristmill.untrusted.npy_header import read_header
+
+
+def _file(text: str, version: tuple[int, int] = (1, 0)) -> io.BytesIO:
+    header = text.encode().ljust(117) + b"\n"
+    size = len(header).to_bytes(2 if version == (1, 0) else 4, "little")
+    return io.BytesIO(b"\x93NUMPY" + bytes(version) + size + header + b"rest")
+
+
+def _text(descr: object = "<i8", fortran: object = False, shape: object = (3, 2)) -> str:
+    return repr({"descr": descr, "fortran_order": fortran, "shape": shape})
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0)])
+@pytest.mark.parametrize("array", [np.zeros((0, 2), "<i8"), np.ones((3, 2), ">i4", "F")])
+def test_what_numpy_wrote_is_read(array: np.ndarray, version: tuple[int, int]) -> None:
+    file = io.BytesIO()
+    np.lib.format.write_array(file, array, version)
+    file.seek(0)
+    assert read_header(file) == (array.shape, not array.flags.c_contiguous, array.dtype)
+    assert len(file.read()) == array.nbytes
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _text()[:-1] + "(",
+        "{" * 5000,
+        "1" * 5000,
+        "\0",
+        _text(shape=(3, -1)),
+        _text(shape=(True, 2)),
+        _text(shape=(1 << 62,)),
+        _text(shape=3),
+        _text(descr="no"),
+        _text(fortran=2),
+        "",
+    ],
+)
+def test_a_broken_header_is_a_value_error(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        read_header(_file(text))
+
+
+def test_the_longest_shape_is_read() -> None:
+    assert read_header(_file(_text(shape=((1 << 62) - 1,))))[0] == ((1 << 62) - 1,)
+
+
+@pytest.mark.parametrize("data", [b"", b"\x93NUMPY", b"\x93NUMPY\x01", b"PK\x03\x04" + b" " * 200])
+def test_another_file_is_a_value_error(data: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        read_header(io.BytesIO(data))
+
+
+def test_another_version_is_named() -> None:
+    with pytest.raises(ValueError, match=r"version \(3, 0\) is not 1.0 or 2.0"):
+        read_header(_file(_text(), (3, 0)))
+
+
+def test_nothing_is_unpickled() -> None:
+    class Bomb:
+        def __reduce__(self) -> tuple[object, ...]:
+            return pytest.fail, ("unpickled",)
+
+    file = io.BytesIO()
+    np.lib.format.write_array(file, np.zeros(2, "O"))
+    header = file.getvalue()[:128]
+    assert read_header(io.BytesIO(header + pickle.dumps(Bomb())))[2] == np.dtype("O")
