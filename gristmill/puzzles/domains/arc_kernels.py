@@ -260,6 +260,30 @@ def write_examples(
             example += 1
 
 
+@kernel(nogil=True)
+def draw_places(key, shapes, numbers, symmetries, places):
+    """Draw where the training examples of a task begin, as `write_examples` does.
+
+    key: of the translations of the task, uint64.
+    shapes: of the grids of its pairs, input and label in turn, int32 [2 * pairs, 2].
+    numbers, symmetries: of the augmentations.
+    places: int16 [augmentations * pairs, 2], row and column; written.
+    """
+    state = np.zeros(1, np.uint64)
+    pairs = shapes.shape[0] // 2
+    example = 0
+    for puzzle in range(numbers.shape[0]):
+        start(state, key, numbers[puzzle])
+        fixed = below(state, pairs)
+        for pair in range(pairs):
+            row, column = 0, 0
+            if pair != fixed:
+                rows, columns = _room(shapes, pair, np.int64(symmetries[puzzle]))
+                row, column = below(state, rows), below(state, columns)
+            places[example, 0], places[example, 1] = row, column
+            example += 1
+
+
 @njit
 def _form(cells, starts, shapes, pair, symmetry, form):
     """Write a pair after a symmetry, colours by their first cell; return the length."""

@@ -18,11 +18,16 @@ import numpy.typing as npt
 
 from gristmill.contract import GristmillError, Violation
 from gristmill.puzzles.domains import dihedral
-from gristmill.puzzles.domains.arc_augment import KIND
+from gristmill.puzzles.domains.arc_augment import KIND, training_places
 from gristmill.puzzles.domains.arc_grid import ENCODING, FIRST_COLOUR, SIDE, Grid
 from gristmill.puzzles.domains.source_key import source_key
 from gristmill.puzzles.format import names
-from gristmill.puzzles.laws.arc_identifiers import Identifiers, identifier_laws, parsed
+from gristmill.puzzles.laws.arc_identifiers import (
+    Identifiers,
+    identifier_laws,
+    parsed,
+    split_laws,
+)
 from gristmill.puzzles.laws.arc_sources import Built, Tasks, source_laws
 from gristmill.puzzles.laws.encoding import encoding_laws
 from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
@@ -30,6 +35,8 @@ from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
 _MOST: Final = 20
 """Violations of one law that are given in full."""
 _SIDES: Final = names.TOKENS
+_UNKNOWN: Final = -1
+"""Row of a place that no seed draws."""
 _Ints = npt.NDArray[np.int64]
 _Finding = tuple[str, str, npt.NDArray[np.bool_], str]
 """Law, what of the set, which of them, and what is wrong."""
@@ -43,10 +50,11 @@ def arc_laws(dataset: Dataset | Path) -> Iterator[Violation]:
     dataset: or its folder, published or staged.
 
     Each row is one grid of colours with its border of EOS, for input and label at one place; the
-    examples of the test split begin at (0, 0), and one of each training puzzle does. Every puzzle
-    is the first of its group after the augmentation that its id names and its seed draws. The
-    first puzzles have the hashes of their source files, and their groups all augmentations that the
-    seed gives them, none twice. No test pair is a demonstration of its task.
+    examples of the test split begin at (0, 0), as one of each training puzzle does; where the
+    origins are known, the others begin where the seed draws. Every puzzle is the first of its group
+    after the augmentation that its id names and its seed draws. The first puzzles have the hashes
+    of their source files, and their groups all augmentations that the seed gives them, none twice.
+    No test pair is a demonstration of its task.
     Source: `docs/formats/puzzles.md#arc`.
     """
     dataset = Dataset.of(dataset)
@@ -59,7 +67,7 @@ def arc_laws(dataset: Dataset | Path) -> Iterator[Violation]:
         for split, set_name in dataset.sets():
             _Set(dataset, split, set_name, found, offenders).check(tasks)
         yield from offenders.violations()
-        yield from _splits(dataset, found)
+        yield from split_laws(dataset, found)
         yield from source_laws(dataset, tasks)
     except GristmillError as error:
         yield Violation("readable", str(dataset.folder), str(error))
@@ -209,9 +217,7 @@ class _Set:
             return
         from gristmill.puzzles.domains.arc_kernels import draws
 
-        seed = self.dataset.sources.config.get("seed")
-        if type(seed) is not int:
-            raise GristmillError(f"{names.SOURCES}: config has no seed")
+        seed = self._seed()
         numbers = np.asarray(arrays.origins[self._puzzles[:-1], 2]).astype(np.int64)
         is_task = self.ids.is_task[self._ids]
         wrong = (numbers == 0) != is_task
@@ -227,15 +233,29 @@ class _Set:
             wrong[here] |= symmetries != self.ids.symmetries[ids]
             wrong[here] |= (colours != self.ids.colours[ids]).any(axis=1)
         self._report("draw", "puzzle", wrong, "its id is not the draw that its origin names")
+        self._is_drawn = ~wrong & (self.ids.task[self._ids] >= 0)
+
+    def _seed(self) -> int:
+        seed = self.dataset.sources.config.get("seed")
+        if type(seed) is not int:
+            raise GristmillError(f"{names.SOURCES}: config has no seed")
+        return seed
 
     def _note_draws(self, tasks: Tasks, origins: npt.NDArray[np.integer]) -> None:
-        """Add the draws of each group to its task."""
-        drawn = np.asarray(origins[self._puzzles[:-1]])
+        """Add the draws of each group to its task, and note the places that they give its rows."""
+        drawn, symmetries = np.asarray(origins[self._puzzles[:-1]]), self.ids.symmetries[self._ids]
+        sides = np.stack([each.shapes for each in self._originals], axis=1)
+        shapes = np.split(sides, self._original_at[1:])
         ends = np.flatnonzero(np.diff(self._group_of)) + 1
-        for first, here in zip([0, *ends], np.split(drawn, ends), strict=True):
+        places = []
+        for group, (first, here) in enumerate(zip([0, *ends], np.split(drawn, ends), strict=True)):
             built, task = tasks[int(here[0, 0])], self.ids.task[self._ids[first]]
             built.base = self.ids.tasks[task] if task >= 0 else ""
             built.draws[self.split] = here[:, 2].astype(np.int64)
+            by = (built.draws[self.split], symmetries[first : first + len(here)])
+            places.append(training_places(self._seed(), built.base, shapes[group], *by))
+        self._places = np.concatenate(places)
+        self._places[~np.repeat(self._is_drawn, np.diff(self._puzzles))] = _UNKNOWN
 
     def _looked(self, arrays: SetArrays, batch: Rows) -> tuple[int, list[_Finding]]:
         """The number of the first row of a batch, and what is wrong with its rows.
@@ -272,15 +292,9 @@ class _Set:
             wrong = (here[:, :2] != self._original_origins[original, :2]).any(axis=1)
             wrong |= here[:, 2] != np.asarray(arrays.origins[self._puzzles[puzzle], 2])
             findings.append(("origin", "row", wrong, "is not the origin of its puzzle"))
+            if self.split == "train":
+                drawn = self._places[batch.first : batch.first + len(rows)]
+                moved = (placed[0][:, :2] != drawn).any(axis=1) & (drawn[:, 0] != _UNKNOWN)
+                rule = "does not begin where its seed draws"
+                findings.append(("translation", "row", moved & is_whole, rule))
         return batch.first, [each for each in findings if each[2].any()]
-
-
-def _splits(dataset: Dataset, found: Identifiers) -> Iterator[Violation]:
-    """Every puzzle of the test split is one of the training split."""
-    numbers: dict[str, set[int]] = defaultdict(set)
-    for split, set_name in dataset.sets():
-        listed = np.asarray(dataset.arrays(split, set_name).puzzle_identifiers)
-        numbers[split].update(listed.tolist())
-    for number in sorted(numbers["test"] - numbers["train"])[:_MOST]:
-        where = f"{names.IDENTIFIERS} {number}"
-        yield Violation("identifier", where, "is in the test split alone: nothing trains it")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -14,6 +15,7 @@ from gristmill.puzzles.domains.arc_augment import is_base
 from gristmill.puzzles.domains.arc_grid import COLOURS
 from gristmill.puzzles.domains.dihedral import SYMMETRIES
 from gristmill.puzzles.format import names
+from gristmill.puzzles.read.rows import Dataset
 
 _TAIL: Final = "t0_0123456789"
 """The end of an id whose augmentation changes nothing."""
@@ -90,3 +92,14 @@ def identifier_laws(listed: Sequence[str], found: Identifiers) -> Iterator[Viola
         yield Violation("identifier", f"{names.IDENTIFIERS} {number}", f"{listed[number]!r}")
     if len(wrong) > _MOST:
         yield Violation("identifier", names.IDENTIFIERS, f"{len(wrong):,} in all")
+
+
+def split_laws(dataset: Dataset, found: Identifiers) -> Iterator[Violation]:
+    """Every puzzle of the test split is one of the training split."""
+    numbers: dict[str, set[int]] = defaultdict(set)
+    for split, set_name in dataset.sets():
+        listed = np.asarray(dataset.arrays(split, set_name).puzzle_identifiers)
+        numbers[split].update(listed.tolist())
+    for number in sorted(numbers["test"] - numbers["train"])[:_MOST]:
+        where = f"{names.IDENTIFIERS} {number}"
+        yield Violation("identifier", where, "is in the test split alone: nothing trains it")

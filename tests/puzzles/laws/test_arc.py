@@ -157,6 +157,7 @@ def moved(tokens: np.ndarray) -> np.ndarray:
 
 def test_a_training_puzzle_without_an_example_at_the_corner_is_found(dataset: Path) -> None:
     starts = np.load(dataset / "train" / "all__puzzle_indices.npy")
+    rows_at_the_corner = np.load(dataset / "train" / "all__inputs.npy")[:, 0] != 0
     for field in ("inputs", "labels"):
 
         def change(array: np.ndarray) -> None:
@@ -165,7 +166,28 @@ def test_a_training_puzzle_without_an_example_at_the_corner_is_found(dataset: Pa
                     array[row] = moved(array[row])
 
         edit(dataset / "train" / f"all__{field}.npy", change)
-    assert laws(dataset) == {"translation": ["train all puzzle 2"]}
+    rows = [row for row in range(starts[2], starts[3]) if rows_at_the_corner[row]]
+    expected = [*(f"train all row {row}" for row in rows), "train all puzzle 2"]
+    assert laws(dataset) == {"translation": expected}
+
+
+@pytest.mark.parametrize("by", [(1, 0), (0, 1)])
+def test_a_training_example_at_a_place_that_is_not_drawn_is_found(
+    dataset: Path, by: tuple[int, int]
+) -> None:
+    at_corner = np.load(dataset / "train" / "all__inputs.npy")[:, 0] != 0
+    row = int(np.flatnonzero(~at_corner)[3])
+    for field in ("inputs", "labels"):
+
+        def change(array: np.ndarray) -> None:
+            cells = array[row].reshape(30, 30)
+            # Back by a row or a column, which are empty before an example that is moved.
+            steps = tuple(-1 if cells.any(1 - axis)[0] == 0 and by[axis] else 0 for axis in (0, 1))
+            assert steps != (0, 0)
+            array[row] = np.roll(cells, steps, axis=(0, 1)).reshape(-1)
+
+        edit(dataset / "train" / f"all__{field}.npy", change)
+    assert laws(dataset) == {"translation": [f"train all row {row}"]}
 
 
 def test_an_input_and_a_label_at_two_places_are_found(dataset: Path) -> None:
