@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gristmill.puzzles.domains.arc_vote import arc_vote, inverse
     from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata
     from gristmill.puzzles.read.dataset import PuzzleDataset, PuzzleDatasetConfig
+    from gristmill.puzzles.read.examples import PuzzleExamples
     from gristmill.puzzles.read.trace import trace
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "PuzzleDataset",
     "PuzzleDatasetConfig",
     "PuzzleDatasetMetadata",
+    "PuzzleExamples",
     "SudokuConfig",
     "arc_vote",
     "aug_id",
@@ -59,6 +61,7 @@ __getattr__ = lazy_exports(
         ),
         "format.metadata": ("PuzzleDatasetMetadata",),
         "read.dataset": ("PuzzleDataset", "PuzzleDatasetConfig"),
+        "read.examples": ("PuzzleExamples",),
         "read.trace": ("trace",),
     },
 )

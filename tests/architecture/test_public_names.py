@@ -58,6 +58,7 @@ PUBLIC = {
         "PuzzleDataset",
         "PuzzleDatasetConfig",
         "PuzzleDatasetMetadata",
+        "PuzzleExamples",
         "SudokuConfig",
         "arc_vote",
         "aug_id",

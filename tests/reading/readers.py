@@ -275,6 +275,12 @@ def open_puzzles(root: Path, verify: Verify) -> Any:
     return PuzzleDataset(config, verify=verify)
 
 
+def open_examples(root: Path, verify: Verify) -> Any:
+    from gristmill.puzzles import PuzzleExamples
+
+    return PuzzleExamples(root / "puzzles/p", verify=verify)
+
+
 VOCABULARIES = Path()
 """The data root with the vocabularies; the fixture `readers` sets it."""
 
@@ -353,6 +359,11 @@ READERS: dict[str, tuple[str, Callable[[Path, Verify], Any], str]] = {
         "puzzles",
         open_puzzles,
         "gristmill/puzzles/read/dataset.py:PuzzleDataset",
+    ),
+    "PuzzleExamples": (
+        "puzzles",
+        open_examples,
+        "gristmill/puzzles/read/examples.py:PuzzleExamples",
     ),
 }
 """What a reader reads, how it is opened, and its class."""

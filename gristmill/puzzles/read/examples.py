@@ -1,0 +1,109 @@
+"""The examples of a split by number, for a plain data loader.
+
+See also `dataset.py`: the batches of the original reader, which chooses examples group by group.
+Source: docs/formats/puzzles.md#reader
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.puzzles.format import names
+from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata
+from gristmill.puzzles.read.batches import batch_of
+from gristmill.puzzles.read.split_files import MappedSplit, open_split
+from gristmill.reading import StaleDataset, Verify
+from gristmill.reading.located import located
+from gristmill.reading.opening import Opening
+from gristmill.reading.reader import Reader
+from gristmill.reading.torch_batch import ColumnBatch, Row
+
+__all__ = ["PuzzleExamples", "StaleDataset"]
+
+
+class PuzzleExamples(Reader[MappedSplit]):
+    """Random access to the examples of one split: all sets in their order, row by row.
+
+    folder: the folder with `train` and `test`.
+    split: "train" (default) or "test".
+    verify: how much is compared with the record: "none", "sizes" (the default) or "hash".
+
+        DataLoader(PuzzleExamples(folder), batch_size=768, shuffle=True, num_workers=2)
+
+    An example has `inputs` and `labels` [seq_len] and `puzzle_identifiers`, a number, as int32
+    tensors; those of a data loader are stacked. Labels equal to `ignore_label_id` are -100. Every
+    example counts once: `PuzzleDataset` takes one puzzle of each group at a time instead.
+
+    Token arrays are mapped into memory. A folder without a record, as the original builders make
+    it, can be read too.
+
+    Raises BadInput where a file is missing or damaged, StaleDataset where another version is
+    published than was opened, ValueError for another split or level.
+    Source: docs/formats/puzzles.md#reader, docs/publishing.md#reading
+    """
+
+    def __init__(
+        self, folder: Path | str, split: str = "train", *, verify: Verify | bool = "sizes"
+    ) -> None:
+        if split not in names.SPLITS:
+            raise ValueError(f"split {split!r}: must be one of {', '.join(names.SPLITS)}")
+        self.folder, self.split = located(folder), split
+        self.start(verify)
+        self._ends = np.cumsum([made.examples for made in self.held.sets], dtype=np.int64)
+
+    def open_files(self, opening: Opening) -> MappedSplit:
+        """Map the arrays of the split."""
+        return open_split(opening.folder(self.folder), self.split, opening.first)
+
+    @property
+    def metadata(self) -> PuzzleDatasetMetadata:
+        """The metadata of the split."""
+        return self.held.metadata
+
+    def __len__(self) -> int:
+        """Number of examples."""
+        return int(self._ends[-1]) if len(self._ends) else 0
+
+    def __getitem__(self, number: int) -> Row:
+        """One example as tensors. Raises as `batch`."""
+        return self.__getitems__([number])[0]
+
+    def __getitems__(self, numbers: Sequence[int]) -> ColumnBatch:
+        """Examples by number as one batch; a data loader of torch calls it. Raises as `batch`."""
+        import torch
+
+        columns = self.batch(numbers)
+        return ColumnBatch({name: torch.from_numpy(column) for name, column in columns.items()})
+
+    def batch(self, numbers: Sequence[int] | npt.NDArray[np.integer]) -> dict[str, Any]:
+        """Examples by number, in any order, as new int32 arrays.
+
+        numbers: [N], from 0 up to the number of examples.
+
+        Returns inputs and labels [N, seq_len] and puzzle_identifiers [N]. Raises IndexError for a
+        number outside, TypeError for anything but integers.
+        """
+        wanted = np.asarray(numbers)
+        if wanted.dtype.kind not in "iu" and wanted.size:
+            raise TypeError(f"numbers of type {wanted.dtype}: must be integers")
+        wanted = wanted.astype(np.int64).reshape(-1)
+        outside = (wanted < 0) | (wanted >= len(self))
+        if outside.any():
+            raise IndexError(f"no example {wanted[outside][0]}: there are {len(self)}")
+        set_of = np.searchsorted(self._ends, wanted, "right")
+        places, found = [], []
+        for number, made in enumerate(self.held.sets):
+            place = np.flatnonzero(set_of == number)
+            rows = wanted[place] - (self._ends[number] - made.examples)
+            owners = np.searchsorted(made.puzzle_indices, rows, "right") - 1
+            places.append(place)
+            found.append(batch_of(made, self.metadata, rows, owners, len(rows)))
+        if len(found) == 1:
+            return found[0]
+        back = np.argsort(np.concatenate(places))
+        return {name: np.concatenate([each[name] for each in found])[back] for name in found[0]}

@@ -1,0 +1,110 @@
+"""Examples by number are the rows of the files, whatever their order, set and type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.puzzles import PuzzleDataset, PuzzleDatasetConfig, PuzzleExamples
+from gristmill.puzzles.format.names import FIELDS, TOKENS
+from tests.puzzles.read.folders import write_split
+
+torch = pytest.importorskip("torch")
+
+from torch.utils.data import DataLoader  # noqa: E402
+
+
+def expected(folder: Path, sets: Sequence[str], ignored: int | None) -> dict[str, np.ndarray]:
+    """All rows, by a loop over puzzles."""
+    columns: dict[str, list[np.ndarray]] = {field: [] for field in FIELDS[:3]}
+    for name in sets:
+        arrays = {field: np.load(folder / f"train/{name}__{field}.npy") for field in FIELDS}
+        bounds = arrays["puzzle_indices"]
+        for puzzle, (first, end) in enumerate(pairwise(bounds)):
+            for row in range(first, end):
+                for field in TOKENS:
+                    columns[field].append(arrays[field][row].astype(np.int32))
+                columns["puzzle_identifiers"].append(arrays["puzzle_identifiers"][puzzle])
+    found = {field: np.array(rows) for field, rows in columns.items()}
+    if ignored is not None:
+        found["labels"][found["labels"] == ignored] = -100
+    return found
+
+
+@pytest.mark.parametrize("sets", [["all"], ["all", "more", "most"]])
+@pytest.mark.parametrize(("dtype", "ignored"), [("uint8", 0), ("int32", None), (">i2", 3)])
+def test_examples_are_the_rows_in_any_order(
+    tmp_path: Path, sets: list[str], dtype: str, ignored: int | None
+) -> None:
+    options = {"dtype": dtype, "ignore_label_id": ignored, "most_examples": 4, "groups": 7}
+    write_split(tmp_path / "train", sets=sets, **options)  # type: ignore[arg-type]
+    rows = expected(tmp_path, sets, ignored)
+    examples = PuzzleExamples(tmp_path)
+    count = len(examples)
+    assert count == len(rows["inputs"]) > 20
+    order = np.random.default_rng(1).permutation(np.repeat(np.arange(count), 2))
+    for numbers in (order, order[:1], [0], [count - 1], range(count), []):
+        batch = examples.batch(numbers)
+        for field, column in rows.items():
+            assert batch[field].dtype == np.int32
+            np.testing.assert_array_equal(batch[field], column[np.asarray(numbers, int)])
+    one = examples[count - 1]
+    assert {name: value.tolist() for name, value in one.items()} == {
+        name: column[-1].tolist() for name, column in rows.items()
+    }
+    assert [example["inputs"].tolist() for example in examples] == rows["inputs"].tolist()
+
+
+def test_they_are_those_that_the_batches_of_the_original_have(tmp_path: Path) -> None:
+    write_split(tmp_path / "test", most_examples=3, sets=("all", "more"))
+    write_split(tmp_path / "train")
+    config = PuzzleDatasetConfig(0, tmp_path, 5, True, 1, 0, 1)
+    examples, first = PuzzleExamples(tmp_path, "test"), 0
+    for _, batch, size in PuzzleDataset(config, "test"):
+        same = examples.batch(range(first, first + size))
+        assert all(np.array_equal(column, batch[name][:size]) for name, column in same.items())
+        first += size
+    assert first == len(examples)
+
+
+def test_a_data_loader_with_workers_shuffles_them(tmp_path: Path) -> None:
+    write_split(tmp_path / "train", most_examples=3)
+    examples = PuzzleExamples(str(tmp_path))
+    batches = list(DataLoader(examples, batch_size=16, shuffle=True, num_workers=2))  # type: ignore[arg-type]
+    found = torch.cat([batch["inputs"] for batch in batches]).tolist()
+    assert sorted(found) == sorted(expected(tmp_path, ["all"], 0)["inputs"].tolist())
+    assert {batch["labels"].dtype for batch in batches} == {torch.int32}
+
+
+@pytest.mark.parametrize("number", [-1, 10_000])
+def test_a_number_outside_is_an_index_error(tmp_path: Path, number: int) -> None:
+    write_split(tmp_path / "train")
+    examples = PuzzleExamples(tmp_path)
+    count = len(examples)
+    for wrong in (number, count):
+        with pytest.raises(IndexError, match=f"no example {wrong}: there are {count}"):
+            examples[wrong]
+        with pytest.raises(IndexError, match=f"no example {wrong}"):
+            examples.batch([0, wrong])
+
+
+@pytest.mark.parametrize("numbers", [[0.5], ["0"], [True]])
+def test_anything_but_integers_is_a_type_error(tmp_path: Path, numbers: list[object]) -> None:
+    write_split(tmp_path / "train")
+    with pytest.raises(TypeError, match="must be integers"):
+        PuzzleExamples(tmp_path).batch(numbers)  # type: ignore[arg-type]
+
+
+def test_another_split_level_or_folder_is_refused(tmp_path: Path) -> None:
+    write_split(tmp_path / "train")
+    with pytest.raises(ValueError, match="split 'all': must be one of train, test"):
+        PuzzleExamples(tmp_path, "all")
+    with pytest.raises(ValueError, match="verify"):
+        PuzzleExamples(tmp_path, verify="some")  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="is missing"):
+        PuzzleExamples(tmp_path, "test")
