@@ -130,7 +130,9 @@ def mend(folder: Path) -> None:
 
 
 def sweep(folder: Path, root: Path | None) -> None:
-    """Remove all versions of `folder` but the one that it names. The caller holds its lock.
+    """Remove all versions of `folder` that no link names. The caller holds its lock.
+
+    A link beside `folder` counts, too: a person may have renamed an artifact.
 
     root: the data root, whose inventory is settled first; None where none is known.
     """
@@ -142,7 +144,17 @@ def sweep(folder: Path, root: Path | None) -> None:
     left = [entry for entry in store.iterdir() if entry != current]
     if left and root is not None:
         inventory.settle_folder(root, folder)
+    renamed = _named_beside(folder) if left else set()
     for entry in left:
-        atomic_fs.remove_tree(entry)
-    if current is None:
+        if entry not in renamed:
+            atomic_fs.remove_tree(entry)
+    if current is None and not renamed:
         store.rmdir()
+
+
+def _named_beside(folder: Path) -> set[Path]:
+    """The versions of `folder` that links in the folder above it name."""
+    own = f"{WORK}/{VERSIONS}/{folder.name}/"
+    with os.scandir(folder.parent) as entries:
+        targets = [str(Path(entry.path).readlink()) for entry in entries if entry.is_symlink()]
+    return {folder.parent / target for target in targets if target.startswith(own)}

@@ -308,6 +308,29 @@ def test_a_link_to_the_version_of_another_name_is_not_ours(tmp_path: Path) -> No
     assert link_form.version_of(other) is None
 
 
+def test_a_renamed_artifact_keeps_its_version(tmp_path: Path) -> None:
+    folder, kept = tmp_path / "family/tiny", tmp_path / "family/kept"
+    publish(tiny_build(tmp_path, config=TinyConfig(seed=1)))
+    before = snapshot(folder)
+    folder.rename(kept)
+    (tmp_path / "family/link").symlink_to("nowhere")
+    store = link_form.store_of(folder)
+    for seed in (2, 3):
+        publish(tiny_build(tmp_path, config=TinyConfig(seed=seed)))
+        assert snapshot(kept) == before != snapshot(folder)
+        assert len(list(store.iterdir())) == 2
+    remove_published(tmp_path, Entry("family/tiny"))
+    assert not os.path.lexists(folder) and snapshot(kept) == before
+    kept.unlink()
+    publish(tiny_build(tmp_path, config=TinyConfig(seed=4)))
+    publish(tiny_build(tmp_path, config=TinyConfig(seed=5)))
+    assert list(store.iterdir()) == [link_form.version_of(folder)]
+    (tmp_path / "other").mkdir()
+    folder.rename(tmp_path / "other/tiny")
+    (found,) = provenance.verify(tmp_path)
+    assert str(found).startswith(f"{folder}: missing: it was published and is gone")
+
+
 def test_a_reader_in_parallel_sees_old_or_new(tmp_path: Path) -> None:
     publish(tiny_build(tmp_path))
     record = tmp_path / "family/tiny" / provenance.RECORD
