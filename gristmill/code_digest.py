@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
+_STATEMENTS: Final = frozenset({"body", "orelse", "finalbody"})
+"""Fields of a syntax tree that hold statements, of which some may be only a text."""
 _LEFT_OUT: Final = frozenset({"laws", "show"})
 """Folders of a family whose modules write nothing of what is published."""
 
@@ -60,7 +62,7 @@ def modules_of(entries: tuple[str, ...]) -> list[str]:
     todo, reached = list(entries), set(entries)
     while todo:
         name = todo.pop()
-        for imported in _imports(name):
+        for imported in _parsed(name).imports:
             if imported not in reached and _belongs(imported, name):
                 reached.add(imported)
                 todo.append(imported)
@@ -69,13 +71,21 @@ def modules_of(entries: tuple[str, ...]) -> list[str]:
 
 @cache
 def _digest(entries: tuple[str, ...]) -> str:
-    lines = [f"{name} {_module_digest(name)}\n" for name in modules_of(entries)]
+    lines = [f"{name} {_parsed(name).digest}\n" for name in modules_of(entries)]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
+class _Parsed(NamedTuple):
+    """What is kept of a module; its syntax tree would slow down all that comes after."""
+
+    digest: str
+    imports: tuple[str, ...]
+
+
 @cache
-def _module_digest(name: str) -> str:
-    return tree_digest(_tree(name))
+def _parsed(name: str) -> _Parsed:
+    tree = ast.parse(_source(name).read_bytes())
+    return _Parsed(tree_digest(tree), _imports(tree))
 
 
 def tree_digest(tree: ast.AST) -> str:
@@ -90,15 +100,20 @@ def tree_digest(tree: ast.AST) -> str:
 
 
 def _write(node: ast.AST, write: Callable[[str], None]) -> None:
-    if isinstance(node, ast.Constant):
-        write(f"({type(node.value).__name__} {node.value!r})")
+    kind = type(node)
+    if kind is ast.Constant:
+        value: Any = node.value  # type: ignore[attr-defined]
+        write(f"({type(value).__name__} {value!r})")
         return
-    write(f"({type(node).__name__}")
-    for field in node._fields:
+    write(f"({kind.__name__}")
+    for field in kind._fields:
         value = getattr(node, field, None)
+        if value is None:
+            continue
         # In a list None has a place: a parameter without a default, `**` in a dictionary.
-        items = value if isinstance(value, list) else [] if value is None else [value]
-        items = [item for item in items if not _is_docstring(item)]
+        items = value if type(value) is list else (value,)
+        if field in _STATEMENTS:
+            items = [item for item in items if not _is_docstring(item)]
         if items:
             write(f" {field}={len(items)}")
         for item in items:
@@ -117,11 +132,6 @@ def _is_docstring(item: object) -> bool:
 
 
 @cache
-def _tree(name: str) -> ast.Module:
-    return ast.parse(_source(name).read_bytes())
-
-
-@cache
 def _source(name: str) -> Path:
     """The file of a module. Raises ModuleNotFoundError where there is none."""
     top, *inside = name.split(".")
@@ -135,10 +145,9 @@ def _source(name: str) -> Path:
     raise ModuleNotFoundError(f"{name}: {path} is no module", name=name)
 
 
-@cache
-def _imports(name: str) -> tuple[str, ...]:
+def _imports(tree: ast.Module) -> tuple[str, ...]:
     """Modules that a module imports by absolute names, whichever of them exist."""
-    todo: list[ast.AST] = [_tree(name)]
+    todo: list[ast.AST] = [tree]
     found: dict[str, None] = {}
     while todo:
         node = todo.pop()

@@ -85,6 +85,15 @@ def test_every_other_change_changes_the_digest(old: str, new: str) -> None:
     assert _digest(BEFORE.replace(old, new)) != _digest(BEFORE)
 
 
+@pytest.mark.parametrize(
+    "before",
+    ["for a in b:\n    c\nelse:\n", "try:\n    a\nfinally:\n", "match a:\n    case 1:\n"],
+)
+def test_a_statement_that_is_only_a_text_leaves_the_digest_alone_everywhere(before: str) -> None:
+    assert _digest(f"{before}    d\n") == _digest(f"{before}    'A text.'\n    d\n")
+    assert _digest(f"{before}    d\n") != _digest(f"{before}    d('A text.')\n")
+
+
 def test_neighbouring_lists_are_kept_apart() -> None:
     assert _digest("f(a, *b)") != _digest("f(*a, b)")
     assert _digest("if a:\n    b\n    c") != _digest("if a:\n    b\nelse:\n    c")
@@ -150,7 +159,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def _forget() -> None:
-    for cached in ("_digest", "_module_digest", "_tree", "_source"):
+    for cached in ("_digest", "_parsed", "_source"):
         getattr(code_digest, cached).cache_clear()
 
 
