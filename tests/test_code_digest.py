@@ -87,7 +87,7 @@ def test_every_other_change_changes_the_digest(old: str, new: str) -> None:
 
 @pytest.mark.parametrize(
     "before",
-    ["for a in b:\n    c\nelse:\n", "try:\n    a\nfinally:\n", "match a:\n    case 1:\n"],
+    ["for a in b:\n    c\nelse:\n", "try:\n    a\nfinally:\n", "match a:\n  case 1:\n"],
 )
 def test_a_statement_that_is_only_a_text_leaves_the_digest_alone_everywhere(before: str) -> None:
     assert _digest(f"{before}    d\n") == _digest(f"{before}    'A text.'\n    d\n")

@@ -216,7 +216,7 @@ def _write(cells, first, height, width, symmetry, colours, row, column, tokens):
 
 
 @njit
-def _room(shapes, pair, symmetry):
+def room(shapes, pair, symmetry):
     """How many offsets of rows and of columns the grids of a pair have."""
     high = max(shapes[2 * pair, 0], shapes[2 * pair + 1, 0])
     wide = max(shapes[2 * pair, 1], shapes[2 * pair + 1, 1])
@@ -248,7 +248,7 @@ def write_examples(
             pair = pairs[place]
             row, column = 0, 0
             if moved and place != fixed:
-                rows, columns = _room(shapes, pair, symmetry)
+                rows, columns = room(shapes, pair, symmetry)
                 row, column = below(state, rows), below(state, columns)
             for grid in (2 * pair, 2 * pair + 1):
                 height, width = shapes[grid]
@@ -257,30 +257,6 @@ def write_examples(
                     *(cells, starts[grid], height, width, symmetry, colours[puzzle]),
                     *(row, column, tokens),
                 )
-            example += 1
-
-
-@kernel(nogil=True)
-def draw_places(key, shapes, numbers, symmetries, places):
-    """Draw where the training examples of a task begin, as `write_examples` does.
-
-    key: of the translations of the task, uint64.
-    shapes: of the grids of its pairs, input and label in turn, int32 [2 * pairs, 2].
-    numbers, symmetries: of the augmentations.
-    places: int16 [augmentations * pairs, 2], row and column; written.
-    """
-    state = np.zeros(1, np.uint64)
-    pairs = shapes.shape[0] // 2
-    example = 0
-    for puzzle in range(numbers.shape[0]):
-        start(state, key, numbers[puzzle])
-        fixed = below(state, pairs)
-        for pair in range(pairs):
-            row, column = 0, 0
-            if pair != fixed:
-                rows, columns = _room(shapes, pair, np.int64(symmetries[puzzle]))
-                row, column = below(state, rows), below(state, columns)
-            places[example, 0], places[example, 1] = row, column
             example += 1
 
 
