@@ -11,11 +11,21 @@ from typing import Any
 import dagster as dg
 
 from assets import worker
+from assets.history import open_log
 from commands import dagster_private
 
 
 class LocalHealthLauncher(dg.DefaultRunLauncher):
     """Dagster's launcher on this machine; run monitoring asks it whether a run's process lives."""
+
+    def register_instance(self, instance: dg.DagsterInstance) -> None:
+        """Take the instance whose runs to launch, and hold its event log open.
+
+        The web server and the daemon do so; then what they and every run write of assets costs
+        less. See `assets/history/open_log.py`.
+        """
+        super().register_instance(instance)
+        open_log.hold(instance)
 
     @property
     def supports_check_run_worker_health(self) -> bool:

@@ -1,0 +1,139 @@
+"""Holding the event log open: which databases, for how long, and what cannot be held."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from assets.history import open_log
+from assets.history.retention import prune
+from bench.batch_assets import published, source
+from resources import Lake
+
+
+@pytest.fixture(autouse=True)
+def nothing_held() -> None:
+    for held in (open_log._index, open_log._run):
+        for connection in held.values():
+            connection.close()
+        held.clear()
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as made:
+        yield made
+
+
+def logs(instance: dg.DagsterInstance) -> set[str]:
+    """Databases whose write-ahead log is there after an event."""
+    instance.report_runless_asset_event(dg.AssetMaterialization("thing"))
+    folder = path(instance, "index").parent
+    return {file.name.removesuffix(".db-wal") for file in folder.glob("*.db-wal")}
+
+
+def path(instance: dg.DagsterInstance, shard: str) -> Path:
+    storage: Any = instance.event_log_storage
+    return Path(storage.path_for_shard(shard))
+
+
+def add_run(instance: dg.DagsterInstance) -> str:
+    @dg.job
+    def idle() -> None: ...
+
+    run = instance.create_run_for_job(idle)
+    instance.report_engine_event("an event", run)
+    return str(run.run_id)
+
+
+def test_a_log_that_is_held_stays_after_an_event(instance: dg.DagsterInstance) -> None:
+    assert logs(instance) == set()
+    open_log.hold(instance)
+    assert logs(instance) == {"index"}
+    open_log.hold(instance)
+    assert logs(instance) == {"index"}
+
+
+def test_of_runs_the_latest_is_held(instance: dg.DagsterInstance) -> None:
+    first, second = add_run(instance), add_run(instance)
+    open_log.hold(instance, first)
+    assert logs(instance) == {"index", first}
+    open_log.hold(instance)
+    assert logs(instance) == {"index", first}
+    open_log.hold(instance, second)
+    assert logs(instance) == {"index", second}
+
+
+def test_another_instance_takes_the_place_of_the_first(
+    instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    open_log.hold(instance)
+    (tmp_path / "other").mkdir()
+    with dg.DagsterInstance.local_temp(str(tmp_path / "other")) as other:
+        open_log.hold(other)
+        assert (logs(instance), logs(other)) == (set(), {"index"})
+
+
+def test_a_log_that_is_held_blocks_no_writer(instance: dg.DagsterInstance) -> None:
+    open_log.hold(instance)
+    with sqlite3.connect(path(instance, "index"), timeout=0, isolation_level=None) as other:
+        other.execute("VACUUM")
+        assert other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone() == (0, 0, 0)
+
+
+@pytest.mark.parametrize("damage", ["missing", "no database", "a folder"])
+def test_what_cannot_be_opened_is_not_held(instance: dg.DagsterInstance, damage: str) -> None:
+    index, run = path(instance, "index"), path(instance, "r")
+    if damage == "no database":
+        run.write_bytes(b"no database at all" * 100)
+    elif damage == "a folder":
+        run.mkdir()
+    open_log.hold(instance, "r")
+    assert (list(open_log._index), list(open_log._run)) == ([index], [])
+    assert run.exists() is (damage != "missing")
+
+
+def test_another_storage_is_left_alone() -> None:
+    instance: Any = SimpleNamespace(event_log_storage=SimpleNamespace())
+    open_log.hold(instance, "r")
+    assert not open_log._index and not open_log._run
+
+
+def test_a_run_holds_its_log_from_its_first_build(
+    instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    result = dg.materialize(
+        [source, published],
+        selection=[published],
+        instance=instance,
+        resources={"lake": Lake(data_root=str(tmp_path / "data"))},
+        partition_key="p0000",
+    )
+    assert result.success
+    assert logs(instance) == {"index", result.run_id}
+
+
+def test_pruning_empties_a_log_that_is_held(instance: dg.DagsterInstance) -> None:
+    open_log.hold(instance)
+    for _ in range(2):
+        add_run(instance)
+    for record in instance.get_run_records():
+        instance.report_run_canceled(record.dagster_run)
+    wal = path(instance, "index").with_name("index.db-wal")
+    assert wal.stat().st_size > 0
+    assert prune(instance, keep_runs=0).not_compacted is None
+    assert wal.stat().st_size == 0
+
+
+def test_the_launcher_holds_the_index() -> None:
+    named = {"module": "commands.serving.launcher", "class": "LocalHealthLauncher"}
+    with dg.instance_for_test(overrides={"run_launcher": named}) as instance:
+        assert logs(instance) == set()
+        assert instance.run_launcher.supports_check_run_worker_health
+        assert logs(instance) == {"index"}
