@@ -13,6 +13,7 @@ import pytest
 
 from gristmill import code_digest, families
 from gristmill.code_digest import Code, modules_of, tree_digest
+from gristmill.run.kernels import CACHE_DIR
 from tests.paths import CHECKOUT
 
 BEFORE = '''
@@ -159,7 +160,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def _forget() -> None:
-    for cached in ("_digest", "_parsed", "_source"):
+    for cached in ("_digest", "_known", "_parsed", "_source"):
         getattr(code_digest, cached).cache_clear()
 
 
@@ -195,6 +196,56 @@ def test_an_edited_module_changes_the_digest_if_it_is_code(
         edited.write("\nADDED = 1\n")
     _forget()
     assert (Code(("fake.grain.build.mill",)).digest != before) is changes
+
+
+def test_what_was_parsed_once_is_known_to_later_processes(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CACHE_DIR, str(tmp_path / "cache"))
+    code = Code(("fake.grain.build.mill",))
+    parsed: list[bytes] = []
+    parse = ast.parse
+
+    def noted(source: bytes) -> ast.Module:
+        parsed.append(source)
+        return parse(source)
+
+    def again() -> tuple[str, list[str], int]:
+        """Digest, modules, and how many of them another process parses."""
+        _forget()
+        parsed.clear()
+        return code.digest, modules_of(code.modules), len(parsed)
+
+    monkeypatch.setattr(code_digest.ast, "parse", noted)
+    digest, modules, count = again()
+    assert count == len(
+        {(package.parent / f"{n.replace('.', '/')}.py").read_text() for n in modules}
+    )
+    assert again() == (digest, modules, 0)
+    assert again() == (digest, modules, 0)
+    with (package / "grain/read/stream.py").open("a") as edited:
+        edited.write("\nfrom fake.grain.build.other import x\n")
+    changed, more, count = again()
+    assert (count, set(more) - set(modules)) == (2, {"fake.grain.build.other"})
+    assert changed != digest
+    assert again() == (changed, more, 0)
+    monkeypatch.setenv(CACHE_DIR, str(tmp_path / "elsewhere"))
+    assert again()[:2] == (changed, more)
+
+
+def test_another_rule_parses_again(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CACHE_DIR, str(tmp_path / "cache"))
+    code = Code(("fake.grain.build.mill",))
+    _forget()
+    digest = code.digest
+    _forget()
+    (tmp_path / "rule.py").write_text("another rule")
+    monkeypatch.setattr(code_digest, "__file__", str(tmp_path / "rule.py"))
+    monkeypatch.setattr(code_digest, "tree_digest", lambda _: "0" * 64)
+    assert code.digest != digest
+    assert len(list((tmp_path / "cache").iterdir())) == 2
 
 
 def test_a_module_that_does_not_exist_is_an_error(package: Path) -> None:

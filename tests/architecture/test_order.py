@@ -19,7 +19,6 @@ OUTSIDE = {"code", "commands", "config", "family", "samples", ""}
 """Modules of a family beside its rooms; "" is its `__init__`."""
 
 BASE = {
-    "code_digest",
     "contract",
     "hashing",
     "keys",
@@ -32,14 +31,15 @@ BASE = {
 BELOW = {
     **dict.fromkeys(BASE, BASE),
     "run": BASE,
+    "code_digest": BASE | {"run"},
     "untrusted": BASE | {"run"},
     "hub": BASE | {"run"},
     "settings": BASE | {"untrusted"},
-    "families": BASE | {"run", "settings"},
+    "families": BASE | {"code_digest", "run", "settings"},
     "inbox": BASE | {"untrusted"},
     "vocabularies": BASE | {"run", "untrusted"},
     "provenance": BASE | {"run", "families", "untrusted"},
-    "publish": BASE | {"run", "families", "provenance", "settings", "untrusted"},
+    "publish": BASE | {"code_digest", "run", "families", "provenance", "settings", "untrusted"},
     "reading": BASE | {"provenance"},
     "mirror": BASE | {"hub", "run", "provenance", "publish", "reading"},
 }
