@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -56,8 +57,21 @@ def test_a_log_that_is_held_stays_after_an_event(instance: dg.DagsterInstance) -
     assert logs(instance) == set()
     open_log.hold(instance)
     assert logs(instance) == {"index"}
+    (held,) = open_log._index.values()
     open_log.hold(instance)
+    assert list(open_log._index.values()) == [held]
     assert logs(instance) == {"index"}
+
+
+def test_any_thread_takes_the_place_of_what_another_one_held(
+    instance: dg.DagsterInstance,
+) -> None:
+    first, second = add_run(instance), add_run(instance)
+    open_log.hold(instance, first)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(open_log.hold, instance, second).result()
+    assert list(open_log._run) == [path(instance, second)]
+    assert logs(instance) == {"index", second}
 
 
 def test_of_runs_the_latest_is_held(instance: dg.DagsterInstance) -> None:
