@@ -21,6 +21,8 @@ from gristmill.publish import locks
 from tests.mirror.roots import built, files, objects, pushed
 from tests.read_only import read_only
 
+pytestmark = pytest.mark.sampled(0.3)
+
 
 @pytest.fixture(autouse=True)
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -14,6 +14,8 @@ from gristmill.mirror import pushing, send, versions
 from gristmill.mirror.store import Store
 from tests.mirror.roots import PART, built, files, object_of, objects, pulled, pushed
 
+pytestmark = pytest.mark.sampled(0.3)
+
 
 @pytest.mark.parametrize("name", ["train/steps.npy", "metadata.db", "place.json"])
 @pytest.mark.parametrize("part", [PART, 1 << 20], ids=["parts", "whole"])

@@ -28,6 +28,8 @@ from tests.paths import CHECKOUT
 from tests.publish.tiny import TinyConfig, build_tiny, garbage, payload, raw_input, tiny_build
 from tests.run import tiny_work
 
+pytestmark = pytest.mark.sampled(0.3)
+
 _SHARE = """
 import sys
 from pathlib import Path

@@ -21,6 +21,8 @@ from sensors import webhook
 from sensors.alerts import MOST_TRIES, Sent, alerts_sensor, is_configured
 from sensors.failed_runs import MOST_NAMED, message, without_secrets
 
+pytestmark = pytest.mark.sampled(0.3)
+
 PACK = dg.AssetKey(["macroxue", "pack"])
 
 

@@ -17,7 +17,10 @@ from tests.mirror.roots import built, files
 from tests.paths import CHECKOUT
 
 __all__ = ["hub"]
-pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=<...>':DeprecationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Use 'content=<...>':DeprecationWarning"),
+    pytest.mark.sampled(0.3),
+]
 
 
 def _killed(hub: Hub, root: Path, moment: str, number: int) -> None:

@@ -19,7 +19,10 @@ from tests.mirror.hub.server import TOKEN, Hub, Repository, Stored, running
 from tests.mirror.roots import built, files
 
 # The library's own call of its HTTP client.
-pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=<...>':DeprecationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Use 'content=<...>':DeprecationWarning"),
+    pytest.mark.sampled(0.3),
+]
 URL = "hf://datasets/me/corpus"
 
 

@@ -27,6 +27,8 @@ from gristmill.publish.storage.file_system import Mount
 from tests.paths import CHECKOUT
 from tests.publish.tiny import TinyConfig, build_tiny, garbage, tiny_build
 
+pytestmark = pytest.mark.sampled(0.3)
+
 SECONDS = 3.0  # a busy machine keeps a living host waiting, too
 SHORT = 1.0
 HOST = """
