@@ -23,6 +23,9 @@ from tests.paths import CHECKOUT
 SECONDS = "GRISTMILL_SLOW_SECONDS"
 SEED = "GRISTMILL_SEED"
 
+NOW = 0.5
+"""The share of slow tests that a run with a budget takes, of those that it may leave out."""
+
 Item = TypeVar("Item")
 
 
@@ -86,6 +89,14 @@ def is_dealt(name: str, share: float) -> bool:
     share: how many of such tests are, from 0 to 1.
     """
     return dice(f"dealt {name}").random() < share
+
+
+def is_for_later(name: str) -> bool:
+    """Whether a run with a budget leaves a slow test to the runs of other commits.
+
+    name: of a test that is of a sample, or that starts Dagster.
+    """
+    return seconds() is not None and not is_dealt(f"slow {name}", NOW)
 
 
 def sample(suite: str, items: Sequence[Item], share: float = 1.0, least: int = 1) -> Iterator[Item]:

@@ -35,15 +35,25 @@ def pytest_report_header() -> str:
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark as slow what a sample leaves out. What takes long comes first.
 
-    So no worker of `pytest -n` ends long after the other.
+    So no worker of `pytest -n` ends long after the other. With a budget, a share of the slow tests
+    is left for other commits, too.
     """
+    later: list[pytest.Item] = []
     for item in items:
         mark = item.get_closest_marker("sampled")
         if mark is not None and not budget.is_dealt(item.nodeid, *mark.args):
             item.add_marker(pytest.mark.slow)
+        elif item.get_closest_marker("slow") is None or not dealing.is_live(item.nodeid):
+            continue
+        if budget.is_for_later(item.nodeid):
+            later.append(item)
+    if later:
+        config.hook.pytest_deselected(items=later)
+        left = set(map(id, later))
+        items[:] = [item for item in items if id(item) not in left]
     items.sort(key=lambda item: dealing.rank(item.nodeid))
 
 

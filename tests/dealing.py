@@ -10,6 +10,9 @@ from typing import Any, Final
 LIVE: Final = "tests/e2e/"
 """Tests that start Dagster: one worker runs all of them, so that they do not slow each other."""
 
+BROWSER: Final = "tests/e2e/test_browser.py"
+"""Of these tests, those that each commit takes."""
+
 FIRST: Final = (
     LIVE,
     "tests/assets/test_damaged_inputs.py",
@@ -27,6 +30,11 @@ def unit(test: str) -> str:
     """What one worker runs in a row: the file of a test, or all files below LIVE."""
     file = test.partition("::")[0]
     return LIVE if file.startswith(LIVE) else file
+
+
+def is_live(test: str) -> bool:
+    """Whether a test starts Dagster, and not every commit takes it."""
+    return test.startswith(LIVE) and not test.startswith(BROWSER)
 
 
 def rank(test: str) -> int:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests import budget, conftest
+from tests import budget, conftest, dealing
 
 
 @pytest.fixture
@@ -79,26 +79,78 @@ def test_a_share_of_tests_is_dealt_by_the_seed(monkeypatch: pytest.MonkeyPatch) 
     assert not any(budget.is_dealt(name, 0) for name in names)
 
 
+def test_a_run_with_a_budget_leaves_slow_tests_to_other_commits(
+    limited: pytest.MonkeyPatch,
+) -> None:
+    names = [f"tests/e2e/test_x.py::test_{number}" for number in range(300)]
+
+    def later(seed: str) -> set[str]:
+        limited.setenv(budget.SEED, seed)
+        return {name for name in names if budget.is_for_later(name)}
+
+    assert 110 < len(later("a")) < 190
+    assert not set.intersection(*(later(str(seed)) for seed in range(20)))
+    limited.delenv(budget.SECONDS)
+    assert not later("a")
+
+
+class Item:
+    """What the hook needs of a test."""
+
+    def __init__(self, nodeid: str, *marks: pytest.MarkDecorator) -> None:
+        self.nodeid = nodeid
+        self.marks = {mark.name: mark.mark for mark in marks}
+
+    def get_closest_marker(self, name: str) -> pytest.Mark | None:
+        return self.marks.get(name)
+
+    def add_marker(self, mark: pytest.MarkDecorator) -> None:
+        self.marks[mark.name] = mark.mark
+
+
+class Config:
+    """What the hook says to pytest: the tests that it leaves out."""
+
+    def __init__(self) -> None:
+        self.left: list[str] = []
+        self.hook = self
+
+    def pytest_deselected(self, items: list[Item]) -> None:
+        self.left += [item.nodeid for item in items]
+
+
+def collected(*items: Item) -> tuple[list[Item], list[str]]:
+    """The tests that stay, and the names of the others."""
+    config, stay = Config(), list(items)
+    conftest.pytest_collection_modifyitems(config, stay)  # type: ignore[arg-type]
+    return stay, config.left
+
+
 def test_a_sampled_test_is_slow_where_the_seed_leaves_it_out(
-    pytestconfig: pytest.Config,
+    pytestconfig: pytest.Config, limited: pytest.MonkeyPatch
 ) -> None:
     lines = [line for line in pytestconfig.getini("markers") if line.startswith("sampled(share)")]
     assert len(lines) == 1
+    limited.delenv(budget.SECONDS)
+    items = [Item(f"tests/test_x.py::test_{n}", pytest.mark.sampled(n)) for n in (0, 1)]
+    items.append(Item("tests/test_x.py::test_it"))
+    stay, left = collected(*items)
+    assert [list(item.marks) for item in stay] == [["sampled", "slow"], ["sampled"], []]
+    assert left == []
 
-    class Item:
-        nodeid = "tests/test_x.py::test_it"
 
-        def __init__(self, share: float | None) -> None:
-            self.added: list[str] = []
-            self.share = share
-
-        def get_closest_marker(self, name: str) -> pytest.Mark | None:
-            assert name == "sampled"
-            return None if self.share is None else pytest.mark.sampled(self.share).mark
-
-        def add_marker(self, mark: pytest.MarkDecorator) -> None:
-            self.added.append(mark.name)
-
-    items = [Item(0), Item(1), Item(None)]
-    conftest.pytest_collection_modifyitems(items)  # type: ignore[arg-type]
-    assert [item.added for item in items] == [["slow"], [], []]
+def test_what_is_left_for_later_is_sampled_or_starts_dagster(limited: pytest.MonkeyPatch) -> None:
+    limited.setattr(budget, "NOW", 0)
+    slow, of_none, of_all = pytest.mark.slow, pytest.mark.sampled(0), pytest.mark.sampled(1)
+    stay, left = collected(
+        Item("tests/test_x.py::test_slow", slow),
+        Item("tests/test_x.py::test_left", of_none),
+        Item("tests/test_x.py::test_dealt", of_all),
+        Item("tests/e2e/test_x.py::test_live", slow),
+        Item("tests/e2e/test_x.py::test_quick"),
+        Item(f"{dealing.BROWSER}::test_seen", slow),
+    )
+    assert left == ["tests/test_x.py::test_left", "tests/e2e/test_x.py::test_live"]
+    assert {item.nodeid.rpartition("_")[2] for item in stay} == {"slow", "dealt", "quick", "seen"}
+    limited.setattr(budget, "NOW", 1)
+    assert collected(Item("tests/e2e/test_x.py::test_live", slow))[1] == []

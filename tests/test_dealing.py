@@ -10,6 +10,13 @@ def test_a_worker_takes_a_file_or_all_that_starts_dagster() -> None:
     assert dealing.unit("tests/e2e/test_synth.py::test_b") == dealing.LIVE
 
 
+def test_the_tests_in_a_browser_are_for_every_commit() -> None:
+    assert dealing.is_live("tests/e2e/test_ui.py::test_a")
+    assert not dealing.is_live("tests/run/test_x.py::test_a")
+    assert not dealing.is_live(f"{dealing.BROWSER}::test_a")
+    assert (CHECKOUT / dealing.BROWSER).is_file()
+
+
 def test_what_takes_long_comes_first() -> None:
     tests = ["tests/run/test_x.py::test_a", *(f"{path}::test_a" for path in dealing.FIRST)]
     ranked = sorted(tests, key=dealing.rank)
