@@ -19,6 +19,20 @@ from assets.history.tables import NEWEST, RUNLESS, RUNS_IN_STATEMENT
 _BUSY_SECONDS: Final = 30.0
 
 
+def databases(instance: dg.DagsterInstance) -> tuple[Path, Path, Path]:
+    """Returns the files of events, runs, and ticks.
+
+    instance: on SQLite.
+    """
+    storage: Any = instance.event_log_storage
+    index = Path(storage.path_for_shard("index"))
+    return (
+        index,
+        index.parent.parent / "runs.db",
+        index.parents[2] / "schedules" / "schedules.db",
+    )
+
+
 class InstanceFiles:
     """The databases and log folders of one instance.
 
@@ -26,10 +40,7 @@ class InstanceFiles:
     """
 
     def __init__(self, instance: dg.DagsterInstance) -> None:
-        storage: Any = instance.event_log_storage
-        self._index = Path(storage.path_for_shard("index"))
-        self._runs = self._index.parent.parent / "runs.db"
-        self._schedules = self._index.parents[2] / "schedules" / "schedules.db"
+        self._index, self._runs, self._schedules = databases(instance)
         self._logs = RunLogs(instance)
 
     def newest_runs(self) -> set[str]:

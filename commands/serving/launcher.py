@@ -19,10 +19,9 @@ class LocalHealthLauncher(dg.DefaultRunLauncher):
     """Dagster's launcher on this machine; run monitoring asks it whether a run's process lives."""
 
     def register_instance(self, instance: dg.DagsterInstance) -> None:
-        """Take the instance whose runs to launch, and hold its event log open.
+        """Take the instance whose runs to launch, and hold its databases open.
 
-        The web server and the daemon do so; then what they and every run write of assets costs
-        less. See `assets/history/open_log.py`.
+        The web server and the daemon do so; then what they and every run write waits less. See `assets/history/open_log.py`.
         """
         super().register_instance(instance)
         open_log.hold(instance)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +21,7 @@ from resources import Lake
 
 @pytest.fixture(autouse=True)
 def nothing_held() -> None:
-    for held in (open_log._index, open_log._run):
+    for held in (open_log._instance, open_log._run):
         for connection in held.values():
             connection.close()
         held.clear()
@@ -57,9 +58,10 @@ def test_a_log_that_is_held_stays_after_an_event(instance: dg.DagsterInstance) -
     assert logs(instance) == set()
     open_log.hold(instance)
     assert logs(instance) == {"index"}
-    (held,) = open_log._index.values()
+    held = dict(open_log._instance)
+    assert [file.name for file in held] == ["index.db", "runs.db", "schedules.db"]
     open_log.hold(instance)
-    assert list(open_log._index.values()) == [held]
+    assert open_log._instance == held
     assert logs(instance) == {"index"}
 
 
@@ -72,6 +74,21 @@ def test_any_thread_takes_the_place_of_what_another_one_held(
         pool.submit(open_log.hold, instance, second).result()
     assert list(open_log._run) == [path(instance, second)]
     assert logs(instance) == {"index", second}
+
+
+def test_the_databases_of_runs_and_ticks_are_held(instance: dg.DagsterInstance) -> None:
+    history = path(instance, "index").parent.parent
+    others = history / "runs.db", history.parent / "schedules/schedules.db"
+
+    def stay() -> list[bool]:
+        for file in others:
+            with closing(sqlite3.connect(file)) as other:
+                other.execute("pragma user_version = 1")
+        return [file.with_name(f"{file.name}-wal").exists() for file in others]
+
+    assert stay() == [False, False]
+    open_log.hold(instance)
+    assert stay() == [True, True]
 
 
 def test_of_runs_the_latest_is_held(instance: dg.DagsterInstance) -> None:
@@ -103,20 +120,20 @@ def test_a_log_that_is_held_blocks_no_writer(instance: dg.DagsterInstance) -> No
 
 @pytest.mark.parametrize("damage", ["missing", "no database", "a folder"])
 def test_what_cannot_be_opened_is_not_held(instance: dg.DagsterInstance, damage: str) -> None:
-    index, run = path(instance, "index"), path(instance, "r")
+    run = path(instance, "r")
     if damage == "no database":
         run.write_bytes(b"no database at all" * 100)
     elif damage == "a folder":
         run.mkdir()
     open_log.hold(instance, "r")
-    assert (list(open_log._index), list(open_log._run)) == ([index], [])
+    assert (len(open_log._instance), len(open_log._run)) == (3, 0)
     assert run.exists() is (damage != "missing")
 
 
 def test_another_storage_is_left_alone() -> None:
     instance: Any = SimpleNamespace(event_log_storage=SimpleNamespace())
     open_log.hold(instance, "r")
-    assert not open_log._index and not open_log._run
+    assert not open_log._instance and not open_log._run
 
 
 def test_a_run_holds_its_log_from_its_first_build(
