@@ -15,9 +15,8 @@ from typing import Final
 import dagster as dg
 
 from assets.failures import Problem
+from gristmill import mirror as mirroring  # its modules are imported by the first push
 from gristmill.contract import GristmillError
-from gristmill.mirror.published import Pushed
-from gristmill.mirror.pushing import push
 from gristmill.printable import plain
 from gristmill.provenance.find_artifacts import Artifact
 from gristmill.provenance.inventory import Entry
@@ -33,7 +32,7 @@ _MOST_LISTED: Final = 100
 
 def pushed(
     root: Path, mirror: MirrorSettings, artifacts: Sequence[Artifact], progress: Progress
-) -> list[Pushed]:
+) -> list[mirroring.Pushed]:
     """Push artifacts of a data root, and return what became of each, in their order.
 
     root: the data root.
@@ -44,12 +43,12 @@ def pushed(
     An error is what became of an artifact; nothing is raised for one of the library or of a file.
     """
     try:
-        return push(
+        return mirroring.push(
             root, mirror.push, artifacts=artifacts, parallel=mirror.parallel, progress=progress
         )
     except (GristmillError, OSError) as error:
         titles = [Entry.of(root, artifact).title for artifact in artifacts]
-        return [Pushed(title, None, error=str(error)) for title in titles]
+        return [mirroring.Pushed(title, None, error=str(error)) for title in titles]
 
 
 def cure(mirror: MirrorSettings, names: Sequence[str]) -> str:
@@ -96,7 +95,7 @@ def push_published(
         raise _failure(missed, len(done))
 
 
-def _line(results: Sequence[Pushed]) -> str:
+def _line(results: Sequence[mirroring.Pushed]) -> str:
     created = sum(result.created for result in results)
     failed = sum(result.error is not None for result in results)
     sent = amounts.size(sum(result.sent_bytes for result in results))

@@ -21,7 +21,8 @@ class LocalHealthLauncher(dg.DefaultRunLauncher):
     def register_instance(self, instance: dg.DagsterInstance) -> None:
         """Take the instance whose runs to launch, and hold its databases open.
 
-        The web server and the daemon do so; then what they and every run write waits less. See `assets/history/open_log.py`.
+        The web server and the daemon do so; then what they and every run write waits less: see
+        `assets/history/open_log.py`.
         """
         super().register_instance(instance)
         open_log.hold(instance)
