@@ -31,7 +31,7 @@ def reap(dry_run: bool, parts: bool) -> None:
 
     After a power loss or `kill -9`, runs stay STARTED for ever and block the queue. Runs whose
     process lives do not change. Finished parts of a build stay, since the next build continues
-    from them, unless --parts is given.
+    from them, unless --parts is given. Versions of an artifact that no link names are removed, too.
     """
     with open_instance() as instance:
         for line in close_dead_runs(instance, dry_run):
@@ -42,6 +42,10 @@ def reap(dry_run: bool, parts: bool) -> None:
         say(f"left by a killed build: {escape(str(folder))}{kept}")
         if not dry_run:
             remove.clean_slot(folder, keep_parts=not parts)
+    for folder, count in remove.abandoned_versions(Lake().root):
+        say(f"versions of {escape(str(folder))} that no link names: {count}")
+        if not dry_run:
+            remove.sweep_versions(folder)
 
 
 def close_dead_runs(instance: dg.DagsterInstance, dry_run: bool = False) -> Iterator[str]:

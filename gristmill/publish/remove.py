@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 from gristmill import provenance
 from gristmill.contract import GristmillError
-from gristmill.layout import PARTS, WORK
+from gristmill.layout import PARTS, VERSIONS, WORK
 from gristmill.provenance import Input, Record
 from gristmill.provenance.inventory import root_above
 from gristmill.publish import atomic_fs, inventory, locks
@@ -79,9 +79,12 @@ def take_away(folder: Path, slot: Path) -> None:
     atomic_fs.remove_tree(slot)
     slot.mkdir(parents=True)
     lease.confirm()
+    owner = link_form.renamed_from(folder)
     atomic_fs.take_name(folder, slot / "removed")
     atomic_fs.flush(folder.parent)
     sweep(slot)
+    if owner is not None:
+        sweep_versions(owner)
     atomic_fs.remove_tree(slot)
 
 
@@ -99,6 +102,32 @@ def sweep(slot: Path) -> None:
     if folder is not None:
         with _lock_of_commits(folder, slot):
             link_form.sweep(folder, root_above(folder.parent))
+
+
+def sweep_versions(folder: Path) -> None:
+    """Remove the versions of `folder` that no link names, unless a builder is at work on it.
+
+    folder: of an artifact, in the link form; its own link may have been renamed.
+    """
+    with suppress(locks.Busy), locks.locked(lock_of_folder(folder), folder.name):
+        link_form.sweep(folder, root_above(folder.parent))
+
+
+def abandoned_versions(root: Path) -> Iterator[tuple[Path, int]]:
+    """Folders below `root` that have versions which no link names, and how many.
+
+    So it is after a link was renamed and built again under its new name. What builders are at work
+    on is left out.
+    """
+    for here, folders, _ in os.walk(root):
+        if WORK in folders:
+            folders.remove(WORK)
+            for store in sorted(Path(here, WORK, VERSIONS).glob("*")):
+                folder = Path(here, store.name)
+                if not locks.is_locked(lock_of_folder(folder)) and (
+                    left := link_form.unnamed(folder)
+                ):
+                    yield folder, len(left)
 
 
 def _linked_folder(slot: Path) -> Path | None:

@@ -8,11 +8,15 @@ import subprocess
 from pathlib import Path
 
 import dagster as dg
+import pytest
 from dagster._core.events import EngineEventData
 
 from assets import worker
+from gristmill.publish.publish import publish
+from gristmill.publish.storage import link_form
 from gristmill.run.parts import PartStore
 from tests.commands.drops import PACKS, Command
+from tests.publish.tiny import TinyConfig, tiny_build
 
 
 @dg.op
@@ -91,6 +95,21 @@ def test_reap_sweeps_what_a_killed_build_left(run: Command, data: Path) -> None:
     assert left.exists()
     assert run("reap").exit_code == 0
     assert not left.parent.exists()
+
+
+def test_reap_removes_versions_that_no_link_names(
+    run: Command, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(link_form.VARIABLE, "link")
+    folder = data / "family/tiny"
+    publish(tiny_build(data, config=TinyConfig(seed=1)))
+    left = link_form.store_of(folder) / ("0" * 32)
+    left.mkdir()
+    assert f"versions of {folder} that no link names: 1" in run("reap", "--dry-run").output
+    assert left.exists()
+    assert f"versions of {folder} that no link names: 1" in run("reap").output
+    assert list(link_form.store_of(folder).iterdir()) == [link_form.version_of(folder)]
+    assert run("reap").output == ""
 
 
 def test_reap_keeps_finished_parts_unless_asked_to_remove_them(run: Command, data: Path) -> None:

@@ -10,6 +10,7 @@ import os
 import re
 import threading
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -129,10 +130,33 @@ def mend(folder: Path) -> None:
         atomic_fs.flush(folder.parent)
 
 
-def sweep(folder: Path, root: Path | None) -> None:
-    """Remove all versions of `folder` that no link names. The caller holds its lock.
+def renamed_from(folder: Path) -> Path | None:
+    """The folder beside `folder` whose version it names; None but for a link that was renamed."""
+    try:
+        target = folder.parent / folder.readlink()
+    except OSError:
+        return None
+    owner = folder.parent / target.parent.name
+    is_version = target.parent == store_of(owner) and _VERSION.fullmatch(target.name)
+    return owner if is_version and owner != folder else None
+
+
+def unnamed(folder: Path) -> list[Path]:
+    """The versions of `folder` that no link names, and what a killed commit left beside them.
 
     A link beside `folder` counts, too: a person may have renamed an artifact.
+    """
+    store = store_of(folder)
+    if not store.is_dir():
+        return []
+    current = version_of(folder)
+    left = [entry for entry in store.iterdir() if entry != current]
+    renamed = _named_beside(folder) if left else set()
+    return [entry for entry in left if entry not in renamed]
+
+
+def sweep(folder: Path, root: Path | None) -> None:
+    """Remove what `unnamed` finds. The caller holds the lock of `folder`.
 
     root: the data root, whose inventory is settled first; None where none is known.
     """
@@ -140,21 +164,22 @@ def sweep(folder: Path, root: Path | None) -> None:
     if not store.is_dir() or lease.is_lost():
         return  # nothing to do, or it belongs to the holder that followed
     mend(folder)
-    current = version_of(folder)
-    left = [entry for entry in store.iterdir() if entry != current]
+    left = unnamed(folder)
     if left and root is not None:
         inventory.settle_folder(root, folder)
-    renamed = _named_beside(folder) if left else set()
     for entry in left:
-        if entry not in renamed:
-            atomic_fs.remove_tree(entry)
-    if current is None and not renamed:
+        atomic_fs.remove_tree(entry)
+    if not any(store.iterdir()):
         store.rmdir()
 
 
 def _named_beside(folder: Path) -> set[Path]:
     """The versions of `folder` that links in the folder above it name."""
     own = f"{WORK}/{VERSIONS}/{folder.name}/"
+    targets = []
     with os.scandir(folder.parent) as entries:
-        targets = [str(Path(entry.path).readlink()) for entry in entries if entry.is_symlink()]
+        for entry in entries:
+            if entry.is_symlink():
+                with suppress(OSError):  # another process removed it meanwhile
+                    targets.append(str(Path(entry.path).readlink()))
     return {folder.parent / target for target in targets if target.startswith(own)}

@@ -15,9 +15,10 @@ from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.provenance import find_artifacts
 from gristmill.provenance.inventory import Entry, missing
-from gristmill.publish import atomic_fs, remove
+from gristmill.publish import atomic_fs, locks, remove
 from gristmill.publish.publish import publish
 from gristmill.publish.remove_published import named, remove_published
+from gristmill.publish.slot import lock_of_folder
 from gristmill.publish.storage import link_form
 from tests import budget
 from tests.mirror.roots import pulled, pushed
@@ -331,6 +332,74 @@ def test_a_renamed_artifact_keeps_its_version(tmp_path: Path) -> None:
     folder.rename(tmp_path / "other/tiny")
     (found,) = provenance.verify(tmp_path)
     assert str(found).startswith(f"{folder}: missing: it was published and is gone")
+
+
+def _renamed(root: Path) -> tuple[Path, Path]:
+    """An artifact that a person renamed, beside a later one with the first name."""
+    folder, kept = root / "family/tiny", root / "family/kept"
+    publish(tiny_build(root, config=TinyConfig(seed=1)))
+    folder.rename(kept)
+    publish(tiny_build(root, config=TinyConfig(seed=2)))
+    return folder, kept
+
+
+def _versions(folder: Path) -> int:
+    return len(list(link_form.store_of(folder).iterdir()))
+
+
+def test_only_a_link_that_was_renamed_names_the_version_of_another(tmp_path: Path) -> None:
+    folder, kept = _renamed(tmp_path)
+    assert link_form.renamed_from(kept) == folder
+    assert link_form.renamed_from(folder) is None
+    assert link_form.renamed_from(tmp_path / "family") is None
+    for target in ("nowhere", f".gristmill/versions/tiny/{'g' * 32}", "../family/tiny"):
+        (tmp_path / "family/link").unlink(missing_ok=True)
+        (tmp_path / "family/link").symlink_to(target)
+        assert link_form.renamed_from(tmp_path / "family/link") is None
+
+
+@pytest.mark.parametrize("stands", [True, False])
+def test_a_renamed_artifact_that_is_removed_frees_its_version(tmp_path: Path, stands: bool) -> None:
+    folder, kept = _renamed(tmp_path)
+    if not stands:
+        remove_published(tmp_path, Entry("family/tiny"))
+        assert _versions(folder) == 1
+    remove_published(tmp_path, Entry("family/kept"))
+    assert not os.path.lexists(kept)
+    if stands:
+        assert _versions(folder) == 1 and provenance.verify(folder) == []
+    else:
+        assert not link_form.store_of(folder).exists()
+
+
+def test_a_version_of_what_is_being_built_stays_until_its_build_ends(tmp_path: Path) -> None:
+    folder, kept = _renamed(tmp_path)
+    with locks.locked(lock_of_folder(folder), "tiny"):
+        remove_published(tmp_path, Entry("family/kept"))
+        assert not os.path.lexists(kept) and _versions(folder) == 2
+        assert list(remove.abandoned_versions(tmp_path)) == []
+        remove.sweep_versions(folder)
+        assert _versions(folder) == 2
+    assert list(remove.abandoned_versions(tmp_path)) == [(folder, 1)]
+    remove.sweep_versions(folder)
+    assert _versions(folder) == 1 and provenance.verify(folder) == []
+    assert list(remove.abandoned_versions(tmp_path)) == []
+
+
+def test_a_link_that_goes_while_it_is_looked_at_harms_no_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, kept = _renamed(tmp_path)
+    read = Path.readlink
+
+    def gone(path: Path) -> Path:
+        if path == kept:
+            path.unlink(missing_ok=True)
+        return read(path)
+
+    monkeypatch.setattr(Path, "readlink", gone)
+    assert publish(tiny_build(tmp_path, config=TinyConfig(seed=3))).rebuilt
+    assert _versions(folder) == 1
 
 
 def test_a_reader_in_parallel_sees_old_or_new(tmp_path: Path) -> None:
