@@ -144,8 +144,13 @@ def batch_of(
     made: the set. metadata: of its split.
     rows, owners: int64 [n], the examples and their puzzles, n at most `size`.
 
-    Returns inputs and labels [size, seq_len] and puzzle_identifiers [size].
+    Returns inputs and labels [size, seq_len] and puzzle_identifiers [size]. Raises BadInput for a
+    puzzle that the set does not have.
     """
+    if len(owners) and not 0 <= owners.min() <= owners.max() < len(made.puzzle_identifiers):
+        raise BadInput(
+            made.paths["puzzle_indices"], "was changed after it was opened: open the dataset again"
+        )
     inputs = _tokens(made.inputs, rows, size, None)
     labels = _tokens(made.labels, rows, size, metadata.ignore_label_id)
     identifiers = np.empty(size, np.int32)

@@ -15,6 +15,7 @@ from gristmill.puzzles.read.batches import TrainBatches
 from gristmill.puzzles.read.dataset import PuzzleDataset, PuzzleDatasetConfig
 from gristmill.puzzles.read.split_files import MappedSet
 from tests.paths import REAL_DATA
+from tests.puzzles.format.test_metadata import METADATA
 from tests.puzzles.read.folders import write_split
 from tests.puzzles.read.plain_reader import PlainReader
 
@@ -217,6 +218,16 @@ def _set(tmp_path: Path, **indices: list[int]) -> MappedSet:
         array.setflags(write=False)  # as mapped arrays, which kernels are compiled for
     paths = {name: tmp_path / f"{name}.npy" for name in arrays}
     return MappedSet("all", tokens, tokens, np.zeros(3, np.int32), **arrays, paths=paths)
+
+
+@pytest.mark.parametrize("values", [[0, 0, 0, 0], [1, 2, 3, 3], [9, 9, 9, 9]])
+def test_indices_that_are_overwritten_while_rows_are_read_in_order_are_no_crash(
+    tmp_path: Path, values: list[int]
+) -> None:
+    made = _set(tmp_path, puzzle_indices=values, group_indices=[0, 1, 2, 3])
+    (chosen,) = batches.batches_in_order(made, 3, 0, 1, 0)
+    with pytest.raises(BadInput, match=r"puzzle_indices.npy: was changed after it was opened"):
+        batches.batch_of(made, METADATA, chosen.rows, chosen.owners, 3)
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,17 @@ def test_a_number_outside_is_an_index_error(tmp_path: Path, number: int) -> None
             examples.batch([0, wrong])
 
 
+def test_indices_that_change_while_they_are_read_do_not_end_a_loop(tmp_path: Path) -> None:
+    write_split(tmp_path / "train")
+    examples = PuzzleExamples(tmp_path)
+    assert len(list(examples)) == len(examples)
+    file = np.load(tmp_path / "train/all__puzzle_indices.npy", mmap_mode="r+")
+    file[:] = 0
+    file.flush()
+    with pytest.raises(BadInput, match="was changed after it was opened"):
+        list(examples)
+
+
 @pytest.mark.parametrize("numbers", [[0.5], ["0"], [True]])
 def test_anything_but_integers_is_a_type_error(tmp_path: Path, numbers: list[object]) -> None:
     write_split(tmp_path / "train")
