@@ -92,22 +92,24 @@ class _Known:
         # Another rule of this module finds something else in the same source.
         rule = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
         self._file = f"code-digests-{rule[:16]}"
-        self._facts = kept_facts.read(self._file)
+        self._kept = kept_facts.read(self._file)
+        self._used: dict[str, tuple[str, ...]] = {}
         self._has_more = False
 
     def parsed(self, source: bytes) -> _Parsed:
         """Returns what is kept of a source, or what it says now."""
         key = hashlib.sha256(source).hexdigest()
-        if (facts := self._facts.get(key)) is None:
+        if (facts := self._kept.get(key)) is None:
             tree = ast.parse(source)
-            facts = self._facts[key] = (tree_digest(tree), *_imports(tree))
+            facts = self._kept[key] = (tree_digest(tree), *_imports(tree))
             self._has_more = True
+        self._used[key] = facts
         return _Parsed(facts[0], facts[1:])
 
     def keep(self) -> None:
         """Keep what was parsed for the processes after this one."""
         if self._has_more:
-            kept_facts.keep(self._file, self._facts)
+            kept_facts.keep(self._file, self._used)
             self._has_more = False
 
 

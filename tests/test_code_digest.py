@@ -13,6 +13,7 @@ import pytest
 
 from gristmill import code_digest, families
 from gristmill.code_digest import Code, modules_of, tree_digest
+from gristmill.run import kept_facts
 from gristmill.run.kernels import CACHE_DIR
 from tests.paths import CHECKOUT
 
@@ -231,6 +232,21 @@ def test_what_was_parsed_once_is_known_to_later_processes(
     assert again() == (changed, more, 0)
     monkeypatch.setenv(CACHE_DIR, str(tmp_path / "elsewhere"))
     assert again()[:2] == (changed, more)
+
+
+def test_what_is_kept_is_bounded_by_what_is_used(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CACHE_DIR, str(tmp_path / "cache"))
+    monkeypatch.setattr(kept_facts, "MOST", 12)
+    lines = []
+    for edit in range(9):
+        (package / "grain/read/stream.py").write_text(f"EDIT = {edit}\n")
+        _forget()
+        assert Code(("fake.grain.build.mill",)).digest
+        (file,) = (tmp_path / "cache").iterdir()
+        lines.append(len(file.read_text().splitlines()) - 1)
+    assert max(lines) <= 12 and lines[0] < lines[1] and min(lines[3:]) == lines[0]
 
 
 def test_another_rule_parses_again(

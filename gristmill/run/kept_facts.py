@@ -18,7 +18,7 @@ from typing import Final
 from gristmill.run import kernels
 
 MOST: Final = 4_000
-"""Sources of a file; with more, those that this process does not know are left out."""
+"""Sources of a file; with more, those that this process did not use are left out."""
 
 Facts = Mapping[str, tuple[str, ...]]
 """By the sha256 of a source, words without spaces."""
@@ -37,7 +37,7 @@ def keep(name: str, facts: Facts) -> None:
     """Add facts to those that are kept; where they cannot be written, nothing happens.
 
     name: of the file.
-    facts: all that this process knows.
+    facts: all that this process used.
     """
     folder = kernels.cache_folder()
     if folder is None:
