@@ -29,6 +29,8 @@ MOST_RUNS: Final = 1000
 MOST_TRIES: Final = 12
 """Messages that are tried before the failures they report are given up; about two hours."""
 _FIRST_WAIT, _LONGEST_WAIT = 30.0, 900.0
+_LATEST: Final = 4_102_444_800.0
+"""Seconds since 1970 of the year 2100."""
 _FAILED: Final = dg.DagsterEventType.RUN_FAILURE
 _HEADER: Final = re.compile(rf"^\s*(\[\s*{ALERTS.name}\s*\]|{ALERTS.name}\s*[.=])", re.MULTILINE)
 
@@ -55,7 +57,9 @@ class Sent:
         try:
             values = json.loads(cursor or "{}")
             known = {each.name: each.type for each in fields(cls)}
-            return cls(**{name: known[name](values[name]) for name in known if name in values})  # type: ignore[operator]
+            read = cls(**{name: known[name](values[name]) for name in known if name in values})  # type: ignore[operator]
+            # A person can type any cursor: no alert would be sent before such a time.
+            return read if read.not_before < _LATEST else cls()
         except (ArithmeticError, RecursionError, TypeError, ValueError):
             return cls()
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+_LATEST: Final = 253_402_300_800_000
+"""Milliseconds since 1970 of the year 10000, which no date of Python has."""
+
 
 @dataclass(frozen=True)
 class Waiting:
@@ -84,6 +87,8 @@ class State:
             raise TypeError("a text of the cursor")
         if not all(type(number) is int for number in numbers):
             raise TypeError("a number of the cursor")
+        if not all(0 <= time < _LATEST for time in times):
+            raise ValueError("a time of the cursor")
         return State(waiting, settled, refused, resume, asked, asked_from, built)
 
     def write(self) -> str:

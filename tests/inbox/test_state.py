@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -28,6 +29,11 @@ def test_what_was_written_is_read(state: State) -> None:
     assert State.read(None) == State() == State.read("")
 
 
+def test_the_latest_date_of_python_is_read() -> None:
+    waiting = State.read(_with("waiting", {"a": ["s", 253_402_300_799_999]})).waiting
+    assert datetime.fromtimestamp(waiting["a"].since / 1000, UTC).year == 9999
+
+
 def _with(name: str, value: object) -> str:
     return json.dumps(json.loads(FULL.write()) | {name: value})
 
@@ -40,6 +46,8 @@ def _with(name: str, value: object) -> str:
         _with("waiting", {"a": ["s", 1, 2, 3]}),
         _with("waiting", {"a": ["s", "1"]}),
         _with("waiting", {"a": ["s", 1, 2.5]}),
+        _with("waiting", {"a": ["s", 253_402_300_800_000]}),
+        _with("waiting", {"a": ["s", 1, -1]}),
         _with("waiting", {"a": [1, 1]}),
         _with("waiting", ["a"]),
         _with("settled", {"c": 1}),

@@ -131,7 +131,17 @@ def fail(instance: dg.DagsterInstance, *keys: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "cursor", ["yesterday", "7", '{"after": "x"}', '{"after": Infinity}', "[" * 100_000]
+    "cursor",
+    [
+        "yesterday",
+        "7",
+        '{"after": "x"}',
+        '{"after": Infinity}',
+        '{"not_before": Infinity}',
+        '{"not_before": NaN}',
+        '{"after": 7, "not_before": 4102444800}',
+        "[" * 100_000,
+    ],
 )
 def test_a_cursor_that_a_person_typed_counts_as_none(cursor: str) -> None:
     assert Sent.read(cursor) == Sent()
