@@ -2,7 +2,8 @@
 
 A long suite is one fuzzer or one matrix, such as the kills of a build. Two variables are read:
 
-GRISTMILL_SLOW_SECONDS  about how many seconds each long suite takes; unset, each does all of it
+GRISTMILL_SLOW_SECONDS  about how many seconds each long suite takes, and slow tests of a sample or
+                        of a live instance come half of the time; unset, each does all of it
 GRISTMILL_SEED          which sample it takes; default the commit, so that each commit takes another
 
 `.ci/run` sets both and prints the seed; `make soak` and `make fuzz` set neither.

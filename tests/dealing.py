@@ -10,8 +10,8 @@ from typing import Any, Final
 LIVE: Final = "tests/e2e/"
 """Tests that start Dagster: one worker runs all of them, so that they do not slow each other."""
 
-BROWSER: Final = "tests/e2e/test_browser.py"
-"""Of these tests, those that each commit takes."""
+BROWSER: Final = ("tests/e2e/test_browser.py", "tests/e2e/test_hostile_text.py")
+"""Of these tests, those in a browser, which each commit takes."""
 
 FIRST: Final = (
     LIVE,

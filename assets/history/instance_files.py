@@ -26,11 +26,8 @@ def databases(instance: dg.DagsterInstance) -> tuple[Path, Path, Path]:
     """
     storage: Any = instance.event_log_storage
     index = Path(storage.path_for_shard("index"))
-    return (
-        index,
-        index.parent.parent / "runs.db",
-        index.parents[2] / "schedules" / "schedules.db",
-    )
+    history = index.parent.parent  # at the top of a disk, a folder is its own parent
+    return index, history / "runs.db", history.parent / "schedules" / "schedules.db"
 
 
 class InstanceFiles:

@@ -21,8 +21,8 @@ class LocalHealthLauncher(dg.DefaultRunLauncher):
     def register_instance(self, instance: dg.DagsterInstance) -> None:
         """Take the instance whose runs to launch, and hold its databases open.
 
-        The web server and the daemon do so; then what they and every run write waits less: see
-        `assets/history/open_log.py`.
+        A process takes it when it first launches a run or looks at one. What the daemon, the web
+        server and every run write from then on waits less: see `assets/history/open_log.py`.
         """
         super().register_instance(instance)
         open_log.hold(instance)

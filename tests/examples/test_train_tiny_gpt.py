@@ -14,7 +14,9 @@ from tests import budget
 from tests.paths import CHECKOUT
 from tests.sample_root import SampleRoot
 
-if not find_spec("torch") or not find_spec("megatron"):  # importing them takes seconds
+if (
+    not find_spec("torch") or not find_spec("megatron") or not find_spec("megatron.core")
+):  # importing them takes seconds
     pytest.skip("torch or megatron-core is not installed", allow_module_level=True)
 
 EXAMPLE = CHECKOUT / "examples/train_tiny_gpt.py"

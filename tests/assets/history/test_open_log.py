@@ -130,6 +130,13 @@ def test_what_cannot_be_opened_is_not_held(instance: dg.DagsterInstance, damage:
     assert run.exists() is (damage != "missing")
 
 
+def test_a_folder_at_the_top_of_a_disk_is_no_error() -> None:
+    storage = SimpleNamespace(path_for_shard=lambda shard: f"/no-such-events/{shard}.db")
+    instance: Any = SimpleNamespace(event_log_storage=storage)
+    open_log.hold(instance, "r")
+    assert not open_log._instance and not open_log._run
+
+
 def test_another_storage_is_left_alone() -> None:
     instance: Any = SimpleNamespace(event_log_storage=SimpleNamespace())
     open_log.hold(instance, "r")
