@@ -95,7 +95,7 @@ def is_dealt(name: str, share: float) -> bool:
 def is_for_later(name: str) -> bool:
     """Whether a run with a budget leaves a slow test to the runs of other commits.
 
-    name: of a test that is of a sample, or that starts Dagster.
+    name: of a test that is of a sample, or of a file whose tests start Dagster.
     """
     return seconds() is not None and not is_dealt(f"slow {name}", NOW)
 

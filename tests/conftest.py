@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.slow)
         elif item.get_closest_marker("slow") is None or not dealing.is_live(item.nodeid):
             continue
-        if budget.is_for_later(item.nodeid):
+        if budget.is_for_later(dealing.dealt_with(item.nodeid)):
             later.append(item)
     if later:
         config.hook.pytest_deselected(items=later)

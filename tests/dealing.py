@@ -37,6 +37,11 @@ def is_live(test: str) -> bool:
     return test.startswith(LIVE) and not test.startswith(BROWSER)
 
 
+def dealt_with(test: str) -> str:
+    """What is left to other commits as one: a test, or a file whose tests share an instance."""
+    return test.partition("::")[0] if is_live(test) else test
+
+
 def rank(test: str) -> int:
     """The place of a test in FIRST; the number of places for all others."""
     return next((place for place, begin in enumerate(FIRST) if test.startswith(begin)), len(FIRST))

@@ -152,5 +152,9 @@ def test_what_is_left_for_later_is_sampled_or_starts_dagster(limited: pytest.Mon
     )
     assert left == ["tests/test_x.py::test_left", "tests/e2e/test_x.py::test_live"]
     assert {item.nodeid.rpartition("_")[2] for item in stay} == {"slow", "dealt", "quick", "seen"}
+    limited.setattr(budget, "NOW", 0.5)
+    for file in map(str, range(20)):
+        tests = [Item(f"tests/e2e/test_{file}.py::test_{n}", slow) for n in range(9)]
+        assert len(collected(*tests)[1]) in (0, 9)
     limited.setattr(budget, "NOW", 1)
     assert collected(Item("tests/e2e/test_x.py::test_live", slow))[1] == []
