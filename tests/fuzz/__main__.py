@@ -117,6 +117,9 @@ def merge(parser: Parser) -> None:
 
 
 def main(arguments: list[str]) -> int:
+    if "--help" in arguments:
+        print(__doc__)  # noqa: T201
+        return 0
     if arguments[:1] == ["--some"]:
         chosen = budget.dice("fuzz").sample(list(PARSERS), int(arguments[1]))
         arguments = [name for name in PARSERS if name in chosen]
