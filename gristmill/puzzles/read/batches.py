@@ -96,10 +96,7 @@ class TrainBatches:
                     *(self._key, rows, owners, filled),
                 )
                 if at < 0:
-                    raise BadInput(
-                        made.paths["puzzle_indices"],
-                        "was changed after it was opened: open the dataset again",
-                    )
+                    raise _changed(made, "puzzle_indices")
             yield Chosen(rows, owners, self._size, first + at)
 
     def _drawn(self, first: int) -> Numbers:
@@ -109,10 +106,7 @@ class TrainBatches:
         try:
             drawn: Numbers = self._random.integers(low, high, dtype=np.int64)
         except ValueError as error:
-            raise BadInput(
-                self._made.paths["group_indices"],
-                "was changed after it was opened: open the dataset again",
-            ) from error
+            raise _changed(self._made, "group_indices") from error
         return drawn
 
 
@@ -127,13 +121,24 @@ def batches_in_order(
     place: the example that the first batch begins at.
     """
     own = size // ranks
-    indices = made.puzzle_indices
     for first in range(place, made.examples, size):
         end = min(made.examples, first + size)
         rows = np.arange(first + rank * own, min(end, first + (rank + 1) * own), dtype=np.int64)
-        # Another type of the wanted values would have NumPy copy the whole array.
-        owners = np.searchsorted(indices, rows.astype(indices.dtype), "right") - 1
-        yield Chosen(rows, owners, end - first, end)
+        yield Chosen(rows, owners_of(made, rows), end - first, end)
+
+
+def owners_of(made: MappedSet, rows: Numbers) -> Numbers:
+    """The puzzles of examples, int64 [n]; of damaged indices also numbers that no puzzle has.
+
+    made: the set. rows: int64 [n], from 0 up to the number of its examples.
+    """
+    indices = made.puzzle_indices
+    # Another type of the wanted values would have NumPy copy the whole array.
+    return np.searchsorted(indices, rows.astype(indices.dtype), "right") - 1
+
+
+def _changed(made: MappedSet, field: str) -> BadInput:
+    return BadInput(made.paths[field], "was changed after it was opened: open the dataset again")
 
 
 def batch_of(
@@ -148,9 +153,7 @@ def batch_of(
     puzzle that the set does not have.
     """
     if len(owners) and not 0 <= owners.min() <= owners.max() < len(made.puzzle_identifiers):
-        raise BadInput(
-            made.paths["puzzle_indices"], "was changed after it was opened: open the dataset again"
-        )
+        raise _changed(made, "puzzle_indices")
     inputs = _tokens(made.inputs, rows, size, None)
     labels = _tokens(made.labels, rows, size, metadata.ignore_label_id)
     identifiers = np.empty(size, np.int32)

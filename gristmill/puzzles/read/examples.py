@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from gristmill.puzzles.format import names
 from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata
-from gristmill.puzzles.read.batches import batch_of
+from gristmill.puzzles.read.batches import batch_of, owners_of
 from gristmill.puzzles.read.split_files import MappedSplit, open_split
 from gristmill.reading import StaleDataset, Verify
 from gristmill.reading.located import located
@@ -100,9 +100,8 @@ class PuzzleExamples(Reader[MappedSplit]):
         for number, made in enumerate(self.held.sets):
             place = np.flatnonzero(set_of == number)
             rows = wanted[place] - (self._ends[number] - made.examples)
-            owners = np.searchsorted(made.puzzle_indices, rows, "right") - 1
             places.append(place)
-            found.append(batch_of(made, self.metadata, rows, owners, len(rows)))
+            found.append(batch_of(made, self.metadata, rows, owners_of(made, rows), len(rows)))
         if len(found) == 1:
             return found[0]
         back = np.argsort(np.concatenate(places))
