@@ -17,7 +17,7 @@ from assets import choices, versions, worker
 from assets.checking.outcomes import Outcomes
 from assets.event_metadata import PartitionPreview, event_metadata
 from assets.failures import Problem, Target, problem_of
-from assets.history import open_log
+from assets.history import open_databases
 from assets.mirrored import push_published
 from assets.step_output import step_output
 from gristmill import families
@@ -81,7 +81,7 @@ def publish_asset(
     """
     worker.freeze_imports()
     worker.sign(context)
-    open_log.hold(context.instance, context.run.run_id)
+    open_databases.hold(context.instance, context.run.run_id)
 
     def documents(published: Published) -> Mapping[str, str | int | float]:
         return {**preview(published.folder), **partition_preview(published)}

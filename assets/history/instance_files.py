@@ -179,7 +179,7 @@ class InstanceFiles:
             try:
                 with closing(self._connect(path)) as database:
                     database.execute("VACUUM")
-                    # Whoever holds the database open (see `open_log.py`) also holds its log,
+                    # Whoever holds the database open (see `open_databases.py`) also holds its log,
                     # which is as large as all that was written at once.
                     database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             except sqlite3.Error as error:

@@ -11,7 +11,7 @@ from typing import Any
 import dagster as dg
 
 from assets import worker
-from assets.history import open_log
+from assets.history import open_databases
 from commands import dagster_private
 
 
@@ -22,10 +22,10 @@ class LocalHealthLauncher(dg.DefaultRunLauncher):
         """Take the instance whose runs to launch, and hold its databases open.
 
         A process takes it when it first launches a run or looks at one. What the daemon, the web
-        server and every run write from then on waits less: see `assets/history/open_log.py`.
+        server and every run write from then on waits less: see `assets/history/open_databases.py`.
         """
         super().register_instance(instance)
-        open_log.hold(instance)
+        open_databases.hold(instance)
 
     @property
     def supports_check_run_worker_health(self) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.history import open_log
+from assets.history import open_databases
 from assets.history.retention import prune
 from bench.batch_assets import published, source
 from resources import Lake
@@ -21,7 +21,7 @@ from resources import Lake
 
 @pytest.fixture(autouse=True)
 def nothing_held() -> None:
-    for held in (open_log._instance, open_log._run):
+    for held in (open_databases._instance, open_databases._run):
         for connection in held.values():
             connection.close()
         held.clear()
@@ -56,12 +56,12 @@ def add_run(instance: dg.DagsterInstance) -> str:
 
 def test_a_log_that_is_held_stays_after_an_event(instance: dg.DagsterInstance) -> None:
     assert logs(instance) == set()
-    open_log.hold(instance)
+    open_databases.hold(instance)
     assert logs(instance) == {"index"}
-    held = dict(open_log._instance)
+    held = dict(open_databases._instance)
     assert [file.name for file in held] == ["index.db", "runs.db", "schedules.db"]
-    open_log.hold(instance)
-    assert open_log._instance == held
+    open_databases.hold(instance)
+    assert open_databases._instance == held
     assert logs(instance) == {"index"}
 
 
@@ -69,10 +69,10 @@ def test_any_thread_takes_the_place_of_what_another_one_held(
     instance: dg.DagsterInstance,
 ) -> None:
     first, second = add_run(instance), add_run(instance)
-    open_log.hold(instance, first)
+    open_databases.hold(instance, first)
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(open_log.hold, instance, second).result()
-    assert list(open_log._run) == [path(instance, second)]
+        pool.submit(open_databases.hold, instance, second).result()
+    assert list(open_databases._run) == [path(instance, second)]
     assert logs(instance) == {"index", second}
 
 
@@ -87,32 +87,32 @@ def test_the_databases_of_runs_and_ticks_are_held(instance: dg.DagsterInstance) 
         return [file.with_name(f"{file.name}-wal").exists() for file in others]
 
     assert stay() == [False, False]
-    open_log.hold(instance)
+    open_databases.hold(instance)
     assert stay() == [True, True]
 
 
 def test_of_runs_the_latest_is_held(instance: dg.DagsterInstance) -> None:
     first, second = add_run(instance), add_run(instance)
-    open_log.hold(instance, first)
+    open_databases.hold(instance, first)
     assert logs(instance) == {"index", first}
-    open_log.hold(instance)
+    open_databases.hold(instance)
     assert logs(instance) == {"index", first}
-    open_log.hold(instance, second)
+    open_databases.hold(instance, second)
     assert logs(instance) == {"index", second}
 
 
 def test_another_instance_takes_the_place_of_the_first(
     instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
-    open_log.hold(instance)
+    open_databases.hold(instance)
     (tmp_path / "other").mkdir()
     with dg.DagsterInstance.local_temp(str(tmp_path / "other")) as other:
-        open_log.hold(other)
+        open_databases.hold(other)
         assert (logs(instance), logs(other)) == (set(), {"index"})
 
 
 def test_a_log_that_is_held_blocks_no_writer(instance: dg.DagsterInstance) -> None:
-    open_log.hold(instance)
+    open_databases.hold(instance)
     with sqlite3.connect(path(instance, "index"), timeout=0, isolation_level=None) as other:
         other.execute("VACUUM")
         assert other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone() == (0, 0, 0)
@@ -125,22 +125,22 @@ def test_what_cannot_be_opened_is_not_held(instance: dg.DagsterInstance, damage:
         run.write_bytes(b"no database at all" * 100)
     elif damage == "a folder":
         run.mkdir()
-    open_log.hold(instance, "r")
-    assert (len(open_log._instance), len(open_log._run)) == (3, 0)
+    open_databases.hold(instance, "r")
+    assert (len(open_databases._instance), len(open_databases._run)) == (3, 0)
     assert run.exists() is (damage != "missing")
 
 
 def test_a_folder_at_the_top_of_a_disk_is_no_error() -> None:
     storage = SimpleNamespace(path_for_shard=lambda shard: f"/no-such-events/{shard}.db")
     instance: Any = SimpleNamespace(event_log_storage=storage)
-    open_log.hold(instance, "r")
-    assert not open_log._instance and not open_log._run
+    open_databases.hold(instance, "r")
+    assert not open_databases._instance and not open_databases._run
 
 
 def test_another_storage_is_left_alone() -> None:
     instance: Any = SimpleNamespace(event_log_storage=SimpleNamespace())
-    open_log.hold(instance, "r")
-    assert not open_log._instance and not open_log._run
+    open_databases.hold(instance, "r")
+    assert not open_databases._instance and not open_databases._run
 
 
 def test_a_run_holds_its_log_from_its_first_build(
@@ -158,7 +158,7 @@ def test_a_run_holds_its_log_from_its_first_build(
 
 
 def test_pruning_empties_a_log_that_is_held(instance: dg.DagsterInstance) -> None:
-    open_log.hold(instance)
+    open_databases.hold(instance)
     for _ in range(2):
         add_run(instance)
     for record in instance.get_run_records():
