@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.fuzz.parser import HUNDRED_THOUSAND, Parser, file
+from tests.fuzz.parser import Parser, file
 
 _PUBLISH = "gristmill.publish"
 
@@ -47,7 +47,7 @@ PARSERS = (
         (f"{_PUBLISH}.storage.lease_file",),
         words=(*_JSON, b'"seconds":', b'"process":', b'"started":', b'"held":', b"Infinity"),
     ),
-    Parser("stamps", stamps, (f"{_PUBLISH}.stamps",), inputs=HUNDRED_THOUSAND, words=_JSON),
+    Parser("stamps", stamps, (f"{_PUBLISH}.stamps",), words=_JSON),
     Parser(
         "cursor",
         cursor,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.fuzz.parser import HUNDRED_THOUSAND, Parser
+from tests.fuzz.parser import Parser
 
 _WORDS = (
     *(b'{"', b'":', b"null", b"true", b"1e999", b"-0", b"[[", b"\\u0000", b"\\ud800", b"NaN"),
@@ -50,7 +50,6 @@ PARSERS = (
         "puzzles_arc_task",
         task,
         ("gristmill.puzzles.raw.arc_tasks", "gristmill.puzzles.domains.arc_augment"),
-        inputs=HUNDRED_THOUSAND,
         words=_WORDS,
     ),
 )

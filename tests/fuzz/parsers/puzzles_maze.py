@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
-from tests.fuzz.parser import HUNDRED_THOUSAND, Parser, file
+from tests.fuzz.parser import Parser, file
 
 _WORDS = (
     *(b"source,question,answer,rating\n", b"x,S  G,So G,1\n", b'x,"S  G","So G",1\n'),
@@ -44,7 +44,6 @@ PARSERS = (
         mazes,
         ("gristmill.puzzles.raw.maze_csv", "gristmill.puzzles.raw.rated_csv"),
         covers=("gristmill.puzzles.domains.maze_grid",),
-        inputs=HUNDRED_THOUSAND,
         words=_WORDS,
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
-from tests.fuzz.parser import HUNDRED_THOUSAND, Parser, file, folder
+from tests.fuzz.parser import TEN_THOUSAND, Parser, file, folder
 
 _HEADER = b"source,question,answer,rating\n"
 _QUESTION = b"080020090020050000000001600030000000700000005000000040006900000000070020010040060"
@@ -56,7 +56,6 @@ PARSERS = (
         rated_csv,
         ("gristmill.puzzles.raw.rated_csv",),
         covers=("gristmill.puzzles.raw.csv_kernel",),
-        inputs=HUNDRED_THOUSAND,
         words=(
             _HEADER,
             b"s,12,34,5\n",
@@ -73,7 +72,7 @@ PARSERS = (
         "puzzles_sudoku_bank",
         sudoku_bank,
         ("gristmill.puzzles.raw.sudoku_bank",),
-        inputs=HUNDRED_THOUSAND // 10,
+        inputs=TEN_THOUSAND,
         words=(_QUESTION + b"\n", _QUESTION + b" " + _ANSWER, b"\n", b" 1.2\n", b"id ", b"."),
     ),
 )

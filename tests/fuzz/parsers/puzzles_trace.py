@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.fuzz.parser import HUNDRED_THOUSAND, Parser, file
+from tests.fuzz.parser import Parser, file
 
 _FORMAT = "gristmill.puzzles.format"
 
@@ -30,14 +30,12 @@ PARSERS = (
         "puzzles_identifiers",
         identifiers,
         (f"{_FORMAT}.identifiers",),
-        inputs=HUNDRED_THOUSAND,
         words=(*_JSON, b'"<blank>"', b'["'),
     ),
     Parser(
         "puzzles_sources",
         sources,
         (f"{_FORMAT}.sources",),
-        inputs=HUNDRED_THOUSAND,
         words=(*_JSON, b'"files": [', b'"path": ', b'"sha256": ', b'"kind": ', b'"config": {'),
     ),
 )

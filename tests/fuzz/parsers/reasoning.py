@@ -9,7 +9,6 @@ import lzma
 from typing import Any
 
 from tests.fuzz.parser import (
-    HUNDRED_THOUSAND,
     TEN_THOUSAND,
     Parser,
     file,
@@ -195,7 +194,6 @@ PARSERS = (
         "reasoning_packed",
         packed,
         (f"{_RAW}.unpacked",),
-        inputs=HUNDRED_THOUSAND,
         words=(b"\x1f\x8b\x08", b"BZh9", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"\0\0\0\0"),
     ),
     Parser(
@@ -211,7 +209,6 @@ PARSERS = (
         "reasoning_drop_names",
         drop_names,
         (f"{_RAW}.drops",),
-        inputs=HUNDRED_THOUSAND,
         most_bytes=400,
         words=(
             b"gsm8k\n",
@@ -228,14 +225,12 @@ PARSERS = (
         "reasoning_normalized_file",
         normalized_file,
         ("gristmill.reasoning.laws.normalized", "gristmill.reasoning.format.records"),
-        inputs=HUNDRED_THOUSAND,
         words=(*_JSON, b'"cot_steps": [', b'"question": ', b'"source_dataset": "wiqa"', b"\n"),
     ),
     Parser(
         "reasoning_raw_manifest",
         raw_manifest,
         ("gristmill.reasoning.laws.raw_manifest",),
-        inputs=HUNDRED_THOUSAND,
         words=(*_JSON, b'"files": {', b'"licence": {', b'"source_shape": {'),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.fuzz.parser import HUNDRED_THOUSAND, Parser, file, folder
+from tests.fuzz.parser import Parser, file, folder
 
 _FORMAT = "gristmill.reasoning.format"
 
@@ -86,28 +86,24 @@ PARSERS = (
         "reasoning_shards",
         shards,
         (f"{_FORMAT}.shards",),
-        inputs=HUNDRED_THOUSAND,
         words=(*_JSON, *_META, b'"source_files": [', b'"compression": ', b'"created_at": '),
     ),
     Parser(
         "reasoning_index",
         index,
         (f"{_FORMAT}.index",),
-        inputs=HUNDRED_THOUSAND,
         words=(*_JSON, b'"spans": [{', b'"extras": {', b"\n"),
     ),
     Parser(
         "reasoning_staged",
         staged,
         (f"{_FORMAT}.staged", "gristmill.provenance.record_file"),
-        inputs=HUNDRED_THOUSAND,
         words=(*_JSON, b'"entries": [', b'"path": "', b'"own": true', b'"ranks": [', b"../"),
     ),
     Parser(
         "reasoning_origins",
         origins,
         (f"{_FORMAT}.origins", "gristmill.untrusted.npy_header", "numpy.lib._format_impl"),
-        inputs=HUNDRED_THOUSAND,
         words=(
             *(b"\x93NUMPY\x01\x00", b"'descr':", b"'shape':", b"(0, 2)", b"(2, 2)", b"<i8"),
             *(b"'fortran_order':", b"True", b"(-1, 2)", b"|O", b"1e9", b"\x93NUMPY\x03\x00"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.fuzz.parser import HUNDRED_THOUSAND, Parser, file, folder
+from tests.fuzz.parser import Parser, file, folder
 
 _FORMAT = "gristmill.reasoning.format"
 _RENDER = "gristmill.reasoning.render"
@@ -76,21 +76,18 @@ PARSERS = (
         "reasoning_audits",
         audits,
         (f"{_FORMAT}.audits",),
-        inputs=HUNDRED_THOUSAND,
         words=(*_JSON, b'"verdict": "right"', b'"wrong"', b'"text_sha256": "', b"\n"),
     ),
     Parser(
         "reasoning_alignment",
         alignment,
         (f"{_FORMAT}.align", "gristmill.reasoning.laws.alignment"),
-        inputs=HUNDRED_THOUSAND,
         words=(*_JSON, b"gsm8k_test_", b"no-steps", b"; verified", b'"Step 1"', b"\n", b"0.89"),
     ),
     Parser(
         "reasoning_report",
         report,
         (f"{_FORMAT}.reports", "gristmill.reasoning.laws.report"),
-        inputs=HUNDRED_THOUSAND,
         words=(*_JSON, b'"gsm8k__test": {', b'"breaches": ["', b"2026-11-22", b"false"),
         most_bytes=8192,
     ),
@@ -98,7 +95,6 @@ PARSERS = (
         "reasoning_steps",
         steps,
         tuple(f"{_RENDER}.{name}" for name in ("steps", "regions", "arithmetic")),
-        inputs=HUNDRED_THOUSAND,
         words=(b"Step 1: ", b"\n2. ", b"\n#### ", b"<<1+1=2>>", b"\n\n", b". ", b"\0", b"Effect"),
     ),
 )
