@@ -93,3 +93,69 @@ def test_without_these_names_runs_take_the_public_way(monkeypatch: pytest.Monkey
     monkeypatch.setattr(dagster_private, "HAS_ORIGIN", False)
     with dg.DagsterInstance.local_temp() as instance:
         assert _ran(instance).remote_job_origin is None
+
+
+def _queued(instance: dg.DagsterInstance) -> dg.DagsterRun:
+    from dagster._core.definitions.reconstruct import ReconstructableRepository
+    from dagster._core.origin import JobPythonOrigin
+
+    run = _ran(instance)
+    code = ReconstructableRepository.for_file("definitions.py", "defs", str(CHECKOUT))
+    return run._replace(job_code_origin=JobPythonOrigin(run.job_name, code.get_python_origin()))
+
+
+def test_this_release_of_dagster_has_what_forked_runs_need() -> None:
+    """If this fails: find where Dagster has these names now. `forked_runs.py` uses them."""
+    from dagster._core.origin import RepositoryPythonOrigin
+    from dagster._grpc.impl import start_run_in_subprocess
+    from dagster._grpc.types import ExecuteExternalJobArgs
+    from dagster._serdes import deserialize_value, serialize_value
+    from dagster._utils import get_run_crash_explanation
+    from dagster._utils.hosted_user_process import recon_repository_from_origin
+
+    assert all([deserialize_value, serialize_value, get_run_crash_explanation])
+    assert all([ExecuteExternalJobArgs, RepositoryPythonOrigin])
+    assert all([recon_repository_from_origin, start_run_in_subprocess])
+
+
+def test_the_request_to_fork_a_run_names_its_code_and_the_run() -> None:
+    with dg.DagsterInstance.local_temp() as instance:
+        run = _queued(instance)
+        request = dagster_private.fork_request(instance, run)
+        assert request is not None
+        origin, asked = request
+        assert str(CHECKOUT) in origin and run.run_id not in origin
+        assert run.run_id in asked and instance.root_directory in asked
+        for lacking in ("job_code_origin", "remote_job_origin"):
+            assert dagster_private.fork_request(instance, run._replace(**{lacking: None})) is None
+
+
+@pytest.mark.parametrize("name", ["dagster._grpc.types", "dagster._serdes"])
+def test_without_these_names_no_run_is_forked(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    with dg.DagsterInstance.local_temp() as instance:
+        run = _queued(instance)
+        monkeypatch.setitem(sys.modules, name, None)
+        assert dagster_private.fork_request(instance, run) is None
+
+
+def test_a_run_that_is_not_there_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:
+    with dg.DagsterInstance.local_temp() as instance:
+        run = _queued(instance)
+        request = dagster_private.fork_request(instance, run)
+        assert request is not None
+        instance.delete_run(run.run_id)
+        code = dagster_private.load_code(*request)
+        assert not dagster_private.execute(code, request[1])
+        assert f"could not load run {run.run_id}" in capsys.readouterr().err
+        # It has nothing to close, either.
+        dagster_private.report_crash(request[1], -9)
+
+
+def test_a_crash_does_not_change_a_run_that_has_ended() -> None:
+    with dg.DagsterInstance.local_temp() as instance:
+        run = _queued(instance)
+        request = dagster_private.fork_request(instance, run)
+        assert request is not None
+        dagster_private.report_crash(request[1], -9)
+        found = instance.get_run_by_id(run.run_id)
+        assert found is not None and found.status is dg.DagsterRunStatus.SUCCESS

@@ -25,6 +25,7 @@ LOCATIONS = """{ workspaceOrError { ... on Workspace { locationEntries { name up
   locationOrLoadError { __typename } } } } }"""
 RELOAD = """mutation { reloadRepositoryLocation(repositoryLocationName: "gristmill") {
   __typename } }"""
+TERMINATE = "mutation($id: String!) { terminateRun(runId: $id) { __typename } }"
 SUBSCRIBE = """subscription($id: ID!) { pipelineRunLogs(runId: $id) { __typename
   ... on PipelineRunLogsSubscriptionSuccess { messages { __typename
     ... on MessageEvent { runId eventType } } } } }"""
@@ -138,11 +139,23 @@ def test_it_serves_its_own_pages_and_ends_in_order(ui: Ui) -> None:
         until("the run's events arrive", lambda: run in str(opened.recv(timeout=300)))
 
     processes = ui.processes()
-    # The command, its keeper, code server and its child, web server, daemon, and the run.
-    assert len(processes) >= 7
+    # The command, its keeper, code server and its child, web server, daemon, what forks runs, and
+    # the run.
+    assert len(processes) >= 8
+    assert ui.recorded(run, f"run.tags.get({worker.FORKED!r})") == "true"
     assert ui.stop(signal.SIGINT) == 0
     assert all(map(is_gone, processes))
     assert ui.recorded(run) in ("CANCELED", "FAILURE")
+
+
+def test_a_run_that_a_person_terminates_is_cancelled(ui: Ui) -> None:
+    run = ui.under_way()
+    ended = ui.ask(TERMINATE, id=run)["terminateRun"]
+    assert ended["__typename"] == "TerminateRunSuccess"
+    assert ui.finished(run)["status"] == "CANCELED"
+    # What it had under way is gone with it, and the drop can be built again.
+    again = ui.launch(PACK, "big", CHECKS)
+    assert ui.finished(again, 900)["status"] == "SUCCESS"
 
 
 def test_kill_9_leaves_no_process(ui: Ui) -> None:
