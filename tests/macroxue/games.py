@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -27,8 +27,27 @@ class Game:
     highest_tile: int
 
 
+class _Later(Game):
+    """A game that is played when a field of it is read: many tests name games, few need them."""
+
+    def __init__(self, seed: int, most: int, start: Sequence[int] | None) -> None:
+        object.__setattr__(self, "seed", seed)
+        object.__setattr__(self, "_rules", (most, start))
+
+    def __getattr__(self, name: str) -> object:
+        if name not in Game.__dataclass_fields__:
+            raise AttributeError(name)
+        for field, value in vars(_play(self.seed, *self._rules)).items():
+            object.__setattr__(self, field, value)
+        return getattr(self, name)
+
+
 def play(seed: int, most: int = 200, start: Sequence[int] | None = None) -> Game:
     """Play random legal moves, until none is legal or `most` are made."""
+    return _Later(seed, most, start)
+
+
+def _play(seed: int, most: int, start: Sequence[int] | None) -> Game:
     random = np.random.default_rng(seed)
     if start is None:
         board = np.zeros(16, np.uint8)
@@ -114,7 +133,7 @@ def all_rows(folder: Path) -> rows.Rows:
 
 def cut(one: Game, moves: int) -> Game:
     """The first steps of a game, as a log that was cut; score and tile are those of the game."""
-    return replace(one, boards=one.boards[:moves], moves=one.moves[:moves])
+    return Game(one.seed, one.boards[:moves], one.moves[:moves], one.score, one.highest_tile)
 
 
 def write_wide_pack(path: Path, runs: int, names: list[str]) -> Path:
