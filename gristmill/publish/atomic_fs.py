@@ -10,7 +10,9 @@ import ctypes
 import errno
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache
 from pathlib import Path
 
 from gristmill.contract import GristmillError
@@ -18,6 +20,8 @@ from gristmill.contract import GristmillError
 _AT_FDCWD = -100
 _RENAME_NOREPLACE = 1
 _RENAME_EXCHANGE = 2
+_AT_ONCE = 8
+_QUEUED = 1024
 
 
 class RefusedByFileSystem(GristmillError):
@@ -48,20 +52,48 @@ def flush(path: Path) -> None:
         os.close(descriptor)
 
 
+def flush_all(paths: Sequence[Path]) -> None:
+    """fsync files and folders, in no order; returns once all are flushed.
+
+    paths: that exist.
+
+    A journal commits together what is asked for at once, so that several take little longer than
+    one. Raises the first error in the order of `paths`, once no flush is under way.
+    """
+    if len(paths) == 1:
+        flush(paths[0])
+        return
+    for begin in range(0, len(paths), _QUEUED):
+        flushes = [_flushers().submit(flush, path) for path in paths[begin : begin + _QUEUED]]
+        wait(flushes)
+        for one in flushes:
+            one.result()
+
+
 def flush_tree(folder: Path) -> None:
-    """fsync every file below `folder`, then the folders, the deepest first."""
-    for here, _, names in os.walk(folder, topdown=False):
-        for name in names:
-            flush(Path(here, name))
-        flush(Path(here))
+    """fsync `folder`, and every file and folder below it."""
+    flush_all([Path(here, name) for here, _, names in os.walk(folder) for name in ("", *names)])
 
 
-def flush_upwards(folder: Path, root: Path) -> None:
-    """fsync `folder` and the folders above it up to `root`: any of them may be new."""
-    flush(folder)
-    while folder != root:
-        folder = folder.parent
-        flush(folder)
+def flush_upwards(folder: Path, root: Path, *others: Path) -> None:
+    """fsync `folder` and the folders above it up to `root`: any of them may be new.
+
+    others: more folders.
+    """
+    above = [folder]
+    while above[-1] != root:
+        above.append(above[-1].parent)
+    flush_all([*above, *others])
+
+
+@cache
+def _flushers() -> ThreadPoolExecutor:
+    """Threads that wait for the disk; they are kept, since most artifacts have few files."""
+    return ThreadPoolExecutor(_AT_ONCE, "flush")
+
+
+# A fork has none of the threads.
+os.register_at_fork(after_in_child=_flushers.cache_clear)
 
 
 def place(source: Path, target: Path) -> None:

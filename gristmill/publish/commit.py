@@ -110,8 +110,7 @@ def _swap_in(staged: Path, build: Build, slot: Slot) -> None:
     else:
         lease.confirm()
         atomic_fs.take_name(staged, build.folder)
-    atomic_fs.flush_upwards(build.folder.parent, build.root)
-    atomic_fs.flush(staged.parent)
+    atomic_fs.flush_upwards(build.folder.parent, build.root, staged.parent)
     inventory.confirm(build)
     atomic_fs.remove_tree(staged)
     link_form.sweep(outermost, build.root)

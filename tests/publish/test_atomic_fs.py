@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from gristmill.publish import atomic_fs
 from tests.paths import CHECKOUT
 from tests.publish.killing import Call, Killer
 from tests.publish.scenarios import SCENARIOS
@@ -98,6 +103,84 @@ def test_the_law_sees_a_missing_flush() -> None:
         disk.see(Call("", "main", name, path, source))
     assert disk.below("b") == {"b/a"}
     assert "." in disk.dirty
+
+
+def flushed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of what is flushed from now on; `slow...` takes a while, `bad...` fails."""
+    done: list[str] = []
+
+    def flush(path: Path) -> None:
+        if path.name.startswith("slow"):
+            time.sleep(0.2)
+        if path.name.startswith("bad"):
+            raise OSError(errno.EIO, path.name)
+        done.append(path.name)
+
+    monkeypatch.setattr(atomic_fs, "flush", flush)
+    return done
+
+
+@pytest.mark.parametrize("most", [1, 3, 1024])
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 7])
+def test_all_are_flushed_once(monkeypatch: pytest.MonkeyPatch, count: int, most: int) -> None:
+    done = flushed(monkeypatch)
+    monkeypatch.setattr(atomic_fs, "_QUEUED", most)
+    atomic_fs.flush_all([Path(f"p{number}") for number in range(count)])
+    assert sorted(done) == [f"p{number}" for number in range(count)]
+
+
+def test_the_first_flush_that_fails_is_raised_once_none_is_under_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done = flushed(monkeypatch)
+    paths = [Path(name) for name in ("a", "slow1", "bad1", "bad2", "slow2", "b")]
+    with pytest.raises(OSError, match="bad1"):
+        atomic_fs.flush_all(paths)
+    assert sorted(done) == ["a", "b", "slow1", "slow2"]
+
+
+def test_what_comes_after_a_failure_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = flushed(monkeypatch)
+    monkeypatch.setattr(atomic_fs, "_QUEUED", 2)
+    with pytest.raises(OSError, match="bad"):
+        atomic_fs.flush_all([Path(name) for name in ("a", "bad", "b", "c")])
+    assert done == ["a"]
+
+
+def test_a_fork_flushes_though_it_has_none_of_the_threads(tmp_path: Path) -> None:
+    names = [tmp_path / str(number) for number in range(3)]
+    for name in names:
+        name.touch()
+    atomic_fs.flush_all(names)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        atomic_fs.flush_all(names)
+        os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+def test_a_tree_is_flushed_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "top/in/deep").mkdir(parents=True)
+    (tmp_path / "top/empty").mkdir()
+    for name in ("a", "in/b", "in/deep/c"):
+        (tmp_path / "top" / name).touch()
+    done: list[Path] = []
+    monkeypatch.setattr(atomic_fs, "flush", done.append)
+    atomic_fs.flush_tree(tmp_path / "top")
+    assert sorted(done) == sorted([tmp_path / "top", *(tmp_path / "top").rglob("*")])
+
+
+def test_folders_are_flushed_up_to_the_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[Path] = []
+    monkeypatch.setattr(atomic_fs, "flush", done.append)
+    atomic_fs.flush_upwards(tmp_path / "a/b", tmp_path, tmp_path / "other")
+    assert sorted(done) == [tmp_path, tmp_path / "a", tmp_path / "a/b", tmp_path / "other"]
+    done.clear()
+    atomic_fs.flush_upwards(tmp_path, tmp_path)
+    assert done == [tmp_path]
 
 
 KINDS = {

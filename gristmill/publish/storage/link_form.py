@@ -107,8 +107,7 @@ def _convert(folder: Path, store: Path) -> None:
         version.rename(folder)
         raise lease.LostLease(f"{folder}: another host published it meanwhile; call again")
     (store / _CONVERTING).rename(folder)
-    atomic_fs.flush(store)
-    atomic_fs.flush(folder.parent)
+    atomic_fs.flush_all([store, folder.parent])
 
 
 def _link(folder: Path, version: Path, link: Path) -> None:
