@@ -4,8 +4,9 @@
 JSON on standard input, each answer one on standard output. The first request is `{"origin": TEXT,
 "run": TEXT}` and is answered `{"loaded": true}`, or `{"refused": WHY}` where this process cannot
 fork. Each later one is `{"run": TEXT}` and is answered `{"process": ID}`, or `{"changed": PATH}`
-where code that this process has loaded is no longer what the disk has. At the end of its input it
-waits for the runs that are under way, and ends.
+where code that this process has loaded is no longer what the disk has, or `{"refused": WHY}` where
+the system gives no process. At the end of its input it waits for the runs that are under way, and
+ends.
 """
 
 from __future__ import annotations
@@ -128,7 +129,13 @@ class ForkServer:
 
     def _fork(self, work: Work, run: str | None) -> Work | None:
         """Fork a process that does a work; returns the work in that process alone."""
-        process = os.fork()
+        try:
+            process = os.fork()
+        except OSError as error:
+            # Too many processes, or too little memory: whoever asked may start it in another way.
+            if run is not None:
+                self.answer(refused=str(error))
+            return None
         if process:
             self._forks[os.pidfd_open(process)] = process, run
             if run is not None:

@@ -84,8 +84,8 @@ class ForkedRuns:
             if answer is not None and "loaded" in answer:
                 self._server = begun
             else:
-                begun.close()
-                self._ending.append(begun)
+                # It has forked nothing yet, and may still be at it.
+                begun.kill()
                 # Code that cannot be loaded today may be mended; it has printed what is wrong.
                 self._refusal = (answer or {}).get("refused")
                 if self._refusal is not None:
@@ -115,7 +115,7 @@ class _Server:
         """Fork a process for a run; None where the code on the disk is another one."""
         answer = self.ask({"run": run}, _FORK_SECONDS)
         if answer is None:
-            self._process.kill()
+            self.kill()
             raise RuntimeError(
                 f"process {self._process.pid}, which starts runs, ended or hung while it started "
                 "this one: launch the run again"
@@ -137,6 +137,11 @@ class _Server:
 
     def is_gone(self) -> bool:
         return self._process.poll() is not None
+
+    def kill(self) -> None:
+        self._process.kill()
+        self.close()
+        self._process.wait()
 
     def close(self) -> None:
         """End its requests: it waits for its runs and ends."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from typing import Final
 
@@ -26,11 +27,13 @@ class LoadedFiles:
         files = {Path(name) for name in named if name is not None}
         folders = {file.parent for file in files if file.is_relative_to(Path.cwd())}
         self._states = {path: _state(path) for path in (*files, *folders, *others)}
-        # It may have been read before that change, or after it.
+        # It may have been read before that change, or after it. A time to come says nothing: the
+        # clock was wrong when the file was written, or is wrong now.
+        unclear = range(since - _TICK_NS + 1, time.time_ns() + _TICK_NS)
         self._unclear = {
             path
             for path in (*files, *others)
-            if (state := self._states[path]) is not None and state[0] > since - _TICK_NS
+            if (state := self._states[path]) is not None and state[0] in unclear
         }
 
     def changed(self) -> Path | None:

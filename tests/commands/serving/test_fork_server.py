@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -66,6 +68,25 @@ def test_half_a_request_is_the_end() -> None:
     with os.fdopen(read, "rb") as requests:
         assert ForkServer(None, LoadedFiles(0), requests, answers).serve() is None
     assert answers.getvalue() == b""
+
+
+def test_a_system_that_gives_no_process_is_said_and_survived(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fork() -> int:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", fork)
+    read, write = os.pipe()
+    os.write(write, b'{"run": "a"}\n')
+    os.close(write)
+    answers = io.BytesIO()
+    with os.fdopen(read, "rb") as requests:
+        server = ForkServer(None, LoadedFiles(time.time_ns()), requests, answers)
+        assert server.serve() is None
+    assert json.loads(answers.getvalue()) == {
+        "refused": "[Errno 11] Resource temporarily unavailable"
+    }
 
 
 def test_nobody_there_to_hear_an_answer_is_the_end() -> None:

@@ -107,6 +107,26 @@ def test_code_that_cannot_be_loaded_starts_in_another_way_until_it_is_mended(
     assert said(instance, run)["number"] == 1
 
 
+def test_code_that_takes_for_ever_is_ended(
+    instance: dg.DagsterInstance,
+    forked: ForkedRuns,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun = []
+    init = forked_runs._Server.__init__
+
+    def note(server: forked_runs._Server, origin: str) -> None:
+        init(server, origin)
+        begun.append(server)
+
+    monkeypatch.setattr(forked_runs._Server, "__init__", note)
+    monkeypatch.setattr(forked_runs, "_LOAD_SECONDS", 0.2)
+    run = Location(tmp_path, "import time; time.sleep(999)\n").run(instance, "built")
+    assert forked.start(instance, run) is None
+    assert [server.is_gone() for server in begun] == [True]
+
+
 def test_code_that_starts_threads_is_not_forked(
     instance: dg.DagsterInstance,
     forked: ForkedRuns,
