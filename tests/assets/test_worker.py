@@ -80,7 +80,8 @@ def test_a_code_server_on_a_port_answers_while_it_listens():
 
 
 def test_sigint_reaches_the_process_of_a_signature_alone():
-    with subprocess.Popen(["sleep", "60"]) as process:
+    # Where a shell started the tests in the background, SIGINT would be ignored.
+    with subprocess.Popen(["sleep", "60"], preexec_fn=_take_sigint) as process:
         boot, id_, started = str(worker.identity(process.pid)).split(":")
         assert not worker.interrupt(f"{boot}:{id_}:{int(started) - 1}")
         assert not worker.interrupt(f"00000000:{id_}:{started}")
@@ -97,3 +98,7 @@ def test_a_process_that_has_ended_takes_no_sigint_before_its_parent_took_note():
         while worker.is_alive(signature):
             time.sleep(0.01)
         assert not worker.interrupt(signature)
+
+
+def _take_sigint():
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
