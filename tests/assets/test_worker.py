@@ -81,7 +81,7 @@ def test_a_code_server_on_a_port_answers_while_it_listens():
 
 def test_sigint_reaches_the_process_of_a_signature_alone():
     # Where a shell started the tests in the background, SIGINT would be ignored.
-    with subprocess.Popen(["sleep", "60"], preexec_fn=_take_sigint) as process:
+    with subprocess.Popen(["sleep", "60"], preexec_fn=_take_sigint) as process:  # noqa: PLW1509
         boot, id_, started = str(worker.identity(process.pid)).split(":")
         assert not worker.interrupt(f"{boot}:{id_}:{int(started) - 1}")
         assert not worker.interrupt(f"00000000:{id_}:{started}")
