@@ -36,9 +36,12 @@ def forked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ForkedRu
     checkout = str(Path(forked_runs.__file__).parents[2])
     monkeypatch.setenv("PYTHONPATH", checkout)
     monkeypatch.chdir(tmp_path)
+    # Where a shell started the tests in the background, all that they start would ignore it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     made = ForkedRuns()
     yield made
     made.close(60.0)
+    signal.signal(signal.SIGINT, before)
 
 
 def server_of(forked: ForkedRuns) -> subprocess.Popen[bytes]:
