@@ -74,7 +74,7 @@ class Disk:
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_all_is_flushed_before_the_commit_and_its_name_after(killer: Killer, scenario: str) -> None:
     folder = COMMITTED.get(scenario, "family/tiny")
-    disk, commits = Disk(), 0
+    disk, commits, unflushed_source = Disk(), 0, ""
     for call in killer.trace(scenario, 2):
         if call.name in ("rename", "exchange") and call.path == folder:
             commits += 1
@@ -83,9 +83,14 @@ def test_all_is_flushed_before_the_commit_and_its_name_after(killer: Killer, sce
             above = [str(path) for path in Path(folder).parents]
             disk.see(call)
             unflushed = [path for path in above if path in disk.dirty]
+            unflushed_source = str(Path(call.source).parent)
         else:
             disk.see(call)
+            # Nor is the old version gone from where it was before that folder is on the disk.
+            if call.name == "fsync" and call.path == unflushed_source:
+                unflushed_source = ""
     assert commits == 1
+    assert unflushed_source == ""
     assert str(Path(folder).parent) in unflushed
     assert [path for path in above if path in disk.dirty] == []
     assert disk.below(folder) == set()
@@ -111,7 +116,7 @@ def flushed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def flush(path: Path) -> None:
         if path.name.startswith("slow"):
-            time.sleep(0.2)
+            time.sleep(0.2 * int(path.name[-1]))
         if path.name.startswith("bad"):
             raise OSError(errno.EIO, path.name)
         done.append(path.name)
