@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -86,7 +86,7 @@ def single_runs(rounds: int) -> tuple[float, float, float]:
             key = f"drop{number}"
             write_drop(drops / key, seed=number, games=1, max_moves=50, depth=6)
             ours.add_partition("macroxue_drops", key)
-            turns: list[tuple[Server, list[str], Sequence[str]]] = [
+            turns: list[tuple[Server, list[str], list[str]]] = [
                 (ours, ["macroxue", "pack"], checks)
             ]
             for server in (bare, forked):
@@ -97,7 +97,7 @@ def single_runs(rounds: int) -> tuple[float, float, float]:
                 # The queue is looked at once a second: without chance in between, a
                 # round would always meet the same end of that second.
                 time.sleep(chance.random())
-                took[server] = server.run(asset, key, list(named))
+                took[server] = server.run(asset, key, named)
             times.append((took[ours], took[bare], took[forked]))
         mine, dagsters, forks = (statistics.median(kind) for kind in zip(*times[1:], strict=True))
     return mine, dagsters, forks

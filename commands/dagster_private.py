@@ -141,8 +141,8 @@ def fork_request(instance: dg.DagsterInstance, run: dg.DagsterRun) -> tuple[str,
 def load_code(origin: str, request: str) -> Any:
     """Load the definitions of a code location; returns what `execute` takes.
 
-    origin, request: both texts of `fork_request`. Variables of the `.env` file are set first, as
-        a code server does.
+    origin, request: both texts of `fork_request`. Variables that the instance loads for the code
+        location are set first, as a code server does.
     """
     from dagster._core.origin import RepositoryPythonOrigin
     from dagster._serdes import deserialize_value

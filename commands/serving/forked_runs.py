@@ -112,7 +112,7 @@ class _Server:
         )
 
     def fork(self, run: str) -> int | None:
-        """Fork a process for a run; None where the code on the disk is another one."""
+        """Fork a process for a run; None where the code has changed, or the system gives none."""
         answer = self.ask({"run": run}, _FORK_SECONDS)
         if answer is None:
             self.kill()

@@ -83,7 +83,7 @@ class LocalHealthLauncher(dg.DefaultRunLauncher):
         if run is None or run.is_finished or worker.FORKED not in run.tags:
             return bool(super().terminate(run_id))  # type: ignore[no-untyped-call]
         self._instance.report_run_canceling(run)
-        return worker.interrupt(worker.signature_of(run.tags) or "")
+        return worker.interrupt(run.tags[worker.TAG])
 
     def dispose(self) -> None:
         """End what starts runs. Runs that were asked to stop get a while to do so."""
