@@ -186,8 +186,10 @@ class Sender:
         """
         key = object_key(sha256)
         with self._turns.setdefault(sha256, Lock()):
-            is_sure = sha256 in self._right or (sha256 in known and not self.read_back)
-            there = self.store.size(key) == size and (is_sure or not self._differs(sha256))
+            there = sha256 in self._right or (
+                self.store.size(key) == size
+                and ((sha256 in known and not self.read_back) or not self._differs(sha256))
+            )
             if not there:
                 self.store.write(key, read())
                 if self.read_back and self._differs(sha256):

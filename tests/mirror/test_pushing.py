@@ -86,10 +86,12 @@ def test_what_files_have_in_common_is_sent_once(
 ) -> None:
     for number in range(4):
         built(tmp_path / "a", f"family/same{number}")
+    asked: list[str] = []
     wrote: list[str] = []
     size, write = Store.size, Store.write
 
     def slow(store: Store, key: str) -> int | None:
+        asked.append(key)
         found = size(store, key)
         time.sleep(0.02)  # so that other threads ask before this one writes
         return found
@@ -104,6 +106,7 @@ def test_what_files_have_in_common_is_sent_once(
     assert all(each.created for each in done) and len(done) == 4
     there = objects(tmp_path / "m")
     assert len(wrote) == len(there)
+    assert len(asked) == len(set(asked))
     assert sum(each.sent_bytes for each in done) == sum(path.stat().st_size for path in there)
 
 
