@@ -75,6 +75,9 @@ def refusal(scope: Scope) -> Refusal | None:
 
     scope: the ASGI connection scope of a request or a websocket.
     """
+    if not scope["path"].isprintable():
+        # Routes are patterns that end in `$`, which also matches before a line feed at the end.
+        return Refusal(HTTPStatus.BAD_REQUEST, "The path has a control character.")
     headers = _Headers(scope)
     hosts = headers.all("host")
     if len(hosts) != 1 or not _THIS_MACHINE.fullmatch(hosts[0]):

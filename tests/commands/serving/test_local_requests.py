@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from starlette.routing import compile_path
 
 from commands.serving.local_requests import LocalRequests
 
@@ -142,6 +144,19 @@ def test_no_address_executes_graphql(path: str) -> None:
     assert status("POST", f"{path}?{query}") == 415
     assert status("GET", path, {"Accept": "text/html"}) == 200
     assert status("GET", f"/runs?{query}") == 200
+
+
+@pytest.mark.parametrize("end", ["\n", "/\n", "\r", "\t", "\x00", "\x7f", "\x85", "\u2028"])
+def test_a_path_with_a_control_character_is_refused(end: str) -> None:
+    # Starlette takes "/graphql\n" for "/graphql": a route's pattern ends in `$`.
+    assert re.match(compile_path("/graphql")[0].pattern, "/graphql\n")
+    link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    for headers in ({}, {**link, "Sec-Fetch-Dest": "document"}):
+        assert status("GET", f"/graphql{end}?query=mutation{{version}}", headers) == 400
+        assert status("POST", f"/graphql{end}", {**JSON, **headers}) == 400
+    (closed,) = ask(kind="websocket", address=f"/graphql{end}")
+    assert closed["type"] == "websocket.close"
+    assert status("GET", "/assets/a b/\N{LATIN SMALL LETTER E WITH ACUTE}") == 200
 
 
 @pytest.mark.parametrize(
