@@ -131,6 +131,7 @@ class Kind:
     trace: finds where a sample came from; several results where an id occurs more than once.
     rows: the counts of the record whose sum is the number of rows (default: the count `rows`).
     code: the modules and libraries that decide the output; the fingerprint has their digest.
+    partitions: whether the asset has partitions (default True).
     """
 
     asset: str
@@ -139,6 +140,7 @@ class Kind:
     trace: Callable[[Request], Iterable[Trace]] | None = None
     rows: Sequence[str] = ("rows",)
     code: Code = Code()  # noqa: RUF009  it is frozen
+    partitions: bool = True
 
     def rows_of(self, counts: Mapping[str, int | float]) -> int | None:
         """The number of rows by the counts of a record, None where it has none of them."""
@@ -223,6 +225,12 @@ def commands() -> dict[str, tuple[str, str]]:
 def kind_of_asset(asset: str) -> Kind | None:
     """The kind of an asset's artifacts, None where no family knows the asset."""
     return next((kind for each in catalogs() for kind in each.kinds if kind.asset == asset), None)
+
+
+def has_partitions(asset: str) -> bool:
+    """Whether a command that builds an asset names a partition. Vocabularies are of no family."""
+    kind = kind_of_asset(asset)
+    return not asset.startswith("tokenizers/") if kind is None else kind.partitions
 
 
 def other_kind(asset: str) -> Kind | None:

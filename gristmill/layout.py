@@ -12,6 +12,10 @@ STAMPS = "stamps"
 
 VERSIONS = "versions"
 
+PULLED = "pulled"
+
+UNLISTED = "unlisted"
+
 
 def without_dots(path: Path) -> Path:
     """Returns an absolute path without `..`, as the file system reads it.

@@ -214,6 +214,12 @@ class Lake(dg.ConfigurableResource[Any]):
             raise GristmillError(
                 f"{folder}: is an artifact of {record.asset}, expected {asset}: move it away"
             )
+        # Their folders or records may have changed places.
+        if record.artifact != artifact or partition not in (None, record.partition):
+            raise GristmillError(
+                f"{path}: is the record of {record.artifact}, partition {record.partition}: "
+                "put both where they belong, or move this one away and build it again"
+            )
         return Input(
             asset=record.asset,
             partition=record.partition,

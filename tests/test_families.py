@@ -113,6 +113,13 @@ def test_every_asset_that_publishes_rows_has_laws() -> None:
     assert {name for name in built if not name.startswith("tokenizers/")} == known
 
 
+def test_it_is_known_of_every_asset_whether_it_has_partitions() -> None:
+    graph = build_defs().resolve_asset_graph()
+    for key in graph.materializable_asset_keys:
+        has = graph.get(key).partitions_def is not None
+        assert families.has_partitions(key.to_user_string()) is has, key
+
+
 def test_sample_drops_of_all_families_have_unequal_places() -> None:
     places = [place for each in families.catalogs() for place in each.samples]
     assert len(places) == len(set(places)) >= 6

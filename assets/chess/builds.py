@@ -132,7 +132,7 @@ def valid_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
             VALID, Subject(out, inputs=[pgn.parent], config={"compat": config.compat})
         ),
         # Rows contain the moves twice, and the parts take the same once more.
-        space=6 * pgn.stat().st_size,
+        space=6 * pgn.stat().st_size if pgn.is_file() else 0,
     )
 
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from gristmill.contract import GristmillError
 from gristmill.hashing import sha256_file
-from gristmill.mirror.layout import File, Manifest, object_key, sha256_of
+from gristmill.mirror.layout import AGAIN, File, Manifest, object_key, sha256_of
 from gristmill.mirror.store import MirrorError, Store
 from gristmill.run.progress import Stage
 
@@ -111,14 +111,11 @@ class Fetcher:
         for _ in range(_TRIES):
             data = self.store.read(key)
             if data is None:
-                raise MirrorError(
-                    f"{self.store.url}: {key} is gone: push the artifact again with --read-back"
-                )
+                raise MirrorError(f"{self.store.url}: {key} is gone: {AGAIN}")
             if len(data) == size and sha256_of(data) == sha256:
                 return data
         raise MirrorError(
-            f"{self.store.url}: {key} has other bytes than its name says, {_TRIES} times: "
-            "push the artifact again with --read-back, which writes wrong objects again"
+            f"{self.store.url}: {key} has other bytes than its name says, {_TRIES} times: {AGAIN}"
         )
 
 

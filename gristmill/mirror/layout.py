@@ -25,6 +25,9 @@ FORMAT: Final = 1
 PART_BYTES: Final = 16 << 20
 """Bytes of a part; the last one of a file has fewer."""
 
+AGAIN: Final = "push the artifact again with --read-back, which writes wrong objects again"
+"""What a person does about an object that the mirror lost or changed."""
+
 _ARTIFACTS, _OBJECTS, _MARK = "artifacts", "objects", "@"
 _DIGITS: Final = 8
 _SHA256 = r"^[0-9a-f]{64}$"
@@ -197,7 +200,7 @@ def parsed_manifest(data: bytes, version: Version, place: Place) -> Manifest:
     """The manifest of a version. Raises MirrorError where it differs from what it should be."""
     title = f"the manifest of version {version.number} of {place.entry.title}"
     if sha256_of(data) != version.manifest:
-        raise MirrorError(f"{title}: has another sha256 than {version.manifest}: push it again")
+        raise MirrorError(f"{title}: has another sha256 than {version.manifest}: {AGAIN}")
     try:
         manifest = Manifest.model_validate_json(data)
     except ValidationError as error:

@@ -25,7 +25,7 @@ from gristmill.mirror.layout import Manifest, Place, Version, WrongVersion
 from gristmill.mirror.standing import absent_inputs, check_outer, is_whole, standing_record
 from gristmill.mirror.store import MirrorError, Store
 from gristmill.mirror.wanted import Wanted, wanted_versions, waves
-from gristmill.provenance import Record
+from gristmill.provenance import Record, raw_inputs
 from gristmill.publish import atomic_fs, commit, disk_space, inventory, locks, remove
 from gristmill.publish.build import Attempt, Build
 from gristmill.publish.slot import Slot
@@ -187,10 +187,18 @@ class _Pull:
             # This takes long where much was fetched. Under its new name a killed pull loses it.
             atomic_fs.flush_tree(fetched)
             fetched.rename(staged)
+            self._note(record)
             commit.commit(build, slot, staged, record, standing)
             if not (slot.work / PARTS).exists():
                 atomic_fs.remove_tree(slot.work)
         return True
+
+    def _note(self, record: Record) -> None:
+        """Note that the record tells nothing of this host's raw files, before it is published."""
+        entry = self._place.entry
+        note = raw_inputs.pulled_note(self._root, entry.artifact, entry.partition)
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.write_text(record.digest)
 
     def _clean_up(self) -> None:
         """Remove what a pull left that was killed after its commit; a build under way is let be."""
@@ -206,7 +214,9 @@ class _Pull:
         store = self._fetcher.store
         for number in reversed(self._numbers):
             with suppress(WrongVersion):
-                if versions.read(store, self._place, number).record == standing.digest:
+                version = versions.read(store, self._place, number)
+                # Another host may have built the same contents; its record is another one.
+                if standing.data_version == version.data_version:
                     return
         raise WouldReplace(
             f"data version {standing.data_version[:12]} is published here, which is no version of "

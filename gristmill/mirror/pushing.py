@@ -199,6 +199,9 @@ class _Push:
         )
         data = manifest.to_bytes()
         sha256 = sha256_of(data)
+        if standing is not None and is_there and standing.manifest != sha256:
+            # It was pushed from a build of the same contents, with another record.
+            is_there = self._is_whole(standing, files)
         if standing is None or not is_there or standing.manifest == sha256:
             self._sender.place(sha256, len(data), lambda: data, sent)
         if is_there:
@@ -219,6 +222,18 @@ class _Push:
             pushed=datetime.now(UTC).isoformat(timespec="seconds"),
         )
         return _Ready(self._place, draft, standing, sent)
+
+    def _is_whole(self, standing: Version, right: Sequence[File]) -> bool:
+        """Whether the mirror gives the manifest of a version, and each of its parts.
+
+        right: files whose parts it gives.
+        """
+        try:
+            listed = versions.read_manifest(self._sender.store, self._place, standing)
+        except MirrorError:
+            return False
+        parts = {part for file in listed.files for part in file.parts}
+        return all(map(self._sender.gives, parts - {part for file in right for part in file.parts}))
 
     def _files(
         self, folder: OpenFolder, record_name: str, record: Record, sent: Sent

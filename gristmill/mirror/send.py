@@ -198,6 +198,10 @@ class Sender:
         sent.note(key, 0 if there else size)
         self._stage.advance(size)
 
+    def gives(self, sha256: str) -> bool:
+        """Whether the mirror gives the bytes of an object."""
+        return not self._differs(sha256)
+
     def _differs(self, sha256: str) -> bool:
         data = self.store.read(object_key(sha256))
         return data is None or sha256_of(data) != sha256

@@ -15,8 +15,7 @@ from gristmill.provenance.inventory import Entry
 def standing_record(root: Path, entry: Entry, ignore_unreadable: bool) -> Record | None:
     """The record that is published, None where there is none.
 
-    ignore_unreadable: None also for a record that cannot be read, but of a partition of a shared
-        folder, whose record says which files are its own.
+    ignore_unreadable: None also for a record that cannot be read.
 
     Raises GristmillError for a record that cannot be read.
     """
@@ -26,7 +25,7 @@ def standing_record(root: Path, entry: Entry, ignore_unreadable: bool) -> Record
     try:
         return provenance.read_record(path)
     except GristmillError:
-        if ignore_unreadable and entry.partition is None:
+        if ignore_unreadable:
             return None
         raise
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from gristmill.contract import GristmillError
 from gristmill.mirror.layout import (
+    AGAIN,
     Manifest,
     Place,
     Version,
@@ -55,7 +56,8 @@ def read_manifest(store: Store, place: Place, version: Version) -> Manifest:
     data = store.read(object_key(version.manifest))
     if data is None:
         raise MirrorError(
-            f"{store.url}: the manifest of version {version.number} of {place.entry.title} is gone"
+            f"{store.url}: the manifest of version {version.number} of {place.entry.title} is "
+            f"gone: {AGAIN}"
         )
     return parsed_manifest(data, version, place)
 

@@ -12,15 +12,15 @@ import os
 import shlex
 import stat
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final
 
 from gristmill import families
 from gristmill.contract import GristmillError, Violation
 from gristmill.hashing import sha256_file
-from gristmill.provenance import inventory, record_file
+from gristmill.provenance import inventory, record_file, record_paths
 from gristmill.provenance import record as provenance
 from gristmill.provenance.find_artifacts import Artifact
 from gristmill.provenance.raw_inputs import lost_folder
@@ -85,11 +85,13 @@ class ArtifactCheck:
         except MALFORMED as error:
             self._report(path, "record", str(error))
             return
-        if wrong := next(_wrong_paths(record), None):
+        if wrong := next(record_paths.wrong_paths(record), None):
             self._report(path, "record", wrong)
             return  # its paths lead anywhere: nothing they name is read
         if record.digest != digest:
             self._report(path, "record digest", "the record was changed after it was written")
+        elif wrong := record_paths.other_place(record, self._artifact):
+            self._report(path, "record", wrong)
         if record.data_version != provenance.data_version(record.outputs):
             self._report(path, "data version", "is not the digest of the recorded outputs")
         if (listed := record.inputs_file) is not None:
@@ -131,7 +133,7 @@ class ArtifactCheck:
         except MALFORMED as error:
             self._report(self._artifact.record_path, "inputs list", f"cannot be read: {error}")
             return
-        if wrong := next(_wrong_inputs(inputs), None):
+        if wrong := next(record_paths.wrong_inputs(inputs), None):
             self._report(self._artifact.record_path, "inputs list", wrong)
             return
         gone: Counter[Path] = Counter()
@@ -274,25 +276,3 @@ def broken_laws(item: Artifact, data_root: Path | None, sampled: bool) -> list[V
         # A sealed record can say anything of the partition, the config and the inputs.
         reason = str(error) if isinstance(error, GristmillError | OSError) else repr(error)
         return [Violation("laws", str(item.folder), f"they cannot be checked: {reason}")]
-
-
-def _wrong_paths(record: Record) -> Iterator[str]:
-    """What is wrong with the paths that a record names."""
-    named = {"artifact": [record.artifact], "outputs": [item.path for item in record.outputs]}
-    named["deleted_inputs"] = list(record.deleted_inputs)
-    if record.inputs_file is not None:
-        named["inputs_file"] = [record.inputs_file.path]
-    for field, paths in named.items():
-        for path in paths:
-            if reason := record_file.wrong_path(path):
-                yield f"{field}: the path {path!r} {reason}"
-    counts = Counter(PurePosixPath(path) for path in named["outputs"])
-    for twice in (path for path, count in counts.items() if count > 1):
-        yield f"outputs: the path {twice.as_posix()!r} is there more than once"
-
-
-def _wrong_inputs(inputs: Sequence[Input]) -> Iterator[str]:
-    """What is wrong with the paths of inputs."""
-    for item in inputs:
-        if item.path is not None and (reason := record_file.wrong_path(item.path)):
-            yield f"the path {item.path!r} {reason}"

@@ -9,9 +9,20 @@ from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, GristmillError
 from gristmill.hashing import sha256_file, sha256_of
-from gristmill.provenance.record import Input, InputsFile, inputs_path, read_inputs, read_record
+from gristmill.layout import PULLED, WORK
+from gristmill.provenance.canonical import digest
+from gristmill.provenance.find_artifacts import Artifact
+from gristmill.provenance.record import (
+    RECORD,
+    Input,
+    InputsFile,
+    Record,
+    inputs_path,
+    read_inputs,
+    read_record,
+)
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file, stat_file
 from gristmill.untrusted.walk import Entry, hard_links
 
@@ -34,19 +45,46 @@ def known_hashes(record_path: Path) -> dict[tuple[str, int, int], KnownHash]:
     """Hashes by (path, bytes, mtime_ns) of the raw inputs of a published record.
 
     A file that kept its size and times need not be read again; `verify` reads it.
-    Empty where the list of inputs is not the one that the record describes.
+    Empty where the record or its list of inputs is not as it was written, and where the record
+    was pulled: it speaks of the files of another host.
     """
     if not record_path.exists():
         return {}
-    record = read_record(record_path)
-    if record.inputs_file and not _is_whole(inputs_path(record_path), record.inputs_file):
-        return {}
-    inputs = read_inputs(record, record_path)
+    try:
+        record = read_record(record_path)
+        if record.digest != record.computed_digest() or _was_pulled(record_path, record):
+            return {}
+        if record.inputs_file and not _is_whole(inputs_path(record_path), record.inputs_file):
+            return {}
+        inputs = read_inputs(record, record_path)
+    except GristmillError:
+        return {}  # whoever builds finds the same, and says so
     return {
         (item.path, item.bytes, item.mtime_ns): KnownHash(item.sha256, record.trusted_ns)
         for item in inputs
         if item.path and item.sha256 and item.bytes is not None and item.mtime_ns is not None
     }
+
+
+def pulled_note(root: Path, artifact: str, partition: str | None) -> Path:
+    """The file that holds the digest of an artifact's record where that was pulled last.
+
+    root: the data root. artifact: its path. partition: of a folder that several share, else None.
+    """
+    return root / WORK / PULLED / digest([artifact, partition])[:32]
+
+
+def _was_pulled(record_path: Path, record: Record) -> bool:
+    is_shared = record_path.name != RECORD
+    folder = record_path.parent.parent if is_shared else record_path.parent
+    root = Artifact(folder, record_path).data_root(record)
+    if root is None:
+        return False
+    try:
+        note = pulled_note(root, record.artifact, record.partition if is_shared else None)
+        return note.read_text() == record.digest
+    except (OSError, ValueError):
+        return False
 
 
 def _is_whole(path: Path, listed: InputsFile) -> bool:
@@ -69,13 +107,15 @@ def raw_inputs(
     known: from `known_hashes`; files in it are not hashed, if their inode is as old.
     links: what happens to links below the inbox; default: they are refused.
 
-    Raises BadInput where one is no regular file, or belongs to another user and has names
-    outside of the drop; OSError where a file cannot be read.
+    Raises BadInput where one is no regular file, belongs to another user and has names outside of
+    the drop, or has a name that is not UTF-8; OSError where a file cannot be read.
     Source: docs/drops.md#what-a-drop-may-hold.
     """
 
     def describe(file: Path) -> tuple[Input, Entry]:
         inbox = _inbox(root, file)
+        if not file.name.isascii():
+            _check_name(file)
         path, stat = file.relative_to(root).as_posix(), stat_file(file, root=inbox, links=links)
         earlier = known.get((path, stat.st_size, stat.st_mtime_ns))
         if earlier is not None and stat.st_ctime_ns <= earlier.trusted_ns:
@@ -101,6 +141,15 @@ def raw_inputs(
     for path, reason in refused.items():
         raise BadInput(root / path, reason)
     return [described for described, _ in pairs]
+
+
+def _check_name(file: Path) -> None:
+    """Raise BadInput for a name that is not UTF-8, which no record can hold."""
+    try:
+        file.name.encode()
+    except UnicodeEncodeError as error:
+        shown = os.fsencode(file).decode(errors="backslashreplace")
+        raise BadInput(shown, "the name is not UTF-8: rename the file") from error
 
 
 def _inbox(root: Path, file: Path) -> Path:

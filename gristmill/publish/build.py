@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Final
 
 from gristmill import families, provenance
 from gristmill.code_digest import Code
@@ -17,6 +18,9 @@ from gristmill.keys import refusal
 from gristmill.provenance import Input, Record, Tokenizer, environment
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
+
+PUBLISHER: Final = "publisher"
+"""Name under which a part store knows a build that is no rank and no share."""
 
 
 class LawsBroken(GristmillError):
@@ -54,6 +58,8 @@ class Attempt:
     store: the part store, whose folder may not exist yet; a builder uses `parts`.
     recipe: digest of the build's inputs, config and code version, for files that name it.
     progress: what the builder reports to.
+    inputs: gives a digest of the input files as they were proved, for the part store; default
+        None: whoever runs the builder gives it to the store.
     """
 
     out: Path
@@ -61,6 +67,7 @@ class Attempt:
     store: PartStore
     recipe: str
     progress: Progress = SILENT
+    inputs: Callable[[], str] | None = None
 
     @property
     def parts(self) -> PartStore:
@@ -70,6 +77,8 @@ class Attempt:
         spend a tenth of their time on it.
         """
         self.store.folder.mkdir(parents=True, exist_ok=True)
+        if self.inputs is not None:
+            self.store.begin(PUBLISHER, self.inputs())
         return self.store
 
 

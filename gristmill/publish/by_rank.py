@@ -18,7 +18,7 @@ from typing import Final, Protocol
 
 from gristmill.layout import PARTS
 from gristmill.publish import atomic_fs, disk_space, locks
-from gristmill.publish.build import Attempt, Build, InputChanged, Published
+from gristmill.publish.build import Attempt, Build, InputChanged, InputDamaged, Published
 from gristmill.publish.input_proof import InputProof
 from gristmill.publish.publish import is_current, publish
 from gristmill.publish.slot import Slot
@@ -91,17 +91,20 @@ def _make(build: Build, ranks: Ranks, rank: int, parts: PartStore, progress: Pro
     """Make the parts of a rank from inputs that are as recorded, before and after."""
     parts.folder.mkdir(parents=True, exist_ok=True)
     disk_space.check(build, parts.folder)
-    before = _unfinished(ranks, rank, parts)
-    proof = InputProof(build, progress)
+    proof, maker = InputProof(build, progress), f"rank{rank}"
     proof.before()
+    parts.begin(maker, proof.digest())
+    before = _unfinished(ranks, rank, parts)
     try:
         ranks.make(rank, parts, progress)
         proof.after()
-    except InputChanged:
+    except (InputChanged, InputDamaged):
         # What was made from the changed input must not be adopted.
         for name in before:
             parts.forget(name)
+        parts.end(maker)
         raise
+    parts.end(maker)
     return len(before)
 
 
@@ -162,7 +165,8 @@ def build_share(build: Build, number: int, of: int, progress: Progress = SILENT)
         for folder in (home, shares):
             folder.mkdir(parents=True, exist_ok=True)
         disk_space.check(build, home)
-        own = Path(tempfile.mkdtemp(prefix=f"{number}-", dir=shares))
+        # Its name is the maker's in the store: the same share may run twice at once.
+        own = Path(tempfile.mkdtemp(prefix=f"share{number}-", dir=shares))
         share = Share(number, of, home)
         store = PartStore(own / PARTS, share=share)
         try:
@@ -176,8 +180,11 @@ def build_share(build: Build, number: int, of: int, progress: Progress = SILENT)
 
 def _make_share(build: Build, attempt: Attempt) -> None:
     """Run the builder until its share is made; forget the parts of an input that changed."""
-    proof = InputProof(build, attempt.progress)
+    share = attempt.store.share
+    assert share is not None
+    proof, maker = InputProof(build, attempt.progress), attempt.out.parent.name
     proof.before()
+    attempt.store.begin(maker, proof.digest())
     try:
         try:
             build.make(attempt)
@@ -188,8 +195,9 @@ def _make_share(build: Build, attempt: Attempt) -> None:
             traceback.clear_frames(error.__traceback__)
             raise
         proof.after()
-    except InputChanged:
-        assert attempt.store.share is not None
-        for name in attempt.store.share.names:
+    except (InputChanged, InputDamaged):
+        for name in share.names:
             attempt.store.forget(name)
+        attempt.store.end(maker)
         raise
+    attempt.store.end(maker)

@@ -12,7 +12,10 @@ from pathlib import Path
 
 from gristmill import provenance
 from gristmill.contract import GristmillError
-from gristmill.provenance import Record
+from gristmill.layout import UNLISTED, WORK
+from gristmill.provenance import Record, shared_members
+from gristmill.provenance.find_artifacts import Artifact
+from gristmill.provenance.shared_members import Members
 from gristmill.publish import atomic_fs, inventory, locks, stamps
 from gristmill.publish.build import Build
 from gristmill.publish.slot import Slot
@@ -64,8 +67,8 @@ def commit(
     replaced: the published record that `record` replaces, None where there is none.
     progress: gets the stage "publish" in files; default silent.
 
-    Returns notes about nested artifacts. Raises GristmillError where a file of
-    another partition of a shared folder has the name of a staged file.
+    Returns notes about nested artifacts and files of no record. Raises GristmillError where a
+    file of another partition of a shared folder has the name of a staged file.
     """
     files = len(record.outputs)
     with progress.stage("publish", "files", files) as stage:
@@ -82,13 +85,17 @@ def _commit(
         with locks.locked(slot.folder_lock, build.artifact, wait=True):
             whole = slot.work / lease.own_name("whole")
             link_form.mend(build.folder)
-            before = stamps.unchanged(build.folder, besides=build.partition)
-            _join(build, staged, whole, replaced)
+            members = shared_members.others(build.folder, build.artifact, build.partition)
+            before = stamps.unchanged(build.folder, members.records)
+            item = Artifact(build.folder, build.record_path)
+            if replaced is not None:
+                replaced = shared_members.own_record(item, build.artifact)
+            notes = _join(build, staged, whole, replaced, members)
             _swap_in(whole, build, slot)
             atomic_fs.remove_tree(staged)
             # Links and their removal change the files' inode times, but not what is in them.
             stamps.keep(build.folder, before, [output.path for output in record.outputs])
-        return []
+        return notes
     notes = _carry_nested(build, staged, record, replaced)
     _swap_in(staged, build, slot)
     return notes
@@ -129,33 +136,66 @@ def _outer_with(staged: Path, build: Build, whole: Path) -> Path:
     return whole
 
 
-def _join(build: Build, staged: Path, whole: Path, replaced: Record | None) -> None:
+def _join(
+    build: Build, staged: Path, whole: Path, replaced: Record | None, members: Members
+) -> list[str]:
     """Make `whole`: links to the shared folder's files, with this partition's files replaced."""
+    new = list(atomic_fs.files_below(staged))
+    if taken := next((path for path in new if path in members.files), None):
+        raise GristmillError(
+            f"{build.title}: the file {taken} belongs to another partition of "
+            f"{build.artifact}: the builder must give it another name"
+        )
+    notes = []
     if build.folder.exists():
-        atomic_fs.link_tree(build.folder, whole, leave_out=_files_of(build, replaced))
+        item = Artifact(build.folder, build.record_path)
+        notes = link_others(item, whole, replaced, members, frozenset(new))
     else:
         whole.mkdir()
-    for path in atomic_fs.files_below(staged):
+    for path in new:
         target = whole / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            os.link(staged / path, target)
-        except FileExistsError:
-            raise GristmillError(
-                f"{build.title}: the file {path} belongs to another partition of "
-                f"{build.artifact}: the builder must give it another name"
-            ) from None
+        os.link(staged / path, target)
+    return notes
 
 
-def _files_of(build: Build, replaced: Record | None) -> frozenset[str]:
-    """Paths, relative to the folder, of all files that the replaced partition has there."""
-    if replaced is None:
-        return frozenset()
-    files = {output.path for output in replaced.outputs}
-    files.add(build.record_path.relative_to(build.folder).as_posix())
-    if replaced.inputs_file:
-        files.add(replaced.inputs_file.path)
-    return frozenset(files)
+def link_others(
+    item: Artifact,
+    whole: Path,
+    replaced: Record | None,
+    members: Members,
+    new: frozenset[str] = frozenset(),
+) -> list[str]:
+    """Make `whole`: links to the files of a shared folder, but for those of one partition.
+
+    item: the partition.
+    replaced: its record, None where it has none, or one that says nothing of its files.
+    members: the other partitions.
+    new: paths that the caller is to fill.
+
+    A file that no record lists may belong to a partition whose record is damaged. Where there is
+    none, it is kept beside the folder, in `.gristmill/unlisted/`, since nobody can prove an input
+    that has such a file. Returns a note about those.
+    """
+    own = {item.record_path.relative_to(item.folder).as_posix()}
+    if replaced is not None:
+        own.update(shared_members.files_of(item, replaced))
+    present = set(atomic_fs.files_below(item.folder))
+    unknown = present - members.files - own
+    aside = sorted(unknown if not members.unclear else unknown & new)
+    atomic_fs.link_tree(
+        item.folder, whole, leave_out=frozenset((own - members.files) | set(aside) | new)
+    )
+    if not aside:
+        return []
+    kept = item.folder.parent / WORK / UNLISTED / item.folder.name
+    for path in aside:
+        target = kept / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)
+        os.link(item.folder / path, target)
+    more = f" and {len(aside) - 5} more" if len(aside) > 5 else ""
+    return [f"moved to {kept}, as no record lists them: {', '.join(aside[:5])}{more}"]
 
 
 def _nested(folder: Path) -> Iterator[Path]:

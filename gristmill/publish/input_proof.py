@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gristmill import provenance
+from gristmill import families, provenance
 from gristmill.hashing import sha256_file
 from gristmill.provenance import Input, Record, check_artifact, find_artifacts, stable_listing
 from gristmill.publish import stamps
@@ -54,6 +54,7 @@ class InputProof:
     progress: Progress
     _records: dict[int, Record] = field(default_factory=dict)
     _stamps: dict[Path, Stamp] = field(default_factory=dict)
+    _linked: set[Path] = field(default_factory=set)  # files that commits of others link
     _open: ExitStack = field(default_factory=ExitStack)
     _stage: Stage | None = None
 
@@ -74,6 +75,21 @@ class InputProof:
                     self._prove_artifact(number, item)
                 elif (stamp := stamp_of(self.build.root / item.path, follow=True)) is not None:
                     self._stamps[self.build.root / item.path] = stamp
+
+    def digest(self) -> str:
+        """Digest of the inode, size and times of each file that was proved.
+
+        Of a file in a shared folder the time of the inode is left out: each commit there links the
+        files of all partitions. So is the device, which is another one on each host.
+        """
+        stamps = sorted(
+            (path.relative_to(self.build.root).as_posix(), *stamp[1:4], self._changed(path, stamp))
+            for path, stamp in self._stamps.items()
+        )
+        return provenance.digest(stamps)
+
+    def _changed(self, path: Path, stamp: Stamp) -> int | None:
+        return None if path in self._linked else stamp[4]
 
     def after(self) -> None:
         """Compare each input with what it was before the build.
@@ -123,6 +139,9 @@ class InputProof:
         record = provenance.read_record(record_path)
         if record.digest != record.computed_digest():
             raise self._damaged(item, record_path, "the record was changed after it was written")
+        if (record.artifact, record.partition) != (item.path, item.partition):
+            found = f"the record is of {record.artifact}, partition {record.partition}"
+            raise self._damaged(item, record_path, found)
         if not record.data_version == provenance.data_version(record.outputs) == item.data_version:
             raise self._damaged(item, record_path, "its data version is not that of its files")
         for violation in check_artifact.unlisted(folder, find_artifacts.artifacts_in(folder)):
@@ -130,8 +149,12 @@ class InputProof:
         is_same = self._records.get(number) == record
         self._records[number] = record
         noted = stamps.read(folder)
-        hashed = self._compare(item, list(_files_of(folder, record, noted)), is_same)
-        if hashed and record_path.parent.name == provenance.SHARED_RECORDS:
+        files = list(_files_of(folder, record, noted))
+        is_shared = record_path.parent.name == provenance.SHARED_RECORDS
+        if is_shared:
+            self._linked.update(file.path for file in files)
+        hashed = self._compare(item, files, is_same)
+        if hashed and is_shared:
             paths = {path.relative_to(folder).as_posix(): path for path in hashed}
             stamps.add(folder, {name: self._stamps[path] for name, path in paths.items()})
 
@@ -197,7 +220,9 @@ class InputProof:
             )
 
     def _damaged(self, item: Input, path: Path, found: str) -> InputDamaged:
-        partition = f" --partition {item.partition}" if item.partition is not None else ""
+        # A record may name a partition where the asset has none, for its place in the folder.
+        is_one = item.partition is None or not families.has_partitions(str(item.asset))
+        partition = "" if is_one else f" --partition {item.partition}"
         return InputDamaged(
             f"{self.build.title}: not built, since its input {item.path} is damaged: {path}: "
             f"{found}: run `gristmill materialize {item.asset}{partition} --rebuild`"

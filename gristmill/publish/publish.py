@@ -23,6 +23,7 @@ from gristmill.layout import PARTS
 from gristmill.provenance import InputsFile, Output, Record, Replaced, environment
 from gristmill.publish import atomic_fs, commit, disk_space, inventory, locks, remove, write_record
 from gristmill.publish.build import (
+    PUBLISHER,
     Attempt,
     Build,
     DiskFull,
@@ -113,7 +114,7 @@ def _publish(build: Build, rebuild: bool, replace_differing: bool, progress: Pro
             return _unchanged(build, standing)
     with disk_space.translate_errors(build), locks.locked(slot.lock, build.title):
         remove.mend(slot.work)
-        standing = _standing_record(build, ignore_unreadable=rebuild and not build.shared)
+        standing = _standing_record(build, ignore_unreadable=rebuild)
         if not rebuild and standing is not None and _is_up_to_date(build, standing):
             remove.sweep(slot.work)
             atomic_fs.remove_tree(slot.work)  # of a build that was killed after its commit
@@ -125,7 +126,7 @@ def _standing_record(build: Build, ignore_unreadable: bool = False) -> Record | 
     """The published record of this artifact partition, None where there is none.
 
     ignore_unreadable: return None for an unreadable record instead of raising
-        GristmillError. A shared folder needs the record to know its files.
+        GristmillError.
     """
     if not build.record_path.exists():
         return None
@@ -178,10 +179,9 @@ def _build(
 ) -> Published:
     commit.check_place(build)
     parts = PartStore(slot.work / PARTS / build.parts_key)
-    attempt = Attempt(
-        slot.work / lease.own_name("staging"), build.folder, parts, build.recipe, progress
-    )
     proof = InputProof(build, progress)
+    staged = slot.work / lease.own_name("staging")
+    attempt = Attempt(staged, build.folder, parts, build.recipe, progress, proof.digest)
     started = time.monotonic()
     environment.reset_peak_memory()
     try:
@@ -193,6 +193,8 @@ def _build(
             slot.work.mkdir(parents=True)
         disk_space.check(build, slot.work)
         proof.before()
+        if parts.folder.exists():
+            parts.begin(PUBLISHER, proof.digest())
         if there := parts.count():
             progress.say(f"takes over {there:,} finished parts of an earlier build")
         summary = build.make(attempt)
@@ -245,14 +247,18 @@ def _clear(slot: Slot, parts: PartStore, keep_parts: bool) -> None:
     """Remove what a failed attempt left; all of it where there is no part to keep."""
     if keep_parts and parts.folder.exists():
         _remove_leftovers(slot, parts)
-        if any(parts.folder.iterdir()):
+        if parts.count():
             return
     atomic_fs.remove_tree(slot.work)
 
 
 def _worth_keeping(error: BaseException) -> bool:
-    """Whether to keep parts: not where they fill the disk or an input changed under them."""
-    return not (isinstance(error, InputChanged | DiskFull) or disk_space.is_disk_full(error))
+    """Whether to keep parts: not where they fill the disk, or are or may be of other inputs.
+
+    Where the builder failed, the next build compares the inputs (`PartStore.begin`).
+    """
+    unusable = InputChanged | InputDamaged | OtherOutput | DiskFull
+    return not (isinstance(error, unusable) or disk_space.is_disk_full(error))
 
 
 def _replaced(

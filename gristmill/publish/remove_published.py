@@ -12,9 +12,10 @@ from pathlib import Path
 from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.layout import WORK, without_dots
-from gristmill.provenance import Record, find_artifacts
+from gristmill.provenance import find_artifacts, shared_members
+from gristmill.provenance.find_artifacts import Artifact
 from gristmill.provenance.inventory import Entry, State, entries, root_above
-from gristmill.publish import atomic_fs, inventory, locks, remove
+from gristmill.publish import atomic_fs, commit, inventory, locks, remove
 from gristmill.publish.slot import SLOTS, lock_of_slot, slot_of_folder
 from gristmill.publish.storage import lease, link_form
 
@@ -104,8 +105,8 @@ def remove_published(root: Path, entry: Entry) -> None:
     root, entry: as `named` returns them. An artifact that is gone already is
         only noted as removed; artifacts nested in it go with it.
 
-    Raises locks.Busy where a builder is at work on it, and GristmillError where the record of a
-    partition of a shared folder, which says what its files are, cannot be read.
+    Raises locks.Busy where a builder is at work on it. Files that no record lists are kept beside
+    a shared folder (`commit.link_others`), also those of a partition whose record is damaged.
     """
     if entry.partition is not None:
         _remove_partition(root, entry)
@@ -132,13 +133,18 @@ def _remove_partition(root: Path, entry: Entry) -> None:
         if not entry.is_published(root):
             inventory.forget(root, entry)
             return
-        record = provenance.read_record(entry.record(root))
+        item = Artifact(folder, entry.record(root))
         with locks.locked(lock_of_slot(shared), entry.artifact, wait=True):
             inventory.forget(root, entry)
             atomic_fs.remove_tree(slot)
             slot.mkdir(parents=True)
             left = slot / "left"
-            atomic_fs.link_tree(folder, left, leave_out=_files_of(record, entry.record(root)))
+            commit.link_others(
+                item,
+                left,
+                shared_members.own_record(item, entry.artifact),
+                shared_members.others(folder, entry.artifact, entry.partition),
+            )
             atomic_fs.flush_tree(left)
             lease.confirm()
             if any(left.iterdir()):
@@ -151,15 +157,6 @@ def _remove_partition(root: Path, entry: Entry) -> None:
             atomic_fs.flush(folder.parent)
             link_form.sweep(folder, root)
             atomic_fs.remove_tree(slot)
-
-
-def _files_of(record: Record, path: Path) -> frozenset[str]:
-    """Paths of a partition's files, relative to the shared folder."""
-    files = {output.path for output in record.outputs}
-    files.add(f"{provenance.SHARED_RECORDS}/{path.name}")
-    if record.inputs_file is not None:
-        files.add(record.inputs_file.path)
-    return frozenset(files)
 
 
 def _slot(root: Path, entry: Entry) -> Path:

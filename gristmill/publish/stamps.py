@@ -15,10 +15,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from gristmill import provenance
-from gristmill.contract import GristmillError
 from gristmill.layout import STAMPS, WORK
-from gristmill.provenance import find_artifacts
+from gristmill.provenance import Record
 from gristmill.publish import locks
 from gristmill.publish.slot import lock_of_folder
 
@@ -56,21 +54,15 @@ def _stamp(device: int, inode: int, size: int, mtime_ns: int, ctime_ns: int) -> 
     return stamp
 
 
-def unchanged(folder: Path, besides: str | None = None) -> dict[str, Stamp]:
+def unchanged(folder: Path, records: Iterable[Record]) -> dict[str, Stamp]:
     """Stamps of the files that nobody wrote to since they were published or last noted.
 
     folder: a shared folder, whose lock the caller holds.
-    besides: a partition whose files are left out; default none.
+    records: of the partitions whose files are meant.
     """
     known = read(folder)
     stamps = {}
-    for item in find_artifacts.artifacts_in(folder):
-        if item.partition == besides:
-            continue
-        try:
-            record = provenance.read_record(item.record_path)
-        except GristmillError:
-            continue
+    for record in records:
         for output in record.outputs:
             stamp = stamp_of(folder / output.path)
             if stamp is None or (stamp[2], stamp[3]) != (output.bytes, output.mtime_ns):

@@ -177,6 +177,7 @@ CATALOG = Catalog(
             [Law("raw_manifest", _raw_manifest_laws)],
             trace=partial(_trace_inputs, _MANIFEST),
             code=code.RAW_MANIFEST,
+            partitions=False,
         ),
         Kind(
             "reasoning/gpt2_shards",
@@ -192,6 +193,7 @@ CATALOG = Catalog(
             trace=partial(_trace_inputs, _MANIFEST),
             rows=("examples",),
             code=code.MANIFEST,
+            partitions=False,
         ),
         Kind(
             "reasoning/alignment",

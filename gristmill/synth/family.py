@@ -134,6 +134,7 @@ CATALOG = Catalog(
             [Law("harmony_manifest", _harmony_manifest_laws)],
             trace=_trace_manifest,
             code=code.HARMONY_MANIFEST,
+            partitions=False,
         ),
         *(
             kind
@@ -151,6 +152,7 @@ CATALOG = Catalog(
                     [Law("kd_manifest", _kd_manifest_laws)],
                     trace=_trace_manifest,
                     code=code.KD_MANIFEST,
+                    partitions=False,
                 ),
             )
         ),

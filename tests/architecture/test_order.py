@@ -162,6 +162,7 @@ def test_every_form_of_import_is_seen() -> None:
         "untrusted.child",
         "untrusted.toml",
         "run.workers",
+        "run.part_store",
         "run.parts",
         "run.progress",
     ],

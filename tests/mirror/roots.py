@@ -17,10 +17,18 @@ PART = 64
 """Bytes of a part in these tests: the files of a tiny artifact have several."""
 
 
-def built(root: Path, artifact: str = "family/tiny", seed: int = 1, **more: object) -> Published:
+def built(
+    root: Path,
+    artifact: str = "family/tiny",
+    seed: int = 1,
+    *,
+    rebuild: bool = False,
+    **more: object,
+) -> Published:
     """Publish a tiny artifact; another seed gives other data."""
     config = TinyConfig(seed=seed, rows=20)
-    return publish.publish(tiny_build(root, artifact, config=config, **more))  # type: ignore[arg-type]
+    build = tiny_build(root, artifact, config=config, **more)  # type: ignore[arg-type]
+    return publish.publish(build, rebuild)
 
 
 def pushed(root: Path, mirror: Path | str | Store, *names: str, **more: object) -> list[Pushed]:

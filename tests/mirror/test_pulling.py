@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import shutil
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.mirror import MirrorError, listing
-from gristmill.provenance import Input
+from gristmill.provenance import Input, raw_inputs
 from gristmill.publish import publish
 from tests.mirror.roots import PART, built, clean, files, object_of, objects, pulled, pushed
 from tests.publish.tiny import TinyConfig, garbage, tiny_build
@@ -332,3 +334,41 @@ def test_a_folder_without_a_record_is_never_replaced(tmp_path: Path) -> None:
     (got,) = pulled(tmp_path / "b", tmp_path / "m", replace=True)
     assert got.error is not None and "has no provenance record" in got.error
     assert (tmp_path / "b/family/tiny/mine").read_text() == "mine"
+
+
+def test_contents_of_an_earlier_version_are_replaced_whoever_built_them(tmp_path: Path) -> None:
+    for root in ("a", "b"):
+        built(tmp_path / root, seed=1)
+    pushed(tmp_path / "a", tmp_path / "m")
+    built(tmp_path / "a", seed=2)
+    pushed(tmp_path / "a", tmp_path / "m")
+    (got,) = pulled(tmp_path / "b", tmp_path / "m")
+    assert got.error is None and got.changed
+    assert files(tmp_path / "b") == files(tmp_path / "a")
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_record_of_another_host_tells_nothing_of_raw_files_here(
+    tmp_path: Path, shared: bool
+) -> None:
+    for root in ("a", "b"):
+        (tmp_path / root / "drops").mkdir(parents=True)
+        (tmp_path / root / "drops/raw").write_bytes(b"raw " + root.encode())
+        os.utime(tmp_path / root / "drops/raw", ns=(0, 0))
+
+    def inputs(root: str) -> list[Input]:
+        known = raw_inputs.known_hashes(_record(tmp_path / root, shared))
+        files = [tmp_path / root / "drops/raw"]
+        return raw_inputs.raw_inputs(tmp_path / root, files, "raw", "p", known)
+
+    built(tmp_path / "a", inputs=inputs("a"), shared=shared, partition="p")
+    pushed(tmp_path / "a", tmp_path / "m")
+    (got,) = pulled(tmp_path / "b", tmp_path / "m")
+    assert got.error is None
+    assert inputs("b")[0].sha256 == hashlib.sha256(b"raw b").hexdigest()
+    assert built(tmp_path / "b", inputs=inputs("b"), shared=shared, partition="p").rebuilt
+    assert provenance.verify(tmp_path / "b", check_laws=False) == []
+
+
+def _record(root: Path, shared: bool) -> Path:
+    return provenance.record_path(root / "family/tiny", "p", shared)

@@ -274,3 +274,27 @@ def test_a_newest_version_without_its_manifest_stops_no_push(tmp_path: Path) -> 
     (sent,) = pushed(tmp_path / "a", tmp_path / "m")
     assert sent.created
     assert pulled(tmp_path / "b", tmp_path / "m")[0].changed
+
+
+@pytest.mark.parametrize("wrong", ["manifest", "record", "gone"])
+def test_a_damaged_version_of_another_record_is_followed_by_a_whole_one(
+    tmp_path: Path, wrong: str
+) -> None:
+    built(tmp_path / "a")
+    (sent,) = pushed(tmp_path / "a", tmp_path / "m", part_bytes=1 << 20)
+    assert sent.version is not None
+    record = (tmp_path / "a/family/tiny/provenance.json").read_bytes()
+    manifest = next((tmp_path / "m/objects").rglob(sent.version.manifest))
+    if wrong == "gone":
+        manifest.unlink()
+    else:
+        (manifest if wrong == "manifest" else object_of(tmp_path / "m", record)).write_bytes(b"{}")
+    built(tmp_path / "a", rebuild=True)
+    (got,) = pulled(tmp_path / "b", tmp_path / "m")
+    assert got.error is not None and "push the artifact again with --read-back" in got.error
+    (sent,) = pushed(tmp_path / "a", tmp_path / "m", read_back=True, part_bytes=1 << 20)
+    assert sent.created and sent.version is not None and sent.version.number == 2
+    assert not any(each.error for each in pulled(tmp_path / "b", tmp_path / "m"))
+    built(tmp_path / "a", rebuild=True)
+    (sent,) = pushed(tmp_path / "a", tmp_path / "m", read_back=True, part_bytes=1 << 20)
+    assert not sent.created

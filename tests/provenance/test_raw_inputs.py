@@ -121,6 +121,35 @@ def test_a_list_of_inputs_that_was_lost_or_changed_tells_nothing(tmp_path, files
     assert len(raw_inputs.known_hashes(again.folder / "provenance.json")) == len(files)
 
 
+@pytest.mark.parametrize("change", [(b'"rows": 6', b'"rows": 7'), (b"{", b"")])
+def test_a_record_that_was_changed_or_cannot_be_read_tells_nothing(tmp_path, files, change):
+    published = publish(tiny_build(tmp_path, inputs=inputs(tmp_path, files, {})))
+    path = published.folder / "provenance.json"
+    assert change[0] in path.read_bytes()
+    path.write_bytes(path.read_bytes().replace(*change))
+    assert raw_inputs.known_hashes(path) == {}
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_record_that_was_pulled_tells_nothing_of_files_here(tmp_path, files, shared):
+    build = tiny_build(tmp_path, inputs=inputs(tmp_path, files, {}), shared=shared, partition="p1")
+    record = publish(build).record
+    note = raw_inputs.pulled_note(tmp_path, record.artifact, "p1" if shared else None)
+    note.parent.mkdir(parents=True)
+    note.write_text(record.digest)
+    assert raw_inputs.known_hashes(build.record_path) == {}
+    publish(build, rebuild=True)
+    assert len(raw_inputs.known_hashes(build.record_path)) == len(files)
+
+
+def test_a_name_that_is_not_utf_8_is_refused_in_words_and_any_other_is_not(tmp_path, files):
+    named = files[0].rename(files[0].with_name("\N{GREEK SMALL LETTER ALPHA}.txt"))
+    assert inputs(tmp_path, [named], {})[0].path.endswith("\N{GREEK SMALL LETTER ALPHA}.txt")
+    wrong = named.rename(os.fsdecode(os.fsencode(named.parent) + b"/\xff.txt"))
+    with pytest.raises(BadInput, match=r"\\xff\.txt: the name is not UTF-8: rename the file"):
+        inputs(tmp_path, [wrong], {})
+
+
 def test_without_a_record_nothing_is_known(tmp_path):
     assert raw_inputs.known_hashes(tmp_path / "provenance.json") == {}
 

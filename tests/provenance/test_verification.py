@@ -558,3 +558,28 @@ def test_a_folder_of_raw_files_that_is_gone_is_one_violation_with_the_hint(tmp_p
     shutil.rmtree(tmp_path / "drops")
     (gone,) = provenance.verify(tmp_path)
     assert (gone.where, "retire" in gone.found) == (str(tmp_path / "drops"), False)
+
+
+def test_a_folder_in_the_place_of_another_artifact_is_reported(root: Path) -> None:
+    left, right = root / OUTER, root / "family/other"
+    publish(tiny_build(root, "family/other", config=TinyConfig(seed=9)))
+    for source, target in ((left, root / "held"), (right, left), (root / "held", right)):
+        source.rename(target)
+    for place in (OUTER, "family/other"):
+        assert (f"{place}/provenance.json", "record") in _violations(root, place)
+
+
+def test_records_of_a_shared_folder_that_changed_places_are_reported(tmp_path: Path) -> None:
+    for partition, seed in (("p1", 1), ("p2", 2)):
+        publish(
+            tiny_build(
+                tmp_path, "shared", partition=partition, shared=True, config=TinyConfig(seed=seed)
+            )
+        )
+    records = tmp_path / "shared/provenance"
+    for source, target in (("p1", "held"), ("p2", "p1"), ("held", "p2")):
+        (records / f"{source}.json").rename(records / f"{target}.json")
+    assert {(Path(found.where).name, found.law) for found in provenance.verify(tmp_path)} == {
+        ("p1.json", "record"),
+        ("p2.json", "record"),
+    }

@@ -141,7 +141,12 @@ def _store(build: Build) -> Path:
 
 
 def _names(build: Build) -> list[str]:
-    return sorted(path.name for path in _store(build).iterdir())
+    return sorted(path.name for path in _store(build).iterdir() if path.suffix != ".inputs")
+
+
+def _makers(build: Build) -> list[str]:
+    """Who may have made parts from inputs that did not stay as they were."""
+    return sorted(path.name.split("-")[0] for path in _store(build).glob("*.inputs"))
 
 
 def test_parts_of_an_input_that_changed_are_removed_and_no_others(tmp_path: Path) -> None:
@@ -159,6 +164,58 @@ def test_parts_of_an_input_that_changed_are_removed_and_no_others(tmp_path: Path
     with pytest.raises(InputChanged):
         build_share(changing, 1, 1)
     assert _names(changing) == ["rows-0.json", "rows-0.part"]
+    assert _makers(changing) == []
+
+
+def test_parts_of_a_share_that_failed_on_an_input_that_was_mended_are_not_used(
+    tmp_path: Path,
+) -> None:
+    raw = tmp_path / "drops/a.txt"
+    raw.parent.mkdir()
+    raw.write_bytes(b"raw")
+    inputs = [raw_input(tmp_path, "drops/a.txt")]
+
+    def failing(attempt: Attempt) -> Summary:
+        stat = raw.stat()
+        raw.write_bytes(b"RAW")
+        os.utime(raw, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+        _copies(raw, attempt, fails=True)
+        raise AssertionError
+
+    def make(attempt: Attempt) -> Summary:
+        return _copies(raw, attempt)
+
+    build_share(tiny_build(tmp_path, inputs=inputs, make=make), 1, 3)
+    broken = tiny_build(tmp_path, inputs=inputs, make=failing)
+    with pytest.raises(BadInput, match="is not what it should be"):
+        build_share(broken, 1, 1)
+    assert (_store(broken) / "part-1.part").read_bytes() == b"RAW"
+    assert _makers(broken) == ["share1"]
+    stat = raw.stat()
+    raw.write_bytes(b"raw")
+    os.utime(raw, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    right = tiny_build(tmp_path, inputs=inputs, make=make)
+    assert build_share(right, 2, 3) == ShareBuilt(made=1, parts=3)
+    assert (_makers(right), _names(right)) == ([], ["part-1.json", "part-1.part"])
+    publish(right)
+    assert (right.folder / "copies").read_bytes() == b"rawrawraw"
+
+
+def _copies(raw: Path, attempt: Attempt, fails: bool = False) -> Summary:
+    """Build the bytes of a raw file three times, each a part; the last one may fail."""
+
+    def make_part(index: int, path: Path) -> dict[str, object]:
+        if fails and index == 2:
+            raise BadInput("drops/a.txt", "is not what it should be")
+        path.write_bytes(raw.read_bytes())
+        return {}
+
+    attempt.out.mkdir()
+    tasks = [(f"part-{index}", index) for index in range(3)]
+    parts = run_parts(make_part, tasks, attempt.parts, 1, scratch=attempt.out)
+    data = b"".join(path.read_bytes() for _, path, _ in parts)
+    (attempt.out / "copies").write_bytes(data)
+    return Summary(files={})
 
 
 def test_a_share_that_fails_leaves_its_finished_parts_and_nothing_else(tmp_path: Path) -> None:
@@ -178,6 +235,7 @@ def test_a_share_that_fails_leaves_its_finished_parts_and_nothing_else(tmp_path:
     with pytest.raises(BadInput):
         build_share(build, 1, 1)
     assert _names(build) == ["rows-0.json", "rows-0.part"]
+    assert _makers(build) == ["share1"]
     assert list((Slot.of(build).work / "shares").iterdir()) == []
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import dataclasses
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +21,7 @@ from gristmill.provenance import record as records
 from gristmill.publish import input_proof
 from gristmill.publish.build import Attempt, Build, InputChanged, InputDamaged, OtherOutput
 from gristmill.publish.publish import publish
+from gristmill.run.parts import run_parts
 from gristmill.run.progress import Progress, Report
 from tests.publish.tiny import TinyConfig, raw_input, snapshot, tiny_build
 
@@ -140,6 +144,25 @@ def test_a_changed_record_of_an_input_is_refused(tmp_path: Path) -> None:
         publish(_copying(tmp_path, item))
 
 
+@pytest.mark.parametrize("shared", [False, True], ids=["alone", "shared"])
+def test_the_record_of_another_artifact_or_partition_is_refused(
+    tmp_path: Path, shared: bool
+) -> None:
+    item = _input(tmp_path, shared)
+    if shared:
+        other = tiny_build(tmp_path, SOURCE, partition="p2", shared=True, asset="test/source")
+        publish(other)
+        records = tmp_path / SOURCE / "provenance"
+        shutil.copy(records / "p2.json", records / "p1.json")
+    else:
+        publish(tiny_build(tmp_path, "family/other", asset="test/source"))
+        shutil.rmtree(tmp_path / SOURCE)
+        (tmp_path / "family/other").rename(tmp_path / SOURCE)
+    of = f"{SOURCE}, partition p2" if shared else "family/other, partition p1"
+    with pytest.raises(InputDamaged, match=f"the record is of {of}"):
+        publish(_copying(tmp_path, item))
+
+
 def test_a_record_whose_data_version_is_not_of_its_files_is_refused(tmp_path: Path) -> None:
     item = _input(tmp_path)
     path = tmp_path / SOURCE / "provenance.json"
@@ -238,6 +261,123 @@ def test_a_raw_file_with_a_new_link_is_unchanged(tmp_path: Path) -> None:
     assert publish(
         _copying(tmp_path, item, lambda: os.link(tmp_path / "drops/raw", tmp_path / "link"))
     ).rebuilt
+
+
+def _by_parts(
+    root: Path,
+    item: Input,
+    during: Callable[[int], object] = lambda number: None,
+    more: bytes = b"",
+) -> Build:
+    """A build whose payload is the bytes of its input's rows, twice, each time a part."""
+
+    def make_part(number: int, path: Path) -> dict[str, Any]:
+        during(number)
+        rows = sorted((root / str(item.path)).glob("train/*steps.npy"))
+        path.write_bytes(b"".join(path.read_bytes() for path in rows) + more)
+        return {}
+
+    def make(attempt: Attempt) -> Summary:
+        attempt.out.mkdir()
+        tasks = [(f"part{number}", number) for number in range(2)]
+        parts = run_parts(make_part, tasks, attempt.parts, 1, scratch=attempt.out)
+        (attempt.out / "copy").write_bytes(b"".join(path.read_bytes() for _, path, _ in parts))
+        return Summary(files={})
+
+    return tiny_build(root, "family/copy", inputs=[item], make=make, asset="test/copy")
+
+
+def _fail(root: Path, number: int) -> None:
+    """Damage the input before the first part, and fail in the second one."""
+    if number == 0:
+        _flip(_rows(root / SOURCE))
+    else:
+        raise ValueError("a row cannot be read")
+
+
+def _be_killed(root: Path, number: int) -> None:
+    if number == 0:
+        _flip_and_keep_the_time(_rows(root / SOURCE))
+    else:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _end(root: Path, number: int) -> None:
+    if number == 0:
+        _flip_and_keep_the_time(_rows(root / SOURCE))
+
+
+def _attempt(build: Build) -> str:
+    """Publish in a child process, which may be killed; returns how it ended."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            publish(build)
+            os.write(write, b"published")
+        except BaseException as error:  # noqa: BLE001  the child must end here
+            os.write(write, type(error).__name__.encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    os.waitpid(child, 0)
+    said = os.read(read, 100).decode()
+    os.close(read)
+    return said or "killed"
+
+
+def _mend_in_place(root: Path) -> None:
+    _flip_and_keep_the_time(_rows(root / SOURCE))
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["alone", "shared"])
+@pytest.mark.parametrize(
+    ("during", "ended"),
+    [(_fail, "ValueError"), (_be_killed, "killed"), (_end, "InputDamaged")],
+)
+def test_parts_of_a_damaged_input_are_not_used_once_it_is_mended(
+    tmp_path: Path, during: Callable[[Path, int], None], ended: str, shared: bool
+) -> None:
+    item = _input(tmp_path, shared)
+    truth = _rows(tmp_path / SOURCE).read_bytes()
+    assert _attempt(_by_parts(tmp_path, item, partial(during, tmp_path))) == ended
+    publish(_source(tmp_path, shared), rebuild=True)
+    publish(_by_parts(tmp_path, item))
+    assert (tmp_path / "family/copy/copy").read_bytes() == truth * 2
+
+
+def test_parts_of_a_damaged_input_are_not_used_though_it_is_mended_in_place(
+    tmp_path: Path,
+) -> None:
+    item = _input(tmp_path)
+    truth = _rows(tmp_path / SOURCE).read_bytes()
+    assert _attempt(_by_parts(tmp_path, item, partial(_be_killed, tmp_path))) == "killed"
+    _mend_in_place(tmp_path)
+    publish(_by_parts(tmp_path, item))
+    assert (tmp_path / "family/copy/copy").read_bytes() == truth * 2
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["alone", "shared"])
+def test_parts_of_inputs_that_stayed_as_they_were_are_used(tmp_path: Path, shared: bool) -> None:
+    def die(number: int) -> None:
+        if number == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    made: list[int] = []
+    item = _input(tmp_path, shared)
+    assert _attempt(_by_parts(tmp_path, item, die)) == "killed"
+    if shared:  # a commit of another partition links the files
+        publish(tiny_build(tmp_path, SOURCE, partition="p2", shared=True, asset="test/source"))
+    publish(_by_parts(tmp_path, item, made.append))
+    assert made == [1]
+
+
+def test_parts_of_another_output_are_not_used_again(tmp_path: Path) -> None:
+    item = _input(tmp_path)
+    publish(_by_parts(tmp_path, item))
+    with pytest.raises(OtherOutput):
+        publish(_by_parts(tmp_path, item, more=b"of a builder that has luck"), rebuild=True)
+    assert publish(_by_parts(tmp_path, item), rebuild=True).rebuilt
 
 
 @pytest.fixture

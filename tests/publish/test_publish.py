@@ -26,7 +26,15 @@ from gristmill.run.parts import run_parts
 from gristmill.run.progress import Progress, Report
 from tests.publish.killing import State
 from tests.publish.scenarios import NESTED, OUTER
-from tests.publish.tiny import TinyConfig, build_tiny, garbage, raw_input, snapshot, tiny_build
+from tests.publish.tiny import (
+    TinyConfig,
+    build_tiny,
+    garbage,
+    payload,
+    raw_input,
+    snapshot,
+    tiny_build,
+)
 from tests.run import tiny_work
 
 
@@ -100,19 +108,20 @@ def test_a_rebuild_replaces_an_intact_artifact_and_one_with_an_unreadable_record
     assert garbage(tmp_path) == []
 
 
-def test_an_unreadable_record_of_a_shared_folder_stops_a_rebuild_before_it_builds(
+def test_an_unreadable_record_of_a_shared_folder_stops_a_build_and_no_rebuild(
     tmp_path: Path,
 ) -> None:
-    def make(attempt: Attempt) -> Summary:
-        raise AssertionError
-
     build = tiny_build(tmp_path, shared=True)
     publish(build)
+    published = payload(build.folder)
     build.record_path.write_bytes(b"{")
     before = State.of(tmp_path)
     with pytest.raises(GristmillError, match=r"p1.json: not a provenance record: move"):
-        publish(tiny_build(tmp_path, shared=True, make=make), rebuild=True)
+        publish(build)
     assert State.of(tmp_path) == before
+    assert publish(build, rebuild=True).rebuilt
+    assert payload(build.folder) == published
+    assert provenance.verify(tmp_path) == []
     assert garbage(tmp_path) == []
 
 
@@ -382,7 +391,7 @@ def test_a_failing_builder_that_holds_its_pool_leaves_nothing(tmp_path: Path) ->
     parts = Slot.of(build).work / "parts" / build.parts_key
     left = snapshot(parts)
     assert left.keys() > {"rows-0.part", "rows-0.json"}
-    assert all(name.endswith((".part", ".json")) for name in left)
+    assert all(name.endswith((".part", ".json", ".inputs")) for name in left)
     tiny_work.time.sleep(0.3)
     assert snapshot(parts) == left, "a worker writes after the build has failed"
     assert caught.type is KeyboardInterrupt

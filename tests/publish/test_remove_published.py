@@ -113,9 +113,10 @@ def test_a_partition_of_a_shared_folder_goes_with_its_files_alone(root: Path) ->
     with locks.locked(root / "megatron/.gristmill/locks/kd@p1", "it"), pytest.raises(locks.Busy):
         remove_published(root, Entry(KD, "p1"))
     remove_published(root, Entry(KD, "p1"))
+    assert others.pop("notes.txt")
     assert snapshot(root / KD) == others
-    assert [broken.law for broken in provenance.verify(root)] == ["unlisted"]
-    (root / KD / "notes.txt").unlink()
+    assert (root / "megatron/.gristmill/unlisted/kd/notes.txt").read_text() == "mine"
+    assert provenance.verify(root) == []
     remove_published(root, Entry(KD, "p0"))
     assert not (root / KD).exists()
     remove_published(root, Entry(KD, "p0"))
@@ -123,9 +124,17 @@ def test_a_partition_of_a_shared_folder_goes_with_its_files_alone(root: Path) ->
     assert garbage(root) == []
 
 
-def test_a_partition_with_a_damaged_record_is_not_removed(root: Path) -> None:
-    (root / KD / "provenance/p0.json").write_text("{")
+@pytest.mark.parametrize("change", [b"{", None])
+def test_files_of_a_partition_without_a_right_record_are_kept_beside_the_folder(
+    root: Path, change: bytes | None
+) -> None:
+    """None: the record of the other partition is copied over it."""
     before = snapshot(root / KD)
-    with pytest.raises(GristmillError, match=r"p0\.json: not a provenance record"):
-        remove_published(root, Entry(KD, "p0"))
-    assert snapshot(root / KD) == before
+    record = root / KD / "provenance/p0.json"
+    record.write_bytes(change or record.with_name("p1.json").read_bytes())
+    remove_published(root, Entry(KD, "p0"))
+    own = {path for path in before if "p0" in path}
+    assert set(snapshot(root / KD)) == set(before) - own
+    kept = snapshot(root / "megatron/.gristmill/unlisted/kd")
+    assert set(kept) == own - {"provenance/p0.json"}
+    assert provenance.verify(root / KD) == []

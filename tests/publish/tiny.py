@@ -165,8 +165,8 @@ def _stands(work: Path, path: Path) -> bool:
 
 
 def garbage(root: Path) -> list[str]:
-    """What lies below `.gristmill` besides locks, leases, stamps, the inventory and verdicts."""
-    kept = ("locks", ".leases", "stamps", "inventory", "inventory.lock")
+    """What lies below `.gristmill` and is not meant to stay there."""
+    kept = ("locks", ".leases", "stamps", "inventory", "inventory.lock", "pulled", "unlisted")
     return [
         str(path.relative_to(root))
         for work in root.rglob(".gristmill")

@@ -8,10 +8,12 @@ import pytest
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.keys import BadKey
+from gristmill.publish.publish import publish
 from gristmill.run.ray_parts import RayParts
 from gristmill.run.workers import other_machines
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from resources.lake import CHECKOUT, Lake
+from tests.publish.tiny import tiny_build
 
 
 @pytest.fixture
@@ -87,6 +89,17 @@ def test_broken_settings_name_the_file(lake, tmp_path, text, rule):
 def test_an_input_that_is_not_published_is_named(lake):
     with pytest.raises(GristmillError, match="macroxue/packs/d6"):
         lake.published("macroxue/packs/d6", "macroxue/pack", "d6")
+
+
+def test_an_input_in_the_place_of_another_one_is_not_taken_for_it(lake, tmp_path):
+    for name in ("d6", "d7"):
+        publish(tiny_build(tmp_path, f"macroxue/packs/{name}", partition=name))
+    assert lake.published("macroxue/packs/d6", "test/tiny", "d6").partition == "d6"
+    packs = tmp_path / "macroxue/packs"
+    for source, target in (("d6", "held"), ("d7", "d6"), ("held", "d7")):
+        (packs / source).rename(packs / target)
+    with pytest.raises(GristmillError, match="is the record of macroxue/packs/d7, partition d7"):
+        lake.published("macroxue/packs/d6", "test/tiny", "d6")
 
 
 def test_links_in_drops_are_refused_unless_the_root_allows_them(lake, tmp_path):

@@ -16,7 +16,7 @@ from gristmill.hashing import HashedFile
 from gristmill.publish.build import Attempt
 from gristmill.publish.publish import publish
 from gristmill.publish.slot import Slot
-from gristmill.run import parts
+from gristmill.run import part_store
 from gristmill.run.parts import SHA256, PartStore, run_parts
 from gristmill.run.progress import Progress, Report
 from gristmill.run.workers import WorkerDied, ordered_map
@@ -324,7 +324,7 @@ def test_a_part_is_hashed_once_if_its_writer_hashed_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[Path] = []
-    monkeypatch.setattr(parts, "sha256_file", lambda path: read.append(path) or "read")
+    monkeypatch.setattr(part_store, "sha256_file", lambda path: read.append(path) or "read")
     store = _store(tmp_path / "parts")
     tasks = [("one", {SHA256: "noted"}), ("two", {})]
 

@@ -221,7 +221,7 @@ PARSERS = (
     Parser(
         "part_ledger",
         part_ledger,
-        ("gristmill.run.parts",),
+        ("gristmill.run.part_store",),
         words=(*_JSON, b'"sha256":', b'"summary":'),
     ),
     Parser(

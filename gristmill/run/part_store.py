@@ -1,0 +1,197 @@
+"""The store that keeps finished parts of a build, and the share of them that one process makes.
+
+The store lies in a folder that belongs to one fingerprint (code version, config,
+inputs), so a part in it was made from the same things; its sha256 is checked
+before it is used. The runner that makes parts: `parts.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from gristmill.hashing import sha256_file
+from gristmill.run.build_mark import BuildMark
+
+Task = TypeVar("Task")
+
+SHA256: Final = "sha256"
+"""Key of a part's summary: the hash of the part, where it was hashed as it was written."""
+
+_INPUTS: Final = ".inputs"
+
+
+@dataclass
+class Use:
+    """How many parts of a store a build used.
+
+    parts: all of them. taken_over: those that an earlier build had finished.
+    """
+
+    parts: int = 0
+    taken_over: int = 0
+
+    def notes(self) -> list[str]:
+        """A line for the user, where parts were taken over."""
+        if not self.taken_over:
+            return []
+        return [f"{self.taken_over:,} of {self.parts:,} parts taken over from an earlier build"]
+
+
+class ShareMade(Exception):
+    """The parts of a share are finished; it ends the builder, which has not all parts to join."""
+
+
+@dataclass
+class Share:
+    """Which parts of a build one process makes: every `of`-th, from the `number`-th on.
+
+    number: from 1 to `of`.
+    of: number of shares.
+    home: folder of the finished parts of all shares, on the file system of the store's folder.
+    under_way: whether `run_parts` makes the share now. A call meanwhile makes all of its parts,
+        since tasks of the share depend on them.
+    total: parts of the build, of all shares.
+    names: parts of this share that it made; the others were there.
+    """
+
+    number: int
+    of: int
+    home: Path
+    under_way: bool = False
+    total: int = 0
+    names: list[str] = field(default_factory=list)
+
+    def chosen(self, tasks: Iterable[tuple[str, Task]]) -> Iterator[tuple[str, Task]]:
+        """Yield the tasks of this share, and count all."""
+        for index, named in enumerate(tasks):
+            self.total += 1
+            if index % self.of == self.number - 1:
+                yield named
+
+
+@dataclass(frozen=True)
+class PartStore:
+    """Parts in `folder`, which exists. Pickles, so workers can hold it.
+
+    use: what `run_parts` counts in this process.
+    share: makes `run_parts` make a share only. Its finished parts are then in `share.home`, and
+        `folder`, where parts are written first, belongs to this process alone. Default None.
+    """
+
+    folder: Path
+    use: Use = field(default_factory=Use, compare=False, repr=False)
+    share: Share | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def home(self) -> Path:
+        """The folder of the finished parts."""
+        return self.folder if self.share is None else self.share.home
+
+    def count(self) -> int:
+        """Number of finished parts; 0 if the folder is not there."""
+        return sum(1 for _ in self.home.glob("*.json"))
+
+    def data(self, name: str) -> Path:
+        """The file of the finished part `name`."""
+        return self.home / f"{name}.part"
+
+    def finished(self, name: str) -> dict[str, Any] | None:
+        """The summary of part `name` if the part is there and whole, else None."""
+        try:
+            entry = json.loads(self._ledger(name).read_bytes())
+            if sha256_file(self.data(name)) == entry["sha256"]:
+                return dict(entry["summary"])
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            pass
+        return None
+
+    def is_listed(self, name: str) -> bool:
+        """Whether part `name` was finished; `finished` also compares its hash."""
+        return self._ledger(name).exists() and self.data(name).exists()
+
+    def forget(self, name: str) -> None:
+        """Remove part `name` if it is there, so that it is made again."""
+        self._ledger(name).unlink(missing_ok=True)
+        self.data(name).unlink(missing_ok=True)
+
+    def begin(self, maker: str, inputs: str) -> None:
+        """Note what a maker of parts reads, until `end`. Call it before a part is looked up.
+
+        maker: its name, such as that of a rank; one that goes on has the name that it had.
+        inputs: digest of its input files as they are now.
+
+        A maker without `end` was killed or failed, so nobody knows whether its inputs stayed as
+        they were. Where it noted another digest, or none that can be read, all parts are removed.
+        """
+        notes = {path.stem: path.read_bytes() for path in self.home.glob(f"*{_INPUTS}")}
+        if any(note != inputs.encode() for note in notes.values()):
+            self._forget_all()
+        elif maker in notes:
+            return
+        self._note(maker).write_text(inputs)
+
+    def end(self, maker: str) -> None:
+        """Say that the inputs of a maker stayed as noted, or that its parts are gone."""
+        self._note(maker).unlink(missing_ok=True)
+
+    def _note(self, maker: str) -> Path:
+        return self.home / f"{maker}{_INPUTS}"
+
+    def _forget_all(self) -> None:
+        # The ledger goes first: it vouches for the part. The notes go last, as they condemn both.
+        for suffix in (".json", ".part", _INPUTS):
+            for path in self.home.glob(f"*{suffix}"):
+                path.unlink(missing_ok=True)
+
+    def _ledger(self, name: str) -> Path:
+        return self.home / f"{name}.json"
+
+    def remove_unfinished(self) -> None:
+        """Remove what killed writers left, so that no writer goes on in such a file.
+
+        A half-written SQLite file and its journal would be taken for a database.
+        """
+        for path in self.folder.iterdir():
+            if path.suffix in (".part", ".json", _INPUTS):
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+    @contextmanager
+    def writing(
+        self, name: str, mark: BuildMark | None = None
+    ) -> Iterator[tuple[Path, dict[str, Any]]]:
+        """Give a path to write part `name` to, and a dict for its JSON summary.
+
+        mark: of the build, where processes of several machines may write the part at once: each
+            then has a path of its own, and one that the build does not wait for any more adds
+            nothing. Default None.
+
+        There is no file at the path yet. On leaving without an error the part
+        becomes visible to `finished`: first its data, then the ledger entry that
+        vouches for it. A summary that has SHA256 loses it to the ledger entry.
+        """
+        attempt = f"{name}.{mark.attempt()}" if mark else name
+        scratch = self.folder / f"{attempt}.writing"
+        scratch.unlink(missing_ok=True)  # of a killed writer
+        summary: dict[str, Any] = {}
+        yield scratch, summary
+        sha256 = summary.pop(SHA256, None) or sha256_file(scratch)
+        entry = {"sha256": sha256, "summary": summary}
+        if mark:
+            mark.check()
+            if self.finished(name) is not None:
+                scratch.unlink()  # of two attempts the first one stays
+                return
+        scratch.replace(self.data(name))
+        ledger = self.folder / f"{attempt}.json.writing"
+        ledger.write_text(json.dumps(entry))
+        ledger.replace(self._ledger(name))

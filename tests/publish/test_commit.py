@@ -1,0 +1,114 @@
+"""A shared folder whose records or files are not as publishing left them: each has a way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gristmill import provenance
+from gristmill.provenance.inventory import Entry
+from gristmill.publish.build import Build
+from gristmill.publish.publish import publish
+from gristmill.publish.remove_published import remove_published
+from tests.publish.tiny import TinyConfig, garbage, payload, tiny_build
+
+FOLDER = "megatron/kd"
+KEPT = "megatron/.gristmill/unlisted/kd"
+
+
+def _build(root: Path, partition: str) -> Build:
+    config = TinyConfig(seed=int(partition[1]) + 1)
+    return tiny_build(root, FOLDER, partition=partition, shared=True, config=config)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for partition in ("p0", "p1", "p2"):
+        publish(_build(tmp_path, partition))
+    return tmp_path
+
+
+def _records(root: Path) -> Path:
+    return root / FOLDER / "provenance"
+
+
+def _lose(root: Path) -> None:
+    (_records(root) / "p1.json").unlink()
+
+
+def _cut(root: Path) -> None:
+    (_records(root) / "p1.json").write_bytes(b"{")
+
+
+def _take_an_output_out(root: Path) -> None:
+    path = _records(root) / "p1.json"
+    record = provenance.read_record(path)
+    path.write_bytes(record.model_copy(update={"outputs": record.outputs[1:]}).to_bytes())
+
+
+def _exchange(root: Path) -> None:
+    left, right = _records(root) / "p0.json", _records(root) / "p1.json"
+    data = left.read_bytes()
+    left.write_bytes(right.read_bytes())
+    right.write_bytes(data)
+
+
+def _copy_over(root: Path) -> None:
+    (_records(root) / "p1.json").write_bytes((_records(root) / "p2.json").read_bytes())
+
+
+def _add_a_file(root: Path) -> None:
+    (root / FOLDER / ".DS_Store").write_bytes(b"junk")
+
+
+DAMAGES = [_lose, _cut, _take_an_output_out, _exchange, _copy_over, _add_a_file]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("order", [("p0", "p1"), ("p1", "p0")])
+@pytest.mark.parametrize("removes", [False, True], ids=["rebuild", "remove"])
+def test_building_what_is_damaged_again_mends_the_folder(
+    root: Path, damage: Callable[[Path], None], order: tuple[str, str], removes: bool
+) -> None:
+    before = payload(root / FOLDER)
+    damage(root)
+    assert provenance.verify(root) != []
+    for partition in order:
+        if removes:
+            remove_published(root, Entry(FOLDER, partition))
+        publish(_build(root, partition), rebuild=True)
+        # The partition that nobody touched has all its files at each moment.
+        assert {path: data for path, data in payload(root / FOLDER).items() if "p2" in path} == {
+            path: data for path, data in before.items() if "p2" in path
+        }
+    assert provenance.verify(root) == []
+    assert payload(root / FOLDER) == before
+    assert garbage(root) == []
+
+
+def test_a_file_of_no_record_is_kept_beside_the_folder_and_named(root: Path) -> None:
+    _add_a_file(root)
+    (root / KEPT).mkdir(parents=True)
+    (root / KEPT / ".DS_Store").write_bytes(b"earlier junk")
+    (note,) = publish(_build(root, "p0"), rebuild=True).notes[:1]
+    assert note == f"moved to {root / KEPT}, as no record lists them: .DS_Store"
+    assert (root / KEPT / ".DS_Store").read_bytes() == b"junk"
+    assert not (root / FOLDER / ".DS_Store").exists()
+
+
+def test_files_that_may_be_of_a_damaged_partition_stay_while_another_is_built(root: Path) -> None:
+    _cut(root)
+    before = payload(root / FOLDER)
+    publish(_build(root, "p0"), rebuild=True)
+    assert payload(root / FOLDER) == before
+    assert not (root / KEPT).exists()
+
+
+def test_removing_a_copied_record_leaves_the_files_of_the_original(root: Path) -> None:
+    before = payload(root / FOLDER)
+    (_records(root) / "p3.json").write_bytes((_records(root) / "p2.json").read_bytes())
+    remove_published(root, Entry(FOLDER, "p3"))
+    assert payload(root / FOLDER) == before
+    assert provenance.verify(root) == []
