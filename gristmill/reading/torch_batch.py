@@ -58,13 +58,14 @@ class ColumnBatch(Batch[Row]):
 class SampleBatch(Batch[Sample]):
     """Samples of any type, with the function that collates them.
 
-    samples: one or more.
+    samples: those that were read.
     collate: makes tensors of samples.
     """
 
     def __init__(self, samples: Sequence[Sample], collate: Any) -> None:
         self._samples, self._collate = samples, collate
-        register(type(samples[0]))
+        if samples:
+            register(type(samples[0]))
 
     def collated(self) -> dict[str, Any]:
         """What `collate` makes of the samples."""

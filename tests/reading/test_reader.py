@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gristmill.contract import BadInput, GristmillError
@@ -20,7 +21,12 @@ from tests.reading.readers import READERS, Reader, publish_part
 
 torch = pytest.importorskip("torch")
 
-from torch.utils.data import DataLoader, IterableDataset, Subset  # noqa: E402
+from torch.utils.data import (  # noqa: E402
+    DataLoader,
+    IterableDataset,
+    Subset,
+    default_collate,
+)
 
 # Megatron warns about the pad token -1, numpy about Megatron, torch about workers.
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.sampled(0.4)]
@@ -35,6 +41,16 @@ WITH_WORKERS = [
 
 BY_NUMBER = [name for name in READERS if name != "PuzzleDataset"]
 """Readers of samples by number; the other gives batches in its own order."""
+
+NO_NUMBERS: dict[str, Any] = {
+    "a mask": np.array([False, True, True]),
+    "a mask of torch": torch.tensor([False, True]),
+    "a list of booleans": [True, False],
+    "floats": [0.5],
+    "texts": ["1"],
+    "lists": [[0, 1], [1, 2]],
+}
+"""Lists by which no reader gives samples."""
 
 CONTEXTS = ["fork", pytest.param("spawn", marks=pytest.mark.slow)]
 
@@ -126,6 +142,39 @@ def test_a_plain_data_loader_delivers_every_sample_once(reader: Reader, root: Pa
     assert samples_in(next(iter(one))) == [
         samples_in(next(iter(DataLoader(Subset(dataset, [i]), batch_size=1))))[0] for i in (5, 3)
     ]
+
+
+@pytest.mark.parametrize("reader", BY_NUMBER, indirect=True)
+def test_numbers_ask_for_the_same_samples_in_every_reader(reader: Reader, root: Path) -> None:
+    dataset = reader.open(root, "sizes")
+
+    def of(numbers: Any) -> list[tuple[Any, ...]]:
+        return samples_in(next(iter(DataLoader(Subset(dataset, numbers), batch_size=4))))
+
+    count = len(dataset)
+    expected = of([1, count - 1])
+    assert expected[0] != expected[1]
+    for numbers in ([np.uint8(1), -1], [np.int64(1), np.int64(-1)], torch.tensor([1, -1])):
+        assert of(numbers) == expected
+    assert of([-count]) == of([0])
+    for wrong in (True, np.True_, 1.7, 1.0, "1", slice(0, 2), *NO_NUMBERS.values()):
+        with pytest.raises(TypeError, match="numbers are"):
+            dataset[wrong]
+    for outside in (count, -count - 1, 2**70, np.uint64(2**64 - 1)):
+        with pytest.raises(IndexError, match=f"^no [a-z]+ {outside}: there are {count}$"):
+            dataset[outside]
+    if not hasattr(dataset, "__getitems__"):
+        assert type(dataset).__name__ == "SynthKDDataset"
+        return
+    for listed in (np.array([1, -1], np.int8), (np.uint8(1), -1), torch.tensor([1, -1])):
+        assert samples_in(default_collate(dataset.__getitems__(listed))) == expected
+    assert len(dataset.__getitems__([])) == 0
+    for wrong in NO_NUMBERS.values():
+        with pytest.raises(TypeError, match="numbers are"):
+            dataset.__getitems__(wrong)
+    for outside in (count, -count - 1, 2**70):
+        with pytest.raises(IndexError, match=f"^no [a-z]+ {outside}: there are {count}$"):
+            dataset.__getitems__([0, outside])
 
 
 @pytest.mark.parametrize("context", CONTEXTS)

@@ -40,7 +40,7 @@ def collate(
 ) -> dict[str, Any]:
     """Samples as torch tensors, padded with 0 and masked.
 
-    samples: N samples, one or more.
+    samples: N samples.
     vocabulary: number of each word, as `GameSpliceDataset.vocabulary()` returns it.
     horizon: length of the targets; None (the default) for the longest one.
 
@@ -70,7 +70,7 @@ def _padded(
     """Words as numbers [N, at least width], and where there is a word."""
     unknown = vocabulary["<UNK>"]
     lengths = np.array([len(words) for words in texts], np.int64)
-    mask = np.arange(max(width, int(lengths.max()))) < lengths[:, None]
+    mask = np.arange(int(lengths.max(initial=width))) < lengths[:, None]
     numbers = np.zeros(mask.shape, np.int64)
     numbers[mask] = [vocabulary.get(word, unknown) for words in texts for word in words]
     return numbers, mask

@@ -33,6 +33,7 @@ from gristmill.reading import StaleDataset
 from gristmill.reading.located import located
 from gristmill.reading.opening import Opening
 from gristmill.reading.reader import Reader
+from gristmill.reading.sample_numbers import number_of, numbers_of
 from gristmill.reading.torch_batch import SampleBatch
 from gristmill.reading.verify_level import Verify
 
@@ -124,11 +125,10 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
 
         index: number of the sample, from 0; negative numbers count from the end.
 
-        Raises IndexError beyond the ends, BadInput for a row without that move.
+        Raises IndexError beyond the ends, TypeError for anything but an integer, BadInput for a
+        row without that move.
         """
-        if not -len(self) <= index < len(self):
-            raise IndexError(index)
-        index %= len(self)
+        index = number_of(index, len(self), "sample")
         number = int(np.searchsorted(self._ends, index, side="right"))
         month = self.held[number]
         at = index - (int(self._ends[number - 1]) if number else 0)
@@ -152,11 +152,12 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
     def __getitems__(self, indices: Sequence[int]) -> SampleBatch[Sample]:
         """Samples by number as one batch; a data loader of torch calls it.
 
-        indices: numbers of samples.
+        indices: numbers of samples; negative ones count from the end.
 
         Raises as `self[index]`.
         """
-        return SampleBatch([self[index] for index in indices], self.collate)
+        numbers = numbers_of(indices, len(self), "sample").tolist()
+        return SampleBatch([self[number] for number in numbers], self.collate)
 
     def vocabulary(self) -> dict[str, int]:
         """The number of each word: `<PAD>` 0, `<UNK>` 1, then the moves of all train games, sorted.
@@ -201,12 +202,12 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
     def tensors(self, index: int, vocabulary: Mapping[str, int]) -> dict[str, Any]:
         """One sample as torch tensors, int64 unless another dtype is named.
 
-        index: number of the sample, from 0.
+        index: number of the sample, as for `self[index]`.
         vocabulary: number of each word, as `vocabulary()` returns it.
 
         Returns context [plies], target [horizon] padded with 0, target_mask [horizon]
         bool, and the scalars phase, winner, side_to_move.
-        Raises IndexError beyond the ends, BadInput for a row without that move.
+        Raises as `self[index]`.
         """
         import torch
 

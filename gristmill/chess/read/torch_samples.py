@@ -12,6 +12,7 @@ import torch
 from torch.utils.data import Dataset
 
 from gristmill.chess.read.collate import Sample, collate
+from gristmill.reading.sample_numbers import numbers_of
 from gristmill.reading.torch_batch import ColumnBatch
 
 
@@ -39,7 +40,8 @@ class TorchSamples(Dataset[dict[str, torch.Tensor]]):
     One sample is what `GameSpliceDataset.tensors` returns, a batch what
     `gristmill.chess.collate` returns. It can be pickled.
 
-    Raises IndexError for a number outside the samples.
+    Negative numbers count from the end. Raises IndexError for a number outside the samples,
+    TypeError for anything but integers.
     """
 
     def __init__(self, samples: Samples, vocabulary: Mapping[str, int]) -> None:
@@ -53,5 +55,6 @@ class TorchSamples(Dataset[dict[str, torch.Tensor]]):
 
     def __getitems__(self, indices: Sequence[int]) -> ColumnBatch:
         """Samples by number as one batch; a data loader of torch calls it."""
-        samples = [self.samples[index] for index in indices]
+        numbers = numbers_of(indices, len(self), "sample").tolist()
+        samples = [self.samples[number] for number in numbers]
         return ColumnBatch(collate(samples, self.vocabulary, self.samples.horizon))

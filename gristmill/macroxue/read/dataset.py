@@ -119,7 +119,7 @@ class StepDataset(Reader[Columns]):
         return self._length
 
     def __getitem__(self, number: int) -> dict[str, Any]:
-        """One step as tensors, as `as_torch()[number]`."""
+        """One step as tensors, as `as_torch()[number]`: a negative number counts from the end."""
         return self.as_torch()[number]
 
     def __getitems__(self, numbers: Sequence[int]) -> ColumnBatch:
@@ -129,7 +129,7 @@ class StepDataset(Reader[Columns]):
     def rows(self, indices: Indices) -> Rows:
         """Rows [N] of `dtype`, as a new array.
 
-        indices: row numbers [N] in the pack, in any order.
+        indices: row numbers [N] in the pack from 0, in any order.
 
         Raises IndexError for a number outside the pack, TypeError for anything but integers.
         """
@@ -138,7 +138,7 @@ class StepDataset(Reader[Columns]):
     def values(self, indices: Indices) -> Rows:
         """Rows [N] of the value sidecar (VALUE_ROW_DTYPE), as a new array.
 
-        indices: row numbers [N] in the pack, in any order.
+        indices: row numbers [N] in the pack from 0, in any order.
 
         Raises as `rows`, and ValueError if no sidecar is joined.
         """
@@ -196,7 +196,7 @@ class StepDataset(Reader[Columns]):
     def batch(self, indices: Indices) -> dict[str, npt.NDArray[Any]]:
         """The columns of rows by name, each a contiguous array.
 
-        indices: row numbers [N] in the pack, in any order.
+        indices: row numbers [N] in the pack from 0, in any order.
 
         Returns ranks uint8 [N, 16]; move_dir, valuation_type, max_rank uint8 [N]; run_id,
         step_index uint32 [N]; board_eval int32 [N]; branch_evs float32 [N, 4] and ev_legal bool

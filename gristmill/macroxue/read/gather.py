@@ -12,23 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.macroxue.format.rows import Rows
+from gristmill.reading.sample_numbers import numbers_of
 
 Indices = npt.NDArray[np.integer[Any]]
-
-
-def row_numbers(numbers: Indices) -> npt.NDArray[np.int64]:
-    """Row numbers [N] as int64 [N].
-
-    numbers: integers [N] of any dtype.
-
-    Raises TypeError for another dtype, such as a mask of booleans.
-    """
-    array = np.asarray(numbers)
-    if array.size and array.dtype.kind not in "iu":
-        raise TypeError(
-            f"row numbers are integers, not {array.dtype}: for a mask use np.flatnonzero(mask)"
-        )
-    return array.astype(np.int64, copy=False)
 
 
 class Gather:
@@ -58,17 +44,14 @@ class Gather:
     def rows(self, indices: Indices) -> Rows:
         """Rows [N] as a new array.
 
-        indices: row numbers [N] in any order.
+        indices: row numbers [N] from 0, in any order.
 
         Raises IndexError for a number outside the files, TypeError for anything but integers.
         """
-        numbers = row_numbers(indices)
+        numbers = numbers_of(indices, len(self), "row", from_end=False)
         out = np.empty(len(numbers), self._opaque)
         if len(numbers) == 0:
             return out.view(self.dtype)
-        if int(numbers.min()) < 0 or int(numbers.max()) >= len(self):
-            wrong = numbers[(numbers < 0) | (numbers >= len(self))][0]
-            raise IndexError(f"row {wrong} of a pack with {len(self)} rows")
         if len(self._maps) == 1:
             np.take(self._maps[0], numbers, out=out, mode="clip")
         else:

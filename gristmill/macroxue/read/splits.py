@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.macroxue.format.metadata_db import Run
-from gristmill.macroxue.read.gather import row_numbers
+from gristmill.reading.sample_numbers import numbers_of
 
 RunIds = npt.NDArray[np.uint32]
 
@@ -40,14 +40,11 @@ class RowSet:
     def rows(self, numbers: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
         """Row numbers in the pack as int64 [N].
 
-        numbers: row numbers [N] in this set, in any order.
+        numbers: row numbers [N] in this set from 0, in any order.
 
         Raises IndexError for a number outside the set, TypeError for anything but integers.
         """
-        within = row_numbers(numbers)
-        if len(within) and (int(within.min()) < 0 or int(within.max()) >= len(self)):
-            wrong = within[(within < 0) | (within >= len(self))][0]
-            raise IndexError(f"row {wrong} of a set of {len(self)} rows")
+        within = numbers_of(numbers, len(self), "row", from_end=False)
         if len(within) == 0:
             return within
         runs = np.searchsorted(self._ends, within, "right")

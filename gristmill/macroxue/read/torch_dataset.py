@@ -14,6 +14,7 @@ from torch.utils.data import Dataset
 
 from gristmill.macroxue.read.gather import Indices
 from gristmill.macroxue.read.splits import RowSet
+from gristmill.reading.sample_numbers import is_one, number_of, numbers_of
 from gristmill.reading.torch_batch import ColumnBatch
 
 
@@ -42,7 +43,8 @@ class TorchSteps(Dataset[dict[str, torch.Tensor]]):
     step_index are int64, because torch has little arithmetic on unsigned integers. It can be
     pickled; each worker maps the files itself.
 
-    Raises IndexError for a number outside the rows.
+    Negative numbers count from the end. Raises IndexError for a number outside the rows, TypeError
+    for anything but integers.
     """
 
     def __init__(self, steps: Steps, rows: RowSet | None = None) -> None:
@@ -53,13 +55,14 @@ class TorchSteps(Dataset[dict[str, torch.Tensor]]):
         return len(self.steps) if self.row_set is None else len(self.row_set)
 
     def __getitem__(self, numbers: int | Sequence[int]) -> dict[str, torch.Tensor]:
-        one = isinstance(numbers, (int, np.integer))
-        batch = self._columns(np.atleast_1d(np.asarray(numbers, np.int64)))
-        return {name: column[0] for name, column in batch.items()} if one else batch
+        if not is_one(numbers):
+            return self._columns(numbers_of(numbers, len(self), "row"))
+        batch = self._columns(np.array([number_of(numbers, len(self), "row")]))
+        return {name: column[0] for name, column in batch.items()}
 
     def __getitems__(self, numbers: Sequence[int]) -> ColumnBatch:
         """Steps by number as one batch; a data loader of torch calls it."""
-        return ColumnBatch(self._columns(np.asarray(numbers, np.int64)))
+        return ColumnBatch(self._columns(numbers_of(numbers, len(self), "row")))
 
     def _columns(self, listed: Indices) -> dict[str, torch.Tensor]:
         indices = listed if self.row_set is None else self.row_set.rows(listed)

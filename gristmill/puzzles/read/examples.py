@@ -21,6 +21,7 @@ from gristmill.reading import StaleDataset, Verify
 from gristmill.reading.located import located
 from gristmill.reading.opening import Opening
 from gristmill.reading.reader import Reader
+from gristmill.reading.sample_numbers import number_of, numbers_of
 from gristmill.reading.torch_batch import ColumnBatch, Row
 
 __all__ = ["PuzzleExamples", "StaleDataset"]
@@ -70,14 +71,17 @@ class PuzzleExamples(Reader[MappedSplit]):
         return int(self._ends[-1]) if len(self._ends) else 0
 
     def __getitem__(self, number: int) -> Row:
-        """One example as tensors. Raises as `batch`."""
-        return self.__getitems__([number])[0]
+        """One example as tensors; a negative number counts from the end. Raises as `batch`."""
+        return self.__getitems__([number_of(number, len(self), "example")])[0]
 
     def __getitems__(self, numbers: Sequence[int]) -> ColumnBatch:
-        """Examples by number as one batch; a data loader of torch calls it. Raises as `batch`."""
+        """Examples by number as one batch; a data loader of torch calls it.
+
+        Negative numbers count from the end. Raises as `batch`.
+        """
         import torch
 
-        columns = self.batch(numbers)
+        columns = self._columns(numbers_of(numbers, len(self), "example"))
         return ColumnBatch({name: torch.from_numpy(column) for name, column in columns.items()})
 
     def batch(self, numbers: Sequence[int] | npt.NDArray[np.integer]) -> dict[str, Any]:
@@ -88,13 +92,9 @@ class PuzzleExamples(Reader[MappedSplit]):
         Returns inputs and labels [N, seq_len] and puzzle_identifiers [N]. Raises IndexError for a
         number outside, TypeError for anything but integers.
         """
-        wanted = np.asarray(numbers)
-        if wanted.dtype.kind not in "iu" and wanted.size:
-            raise TypeError(f"numbers of type {wanted.dtype}: must be integers")
-        wanted = wanted.astype(np.int64).reshape(-1)
-        outside = (wanted < 0) | (wanted >= len(self))
-        if outside.any():
-            raise IndexError(f"no example {wanted[outside][0]}: there are {len(self)}")
+        return self._columns(numbers_of(numbers, len(self), "example", from_end=False))
+
+    def _columns(self, wanted: npt.NDArray[np.int64]) -> dict[str, Any]:
         set_of = np.searchsorted(self._ends, wanted, "right")
         places, found = [], []
         for number, made in enumerate(self.held.sets):

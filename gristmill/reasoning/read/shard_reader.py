@@ -19,6 +19,7 @@ from gristmill.reading import StaleDataset, Verify
 from gristmill.reading.located import located
 from gristmill.reading.opening import Opening
 from gristmill.reading.reader import Reader
+from gristmill.reading.sample_numbers import number_of, numbers_of
 from gristmill.reading.torch_batch import ColumnBatch
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.selection import Selection
@@ -246,22 +247,20 @@ class ShardReader(Reader[Held]):
     def __getitem__(self, number: int) -> dict[str, Any]:
         """One sequence by number, in the order of the manifest, as tensors.
 
-        Raises IndexError outside.
+        A negative number counts from the end. Raises IndexError outside, TypeError for anything
+        but an integer.
         """
-        return self.__getitems__([number])[0]
+        return self.__getitems__([number_of(number, len(self), "sequence")])[0]
 
     def __getitems__(self, numbers: Sequence[int]) -> ColumnBatch:
         """Sequences by number as one batch; a data loader of torch calls it."""
         from torch import from_numpy
 
-        listed = np.asarray(numbers, np.int64)
-        listed = np.where(listed < 0, listed + len(self), listed)
-        if ((listed < 0) | (listed >= len(self))).any():
-            raise IndexError(f"sequences {numbers} of {len(self)}")
+        listed = numbers_of(numbers, len(self), "sequence")
         place = np.searchsorted(self._ends, listed, "right")
         starts = np.append(0, self._ends)[place]
         shards = (self.rank + place * self.world_size).tolist()
-        inside = np.split(listed - starts, len(listed))
+        inside = list((listed - starts)[:, None])
         rows = [self._file_rows(shard, each) for shard, each in zip(shards, inside, strict=True)]
         columns = self.held.columns(list(zip(shards, rows, strict=True)), self.seq_len, self.dtype)
         return ColumnBatch({name: from_numpy(column) for name, column in columns.items()})

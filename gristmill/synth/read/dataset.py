@@ -20,6 +20,7 @@ from megatron.core.datasets.utils import Split
 
 from gristmill.reading import StaleDataset, Verify
 from gristmill.reading.located import located
+from gristmill.reading.sample_numbers import number_of
 from gristmill.reading.verify_level import verify_level
 from gristmill.synth.format import aligned
 from gristmill.synth.read.shard import HeldIndexedDataset, Misaligned, ShardFiles
@@ -160,11 +161,17 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
     def __getitem__(self, idx: int | None) -> dict[str, torch.Tensor]:
         """Return one sample.
 
-        idx: number of the sample; None gives sample 0 with mask and span 0 everywhere.
+        idx: number of the sample, a negative one from the end; None gives sample 0 with mask and
+            span 0 everywhere.
 
-        Raises Misaligned if mask and span of the sample differ.
+        Raises IndexError for a number outside, TypeError for anything but an integer, and
+        Misaligned if mask and span of the sample differ.
         Source: `docs/formats/synth.md#sample-fields`.
         """
+        if idx is not None:
+            # Before the index is mapped, Megatron computes the length from all documents.
+            length = len(self if self.shuffle_index is None else self.shuffle_index)
+            idx = number_of(idx, length, "sample")
         sample: dict[str, torch.Tensor] = super().__getitem__(idx)
         padding = sample["loss_mask"] == 0
         mask, span = self._sidecar_slices(0 if idx is None else idx)

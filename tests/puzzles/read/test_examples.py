@@ -81,15 +81,15 @@ def test_a_data_loader_with_workers_shuffles_them(tmp_path: Path) -> None:
     assert {batch["labels"].dtype for batch in batches} == {torch.int32}
 
 
-@pytest.mark.parametrize("number", [-1, 10_000])
-def test_a_number_outside_is_an_index_error(tmp_path: Path, number: int) -> None:
+def test_a_number_outside_is_an_index_error(tmp_path: Path) -> None:
     write_split(tmp_path / "train")
     examples = PuzzleExamples(tmp_path)
     count = len(examples)
-    for wrong in (number, count):
+    for wrong in (10_000, count, -count - 1):
         with pytest.raises(IndexError, match=f"no example {wrong}: there are {count}"):
             examples[wrong]
-        with pytest.raises(IndexError, match=f"no example {wrong}"):
+    for wrong in (10_000, count, -1):
+        with pytest.raises(IndexError, match=f"no example {wrong}: there are {count}"):
             examples.batch([0, wrong])
 
 
@@ -107,7 +107,7 @@ def test_indices_that_change_while_they_are_read_do_not_end_a_loop(tmp_path: Pat
 @pytest.mark.parametrize("numbers", [[0.5], ["0"], [True]])
 def test_anything_but_integers_is_a_type_error(tmp_path: Path, numbers: list[object]) -> None:
     write_split(tmp_path / "train")
-    with pytest.raises(TypeError, match="must be integers"):
+    with pytest.raises(TypeError, match="example numbers are integers, not"):
         PuzzleExamples(tmp_path).batch(numbers)  # type: ignore[arg-type]
 
 

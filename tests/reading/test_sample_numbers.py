@@ -1,0 +1,97 @@
+"""The numbers of samples: which values ask for which, and which ask for none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gristmill.reading.sample_numbers import is_one, number_of, numbers_of
+
+torch = pytest.importorskip("torch")
+
+ONE = [7, -3, np.uint8(7), np.int16(-3), np.uint64(7), np.array(7), torch.tensor(-3)]
+MANY = [
+    [7, -10],
+    (7, 0),
+    range(7, -1, -7),
+    [np.uint8(7), -10],
+    np.array([7, -10], np.int8),
+    np.array([7, 0], np.uint64),
+    torch.tensor([7, -10]),
+    [torch.tensor(7), torch.tensor(0)],
+]
+NONE: list[tuple[Any, str]] = [
+    (True, "bool: for a mask use"),
+    (np.True_, "bool: for a mask use"),
+    (torch.tensor(True), "bool: for a mask use"),
+    (1.0, "float"),
+    (np.float32(1), "float32"),
+    ("1", "str"),
+    (b"1", "bytes"),
+    (None, "NoneType"),
+    (slice(0, 2), "slice"),
+]
+
+
+@pytest.mark.parametrize("number", ONE, ids=repr)
+def test_an_integer_of_any_type_is_one_number(number: Any) -> None:
+    assert is_one(number)
+    found = number_of(number, 10, "row")
+    assert (type(found), found) == (int, 7)
+    assert numbers_of(number, 10, "row").tolist() == [7]
+
+
+@pytest.mark.parametrize("numbers", MANY, ids=repr)
+def test_integers_of_any_type_are_a_list_of_numbers(numbers: Any) -> None:
+    assert not is_one(numbers)
+    found = numbers_of(numbers, 10, "row")
+    assert (found.dtype, found.tolist()) == (np.int64, [7, 0])
+    with pytest.raises(TypeError, match="row numbers are integers"):
+        number_of(numbers, 10, "row")
+
+
+@pytest.mark.parametrize("nothing", [[], (), np.array([]), np.zeros(0, bool), torch.tensor([])])
+def test_nothing_asks_for_no_sample(nothing: Any) -> None:
+    found = numbers_of(nothing, 10, "row")
+    assert (found.dtype, found.shape) == (np.int64, (0,))
+    assert numbers_of(nothing, 0, "row").shape == (0,)
+
+
+@pytest.mark.parametrize(("wrong", "kind"), NONE, ids=[repr(wrong) for wrong, _ in NONE])
+def test_what_is_no_integer_is_a_type_error_that_names_its_type(wrong: Any, kind: str) -> None:
+    with pytest.raises(TypeError, match=f"^row numbers are integers, not {kind}"):
+        number_of(wrong, 10, "row")
+    for numbers in (wrong, [wrong], [wrong, wrong], [1, wrong]):
+        with pytest.raises(TypeError, match=r"^row numbers are"):
+            numbers_of(numbers, 10, "row")
+
+
+@pytest.mark.parametrize("mask", [[True, False], np.ones(2, bool), torch.ones(2).bool()])
+def test_a_mask_is_refused_with_the_function_that_makes_numbers_of_it(mask: Any) -> None:
+    with pytest.raises(TypeError, match=r"not bool: for a mask use np\.flatnonzero\(mask\)$"):
+        numbers_of(mask, 2, "row")
+
+
+def test_lists_of_lists_are_refused() -> None:
+    for wrong in ([[0, 1], [1, 2]], [[0], [1, 2]], np.zeros((1, 1), np.int64)):
+        with pytest.raises(TypeError, match="row numbers are a list of integers, not"):
+            numbers_of(wrong, 10, "row")
+
+
+@pytest.mark.parametrize(
+    "number", [10, -11, 2**63, 2**64 - 1, 2**70, -(2**70), np.uint64(2**64 - 1)], ids=repr
+)
+def test_a_number_outside_is_an_index_error_with_number_and_length(number: Any) -> None:
+    with pytest.raises(IndexError, match=f"^no row {number}: there are 10$"):
+        number_of(number, 10, "row")
+    for numbers in (number, [number], [-1, number], [0, number, 11]):
+        with pytest.raises(IndexError, match=f"^no row {number}: there are 10$"):
+            numbers_of(numbers, 10, "row")
+
+
+def test_negative_numbers_are_outside_where_they_do_not_count_from_the_end() -> None:
+    assert numbers_of([3, 0], 10, "row", from_end=False).tolist() == [3, 0]
+    with pytest.raises(IndexError, match="no row -1: there are 10"):
+        numbers_of([3, -1], 10, "row", from_end=False)
