@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import pickle
 import random
 from collections import Counter
@@ -237,8 +238,13 @@ def test_a_rebuild_of_each_artifact_is_seen_after_a_pickle(reader: Reader, root:
         reader.publish(root, 0)
 
 
+def _records(root: Path) -> list[Path]:
+    """The provenance records of a data root."""
+    return [*root.rglob("provenance.json"), *root.rglob("provenance/*.json")]
+
+
 def test_files_without_a_record_are_one_generation_too(reader: Reader, root: Path) -> None:
-    for record in [*root.rglob("provenance.json"), *root.rglob("provenance/*.json")]:
+    for record in _records(root):
         record.unlink()
     dataset = reader.open(root, "sizes")
     expected = all_samples(dataset)
@@ -325,6 +331,75 @@ def test_random_damage_ends_in_errors_of_gristmill(reader: Reader, root: Path, s
             if level == "hash":
                 assert found == expected, f"{file}: {damaged!r:.100}"
         file.write_bytes(octets)
+
+
+OTHER_VALUES: list[Any] = [
+    *(None, True, -1, 0, 1, 1.5, 10**6, 2**63, 2**70, 1e308),
+    *("", "x", "a_1x", "../../x", "a\0b", [], {}, [None], [[]]),
+]
+"""What values of JSON become."""
+
+
+def _change(value: Any, depths: int, chance: random.Random, other: Any) -> None:
+    """Put another value at a place of a JSON value, or take a key away."""
+    keys = list(value) if isinstance(value, dict) else range(len(value))
+    if not keys:
+        return
+    key = chance.choice(keys)
+    if depths and isinstance(value[key], (dict, list)) and value[key]:
+        _change(value[key], depths - 1, chance, other)
+    elif isinstance(value, dict) and chance.random() < 0.1:
+        del value[key]
+    else:
+        value[key] = other
+
+
+def _other_value(octets: bytes, chance: random.Random) -> bytes:
+    """A JSON file, or lines of a JSON Lines file, with another value: in one line or in all."""
+    lines = octets.splitlines()
+    try:
+        json.loads(octets)
+        lines = [octets]
+    except ValueError:
+        pass
+    numbers = [chance.randrange(len(lines))] if chance.random() < 0.5 else range(len(lines))
+    depths, other, seed = chance.randrange(4), chance.choice(OTHER_VALUES), chance.random()
+    for number in numbers:
+        value = json.loads(lines[number])
+        _change(value, depths, random.Random(seed), other)
+        lines[number] = json.dumps(value).encode()
+    return b"\n".join(lines) + b"\n"
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_other_values_in_json_end_in_errors_of_gristmill(
+    reader: Reader, root: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+    for record in _records(root):
+        record.unlink()  # it would refuse a file of another size
+    for name in reader.used:
+        if not name.endswith((".json", ".jsonl")):
+            continue
+        file = root / name
+        octets = file.read_bytes()
+        for _ in range(40):
+            damaged = _other_value(octets, chance)
+            file.write_bytes(damaged)
+            try:
+                all_samples(reader.open(root, "none"))
+            except GristmillError as error:
+                assert str(root) in str(error) and "/proc/" not in str(error)
+            except Exception as error:
+                error.add_note(f"{name}: {_changed(octets, damaged)}")
+                raise
+        file.write_bytes(octets)
+
+
+def _changed(octets: bytes, damaged: bytes) -> str:
+    """The lines of a file that were changed."""
+    changed = set(damaged.splitlines()) - set(octets.splitlines())
+    return b"\n".join(changed).decode()[:2000]
 
 
 def test_values_of_another_version_of_the_pack_are_refused(

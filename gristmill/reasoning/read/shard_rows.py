@@ -6,6 +6,7 @@ Source: `docs/formats/reasoning.md#reader`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,8 +22,10 @@ from gristmill.reading.folder import HeldFile
 from gristmill.reasoning.format import align, index
 from gristmill.reasoning.format.selection import Selection
 from gristmill.reasoning.format.shard_list import Shard
+from gristmill.settings.fields import shown
 
 _CHUNK: Final = 1 << 22
+_DIGITS: Final = re.compile("[0-9]{1,18}")
 _REBUILD: Final = "build reasoning/gpt2_shards and reasoning/alignment again"
 
 
@@ -142,7 +145,9 @@ class SplitRows:
         """The lines of the index with all examples of a shard, and perhaps of other ranks."""
         if shard.first_example is None or shard.last_example is None:
             return 0, len(self._index)
-        first, last = map(_record, (shard.first_example, shard.last_example))
+        first, last = _record(shard.first_example), _record(shard.last_example)
+        if first is None or last is None:
+            return 0, len(self._index)
         return self._search(first), self._search(last + 1)
 
     def _search(self, record: int) -> int:
@@ -152,7 +157,15 @@ class SplitRows:
             middle = (low + high) // 2
             ((number, text),) = self._index.between(middle, middle + 1)
             row = index.parsed(text, self._index.file.path, number + 1)
-            if _record(row["example_id"]) < record:
+            found = _record(row["example_id"])
+            if found is None:
+                raise BadInput(
+                    self._index.file.path,
+                    f"example_id {shown(row['example_id'])} does not end in the number of a record:"
+                    f" {_REBUILD}",
+                    number + 1,
+                )
+            if found < record:
                 low = middle + 1
             else:
                 high = middle
@@ -221,30 +234,36 @@ def _inside(bounds: list[int], tokens: int) -> bool:
     return not bounds or (bounds[0] >= 0 and bounds[-1] <= tokens)
 
 
-def _record(example_id: str) -> int:
-    """The number of the record in an id."""
-    return int(example_id.rpartition("_")[2])
+def _record(example_id: str) -> int | None:
+    """The number of the record in an id; None where it has none."""
+    digits = example_id.rpartition("_")[2]
+    return int(digits) if _DIGITS.fullmatch(digits) else None
 
 
 def kept_rows(
-    file: HeldFile, selection: Selection, shards: Mapping[str, int]
+    file: HeldFile, selection: Selection, shards: Mapping[str, tuple[int, int]]
 ) -> dict[int, npt.NDArray[np.int64]]:
     """The sequences of each shard that hold a selected example, ascending.
 
     file: `index.jsonl` of a split.
-    shards: number of each shard of the split by path.
+    shards: number and sequences of each shard of the split by path.
 
-    Shards without any are left out.
+    Shards without any are left out. Raises BadInput for an example that is not in its shard.
     """
     found: dict[int, list[int]] = {}
     with file.reading() as path, path.open("rb") as lines:
-        for text in lines:
-            # The whole form of a line is checked when its shard is read.
-            row = orjson.loads(text)
-            if not selection.takes(row):
+        for line, text in enumerate(lines, 1):
+            # The form of the other lines is checked when their shard is read.
+            if not selection.takes(orjson.loads(text)):
                 continue
-            for span in row["spans"]:
+            for span in index.parsed(text, file.path, line)["spans"]:
                 name = "/".join(span["shard_path"].split("/")[-3:])
-                if name in shards:
-                    found.setdefault(shards[name], []).append(span["sequence_index"])
+                if name not in shards:
+                    continue
+                number, sequences = shards[name]
+                if not 0 <= span["sequence_index"] < sequences:
+                    raise BadInput(
+                        file.path, f"the span {span} is outside of {name}: {_REBUILD}", line
+                    )
+                found.setdefault(number, []).append(span["sequence_index"])
     return {number: np.unique(np.array(rows, np.int64)) for number, rows in found.items()}

@@ -81,8 +81,12 @@ class Held:
         """The sequences of each shard that hold a selected example."""
         kept: dict[int, npt.NDArray[np.int64]] = {}
         for partition, file in self.indexes.items():
-            numbers = {s.path: n for n, s in enumerate(self.shards) if s.partition == partition}
-            kept |= kept_rows(file, selection, numbers)
+            own = {
+                shard.path: (number, shard.sequences)
+                for number, shard in enumerate(self.shards)
+                if shard.partition == partition
+            }
+            kept |= kept_rows(file, selection, own)
         if not kept:
             raise BadInput(next(iter(self.indexes.values())).path, f"no example has {selection}")
         return kept

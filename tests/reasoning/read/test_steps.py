@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,49 @@ def test_an_alignment_of_other_examples_is_refused(tmp_path: Path) -> None:
         with pytest.raises(BadInput, match=text) as caught:
             list(ShardReader(made.root, steps=made.steps, verify="none").batches(4))
         assert "/proc/" not in str(caught.value)
+
+
+@pytest.mark.parametrize("example_id", ["x", "", "a_1x", "a_-1", "a_²", "a_" + "9" * 5000])
+def test_an_example_id_without_a_number_is_refused_with_its_line(
+    tmp_path: Path, example_id: str
+) -> None:
+    made = write_supervised(tmp_path)
+    index = made.root / names.split_index(made.corpus, made.split)
+    rows = [
+        json.loads(line) | {"example_id": example_id} for line in index.read_text().splitlines()
+    ]
+    index.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(
+        BadInput, match=r"index\.jsonl:\d+: example_id .* number of a record"
+    ) as caught:
+        list(ShardReader(made.root, steps=made.steps, verify="none").batches(4))
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("number", [10**6, -1, 2**63, "x", None])
+def test_a_selected_example_outside_of_its_shard_is_refused_with_its_line(
+    tmp_path: Path, number: object
+) -> None:
+    made = write_supervised(tmp_path)
+    index = made.root / names.split_index(made.corpus, made.split)
+    hard = next(n for n, extras in enumerate(made.extras) if extras.get("difficulty") == "hard")
+    rows = index.read_text().splitlines()
+    row = json.loads(rows[hard])
+    row["spans"][0]["sequence_index"] = number
+    rows[hard] = json.dumps(row)
+    index.write_text("".join(f"{line}\n" for line in rows))
+    with pytest.raises(BadInput, match=rf"index\.jsonl:{hard + 1}: "):
+        list(ShardReader(made.root, select={"difficulty": "hard"}, verify="none").batches(4))
+
+
+def test_a_manifest_with_ids_without_a_number_has_the_whole_index_read(tmp_path: Path) -> None:
+    made = write_supervised(tmp_path)
+    manifest = made.root / "manifest.json"
+    entries = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps([entry | {"last_example": "x"} for entry in entries]))
+    reader = ShardReader(made.root, steps=made.steps, verify="none")
+    for batch in reader.batches(5):
+        assert_true(made, reader, batch)
 
 
 @pytest.mark.parametrize("ranges", ["[[0, 999]]", "[[-1, 1]]", "[[2, 1]]", "[[0, 2], [1, 2]]"])
