@@ -22,7 +22,8 @@ def located(address: Path | str) -> Path:
     address: a path; or as text `mirror://NAME[@PARTITION][#NUMBER][//INSIDE]`, or
         `mirror+URL!NAME...`. Such a version is fetched into the cache, unless it is there.
 
-    Any other address is returned as a Path, unchanged. Raises MirrorError as
+    Any other address is returned as an absolute path, so that a pickle of the reader leads to the
+    same folder in a process with another working directory. Raises MirrorError as
     `gristmill.mirror.cache.fetched`, BadInput for a Path that was made of an address.
     Source: `docs/mirror.md#readers`.
     """
@@ -32,4 +33,4 @@ def located(address: Path | str) -> Path:
         return folder
     if not isinstance(address, str) and text.startswith(_COLLAPSED):
         raise BadInput(text, "is an address in a mirror: give it as text, since a Path changes it")
-    return Path(address)
+    return Path(address).absolute()

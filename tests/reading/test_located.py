@@ -141,7 +141,16 @@ def test_an_address_as_a_path_is_refused() -> None:
     for text in ("mirror://a/b", "mirror+s3://b/p!a"):
         with pytest.raises(BadInput, match="give it as text"):
             located(Path(text))
-    assert located("a/b") == located(Path("a/b")) == Path("a/b")
+    assert located("/a/b") == located(Path("/a/b")) == Path("/a/b")
+
+
+def test_a_relative_path_is_absolute_from_its_opening(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert located("a/b") == located(Path("a/b")) == tmp_path / "a/b"
+    # The place of `..` behind a link is not that of its text.
+    assert located("a/../b") == tmp_path / "a/../b"
 
 
 def test_errors_name_the_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -238,6 +238,17 @@ def test_a_rebuild_of_each_artifact_is_seen_after_a_pickle(reader: Reader, root:
         reader.publish(root, 0)
 
 
+def test_a_pickle_of_a_relative_path_is_read_in_another_working_directory(
+    reader: Reader, root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any
+) -> None:
+    monkeypatch.chdir(root.parent)
+    dataset = reader.open(Path(root.name), "sizes")
+    kept = pickle.dumps(dataset)
+    expected = all_samples(dataset)
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    assert all_samples(pickle.loads(kept)) == expected
+
+
 def _records(root: Path) -> list[Path]:
     """The provenance records of a data root."""
     return [*root.rglob("provenance.json"), *root.rglob("provenance/*.json")]

@@ -74,7 +74,7 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
             indexed_dataset = self._held(path, indexed_dataset, config)
             files = indexed_dataset.files
             self._data_digest = files.data_digest
-            sidecars = {name: _sidecar(files, name, config) for name in ("lossmask", "span")}
+            sidecars = {name: _sidecar(path, files, name, config) for name in ("lossmask", "span")}
         else:
             sidecars = {name: _open_remote(path, name, config) for name in ("lossmask", "span")}
             _compare_remote(path, indexed_dataset, sidecars)
@@ -223,10 +223,12 @@ def _checked(dataset_path: str | None) -> str:
     return dataset_path
 
 
-def _sidecar(files: ShardFiles, name: str, config: GPTDatasetConfig) -> HeldIndexedDataset:
-    """The dataset `name` of the same shard as the tokens."""
+def _sidecar(
+    path: str, files: ShardFiles, name: str, config: GPTDatasetConfig
+) -> HeldIndexedDataset:
+    """The dataset `name` of the same shard as the tokens, which the config calls `path`."""
     counts = config.sequences_per_dataset
-    given = counts[str(files.prefix)] if counts else None
+    given = counts[path] if counts else None
     return HeldIndexedDataset(files, name, config.mmap_bin_files, given)
 
 

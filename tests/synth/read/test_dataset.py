@@ -396,11 +396,15 @@ def test_training_steps_from_the_dataset(root: Path, tmp_path: Path) -> None:
     assert combined[-1] < 0.8 * combined[0]
 
 
-def test_expected_counts_that_differ_are_refused(root: Path, tmp_path: Path) -> None:
+def test_expected_counts_that_differ_are_refused(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(root)
     prefix = root / "train/shard_00_tokens"
     count = len(indexed.read(prefix))
-    settings = config(tmp_path, sequences_per_dataset={str(prefix): (count, count + 1)})
-    assert len(dataset(prefix, settings)) == len(dataset(prefix, config(tmp_path)))
+    for named in (prefix, Path("train/shard_00_tokens")):
+        settings = config(tmp_path, sequences_per_dataset={str(named): (count, count + 1)})
+        assert len(dataset(named, settings)) == len(dataset(prefix, config(tmp_path)))
     settings = config(tmp_path, sequences_per_dataset={str(prefix): (count - 1, count)})
     with pytest.raises(RuntimeError, match=rf"has \({count}, .*, and sequences_per_dataset says"):
         dataset(prefix, settings)
