@@ -213,15 +213,16 @@ def without_effect(config: type[Any]) -> tuple[str, ...]:
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:
-    """Returns the known name that is most like a misspelt one; None if none is like it.
+    """Returns the known name that is most like a misspelt one, whatever their case; None for none.
 
     name: the misspelt name.
     known: the names to choose from.
     """
     from difflib import get_close_matches  # needed for errors alone
 
-    found = get_close_matches(name[:100], known, n=1)
-    return found[0] if found else None
+    folded = {each.casefold(): each for each in known}
+    found = get_close_matches(name[:100].casefold(), folded, n=1)
+    return folded[found[0]] if found else None
 
 
 def shown(value: object) -> str:

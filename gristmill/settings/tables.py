@@ -197,7 +197,7 @@ def _tables(
                 yield paths[path], value
             elif path not in groups:
                 listed = known.values() if here is None else here
-                raise BadInput(file, _unknown_table(path, value, known, listed))
+                raise BadInput(file, _unknown_table(path, value, listed))
             elif wanted is not None and wanted[: len(path)] != path:
                 continue
             elif isinstance(value, dict):
@@ -217,25 +217,44 @@ def _inner_tables(path: _Path, value: object, paths: Collection[_Path]) -> list[
     return [key for key in value if key in inner or isinstance(value[key], dict)]
 
 
-def _unknown_table(
-    path: _Path, value: object, known: Mapping[str, Table], here: Collection[Table]
-) -> str:
+def _unknown_table(path: _Path, value: object, here: Collection[Table]) -> str:
     headers = [table.header for table in here]
     listed = f"the tables are {', '.join(headers)}" if headers else "no table is read here"
     if not isinstance(value, dict):
-        place = f"[{_named('.'.join(path[:-1]))}] has" if len(path) > 1 else "outside of a table is"
+        place = f"[{_dotted(path[:-1])}] has" if len(path) > 1 else "outside of a table is"
         return f"{place} the unknown key {_named(path[-1])}; {listed}"
     # `[macroxu.pack]` is read as a table in a table: the whole name is nearest to a known one.
     inner = next(iter(value), "")
-    whole = ".".join((*path, inner) if isinstance(value.get(inner), dict) else path)
-    close = _did_you_mean(whole, [name.replace("/", ".") for name in known], form="[{}]")
-    return f"[{_named(whole)}] is an unknown table{close}; {listed}"
+    whole = (*path, inner) if isinstance(value.get(inner), dict) else path
+    return f"[{_dotted(whole)}] is an unknown table{_near_tables(whole, here)}; {listed}"
 
 
-def _did_you_mean(name: str, known: Collection[str], form: str = "{}") -> str:
+def _near_tables(path: _Path, here: Collection[Table]) -> str:
+    """The tables that are read here and are most like an unknown one, as a question."""
+    headers = {table.name.replace("/", "."): table.header for table in here}
+    close = nearest(".".join(path), headers)
+    near = [] if close is None else [headers[close]]
+    if not near and len(path) == 1:
+        # `[pack]` is like the end of `macroxue.pack`, and not like the whole of it.
+        last = nearest(path[0], {name.rpartition(".")[2] for name in headers})
+        near = [headers[name] for name in headers if name.rpartition(".")[2] == last]
+    return f": did you mean {' or '.join(near)}?" if near else ""
+
+
+def _did_you_mean(name: str, known: Collection[str]) -> str:
     close = nearest(name, known)
-    return "" if close is None else f": did you mean {form.format(close)}?"
+    return "" if close is None else f": did you mean {close}?"
+
+
+def _dotted(path: _Path) -> str:
+    """The name of a table between brackets."""
+    return cut(printable(".".join(map(_visible, path))), _MOST_NAME)
 
 
 def _named(name: str) -> str:
-    return cut(printable(name), _MOST_NAME)
+    return cut(printable(_visible(name)), _MOST_NAME)
+
+
+def _visible(name: str) -> str:
+    """A name; one without a character that is seen in quotation marks."""
+    return name if name.strip() else f'"{name}"'

@@ -171,6 +171,11 @@ def test_the_nearest_name_is_found_if_one_is_near() -> None:
     assert nearest("zzz", ["layout", "shard_rows"]) is None
 
 
+@pytest.mark.parametrize(("name", "known"), [("SHARD_ROWS", "shard_rows"), ("layuot", "LAYOUT")])
+def test_the_case_of_names_does_not_count(name: str, known: str) -> None:
+    assert nearest(name, ["zzz", known]) == known
+
+
 CONFIGS = [table.config for table in families.tables().values()]
 
 

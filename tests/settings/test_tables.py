@@ -64,6 +64,15 @@ def test_a_table_of_the_root_is_read_with_lists_as_tuples(tmp_path: Path) -> Non
         ("[xyz.uvw.rst]\na = 1", r"\[xyz.uvw\] is an unknown table; the tables are \[corn.mill\]"),
         ('["corn/mill"]\nstones = 3', r"\[corn/mill\] is an unknown table: did you mean"),
         ("[corn.mill]\nstone = 3", r"\[corn.mill\] stone: unknown key: did you mean stones\?"),
+        ("[CORN.MILL]\nstones = 3", r"\[CORN.MILL\] is .*: did you mean \[corn.mill\]\?;"),
+        ("[corn.mill]\nSTONES = 3", r"STONES: unknown key: did you mean stones\?"),
+        ("[bread]\nstones = 3", r"\[bread\] is .*: did you mean \[corn.bread\]\?;"),
+        ("[Mil]", r"\[Mil\] is .*: did you mean \[corn.mill\] or \[oats.mill\]\?;"),
+        ('[""]', r'\[""\] is an unknown table; the tables'),
+        ('[" "."".x]', r'\[" ".""\] is an unknown table; the tables'),
+        ('"" = 1', r'the unknown key ""; the tables'),
+        ('[corn]\n"" = 1', r'\[corn\] has the unknown key ""; the tables'),
+        ('[corn.mill]\n"" = 3', r'\[corn.mill\] "": unknown key; the keys'),
         ("[corn.mill]\nxyz = 3", r"\[corn.mill\] xyz: unknown key; the keys are stones, grains"),
         ("[corn.mill]\nplace = 'x'", r"\[corn.mill\] place: is not allowed: the asset knows it"),
         ("[corn.mill]\nstones = 0", r"\[corn.mill\] stones = 0: must be a whole number, 1 or more"),
@@ -99,6 +108,9 @@ def test_all_tables_of_a_drop_are_checked(tmp_path: Path) -> None:
         ("[corn.mill]\ndrop = 'a'", r"drop: is read from the data root's gristmill.toml only"),
         ("[corn.mill]\nstones = 3\n[oats.mil]", r"\[oats.mil\] is an unknown table"),
         ("[corn.xyz]\n", r"the tables are \[corn.mill\]$"),
+        ("[bread]\n", r"\[bread\] is an unknown table; the tables are \[corn.mill\]$"),
+        ("[corn.bred]\n", r"\[corn.bred\] is an unknown table; the tables are \[corn.mill\]$"),
+        ("[mill]\n", r"\[mill\] .*: did you mean \[corn.mill\]\?; the tables are \[corn.mill\]$"),
     ):
         with pytest.raises(BadInput, match=rule):
             read_drop(written(tmp_path, text), "corn", TABLES)
