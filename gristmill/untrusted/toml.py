@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import tomllib
 from dataclasses import replace
@@ -40,10 +41,12 @@ def read_toml(
     root, links: as for `files.open_file`.
     limits: `bytes`, `depth` and `digits` count; default TOML_LIMITS.
 
-    Raises BadInput for a file that is not TOML or breaks a limit, and as `open_file`.
+    Raises BadInput for a file that is not TOML, begins with a byte order mark or breaks a limit, and as `open_file`.
     Source: docs/drops.md#limits.
     """
     octets = read_file(path, root=root, most=limits.bytes, links=links)
+    if octets.startswith(codecs.BOM_UTF8):
+        raise BadInput(path, "begins with a byte order mark: save it as UTF-8 without one")
     try:
         text = octets.decode("utf-8")
         _check(text, path, limits)

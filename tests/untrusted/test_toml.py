@@ -49,11 +49,12 @@ def test_a_usual_file_is_read(tmp_path: Path) -> None:
         ("b" * 1001 + " = 1", "1: a number or key of 1001 characters"),
         ("a = 1\na = 2", "not TOML: Cannot overwrite a value"),
         (b"a = '\xff'", "not TOML: 'utf-8' codec"),
+        (b"\xef\xbb\xbfa = 1", "toml: begins with a byte order mark: save it as UTF-8 without one"),
         ("a = 0000-00-00", "not TOML"),
         ("a = " + '"' * 3, "not TOML"),
         ("#" * ((1 << 20) + 1), "has more than 1048576 bytes"),
     ],
-    ids=range(11),
+    ids=range(12),
 )
 def test_what_is_no_toml_or_too_much_names_the_file_and_the_rule(
     tmp_path: Path, text: str | bytes, rule: str
