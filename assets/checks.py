@@ -21,6 +21,7 @@ from assets.checking.rules import Rule
 from assets.checking.verdicts import BUILT
 from gristmill import families
 from gristmill.contract import Violation
+from gristmill.printable import command
 from resources import Lake
 
 _PARTITION: Final = "dagster/partition"
@@ -133,7 +134,7 @@ def partitions_of_run(
 def _mend(asset: str, subject: str, found: Sequence[Violation]) -> str:
     if all(one.law == "input" for one in found):
         if any("gristmill retire" in one.found for one in found):
-            return f"bring the drop back, or run: gristmill retire {subject}"
+            return f"bring the drop back, or run: {command('retire', subject)}"
         return f"build it from the current inputs: {rules.command(asset, subject)}"
     if "/" in subject:
         return "move the file away, or mend the record"

@@ -20,7 +20,7 @@ from gristmill.contract import BadInput, GristmillError
 from gristmill.hub import HubError
 from gristmill.keys import refusal
 from gristmill.markdown import escape
-from gristmill.printable import plain
+from gristmill.printable import command, plain
 from gristmill.publish.build import LawsBroken
 from gristmill.publish.locks import Busy
 from gristmill.settings.tables import FILE
@@ -156,7 +156,9 @@ def _of_bad_input(error: Exception, target: Target) -> str:
     if choice := target.choice("on_error", "quarantine"):
         ways.append(f"to build without the part that breaks the rule, {choice}")
     if target.from_drop and target.partition and not refusal(target.partition):
-        ways.append(f"to give the drop up, remove it and run `gristmill retire {target.partition}`")
+        ways.append(
+            f"to give the drop up, remove it and run `{command('retire', target.partition)}`"
+        )
     return "; ".join(ways)
 
 

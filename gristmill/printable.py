@@ -1,8 +1,12 @@
-"""Text that is safe to print: nothing in it that a terminal obeys or SVG forbids."""
+"""Text that is safe to print: nothing in it that a terminal obeys or SVG forbids.
+
+Commands that messages advise are here, too.
+"""
 
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +29,17 @@ def cut(text: str, most: int) -> str:
         return text
     more = len(text) - most
     return f"{text[:most]}… and {more:,} more character{'' if more == 1 else 's'}"
+
+
+def command(name: str, *arguments: str) -> str:
+    """Returns a command of `gristmill` that a shell takes as it is.
+
+    name: of the command, with its options, as `materialize --rebuild`.
+    arguments: values without an option, any texts.
+    """
+    # The command would take a value that begins with a dash for an option.
+    values = ["--", *arguments] if any(each.startswith("-") for each in arguments) else arguments
+    return " ".join(["gristmill", name, *map(shlex.quote, values)])
 
 
 def plain(text: str, most: int = 2000) -> str:

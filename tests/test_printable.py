@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from gristmill.printable import breakable, cut, plain, printable, unbroken
+from gristmill.printable import breakable, command, cut, plain, printable, unbroken
+
+
+def test_a_command_is_one_for_a_shell_and_takes_no_value_for_an_option() -> None:
+    assert command("retire", "d6_v1") == "gristmill retire d6_v1"
+    assert command("retire", "-x") == "gristmill retire -- -x"
+    assert command("ls") == "gristmill ls"
+    assert command("show --rows 3", "a/b", "-c d") == "gristmill show --rows 3 -- a/b '-c d'"
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from assets.inbox import Inbox
 from assets.versions import DATA_VERSION
 from gristmill import keys
 from gristmill.inbox import VANISHED, Standing
+from gristmill.printable import command
 
 _RETIRED: Final = "retired"
 _KEYS_IN_QUERY: Final = 1000
@@ -45,7 +46,7 @@ def vanished(
             VANISHED,
             0,
             f"{said}: bring it back, or forget it with "
-            f"`gristmill retire {key if keys.refusal(key) is None else 'KEY'}`",
+            f"`{command('retire', key if keys.refusal(key) is None else 'KEY')}`",
         )
         for key in sorted(known - set(present))
     ]

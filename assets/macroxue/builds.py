@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from assets import configs
-from assets.macroxue.choices import PACK, POOL, VALUES, pack_settings, pool_settings
+from assets.macroxue.choices import PACK, POOL, VALUES, pack_settings, pool_file, pool_settings
 from assets.macroxue.pool_members import member, refuse_merged_away
 from gristmill import families, provenance
 from gristmill.contract import GristmillError, Summary, Violation
@@ -117,9 +117,10 @@ def pool_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
     run: the launchpad's config.
     key: key of the pool, as `<key>.toml` in the inbox.
 
-    Raises BadInput if the pool's file is wrong, GristmillError if a member is not published.
+    Raises BadInput if the pool's file is wrong, GristmillError if a member is not published or the
+    text is no key.
     """
-    file = lake.inbox("pools") / f"{key}.toml"
+    file = pool_file(lake, str(key))
     described = read_pool_file(file, lake.link_rule())
     artifact = lake.artifact("macroxue", "pools", str(key))
     inputs = [member(lake, artifact, name) for name in described.members]

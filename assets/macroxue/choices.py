@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from assets.choices import Choices
+from gristmill import keys
 from gristmill.macroxue.raw.pool_file import PoolFile, read_pool_file
 from gristmill.settings.tables import Settings
 from resources import Lake
@@ -27,13 +30,22 @@ def pool_settings(lake: Lake, described: PoolFile, key: str) -> Settings:
     described: the contents of the pool's file.
     key: key of the pool.
     """
-    file = lake.inbox("pools") / f"{key}.toml"
-    return Settings({**lake.settings(POOL), **described.settings}, file=file)
+    return Settings({**lake.settings(POOL), **described.settings}, file=pool_file(lake, key))
+
+
+def pool_file(lake: Lake, key: str) -> Path:
+    """Returns the file of a pool.
+
+    lake: the data root.
+    key: key of the pool.
+
+    Raises BadKey for a text that is no key: it could name a file outside of the inbox.
+    """
+    return lake.inbox("pools") / f"{keys.checked(key)}.toml"
 
 
 def _pool_settings(lake: Lake, key: str) -> Settings:
-    file = lake.inbox("pools") / f"{key}.toml"
-    return pool_settings(lake, read_pool_file(file, lake.link_rule()), key)
+    return pool_settings(lake, read_pool_file(pool_file(lake, key), lake.link_rule()), key)
 
 
 CHOICES = {

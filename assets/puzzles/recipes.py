@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-from gristmill import provenance
+from gristmill import keys, provenance
 from gristmill.contract import BadInput, GristmillError, NothingToBuild
 from gristmill.inbox import TOML, present_drops
 from gristmill.puzzles.raw import drops
@@ -49,9 +49,10 @@ def recipe_of(lake: Lake, kind: str, name: str) -> Recipe:
     kind: of the asset.
     name: key of the partition.
 
-    Raises BadInput if its file is refused or has another kind, GristmillError if there is none.
+    Raises BadKey for a name that is no key, BadInput if its file is refused or has another kind,
+    GristmillError if there is none.
     """
-    path = lake.inbox(RECIPES_INBOX) / f"{name}.toml"
+    path = lake.inbox(RECIPES_INBOX) / f"{keys.checked(name)}.toml"
     if not path.exists() and name in BUILT_IN:
         recipe = BUILT_IN[name]
         _check_published(lake, recipe, path)

@@ -41,7 +41,8 @@ def read_toml(
     root, links: as for `files.open_file`.
     limits: `bytes`, `depth` and `digits` count; default TOML_LIMITS.
 
-    Raises BadInput for a file that is not TOML, begins with a byte order mark or breaks a limit, and as `open_file`.
+    Raises BadInput for a file that is not TOML, begins with a byte order mark or breaks a limit,
+    and as `open_file`.
     Source: docs/drops.md#limits.
     """
     octets = read_file(path, root=root, most=limits.bytes, links=links)

@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 import definitions
-from assets import publishing
+from assets import checks, publishing
 from assets.checking.results import THIS_RUN
 from assets.checks import disk_checks
 from assets.publishing import BATCH, publish_asset
@@ -215,3 +215,12 @@ def test_the_shipped_samples_give_a_first_graph_without_a_warning(
                 short[key.to_user_string()] = f"{left.value} not checked"
     assert checked >= {"macroxue", "chess", "synth", "reasoning", "puzzles"}
     assert short == {}
+
+
+@pytest.mark.parametrize(("key", "shown"), [("d6_v1", "d6_v1"), ("-x", "-- -x")])
+def test_a_drop_that_is_gone_is_retired_by_a_command_that_takes_any_key(
+    key: str, shown: str
+) -> None:
+    found = [Violation("input", "a", f"is gone: gristmill retire {shown}")]
+    cure = checks._mend("toy/mill", key, found)
+    assert cure == f"bring the drop back, or run: gristmill retire {shown}"

@@ -71,6 +71,11 @@ def test_a_key_that_no_drop_can_have_is_not_offered_to_retire() -> None:
     assert problem_of(BAD, target).cure == "correct the file and build again"
 
 
+def test_a_key_that_begins_with_a_dash_is_retired_as_a_value() -> None:
+    target = Target("macroxue/pool", "-x", from_drop=True)
+    assert problem_of(BAD, target).cure.endswith("run `gristmill retire -- -x`")
+
+
 def test_only_an_unexpected_error_has_a_stack_trace() -> None:
     assert problem_of(BAD, PACK).trace == ""
     try:

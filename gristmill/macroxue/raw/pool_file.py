@@ -19,6 +19,7 @@ from typing import Any, Final
 from gristmill import keys
 from gristmill.contract import BadInput
 from gristmill.macroxue.config import MergeConfig
+from gristmill.printable import command
 from gristmill.settings.fields import nearest, shown
 from gristmill.settings.tables import Table
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
@@ -60,7 +61,7 @@ def read_pool_file(path: Path, links: LinkRule = REFUSE_LINKS) -> PoolFile:
         raise BadInput(
             path,
             f"the pool file is gone: bring it back, or retire its partition with "
-            f"`gristmill retire {path.stem}`",
+            f"`{command('retire', path.name.removesuffix('.toml'))}`",
         ) from error
     if unknown := sorted(set(raw) - set(_KNOWN)):
         raise BadInput(path, _unknown_key(unknown[0]))

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from gristmill import keys
 from gristmill.contract import BadInput
+from gristmill.printable import command
 from gristmill.puzzles.raw.recipes import BUILT_IN, CONFIGS, KINDS, Recipe
 from gristmill.settings.fields import nearest, shown
 from gristmill.settings.tables import Table
@@ -45,7 +46,7 @@ def read_recipe_file(path: Path, links: LinkRule = REFUSE_LINKS) -> Recipe:
         raise BadInput(
             path,
             "the recipe file is gone: bring it back, or retire its partition with "
-            f"`gristmill retire {path.stem}`",
+            f"`{command('retire', path.name.removesuffix('.toml'))}`",
         ) from error
     if unknown := sorted(set(raw) - set(_KNOWN)):
         raise BadInput(path, _unknown_key(unknown[0], raw.get("kind")))

@@ -10,11 +10,15 @@ from typing import Any
 import dagster as dg
 import numpy as np
 import pytest
+from pydantic import BaseModel
 
 from assets.macroxue import assets
 from assets.macroxue.assets import pack, pool, pool_members_current, values
+from assets.macroxue.builds import pool_build
+from assets.macroxue.choices import CHOICES, POOL
 from assets.macroxue.pool_members import pool_refusal
 from gristmill import provenance
+from gristmill.keys import BadKey
 from gristmill.macroxue.build import pack as pack_module
 from gristmill.macroxue.format.rows import to_packed
 from gristmill.macroxue.samples import write_drop
@@ -335,3 +339,16 @@ def test_nothing_is_deleted_where_the_pool_does_not_verify(build, lake, two_pack
     pool_file(lake, "p", 'members = ["d1", "d2"]\ndelete_members = true\n')
     assert "its inputs were not deleted" in failure(build(pool, "p"))
     assert (two_packs / "d1/steps.npy").exists()
+
+
+class NoConfig(BaseModel):
+    """A config of the launchpad without fields."""
+
+
+def test_a_pool_that_is_no_key_names_no_file(lake: Lake) -> None:
+    for ask in (
+        lambda: pool_build(lake, NoConfig(), "../../x"),
+        lambda: CHOICES[POOL].settings(lake, "../../x"),
+    ):
+        with pytest.raises(BadKey, match=r"^the name '\.\./\.\./x' may hold only ASCII letters"):
+            ask()

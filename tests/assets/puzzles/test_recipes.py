@@ -10,6 +10,7 @@ import pytest
 from assets.puzzles import recipes as found
 from assets.puzzles.recipes import available, check_sources, missing_sources, recipe_of, refusal
 from gristmill.contract import BadInput, NothingToBuild
+from gristmill.keys import BadKey
 from gristmill.puzzles.raw.recipes import BUILT_IN, Recipe
 from resources import Lake
 
@@ -59,6 +60,14 @@ def test_a_partition_of_the_wrong_kind_names_the_right_asset(lake: Lake) -> None
         recipe_of(lake, "sudoku", "mine")
     with pytest.raises(BadInput, match="the recipe file is gone"):
         recipe_of(lake, "arc", "never")
+
+
+def test_a_partition_that_is_no_key_names_no_file(lake: Lake) -> None:
+    with pytest.raises(
+        BadKey, match=r"^the name '\.\./\.\./x' may hold only ASCII letters"
+    ) as caught:
+        recipe_of(lake, "arc", "../../x")
+    assert "retire" not in str(caught.value)
 
 
 def test_a_name_that_a_dataset_of_another_kind_has_is_refused(

@@ -51,3 +51,5 @@ def test_a_pool_file_that_breaks_a_rule_is_refused(tmp_path: Path, text: str, ru
 def test_a_pool_file_that_is_gone_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"gone\.toml: the pool file is gone: .*retire gone"):
         read_pool_file(tmp_path / "gone.toml")
+    with pytest.raises(BadInput, match=r"`gristmill retire -- -a\.b`"):
+        read_pool_file(tmp_path / "-a.b.toml")

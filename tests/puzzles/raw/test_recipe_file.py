@@ -104,6 +104,7 @@ def test_a_name_that_is_no_partition_key_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_is_gone_says_how_to_forget_it(tmp_path: Path) -> None:
     rule = refusal(tmp_path / "mine.toml")
     assert "is gone: bring it back, or retire its partition with `gristmill retire mine`" in rule
+    assert "`gristmill retire -- -a.b`" in refusal(tmp_path / "-a.b.toml")
 
 
 def test_a_link_is_refused_unless_links_are_followed(tmp_path: Path) -> None:
