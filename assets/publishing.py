@@ -22,6 +22,7 @@ from assets.mirrored import push_published
 from assets.step_output import step_output
 from gristmill import families
 from gristmill.contract import GristmillError, NothingToBuild
+from gristmill.layout import refuse_missing_root
 from gristmill.markdown import escape
 from gristmill.printable import plain
 from gristmill.publish.build import Build, Published
@@ -105,9 +106,10 @@ def _mirror(
 ) -> Generator[Event, None, MirrorSettings]:
     """Returns the mirror to push to; a wrong table or value is refused before anything is built.
 
-    A run that is refused is a failed build of each of its partitions.
+    So is a data root that is gone. A refused run is a failed build of each of its partitions.
     """
     try:
+        refuse_missing_root(context.resources.lake.root)
         # All of the run's values, before the first asset reads an input.
         if refused := choices.refused_values(context.run.run_config):
             lines = "\n".join(map(plain, refused))

@@ -9,8 +9,9 @@ from typing import Any
 import click
 import dagster as dg
 
+from gristmill.layout import refuse_missing_root
 from gristmill.printable import is_utf8, plain, printable
-from resources.lake import CHECKOUT
+from resources.lake import CHECKOUT, Lake
 
 DATA = "GRISTMILL_DATA"
 _MOST_REASON = 300
@@ -23,10 +24,14 @@ class CheckoutCommand(click.Command):
 
     It adds an option `--data-root`, which replaces the variable GRISTMILL_DATA; both are
     relative to the folder in which the user typed the command. `context.obj` is that folder.
+
+    needs_data_root: refuse a data root that is not there. False for a command that begins one, or
+        that works without; default True.
     """
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, *arguments: Any, needs_data_root: bool = True, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self._needs_data_root = needs_data_root
         self.params.append(
             click.Option(
                 ["--data-root"],
@@ -43,6 +48,8 @@ class CheckoutCommand(click.Command):
         """Run the command in the checkout."""
         ctx.obj = Path.cwd()
         os.chdir(CHECKOUT)
+        if self._needs_data_root:
+            refuse_missing_root(Lake().root)
         try:
             return super().invoke(ctx)
         except Exception as error:

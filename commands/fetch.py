@@ -22,7 +22,7 @@ _HUBS = {inbox: hub for family in definitions.families() for inbox, hub in famil
 _SOURCES: Final = "reasoning/sources"
 
 
-@click.command(cls=CheckoutCommand)
+@click.command(cls=CheckoutCommand, needs_data_root=False)
 @click.argument("family", type=click.Choice(sorted(_HUBS)))
 @click.argument("corpora", nargs=-1)
 @click.option(

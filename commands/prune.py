@@ -8,7 +8,7 @@ from commands.checkout import CheckoutCommand, open_instance
 from commands.terminal import say, shown
 
 
-@click.command(cls=CheckoutCommand)
+@click.command(cls=CheckoutCommand, needs_data_root=False)
 @click.option(
     "--keep-days",
     type=click.IntRange(min=1, max=36_500),

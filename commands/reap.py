@@ -23,7 +23,7 @@ _UNFINISHED = [
 ]
 
 
-@click.command(cls=CheckoutCommand)
+@click.command(cls=CheckoutCommand, needs_data_root=False)
 @click.option("--dry-run", is_flag=True, help="Only list what would be done.")
 @click.option("--parts", is_flag=True, help="Remove finished parts of builds, too.")
 def reap(dry_run: bool, parts: bool) -> None:

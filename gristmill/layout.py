@@ -1,8 +1,12 @@
-"""Names of the folders beside artifacts that hold what is not published."""
+"""Where things lie: the data root, and folders beside artifacts that hold what is not published."""
 
 from __future__ import annotations
 
+import os
+import shlex
 from pathlib import Path
+
+from gristmill.contract import GristmillError
 
 WORK = ".gristmill"
 
@@ -15,6 +19,24 @@ VERSIONS = "versions"
 PULLED = "pulled"
 
 UNLISTED = "unlisted"
+
+
+def refuse_missing_root(root: Path) -> None:
+    """Raise GristmillError where a data root is not there, before anything is made below it.
+
+    root: the data root. A wrong name, or a disk that is not mounted, must not become a new tree.
+    """
+    try:
+        if root.is_dir():
+            return
+        what = "is no folder" if os.path.lexists(root) else "is not there"
+    except OSError as error:
+        what = f"cannot be read ({error.strerror})"
+    named = shlex.quote(str(root))
+    raise GristmillError(
+        f"{root}: the data root {what}: correct its name, mount its disk, or begin a new one with "
+        f"`mkdir -p {named}` or `gristmill samples {named}`"
+    )
 
 
 def without_dots(path: Path) -> Path:

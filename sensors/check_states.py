@@ -10,6 +10,9 @@ import dagster as dg
 
 from assets.checking import runs
 from assets.checking.checked import CHECKED
+from gristmill.contract import GristmillError
+from gristmill.layout import refuse_missing_root
+from gristmill.printable import plain
 from resources import Lake
 
 INTERVAL_SECONDS = 30
@@ -27,6 +30,10 @@ INTERVAL_SECONDS = 30
 )
 def check_states(context: dg.SensorEvaluationContext, lake: Lake) -> dg.SkipReason:
     """Reports the states of checks that show something else."""
+    try:
+        refuse_missing_root(lake.root)
+    except GristmillError as error:  # its artifacts are not gone
+        return dg.SkipReason(plain(str(error)))
     instance = context.instance
     before = _seen(context.cursor)
     now = _newest_followed(instance)

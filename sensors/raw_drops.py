@@ -8,7 +8,9 @@ import dagster as dg
 from assets.checking.arrivals import changed_evaluation, out_of_order
 from assets.inbox import Inbox, Rules, Start, rules_of
 from assets.versions import latest
+from gristmill.contract import GristmillError
 from gristmill.inbox import Arrival, Look, State, look, named_few
+from gristmill.layout import refuse_missing_root
 from gristmill.printable import plain
 from resources import Lake
 from sensors.answers import newest_answers
@@ -40,7 +42,11 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
         ),
         **aims,
     )
-    def watch(context: dg.SensorEvaluationContext, lake: Lake) -> dg.SensorResult:
+    def watch(context: dg.SensorEvaluationContext, lake: Lake) -> dg.SensorResult | dg.SkipReason:
+        try:
+            refuse_missing_root(lake.root)
+        except GristmillError as error:  # its drops are not gone
+            return dg.SkipReason(plain(str(error)))
         state = State.read(context.cursor)
         rules, wrong = rules_of(lake, inbox.folder)
         if wrong:

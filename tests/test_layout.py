@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.layout import published_path, without_dots
+from gristmill.contract import GristmillError
+from gristmill.layout import published_path, refuse_missing_root, without_dots
 
 VERSION = "a" * 32
 
@@ -45,3 +46,18 @@ def test_dots_go_and_a_link_at_the_end_stays(family: Path, monkeypatch: pytest.M
     assert without_dots(family / "aside/tiny") == family / "aside/tiny"
     monkeypatch.chdir(family / "real")
     assert without_dots(Path("../tiny")) == family / "tiny"
+
+
+def test_a_data_root_that_is_not_there_is_named_and_not_made(tmp_path: Path) -> None:
+    refuse_missing_root(tmp_path)
+    gone, file = tmp_path / "no disk", tmp_path / "file"
+    file.touch()
+    with pytest.raises(GristmillError) as caught:
+        refuse_missing_root(gone)
+    assert str(caught.value) == (
+        f"{gone}: the data root is not there: correct its name, mount its disk, or begin a new one "
+        f"with `mkdir -p '{gone}'` or `gristmill samples '{gone}'`"
+    )
+    assert not gone.exists()
+    with pytest.raises(GristmillError, match="the data root is no folder"):
+        refuse_missing_root(file)

@@ -16,6 +16,7 @@ from assets.inbox import Inbox, rules_of
 from assets.versions import latest
 from gristmill import markdown
 from gristmill.inbox import ARRIVING, Look, Standing, named_few, present_drops
+from gristmill.layout import refuse_missing_root
 from gristmill.printable import breakable, plain
 from resources import Lake
 
@@ -40,6 +41,7 @@ def arrivals_check(inbox: Inbox) -> dg.AssetChecksDefinition:
         "the inbox.",
     )
     def arrivals(context: dg.AssetCheckExecutionContext, lake: Lake) -> dg.AssetCheckResult:
+        refuse_missing_root(lake.root)  # its drops are not gone
         rules, _ = rules_of(lake, inbox.folder)
         is_known = is_taken(context.instance, inbox)
         seen = present_drops(

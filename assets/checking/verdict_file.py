@@ -132,7 +132,7 @@ def _is_of_the_file(error: Exception) -> bool:
 
 
 def _connected(path: Path) -> sqlite3.Connection:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(exist_ok=True)  # a data root that is gone is not made
     try:
         connection = _prepared(path)
     except sqlite3.Error as error:

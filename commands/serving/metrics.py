@@ -25,7 +25,7 @@ HOST: Final = "127.0.0.1"
 _LOOK_SECONDS: Final = 0.5
 
 
-@click.command(cls=CheckoutCommand)
+@click.command(cls=CheckoutCommand, needs_data_root=False)
 @click.option(
     "--port",
     type=click.IntRange(1, 65_535),

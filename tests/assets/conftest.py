@@ -12,6 +12,7 @@ from resources import Lake
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     """An empty data root."""
+    (tmp_path / "data").mkdir()
     return Lake(data_root=str(tmp_path / "data"))
 
 

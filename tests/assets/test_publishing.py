@@ -424,3 +424,16 @@ def test_a_run_is_signed_by_its_process(run, instance):
     assert worker.is_alive(signature)
     boot, process, started = signature.split(":")
     assert not worker.is_alive(f"{boot}:{process}:{int(started) + 1}")
+
+
+@pytest.mark.parametrize("keys", [["k00"], ["k00", "k01"]])
+def test_a_data_root_that_is_gone_fails_the_run_and_is_not_made(run, instance, tmp_path, keys):
+    moved = tmp_path.rename(tmp_path.with_name("unmounted"))
+    result = run(first, keys=keys)
+    assert not result.success
+    assert not tmp_path.exists()
+    moved.rename(tmp_path)
+    failure = next(event for event in result.all_events if event.is_step_failure)
+    said = failure.step_failure_data.user_failure_data.description
+    assert said.startswith(f"{tmp_path}: the data root is not there: ")
+    assert run(first, keys=keys).success

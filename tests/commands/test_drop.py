@@ -210,3 +210,10 @@ def test_a_full_disk_is_an_error_that_says_how_to_go_on(data, games, monkeypatch
     monkeypatch.setattr("commands.drop.shutil.disk_usage", lambda _: SimpleNamespace(free=1))
     result = run(str(games), "--family", "macroxue")
     assert "1 are free: make room" in str(result.exception)
+
+
+def test_a_data_root_that_is_not_there_gets_no_drop(data, games, tmp_path):
+    result = run(str(games), "--family", "macroxue", "--data-root", str(tmp_path / "typo"))
+    assert result.exit_code == 1
+    assert "the data root is not there" in str(result.exception)
+    assert not (tmp_path / "typo").exists()

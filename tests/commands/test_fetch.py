@@ -128,3 +128,10 @@ def test_the_tables_of_puzzles_are_fetched_into_the_drops_of_their_recipes(
     assert (data / "drops/puzzles/sudoku-extreme/train.csv").read_bytes() == rows * 100
     other = run(*words, "maze-30x30-hard-1k", "--repo", "sapientinc/sudoku-extreme")
     assert other.exit_code == 0, other.output
+
+
+def test_a_fetch_begins_a_data_root(run: Command, data: Path, server: Hub, tmp_path: Path) -> None:
+    words = ["fetch", "synth", "--repo", REPO, "--revision", COMMIT, "--endpoint", server.address]
+    done = run(*words, "--files", "1", "--data-root", "begun")
+    assert done.exit_code == 0, done.output
+    assert files.is_complete(tmp_path / "begun/drops/synth/SYNTH-01234567")

@@ -487,3 +487,18 @@ def test_hostile_drops_fail_alone_or_are_refused_and_the_good_one_is_built(
     shards = run("materialize", "synth/harmony").output
     assert "refused synth/deep: " in shards and "a key of more than 32 parts" in shards
     assert "refused macroxue/" not in pool + shards
+
+
+def test_a_data_root_that_is_not_there_is_no_root_without_drops(
+    run: Command, data: Path, instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    land(data, "one")
+    assert run("materialize", "macroxue/pack").exit_code == 0
+    before = instance.get_runs_count()
+    done = run("materialize", "--all", "--data-root", "not-mounted/gristmill")
+    assert done.exit_code == 1
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"Error: {tmp_path}/not-mounted/gristmill: the data root is not there")
+    assert instance.get_runs_count() == before
+    assert not (tmp_path / "not-mounted").exists()

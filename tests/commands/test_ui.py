@@ -42,6 +42,7 @@ def test_it_serves_this_machine_alone(
 def test_port_and_data_root_are_options(
     run: Command, tmp_path: Path, served: list[tuple[Path, str, int]]
 ) -> None:
+    (tmp_path / "elsewhere").mkdir()
     assert run("ui", "--port", "3999", "--data-root", "elsewhere").exit_code == 0
     assert served[0][2] == 3999
     assert os.environ["GRISTMILL_DATA"] == str(tmp_path / "elsewhere")
@@ -73,7 +74,11 @@ def test_it_says_what_it_serves(
     land(data, "one")
     assert run("materialize", "macroxue/pack").exit_code == 0
     assert f"serving the data root {data} with 1 artifact\n" in run("ui").output
-    assert "with 0 artifacts" in run("ui", "--data-root", "elsewhere").output
+    count = len(served)
+    refused = run("ui", "--data-root", "elsewhere")
+    assert refused.exit_code == 1
+    assert "elsewhere: the data root is not there" in refused.stderr
+    assert len(served) == count
 
 
 def test_runs_of_dead_processes_are_closed_before_it_serves(

@@ -33,6 +33,7 @@ def test_a_daemon_whose_parent_was_killed_is_refused_by_name(tmp_path: Path) -> 
         until("the daemon writes heartbeats", beats)
         processes = left.processes()
         os.kill(processes[0], signal.SIGKILL)
+        (tmp_path / "data").mkdir()
         words = ["ui", "--port", "3998", "--data-root", str(tmp_path / "data")]
         done = subprocess.run(
             [sys.executable, "-m", "gristmill.cli", *words],

@@ -156,3 +156,15 @@ def test_what_the_pools_check_found_while_a_run_was_to_evaluate_it_is_kept(
 def test_it_is_one_of_the_definitions_and_runs_by_itself() -> None:
     sensor = definitions.build_defs().get_repository_def().get_sensor_def("check_states")
     assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
+
+
+def test_a_data_root_that_is_gone_has_lost_no_artifacts(
+    instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    pools = Pools(tmp_path, instance)
+    pools.tick()
+    pools.build("d1", 8)
+    said = tick(instance, Lake(data_root=str(tmp_path / "unmounted")))
+    assert said.startswith(f"{tmp_path}/unmounted: the data root is not there: ")
+    assert not (tmp_path / "unmounted").exists()
+    assert pools.tick() == "reported again: macroxue/pool:pool_members_current"

@@ -47,6 +47,8 @@ def tick(instance: dg.DagsterInstance, tmp_path: Path) -> Any:
             definitions=dg.Definitions(assets=[raw_drop, text], resources={"lake": lake}),
         )
         result = sensor(context)
+        if isinstance(result, dg.SkipReason):
+            return dg.SensorResult(skip_reason=result)
         assert isinstance(result, dg.SensorResult)
         cursor[0] = result.cursor
         for request in result.dynamic_partitions_requests or []:
@@ -319,3 +321,14 @@ def test_a_run_that_the_command_line_has_built_is_not_started(see, tmp_path, ins
     instance.report_runless_asset_event(event)
     see()
     assert see().skip_reason.skip_message == "built already: d1"
+
+
+def test_a_data_root_that_is_gone_has_lost_no_drops(tick, tmp_path, instance):
+    land(tmp_path, "d1")
+    tick(), tick()
+    moved = tmp_path.rename(tmp_path.with_name("unmounted"))
+    result = tick()
+    moved.rename(tmp_path)
+    assert result.skip_reason.skip_message.startswith(f"{tmp_path}: the data root is not there: ")
+    assert result.asset_events == []
+    assert reported(tick()) == []

@@ -291,3 +291,17 @@ def test_a_drop_that_another_one_replaced_in_all_partitions_did_not_vanish(insta
         list(register(instance, lake, inbox))
         shutil.rmtree(lake.inbox("toy") / key)
     assert standing(instance, lake, inbox) == {"two_new": gone("two_new")}
+
+
+def test_executed_without_its_data_root_it_names_no_drop(instance, lake, tmp_path):
+    land(lake, "d1")
+    list(register(instance, lake, INBOX))
+    gone = Lake(data_root=str(tmp_path / "unmounted"))
+    defs = dg.Definitions(
+        assets=[RAW], asset_checks=[arrivals_check(INBOX)], resources={"lake": gone}
+    )
+    job = defs.resolve_implicit_global_asset_job_def()
+    result = job.execute_in_process(instance=instance, raise_on_error=False)
+    assert result.get_asset_check_evaluations() == []
+    (failure,) = (event for event in result.all_events if event.is_step_failure)
+    assert "the data root is not there" in failure.step_failure_data.error.to_string()

@@ -140,3 +140,11 @@ def test_an_error_of_the_work_itself_is_raised(tmp_path):
 
     with kept(tmp_path, lambda _: None) as file, pytest.raises(sqlite3.ProgrammingError):
         file.do(work)
+
+
+def test_a_data_root_that_is_gone_is_not_made(tmp_path: Path) -> None:
+    lines: list[str] = []
+    with kept(tmp_path / "gone", lines.append) as file:
+        assert file.is_lost
+    assert not (tmp_path / "gone").exists()
+    assert "No such file or directory" in lines[0]

@@ -88,6 +88,7 @@ def test_a_build_leaves_no_verdict_on_the_old_files(verdicts, tmp_path):
 
 
 def test_a_place_is_below_the_data_root_which_may_move(tmp_path):
+    (tmp_path / "old").mkdir()
     with opened(tmp_path / "old") as kept:
         place = built(tmp_path / "old", "a")
         kept.published(ASSET, "a", place)
