@@ -27,7 +27,7 @@ from gristmill.markdown import escape
 from gristmill.printable import plain
 from gristmill.publish.build import Build, Published
 from gristmill.publish.publish import publish
-from gristmill.run import amounts
+from gristmill.run import amounts, interrupts
 from gristmill.run.progress import reporter
 from gristmill.run.shown_progress import LogLines
 from gristmill.settings.mirrors import MirrorSettings
@@ -231,6 +231,7 @@ def _publish(
     context: dg.AssetExecutionContext, build_of: BuildOf, key: str | None, outcomes: Outcomes
 ) -> Published:
     """Publish a partition; its reports go to the terminal of this process, else to the log."""
+    interrupts.raise_again()
     tags = context.run.tags
     work = " ".join(filter(None, (context.asset_key.to_user_string(), key)))
     progress = reporter(LogLines(context.log.info), work)

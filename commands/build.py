@@ -19,6 +19,7 @@ from gristmill.provenance.inventory import Entry
 from gristmill.publish.build import Build, Published
 from gristmill.publish.by_rank import build_rank
 from gristmill.publish.publish import publish
+from gristmill.run import interrupts
 from gristmill.run.progress import Progress, reporter
 from gristmill.run.shown_progress import shown_on_stderr
 from gristmill.settings.mirrors import MirrorSettings
@@ -64,6 +65,7 @@ def build(asset: str, partition: str | None, rank: int | None, world_size: int |
     missed: list[str] = []
     with shown_on_stderr():
         for key in keys:
+            interrupts.raise_again()
             progress = reporter(work=f"{asset} {key}")
             try:
                 with progress.working() as lines, lake.engine():

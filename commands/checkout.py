@@ -11,6 +11,7 @@ import dagster as dg
 
 from gristmill.layout import refuse_missing_root
 from gristmill.printable import is_utf8, plain, printable
+from gristmill.run import interrupts
 from resources.lake import CHECKOUT, Lake
 
 DATA = "GRISTMILL_DATA"
@@ -27,11 +28,18 @@ class CheckoutCommand(click.Command):
 
     needs_data_root: refuse a data root that is not there. False for a command that begins one, or
         that works without; default True.
+    interrupted: what to say after Ctrl-C or SIGTERM, which end the command with status 130.
     """
 
-    def __init__(self, *arguments: Any, needs_data_root: bool = True, **options: Any) -> None:
+    def __init__(
+        self,
+        *arguments: Any,
+        needs_data_root: bool = True,
+        interrupted: str = "what stood is untouched; run the same command again",
+        **options: Any,
+    ) -> None:
         super().__init__(*arguments, **options)
-        self._needs_data_root = needs_data_root
+        self._needs_data_root, self._interrupted = needs_data_root, interrupted
         self.params.append(
             click.Option(
                 ["--data-root"],
@@ -51,7 +59,11 @@ class CheckoutCommand(click.Command):
         if self._needs_data_root:
             refuse_missing_root(Lake().root)
         try:
-            return super().invoke(ctx)
+            with interrupts.watched():
+                return super().invoke(ctx)
+        except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
+            click.echo(f"interrupted; {self._interrupted}", err=True)
+            raise SystemExit(interrupts.STATUS) from None
         except Exception as error:
             if reason := _lost_database(error):
                 raise click.ClickException(

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import multiprocessing
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
 import dagster as dg
 
+from gristmill.run import interrupts
 from resources.lake import LOCATION
 
 try:
@@ -68,14 +70,74 @@ def run_here(
             raise_on_error=False,
         )
     repository = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin(LOCATION), _REPOSITORY)
-    created = instance.create_run_for_job(
-        job_def=job.get_subset(asset_selection=frozenset([asset])),
-        run_config=_QUIET,
-        tags={**tags, "dagster/code_location": LOCATION},
-        remote_job_origin=RemoteJobOrigin(repository, job.name),
-        asset_selection=frozenset([asset]),
+    subset = job.get_subset(asset_selection=frozenset([asset]))
+    created = None
+    try:
+        with interrupts.held():
+            created = instance.create_run_for_job(
+                job_def=subset,
+                run_config=_QUIET,
+                tags={**tags, "dagster/code_location": LOCATION},
+                remote_job_origin=RemoteJobOrigin(repository, job.name),
+                asset_selection=frozenset([asset]),
+            )
+        with _quiet_tails(), _patient_handlers():
+            return execute_run(InMemoryJob(job), created, instance)
+    finally:
+        if created is not None:
+            _close(instance, created.run_id)
+
+
+def _close(instance: dg.DagsterInstance, run_id: str) -> None:
+    """Close a run of this process that was interrupted before Dagster could."""
+    run = instance.get_run_by_id(run_id)
+    if run is not None and not run.is_finished:
+        instance.report_run_canceled(run, "It was interrupted.")
+
+
+@contextmanager
+def _patient_handlers() -> Iterator[None]:
+    """Let Ctrl-C interrupt the steps of a run, and not Dagster's own work beside them."""
+    try:
+        from dagster._utils import interrupts as of_dagster
+
+        replace, capture = of_dagster._replace_interrupt_signal, of_dagster.capture_interrupts
+    except (ImportError, AttributeError):
+        yield
+        return
+    of_dagster._replace_interrupt_signal = lambda handler: replace(  # type: ignore[assignment]
+        interrupts.patient(handler) if callable(handler) else handler
     )
-    return execute_run(InMemoryJob(job), created, instance)
+    try:
+        with capture():
+            yield
+    finally:
+        of_dagster._replace_interrupt_signal = replace
+
+
+@contextmanager
+def _quiet_tails() -> Iterator[None]:
+    """Keep Ctrl-C from the processes that show what a step prints: each prints a stack trace."""
+    try:
+        from dagster._core.execution import compute_logs
+
+        tail = compute_logs.execute_posix_tail
+    except (ImportError, AttributeError):
+        yield
+        return
+
+    @contextmanager
+    def quiet(*arguments: Any) -> Iterator[Any]:
+        with ExitStack() as stack:
+            with interrupts.not_for_children():
+                processes = stack.enter_context(tail(*arguments))
+            yield processes
+
+    compute_logs.execute_posix_tail = quiet  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        compute_logs.execute_posix_tail = tail
 
 
 def health(gone: str | None) -> Any:

@@ -17,6 +17,7 @@ from commands import dagster_private
 from commands.runs import ranges
 from commands.runs.outcomes import outcomes_of
 from commands.runs.table import Outcome
+from gristmill.run import interrupts
 from gristmill.untrusted.errors import explained
 from resources.lake import Lake
 
@@ -200,9 +201,12 @@ class Graph:
         }
         name = asset.to_user_string()
         for some in self._runs(asset, keys, together):
+            interrupts.raise_again()
             result = dagster_private.run_here(
                 self._instance, self._job, asset, {**tags, **ranges.tags(some)}
             )
+            # Dagster makes a failed run of an interrupt.
+            interrupts.raise_again()
             yield from outcomes_of(name, some, result)
 
     def _runs(

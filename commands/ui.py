@@ -15,7 +15,7 @@ PORT = 3000
 LOCK = "ui.lock"
 
 
-@click.command(cls=CheckoutCommand)
+@click.command(cls=CheckoutCommand, interrupted="nothing is served")
 @click.option(
     "--port",
     type=click.IntRange(1, 65535),

@@ -15,6 +15,7 @@ import click
 from gristmill import families
 from gristmill.contract import GristmillError
 from gristmill.printable import plain
+from gristmill.run import interrupts
 
 ENTRY_POINTS: Final = "gristmill.commands"
 
@@ -40,7 +41,7 @@ LATE_COMMANDS: Final = {
 class CommandGroup(click.Group):
     """A group that adds `LATE_COMMANDS` and the families' own, and prints errors as one line.
 
-    A GristmillError ends the command with exit status 1.
+    A GristmillError ends the command with exit status 1, an interrupt with 130.
     """
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -49,6 +50,9 @@ class CommandGroup(click.Group):
             return super().invoke(ctx)
         except GristmillError as error:
             raise click.ClickException(plain(" ".join(str(error).split()), _MOST)) from error
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            raise SystemExit(interrupts.STATUS) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of all commands, sorted."""

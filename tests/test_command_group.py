@@ -211,3 +211,12 @@ def test_commands_and_their_options_are_completed() -> None:
         "plain,retire",
     ]
     assert completion("bash_complete", "reap", "--p").split() == ["plain,--parts"]
+
+
+def test_an_interrupt_of_any_command_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gristmill.vocabularies.fetch.fetch", stop)
+    done = CliRunner().invoke(main, ["tokenizers"])
+    assert (done.exit_code, done.output) == (130, "interrupted\n")

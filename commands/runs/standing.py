@@ -21,6 +21,7 @@ from gristmill.contract import NothingToBuild
 from gristmill.printable import plain
 from gristmill.provenance import Record
 from gristmill.publish.publish import standing_record
+from gristmill.run import interrupts
 from gristmill.run.progress import SILENT, Progress
 from resources.lake import Lake
 
@@ -72,6 +73,7 @@ class Standing:
         name = asset.to_user_string()
         with progress.stage(f"compare {name}", "files", len(keys)) as stage:
             for key in keys:
+                interrupts.raise_again()
                 self._compare(asset, key, plan, current)
                 stage.advance(1)
         known = self._known(asset, current) - self._fallen_short(asset, current)

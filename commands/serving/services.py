@@ -30,6 +30,8 @@ _PR_SET_PDEATHSIG = 1
 _POLL_SECONDS = 0.2
 # A run under way is cancelled first, and a step may need a while to notice.
 _PATIENCE_SECONDS = 30.0
+# Runs under way are asked after the services in front, so that these have less time.
+_FRONT_SECONDS = 5.0
 _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _DAGSTER = (sys.executable, "-m", "dagster")
 _DAEMON = (sys.executable, str(Path(sys.executable).parent / "dagster-daemon"))
@@ -59,7 +61,7 @@ def serve(checkout: Path, address: str, port: int, lock: int) -> None:
             group.wait(partial(_is_any, socket.exists, asked_to_stop.__len__))
         if not asked_to_stop:
             for service in _front(workspace, address, port):
-                group.start(service)
+                group.start(service, is_front=True)
             group.wait(partial(_is_any, asked_to_stop.__len__))
 
 
@@ -128,6 +130,7 @@ class _Group:
     def __init__(self, folder: str, lock: int) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._running: list[tuple[str, subprocess.Popen[bytes]]] = []
+        self._front: list[subprocess.Popen[bytes]] = []
         self._keeper = subprocess.Popen(
             [sys.executable, "-I", "-S", keeper.__file__, folder],
             stdin=subprocess.PIPE,
@@ -139,7 +142,9 @@ class _Group:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._interrupt()
+        if self._front:  # before, no run can be under way
+            self._end_front()
+            self._interrupt()
         if self._keeper.stdin is not None:
             self._keeper.stdin.close()
         for _name, process in self._running:
@@ -147,7 +152,8 @@ class _Group:
             process.wait()
         self._keeper.wait()
 
-    def start(self, service: Service) -> None:
+    def start(self, service: Service, is_front: bool = False) -> None:
+        """Start a service; one in front asks the code servers, so that it ends before them."""
         self._running.append(
             (
                 service.name,
@@ -160,6 +166,8 @@ class _Group:
                 ),
             )
         )
+        if is_front:
+            self._front.append(self._running[-1][1])
 
     def wait(self, holds: Callable[[], bool]) -> None:
         """Wait until `holds`; raises click.ClickException where a service ends before."""
@@ -170,6 +178,20 @@ class _Group:
                         f"{name} ended ({_how(process.returncode)}), so that all were stopped: "
                         "the lines above say why"
                     )
+            time.sleep(_POLL_SECONDS)
+
+    def _end_front(self) -> None:
+        """Ask the services in front to stop; those that still load their code are killed.
+
+        Interrupted, these print a stack trace, as do the others once a code server is gone.
+        """
+        for process in self._front:
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT if is_ready(process.pid) else signal.SIGKILL)
+        deadline = time.monotonic() + _FRONT_SECONDS
+        while any(process.poll() is None for process in self._front):
+            if time.monotonic() > deadline:
+                return
             time.sleep(_POLL_SECONDS)
 
     def _interrupt(self) -> None:
@@ -185,6 +207,19 @@ class _Group:
 
     def _die_with_parent(self) -> None:
         self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def is_ready(process: int) -> bool:
+    """Returns whether a service has loaded its code: it handles SIGTERM then.
+
+    process: its id. True on a system that does not say.
+    """
+    try:
+        status = Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return True
+    caught = next((line for line in status.splitlines() if line.startswith("SigCgt:")), "")
+    return not caught or bool(int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
 
 
 @contextmanager

@@ -65,7 +65,11 @@ class WorkerDied(GristmillError):
 
 
 def die_with(parent: int) -> None:
-    """Ask the kernel for SIGKILL at the parent's death; leave at once if it came first."""
+    """Ask the kernel for SIGKILL at the parent's death; leave at once if it came first.
+
+    Ctrl-C in a terminal comes to all of its processes: this one ends without a stack trace.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)

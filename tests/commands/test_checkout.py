@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import click
+import dagster as dg
 import pytest
 from click.testing import CliRunner
 
@@ -24,6 +25,12 @@ def show(started_in: Path) -> None:
 @click.command(cls=CheckoutCommand, needs_data_root=False)
 def begin() -> None:
     click.echo("begun")
+
+
+@click.command(cls=CheckoutCommand, needs_data_root=False)
+@click.argument("error")
+def stop(error: str) -> None:
+    raise {"key": KeyboardInterrupt, "run": dg.DagsterExecutionInterruptedError}[error]
 
 
 @pytest.fixture
@@ -88,3 +95,11 @@ def test_the_data_root_of_the_checkout_is_refused_if_it_is_not_there(folders):
     done = CliRunner().invoke(show)
     assert f"{repository}/data: the data root is not there" in str(done.exception)
     assert list(repository.iterdir()) == []
+
+
+@pytest.mark.usefixtures("folders")
+@pytest.mark.parametrize("error", ["key", "run"])
+def test_an_interrupt_is_one_line_and_has_a_status_of_its_own(error):
+    done = CliRunner().invoke(stop, error)
+    assert done.exit_code == 130
+    assert done.output == ("interrupted; what stood is untouched; run the same command again\n")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import signal
 import sys
 
 import dagster as dg
@@ -10,6 +12,7 @@ import pytest
 
 import definitions
 from commands import dagster_private
+from gristmill.run import interrupts
 from resources.lake import LOCATION
 from tests.paths import CHECKOUT
 
@@ -159,3 +162,47 @@ def test_a_crash_does_not_change_a_run_that_has_ended() -> None:
         dagster_private.report_crash(request[1], -9)
         found = instance.get_run_by_id(run.run_id)
         assert found is not None and found.status is dg.DagsterRunStatus.SUCCESS
+
+
+@pytest.mark.parametrize("moment", ["create", "start", "step"])
+def test_a_run_that_is_interrupted_is_closed(moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def interrupt() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    @dg.asset
+    def whole() -> None:
+        if moment == "step":
+            interrupt()
+
+    job = dg.Definitions([whole], executor=dg.in_process_executor)
+    implicit = job.resolve_implicit_global_asset_job_def()
+    with dg.DagsterInstance.local_temp() as instance:
+        create, start = instance.create_run_for_job, dagster_private.execute_run
+        if moment == "create":
+            monkeypatch.setattr(
+                instance, "create_run_for_job", lambda **words: [create(**words), interrupt()][0]
+            )
+        if moment == "start":
+            monkeypatch.setattr(
+                dagster_private, "execute_run", lambda *words: [interrupt(), start(*words)][1]
+            )
+        with interrupts.watched(), pytest.raises(KeyboardInterrupt):
+            dagster_private.run_here(instance, implicit, whole.key, {})
+            interrupts.raise_again()
+        (run,) = instance.get_runs()
+        assert run.is_finished
+    signal.signal(signal.SIGINT, before)
+
+
+def test_dagsters_handlers_and_tails_are_as_they_were_after_a_run() -> None:
+    """If this fails: find where these names went, and take them from there."""
+    from dagster._core.execution import compute_logs
+    from dagster._utils import interrupts as of_dagster
+
+    tail, replace = compute_logs.execute_posix_tail, of_dagster._replace_interrupt_signal
+    with dg.DagsterInstance.local_temp() as instance:
+        _ran(instance)
+        assert compute_logs.execute_posix_tail is tail
+        assert of_dagster._replace_interrupt_signal is replace

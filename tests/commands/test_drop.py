@@ -217,3 +217,16 @@ def test_a_data_root_that_is_not_there_gets_no_drop(data, games, tmp_path):
     assert result.exit_code == 1
     assert "the data root is not there" in str(result.exception)
     assert not (tmp_path / "typo").exists()
+
+
+def test_a_copy_that_is_interrupted_says_so_and_goes_on(data, games, monkeypatch):
+    def copy_in(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(command, "copy_in", copy_in)
+        stopped = run(str(games), "--family", "macroxue")
+    assert stopped.exit_code == 130
+    last = "interrupted; what stood is untouched; run the same command again"
+    assert stopped.stderr.splitlines()[-1] == last
+    assert run(str(games), "--family", "macroxue").exit_code == 0

@@ -5,7 +5,10 @@ from __future__ import annotations
 import gzip
 import os
 import shutil
+import signal
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -15,6 +18,8 @@ from assets import worker
 from commands.graph import Graph
 from gristmill import provenance
 from gristmill.publish import input_proof
+from gristmill.publish import publish as publishing
+from gristmill.publish.build import Build, Published
 from gristmill.synth.samples import write_drop as write_raw
 from tests.commands.drops import DROPS, PACKS, Command, land, spoil
 
@@ -502,3 +507,42 @@ def test_a_data_root_that_is_not_there_is_no_root_without_drops(
     assert line.startswith(f"Error: {tmp_path}/not-mounted/gristmill: the data root is not there")
     assert instance.get_runs_count() == before
     assert not (tmp_path / "not-mounted").exists()
+
+
+LAST = "interrupted; what stood is untouched; run the same command again"
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_an_interrupt_ends_the_command_whoever_handles_it(
+    run: Command,
+    data: Path,
+    instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
+    is_lost: bool,
+) -> None:
+    land(data, "one"), land(data, "two", seed=5)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    asked: list[str | None] = []
+
+    def publish(build: Build, **options: Any) -> Published:
+        asked.append(build.partition)
+        # A library between here and the command may drop the exception.
+        with suppress(*[BaseException] if is_lost else []):
+            os.kill(os.getpid(), signal.SIGINT)
+        return publishing.publish(build, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("assets.publishing.publish", publish)
+        done = run("materialize", "macroxue/pack")
+    signal.signal(signal.SIGINT, before)
+    assert done.exit_code == 130
+    assert done.stderr.splitlines()[-1] == LAST
+    assert "failed" not in done.output
+    assert "Traceback" not in done.output
+    assert asked == ["one"]
+    assert (data / PACKS / "one").exists() is is_lost
+    assert all(each.is_finished for each in instance.get_runs())
+    again = run("materialize", "macroxue/pack")
+    assert again.exit_code == 0, again.output
+    assert f"{1 if is_lost else 2} built in" in again.output
+    assert provenance.verify(data / PACKS) == []

@@ -146,3 +146,15 @@ def test_a_port_that_is_taken_is_named_before_anything_starts(
     assert result.exit_code == 1
     assert f"port {port} of 127.0.0.1 cannot be used" in result.output
     assert served == []
+
+
+def test_an_interrupt_before_it_serves_is_one_line(
+    run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(other_daemons, "refuse_other_daemons", refuse)
+    result = run("ui")
+    assert result.exit_code == 130
+    assert result.output == "interrupted; nothing is served\n"

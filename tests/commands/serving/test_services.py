@@ -119,8 +119,9 @@ def test_a_signal_ends_all_and_is_no_error(
     handler = signal.getsignal(number)
     note = checkout / "note"
     polite = (
-        "import pathlib, sys, time\n"
+        "import pathlib, signal, sys, time\n"
         "note = pathlib.Path(sys.argv[1])\n"
+        "signal.signal(signal.SIGTERM, signal.default_int_handler)\n"
         "try:\n    note.write_text('started'); time.sleep(100)\n"
         "except KeyboardInterrupt:\n    note.write_text('interrupted')"
     )
@@ -135,6 +136,27 @@ def test_a_signal_ends_all_and_is_no_error(
     asking.join()
     assert note.read_text() == "interrupted"
     assert signal.getsignal(number) is handler
+
+
+def test_services_that_are_starting_end_without_a_stack_trace(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    note = checkout / "note"
+    starting = (
+        "import pathlib, signal, sys, time\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "pathlib.Path(sys.argv[1]).touch(); time.sleep(100)"
+    )
+
+    def ask() -> None:
+        until(note.exists)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    serve(checkout, monkeypatch, Service("starting", [*python(starting), str(note)]))
+    asking.join()
+    assert capfd.readouterr().err == ""
 
 
 def test_a_kill_of_the_command_kills_all_that_it_started(checkout: Path) -> None:
