@@ -80,13 +80,18 @@ def tokenizers(data_root: Path) -> None:
 @main.command()
 @click.argument("root", type=click.Path(file_okay=False, path_type=Path))
 def samples(root: Path) -> None:
-    """Write sample drops of every family below ROOT/drops; existing ones are left alone."""
-    from gristmill.samples import write_samples
+    """Write sample drops of every family below ROOT/drops; existing ones are left alone.
+
+    No sample is written whose place another drop has, as the same month of chess.
+    """
+    from gristmill.samples import taken_places, write_samples
 
     if not is_utf8(root.absolute()):
         raise click.BadParameter(f"the path {printable(str(root))} is not UTF-8: use another")
     for path in write_samples(root):
         click.echo(path)
+    for path, drop in taken_places(root).items():
+        click.echo(printable(f"{path}: not written: {drop} has its place"))
 
 
 @main.command()

@@ -184,6 +184,34 @@ def test_samples_are_written_once(tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 
+@pytest.mark.parametrize(
+    ("drop", "sample"),
+    [
+        ("chess/lichess_elite_2024-01.pgn", "chess/sample_2024-01.zip"),
+        ("synth_harmony/mine", "synth/samples"),
+        ("synth/SYNTH-01234567", "synth/samples"),
+    ],
+)
+def test_no_sample_is_written_whose_place_a_drop_has(
+    tmp_path: Path, drop: str, sample: str
+) -> None:
+    drops = tmp_path / "drops"
+    (drops / drop).mkdir(parents=True)
+    result = CliRunner().invoke(main, ["samples", str(tmp_path)])
+    assert result.exit_code == 0
+    assert not (drops / sample).exists()
+    assert (drops / "chess/sample_2024-02.pgn").exists()
+    *others, last = result.output.splitlines()
+    assert last == f"{drops / sample}: not written: {drops / drop} has its place"
+    assert str(drops / sample) not in others
+    (drops / drop).rmdir()
+    CliRunner().invoke(main, ["samples", str(tmp_path)])
+    assert (drops / sample).exists()
+    # What is there is left alone, and is no news.
+    (drops / drop).mkdir()
+    assert "not written" not in CliRunner().invoke(main, ["samples", str(tmp_path)]).output
+
+
 def test_tokenizers_in_the_data_root_of_the_environment(
     tmp_path: Path, vocabulary_root: Path
 ) -> None:

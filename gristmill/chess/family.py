@@ -104,6 +104,12 @@ def _asset_of(folder: Path) -> str | None:
     return _ASSETS.get(kind_of(folder) or "")
 
 
+def _place_of(drop: str) -> str:
+    from gristmill.chess.raw.months import month_in
+
+    return month_in(drop) or drop
+
+
 def _write_month(month: str, games: int, path: Path) -> None:
     from gristmill.chess.samples import write_month
 
@@ -166,5 +172,6 @@ CATALOG = Catalog(
         "chess/sample_2024-01.zip": partial(_write_month, "2024-01", 600),
         "chess/sample_2024-02.pgn": partial(_write_month, "2024-02", 700),
     },
+    place_of=_place_of,
     settings=[Table("chess/month", MonthConfig)],
 )

@@ -164,6 +164,7 @@ CATALOG = Catalog(
     ],
     inboxes=("synth", "synth_harmony"),
     samples={"synth/samples": _write_conversations},
+    place_of=lambda _: "synth",  # there is one dataset
     settings=[
         Table("synth/raw", RawSettings, _INBOXES),
         Table("synth/harmony", HarmonyConfig, _INBOXES, root=SourceSettings),
