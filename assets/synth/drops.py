@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from assets.synth.records import FOLDER, HARMONY, RAW, READY, record_path
+from assets.synth.records import FOLDER, HARMONY, RAW, READY, inputs_of, record_path
+from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.provenance import Input, raw_inputs
 from gristmill.synth.build import source as sources
@@ -37,6 +38,32 @@ def source_of(lake: Lake) -> Source:
     return sources.chosen(
         lake.root / "drops", setting, partial(raw_file_count, lake), lake.link_rule()
     )
+
+
+def refuse_samples(lake: Lake, source: Source) -> None:
+    """Raise GristmillError if samples would take the place of what another drop was built into.
+
+    lake: the data root.
+    source: the drop to build from. The sample drop may be named in gristmill.toml.
+
+    A drop that was moved away, or that a copy left incomplete, must not end the dataset.
+    """
+    if source.folder.name != sources.SAMPLES or lake.settings(HARMONY).get("drop"):
+        return
+    for number in NUMBERS:
+        path = record_path(lake, FOLDER, number)
+        if not path.exists():
+            continue
+        inputs = inputs_of(lake, provenance.read_record(path))
+        used = next((PurePosixPath(item.path).parent for item in inputs if item.path), None)
+        if used is None or lake.root / used == source.folder:
+            continue
+        what = "is not complete" if (lake.root / used).is_dir() else "is gone"
+        raise GristmillError(
+            f"{lake.root / FOLDER}: its drop {what}: {used}; bring it back, or take the shards "
+            f"away to build them from the samples: `gristmill remove {HARMONY} --partition "
+            f"{number}`, and so on for each shard"
+        )
 
 
 def available(lake: Lake) -> Sequence[str]:

@@ -8,7 +8,7 @@ from functools import partial
 from pydantic import BaseModel
 
 from assets import configs
-from assets.synth.drops import drop_inputs, raw_file_count, source_of
+from assets.synth.drops import drop_inputs, raw_file_count, refuse_samples, source_of
 from assets.synth.records import (
     FOLDER,
     HARMONY,
@@ -44,11 +44,13 @@ def harmony_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
     run: the launchpad's config.
     key: number of the shard, as `0`.
 
-    Raises GristmillError if no drop is in use, BadInput if the config does not fit the drop.
+    Raises GristmillError if no drop is in use, or if samples would replace what another drop was
+    built into, BadInput if the config does not fit the drop.
     """
     from gristmill.synth.build import harmony
 
     source, number = source_of(lake), str(key)
+    refuse_samples(lake, source)
     build = partial(
         Build,
         root=lake.root,

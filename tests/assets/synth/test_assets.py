@@ -22,6 +22,7 @@ from assets.synth import assets
 from assets.synth.assets import harmony, harmony_manifest, kd_manifest, kd_shards
 from assets.synth.drops import refusal
 from gristmill import provenance
+from gristmill.publish import remove_published
 from gristmill.run.parts import PartStore
 from gristmill.synth.build import kd_shard
 from gristmill.synth.build.source import NUMBERS
@@ -284,6 +285,35 @@ def test_the_sample_drop_gives_way_to_any_other(lake, drop):
     write_drop(samples, files=4, rows=3)
     assert refusal(drop) is None
     assert "synth/first is the drop in use" in str(refusal(samples))
+
+
+def test_samples_do_not_replace_what_another_drop_was_built_into(build, lake, drop, tmp_path):
+    assert build(harmony, "00").success
+    record = lake.root / "synth_harmony/provenance/00.json"
+    before = record.read_bytes()
+    write_drop(lake.inbox("synth") / "samples", files=4, rows=3)
+    moved = drop.rename(tmp_path / "moved")
+    for number in ("00", "01"):
+        assert (
+            f"{lake.root}/synth_harmony: its drop is gone: drops/synth/first; bring it back, or "
+            "take the shards away to build them from the samples: `gristmill remove "
+            "synth/harmony --partition 00`"
+        ) in failure(build(harmony, number))
+    drop.mkdir()
+    assert "its drop is not complete: drops/synth/first" in failure(build(harmony, "00"))
+    assert record.read_bytes() == before
+    drop.rmdir()
+    moved.rename(drop)
+    assert build(harmony, "01").success
+    shutil.rmtree(drop)
+    (lake.root / "gristmill.toml").write_text('[synth.harmony]\ndrop = "synth/samples"\n')
+    assert build(harmony, "00").success
+    (lake.root / "gristmill.toml").unlink()
+    assert "its drop is gone" in failure(build(harmony, "00"))  # shard 01 is of the other drop
+    for number in ("00", "01"):
+        _, entry = remove_published.named("synth/harmony", number, data_root=lake.root)
+        remove_published.remove_published(lake.root, entry)
+    assert build(harmony, "00").success
 
 
 def test_a_drop_without_a_column_fails_by_name(build, drop, lake):
