@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 import dagster as dg
+import yaml
 
+from gristmill.contract import GristmillError
 from gristmill.layout import refuse_missing_root
 from gristmill.printable import is_utf8, plain, printable
 from gristmill.run import interrupts
@@ -16,6 +20,9 @@ from resources.lake import CHECKOUT, Lake
 
 DATA = "GRISTMILL_DATA"
 _MOST_REASON = 300
+_CONFIG = "dagster.yaml"
+_HISTORIES = ("storage", "run_storage", "event_log_storage", "schedule_storage")
+_PLACES = (*_HISTORIES, "local_artifact_storage", "compute_logs")
 # By name, since the extra may not be installed.
 _LOST = {("psycopg2", "OperationalError"), ("dagster_postgres", "DagsterPostgresException")}
 
@@ -97,8 +104,65 @@ def _lost_database(error: BaseException | None) -> str | None:
     return found
 
 
-def open_instance() -> dg.DagsterInstance:
-    """Returns the instance of DAGSTER_HOME if it is set, else of the checkout, as `dagster dev`."""
-    if os.environ.get("DAGSTER_HOME"):
+def open_instance(*, begin: bool = True) -> dg.DagsterInstance:
+    """Returns the instance of DAGSTER_HOME if it is set, else of the checkout, as `dagster dev`.
+
+    begin: write a `dagster.yaml` into a DAGSTER_HOME that has none; default True.
+
+    Raises GristmillError for a DAGSTER_HOME that is none.
+    """
+    if home := os.environ.get("DAGSTER_HOME"):
+        _check_home(Path(home), begin)
         return dg.DagsterInstance.get()
     return dg.DagsterInstance.from_config(str(CHECKOUT))
+
+
+def _check_home(home: Path, begin: bool) -> None:
+    """Refuse a DAGSTER_HOME that is no folder, or whose history would be in another folder."""
+    if not home.is_absolute() or not home.is_dir():
+        what = "is no folder: make it" if home.is_absolute() else "must be an absolute path"
+        raise GristmillError(f"DAGSTER_HOME={home}: {what}")
+    file = home / _CONFIG
+    if not file.exists():
+        if begin and (CHECKOUT / _CONFIG).is_file():
+            _begin_home(file)
+        return
+    if file.resolve() == (CHECKOUT / _CONFIG).resolve():
+        return
+    try:
+        settings = yaml.safe_load(file.read_text())
+    except (yaml.YAMLError, UnicodeDecodeError):
+        return  # Dagster says what is wrong
+    for name, folder in _history_folders(settings):
+        if not Path(folder).is_absolute():
+            raise GristmillError(
+                f"{file}: {name}: base_dir: {printable(folder)} is relative to the checkout, which "
+                f"has the history of its own instance there: write {home / folder}, or remove the "
+                "file, and `gristmill ui` and `materialize` write one"
+            )
+
+
+def _history_folders(settings: Any) -> Iterator[tuple[str, str]]:
+    """The entries of a dagster.yaml that say in which folder SQLite files are."""
+    for name in _HISTORIES if isinstance(settings, dict) else ():
+        entry = settings.get(name)
+        for place in ("sqlite", "config"):
+            config = entry.get(place) if isinstance(entry, dict) else None
+            folder = config.get("base_dir") if isinstance(config, dict) else None
+            if isinstance(folder, str):
+                yield name, folder
+
+
+def _begin_home(file: Path) -> None:
+    """Write the dagster.yaml of the checkout, but for its places: without these it is all here."""
+    settings = yaml.safe_load((CHECKOUT / _CONFIG).read_text()) or {}
+    kept = {name: value for name, value in settings.items() if name not in _PLACES}
+    try:
+        handle, scratch = tempfile.mkstemp(dir=file.parent, prefix=f".{_CONFIG}.")
+    except OSError as error:
+        raise GristmillError(f"DAGSTER_HOME={file.parent}: {error.strerror}") from error
+    with os.fdopen(handle, "w") as written:
+        written.write(f"# As {CHECKOUT / _CONFIG}; the history is in this folder.\n")
+        yaml.safe_dump(kept, written, sort_keys=False)
+    Path(scratch).chmod(0o644)
+    Path(scratch).rename(file)

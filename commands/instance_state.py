@@ -22,7 +22,7 @@ def instance_state() -> dict[str, str | None]:
     """
     storage = "unknown"
     try:
-        with open_instance() as instance:
+        with open_instance(begin=False) as instance:
             storage = type(instance.run_storage).__name__
             instance.get_runs_count()
     except Exception as error:  # noqa: BLE001 - whatever a storage raises is the finding

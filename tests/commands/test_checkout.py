@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import click
@@ -14,6 +15,7 @@ from commands import checkout
 from commands.checkout import CheckoutCommand
 from gristmill.contract import GristmillError
 from resources import lake
+from tests.paths import CHECKOUT
 
 
 @click.command(cls=CheckoutCommand)
@@ -103,3 +105,80 @@ def test_an_interrupt_is_one_line_and_has_a_status_of_its_own(error):
     done = CliRunner().invoke(stop, error)
     assert done.exit_code == 130
     assert done.output == ("interrupted; what stood is untouched; run the same command again\n")
+
+
+@pytest.fixture
+def home(folders, tmp_path, monkeypatch):
+    """An empty DAGSTER_HOME beside a checkout that has its dagster.yaml."""
+    _, repository = folders
+    shutil.copy(CHECKOUT / "dagster.yaml", repository)
+    monkeypatch.chdir(repository)
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def test_an_empty_home_becomes_an_instance_of_its_own(home, folders, caplog):
+    _, repository = folders
+    with checkout.open_instance() as instance:
+        assert not instance.telemetry_enabled
+        assert type(instance.run_launcher).__name__ == "LocalHealthLauncher"
+        assert instance.run_monitoring_enabled
+        instance.add_dynamic_partitions("mine", ["one"])
+    assert caplog.text == ""
+    assert not (repository / ".dagster").exists()
+    assert {path.name for path in home.iterdir()} >= {"dagster.yaml", "history", "schedules"}
+    before = (home / "dagster.yaml").read_bytes()
+    with checkout.open_instance() as instance:
+        assert instance.get_dynamic_partitions("mine") == ["one"]
+    assert (home / "dagster.yaml").read_bytes() == before
+
+
+def test_a_look_at_an_instance_writes_no_file(home):
+    with checkout.open_instance(begin=False):
+        pass
+    assert not (home / "dagster.yaml").exists()
+
+
+def test_a_history_that_a_server_has_is_not_taken_over(home, folders):
+    _, repository = folders
+    (repository / "dagster.yaml").write_text(
+        "storage: {postgres: {postgres_url: {env: PGURL}}}\ntelemetry: {enabled: false}\n"
+    )
+    with checkout.open_instance() as instance:
+        assert "Sqlite" in type(instance.run_storage).__name__
+
+
+@pytest.mark.parametrize("block", ["storage", "run_storage"])
+def test_a_copy_of_the_file_of_the_checkout_is_refused(home, folders, block):
+    _, repository = folders
+    text = (repository / "dagster.yaml").read_text()
+    if block == "run_storage":
+        text = (
+            "run_storage:\n  module: dagster._core.storage.runs\n  class: SqliteRunStorage\n"
+            "  config: {base_dir: .dagster/storage}\n"
+        )
+    (home / "dagster.yaml").write_text(text)
+    with pytest.raises(GristmillError) as caught:
+        checkout.open_instance()
+    said = f"{home}/dagster.yaml: {block}: base_dir: .dagster/storage is relative to the checkout"
+    assert str(caught.value).startswith(said)
+    assert f"write {home}/.dagster/storage" in str(caught.value)
+    assert not (repository / ".dagster").exists()
+
+
+def test_the_checkout_as_home_is_the_instance_of_the_checkout(home, folders, monkeypatch):
+    _, repository = folders
+    monkeypatch.setenv("DAGSTER_HOME", str(repository))
+    with checkout.open_instance() as instance:
+        instance.add_dynamic_partitions("mine", ["one"])
+    assert (repository / ".dagster/storage").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("home", "said"), [("no/such", "must be an absolute path"), ("/no/such", "is no folder")]
+)
+def test_a_home_that_is_none_is_refused(monkeypatch, home, said):
+    monkeypatch.setenv("DAGSTER_HOME", home)
+    with pytest.raises(GristmillError, match=f"DAGSTER_HOME={home}: {said}"):
+        checkout.open_instance()
