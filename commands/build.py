@@ -63,6 +63,7 @@ def build(asset: str, partition: str | None, rank: int | None, world_size: int |
         raise GristmillError(f"{asset}: no partition can be built: build its inputs first")
     mirror = lake.mirror()
     missed: list[str] = []
+    noted: set[str] = set()
     with shown_on_stderr():
         for key in keys:
             interrupts.raise_again()
@@ -72,11 +73,11 @@ def build(asset: str, partition: str | None, rank: int | None, world_size: int |
                     done = (
                         _build_whole(local, lake, key, progress)
                         if rank is None or world_size is None
-                        else _build_rank(local, lake, key, rank, world_size, progress)
+                        else _build_rank(local, lake, key, rank, world_size, noted, progress)
                     )
                     if mirror.takes(asset) and done is not None:
                         missed += _push(lake.root, mirror, done, progress)
-                    lines.append("done")
+                    lines.append("parts made" if done is None else "done")
             except NothingToBuild as reason:
                 if partition is not None:
                     raise
@@ -110,19 +111,26 @@ def _build_whole(local: Local, lake: Lake, partition: str, progress: Progress) -
 
 
 def _build_rank(
-    local: Local, lake: Lake, partition: str, rank: int, world_size: int, progress: Progress
+    local: Local,
+    lake: Lake,
+    partition: str,
+    rank: int,
+    world_size: int,
+    noted: set[str],
+    progress: Progress,
 ) -> Artifact | None:
-    """Make the parts of a rank; the artifact if it is published then."""
+    """Make the parts of a rank; the artifact if it is published then.
+
+    noted: notes that were printed for partitions before, which are not repeated.
+    """
     assert local.ranks is not None
     described = _described(local, lake, partition, world_size=world_size)
     configured = local.ranks(lake, partition, {}).world_size
     if configured != world_size:
-        # The number is part of the fingerprint.
-        table = described.asset.replace("/", ".")
-        say(
-            f"note: gristmill.toml has world_size {configured}, with which the next "
-            f"`gristmill materialize` builds again: write world_size = {world_size} to [{table}]"
-        )
+        note = _world_size_note(lake, described.asset, partition, configured, world_size)
+        if note not in noted:
+            say(shown(note))
+        noted.add(note)
     ranks = local.ranks(lake, partition, {"world_size": world_size})
     built = build_rank(described, ranks, rank, progress)
     say(f"{shown(described.title)}: rank {rank}: {built.made} parts made")
@@ -132,6 +140,21 @@ def _build_rank(
         return None
     _say(built.published)
     return Artifact(described.folder, described.record_path)
+
+
+def _world_size_note(
+    lake: Lake, asset: str, partition: str, configured: int, world_size: int
+) -> str:
+    """What the next build by a run does: the number is part of the fingerprint."""
+    chosen = next(
+        family.choices[asset] for family in definitions.families() if asset in family.choices
+    )
+    given = chosen.settings(lake, partition)
+    source, target = chosen.places(lake, partition, "world_size", given)
+    return (
+        f"note: {source} gives world_size = {configured}, with which the next "
+        f"`gristmill materialize` builds again: write world_size = {world_size} under {target}"
+    )
 
 
 def _push(

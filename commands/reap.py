@@ -12,7 +12,7 @@ from assets import worker
 from assets.checking.runs import settle_planned
 from commands import dagster_private
 from commands.checkout import CheckoutCommand, open_instance
-from commands.terminal import say
+from commands.terminal import say, shown
 from gristmill.publish import remove
 from resources.lake import Lake
 
@@ -35,7 +35,7 @@ def reap(dry_run: bool, parts: bool) -> None:
     """
     with open_instance() as instance:
         for line in close_dead_runs(instance, dry_run):
-            say(line)
+            say(shown(line))
     for folder in remove.abandoned_slots(Lake().root):
         finished = 0 if parts else remove.finished_parts(folder)
         kept = f"; its finished parts ({finished}) stay for the next build" if finished else ""

@@ -59,7 +59,7 @@ def _make_ready(port: int) -> None:
     with open_instance() as instance:
         other_daemons.refuse_other_daemons(instance, say)
         for line in close_dead_runs(instance):
-            say(f"closed {line}")
+            say(f"closed {shown(line)}")
     root = Lake().root
     count = find_artifacts.count(root) if root.is_dir() else 0
     artifacts = "1 artifact" if count == 1 else f"{count:,} artifacts"

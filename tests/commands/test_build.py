@@ -12,6 +12,7 @@ from click.testing import CliRunner
 import definitions
 from assets import tokenizers
 from assets.family import Family, Local
+from assets.reasoning.choices import CHOICES
 from commands.build import build
 from gristmill import provenance
 from gristmill.contract import GristmillError
@@ -58,7 +59,8 @@ def shards(data: Path, vocabulary_root: Path, monkeypatch: pytest.MonkeyPatch) -
             lambda lake, key, values: SplitRanks(jsonl, replace(config, **values)),
         ),
     }
-    monkeypatch.setattr(definitions, "families", lambda: iter([Family(assets=[], local=local)]))
+    family = Family(assets=[], local=local, choices=CHOICES)
+    monkeypatch.setattr(definitions, "families", lambda: iter([family]))
     return provenance.record_path(data / names.TOKENIZED, PARTITION, shared=True)
 
 
@@ -105,7 +107,9 @@ def test_ranks_publish_once_all_are_done(run: Command, shards: Path) -> None:
         assert result.exit_code == 0, result.output
         return result.output
 
-    assert "not published yet: parts are missing of rank 0, 1" in rank(2)
+    first = rank(2)
+    assert "not published yet: parts are missing of rank 0, 1" in first
+    assert "parts made (" in first and "done" not in first
     assert "not published yet: parts are missing of rank 1" in rank(0)
     assert not shards.exists()
     assert "rank 0: 0 parts made" in rank(0)
@@ -115,12 +119,14 @@ def test_ranks_publish_once_all_are_done(run: Command, shards: Path) -> None:
 
 
 def test_the_world_size_of_the_command_comes_first_and_a_note_says_so(
-    run: Command, shards: Path
+    run: Command, data: Path, shards: Path
 ) -> None:
     for rank in (0, 1):
         result = run("build", ASSET, "--rank", str(rank), "--world-size", "2")
         assert result.exit_code == 0, result.output
-        assert "note: gristmill.toml has world_size 3" in result.output
+        assert "note: the default gives world_size = 3, with which the next" in result.output
+        table = f"[reasoning.gpt2_shards] in {data / 'gristmill.toml'}\n"
+        assert f"write world_size = 2 under {table}" in result.output
     assert ": published, data version " in result.output
     assert provenance.read_record(shards).config["world_size"] == 2
 
@@ -188,6 +194,11 @@ def test_the_command_builds_splits_of_the_family_by_rank(
         assert ": unchanged, " in run("build", asset).output
     result = run("build", "reasoning/alignment", "gsm8k__train")
     assert ": published, data version " in result.output
+    # One note for all splits, as `materialize` would build all of them again.
+    result = run("build", ASSET, "--rank", "3", "--world-size", "4")
+    assert result.output.count("not published yet") > 1, result.output
+    note = f"note: {data / 'gristmill.toml'} gives world_size = 2, with which the next"
+    assert result.output.count("note: ") == result.output.count(note) == 1
     record = provenance.read_record(
         provenance.record_path(data / names.TOKENIZED, "gsm8k__train", shared=True)
     )
