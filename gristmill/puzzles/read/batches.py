@@ -6,7 +6,8 @@ Source: docs/formats/puzzles.md#reader
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -108,6 +109,24 @@ class TrainBatches:
         except ValueError as error:
             raise _changed(self._made, "group_indices") from error
         return drawn
+
+
+def warn_of_no_batch(sets: Sequence[MappedSet], epochs: int, size: int) -> None:
+    """Warn the caller of a reader that a pass of training had no full batch.
+
+    The original reader is silent about it, and a training loop that never runs says nothing.
+
+    sets: of the split.
+    epochs: how often each group is visited in the pass.
+    size: examples of a batch, of all ranks.
+    """
+    most = max((made.groups for made in sets), default=0) * epochs
+    warnings.warn(
+        f"no batch: a pass draws {most:,} puzzles of a set, one of each group in each epoch, which "
+        f"do not fill a batch of {size:,} examples; a batch that is not full is dropped: choose a "
+        "smaller global_batch_size, or more epochs_per_iter",
+        stacklevel=3,
+    )
 
 
 def batches_in_order(

@@ -24,6 +24,7 @@ from gristmill.puzzles.read.batches import (
     TrainBatches,
     batch_of,
     batches_in_order,
+    warn_of_no_batch,
 )
 from gristmill.puzzles.read.split_files import MappedSplit, open_split
 from gristmill.puzzles.read.state import (
@@ -180,20 +181,25 @@ class PuzzleDataset(Reader[MappedSplit]):
     def __iter__(self) -> Iterator[Item]:
         """Yield the batches of the next pass over all sets, or the rest of a continued one.
 
-        In training each pass is in another order. Of several iterators in use, the state is that
-        of the one that was begun last. Raises GristmillError in one of several workers,
-        BadInput for a file that was damaged since it was opened.
+        In training each pass is in another order; one without any full batch has a UserWarning.
+        Of several iterators in use, the state is that of the one that was begun last. Raises
+        GristmillError in one of several workers, BadInput for a file that was damaged since it
+        was opened.
         """
         worker = self._form.is_worker()
         size = self.config.global_batch_size // self.config.num_replicas
         own, begin = self._progress.begun(worker, self._end)
+        is_empty = True
         for number, chosen, after in self._walk(begin):
             made = self.held.sets[number]
             batch = batch_of(made, self.metadata, chosen.rows, chosen.owners, size)
             self._progress.move(own, after)
+            is_empty = False
             yield made.name, self._form.given(batch), chosen.examples
             del batch  # so that the next one can have its memory
         self._progress.move(own, Position(self._end(begin)))
+        if is_empty and begin.set == BETWEEN and not self.config.test_set_mode:
+            warn_of_no_batch(self.held.sets, self._epochs, self.config.global_batch_size)
 
     def state_dict(self, batches: int | None = None) -> dict[str, Any]:
         """The state of all ranks after a batch: an object of JSON, for a checkpoint.

@@ -7,6 +7,7 @@ import mmap
 import pickle
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,24 @@ def test_the_module_does_not_import_torch_or_numba() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+def test_a_pass_of_training_without_a_full_batch_is_a_warning(tmp_path: Path) -> None:
+    root = write_split(tmp_path / "data" / "train", groups=20)
+    data = PuzzleDataset(config(root, global_batch_size=48, epochs_per_iter=2))
+    message = "a pass draws 40 puzzles of a set, .* do not fill a batch of 48 examples"
+    with pytest.warns(UserWarning, match=message) as warned:
+        assert list(data) == []
+    assert warned[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        whole = PuzzleDataset(config(root, global_batch_size=40, epochs_per_iter=2))
+        assert len(list(whole)) == 1
+        rest = PuzzleDataset(whole.config)
+        rest.load_state_dict(whole.state_dict(1))
+        assert list(rest) == []
+        tested = PuzzleDataset(config(root, global_batch_size=999, test_set_mode=True))
+        assert len(list(tested)) == 1
 
 
 @pytest.mark.parametrize(

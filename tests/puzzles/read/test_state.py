@@ -45,6 +45,7 @@ def test_a_set_without_a_full_batch_counts_as_an_iteration(root: Path) -> None:
         assert data.state_dict()["iteration"] == plain.iterations == 4 * number
 
 
+@pytest.mark.filterwarnings("ignore:no batch")
 def test_a_pass_without_any_batch_is_followed_by_another_order(tmp_path: Path) -> None:
     root = write_split(tmp_path / "train", groups=3, most_puzzles=2)
     # Puzzles of one and of seven examples: whether a batch of 8 is full, the draws decide.
