@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -111,6 +111,31 @@ def read(folder: Path) -> Staged | None:
             path, f"is not of the form of staged.json ({error!r}): remove the folder by hand"
         ) from error
     return staged
+
+
+def refuse_missing(root: Path, paths: Iterable[str], rank: int, world_size: int) -> None:
+    """Raise BadInput where a staged folder lacks shards that a reader needs, and say what it has.
+
+    root: the folder of all shards; nothing is done for one that was not staged.
+    paths: of the shards below it. rank, world_size: of the reader.
+    """
+    if not isinstance(root, Path) or root.name != SHARDS or (known := read(root.parent)) is None:
+        return
+    missing = next((path for path in paths if not (root / path).exists()), None)
+    if missing is None:
+        return
+    ranks = f"rank{'' if len(known.ranks) == 1 else 's'} {', '.join(map(str, known.ranks))}"
+    chosen = "".join(
+        f", {name} {', '.join(some)}"
+        for name, some in (("corpora", known.corpora), ("splits", known.splits))
+        if some
+    )
+    raise BadInput(
+        root / missing,
+        f"is missing: staged for {ranks} of {known.world_size}{chosen}; opened as rank {rank} "
+        f"of {world_size}: give the reader the same rank, world_size, corpora and splits, or stage "
+        "what is missing",
+    )
 
 
 class Journal:

@@ -7,7 +7,7 @@ beside the tokens. Source: `docs/formats/reasoning.md#reader`.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from gristmill.contract import BadInput
 from gristmill.reading.folder import HeldFile, made_from_another
 from gristmill.reading.opening import Opening
-from gristmill.reasoning.format import names
+from gristmill.reasoning.format import names, staged
 from gristmill.reasoning.format.selection import Selection
 from gristmill.reasoning.format.shard_list import Shard
 from gristmill.reasoning.read.gate import check_gate
@@ -138,14 +138,18 @@ def open_held(
     opening: Opening,
     root: Path,
     shards: tuple[Shard, ...],
-    own: Iterable[int],
+    own: range,
     supervision: Supervision,
 ) -> Held:
     """Open the shards of a rank, and index and alignment where they are needed.
 
+    own: the numbers of its shards, from the rank on in steps of the world size.
+
     Raises BadInput where a file is missing, or an alignment was built from other shards.
     """
-    own = list(own)
+    if opening.first:
+        paths = (shards[number].path for number in own)
+        staged.refuse_missing(root, paths, own.start, own.step)
     files = ShardFiles(opening, root, shards, own)
     needed = {shards[number].partition for number in own} if supervision else set()
     if supervision.selection:

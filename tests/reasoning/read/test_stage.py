@@ -538,3 +538,18 @@ def test_a_damaged_list_is_refused(published: Path, target: Path, content: bytes
     (target / JOURNAL).write_bytes(content + b"\n")
     with pytest.raises(BadInput, match=r"staging\.jsonl:1: is damaged"):
         unstage(target)
+
+
+def test_the_error_for_shards_that_were_not_staged_names_what_was(
+    published: Path, target: Path
+) -> None:
+    staged_for(published, target, 1)
+    with pytest.raises(BadInput, match="staged for rank 1 of 2; opened as rank 0 of 1: give the"):
+        ShardReader(target / "shards")
+    with pytest.raises(BadInput, match="opened as rank 0 of 2"):
+        ShardReader(target / "shards", rank=0, world_size=2)
+    staged_for(published, target, 0)
+    assert len(ShardReader(target / "shards")) == len(ShardReader(published))
+    next((target / "shards").rglob("*.pt")).unlink()
+    with pytest.raises(BadInput, match="staged for ranks 0, 1 of 2; opened as rank 0 of 1"):
+        ShardReader(target / "shards")
