@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -43,3 +44,36 @@ def test_an_unknown_name_is_an_attribute_error(package: str) -> None:
 
     with pytest.raises(AttributeError, match="'lazy_example' has no attribute 'question'"):
         _ = lazy_example.question
+
+
+def test_a_missing_package_of_an_extra_is_an_error_that_names_the_extra(
+    package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    home = tmp_path / package / "home.py"
+    home.write_text("import torch\n")
+    import lazy_example
+
+    with pytest.raises(ModuleNotFoundError, match=r"pip install \"\.\[train\]\"") as caught:
+        _ = lazy_example.answer
+    assert caught.value.name == "torch"
+    home.write_text("import no_such_module\n")
+    with pytest.raises(ModuleNotFoundError, match=r"^No module named 'no_such_module'$"):
+        _ = lazy_example.answer
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "chess.read.torch_samples",
+        "macroxue.read.torch_dataset",
+        "reasoning.read.torch_sequences",
+        "synth.read.dataset",
+    ],
+)
+def test_the_forms_for_torch_name_the_extra(module: str) -> None:
+    names = {"synth.read.dataset": "from gristmill.synth import SynthKDDataset"}
+    wanted = names.get(module, f"import gristmill.{module}")
+    code = f"import sys; sys.modules['torch'] = None\n{wanted}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert 'run pip install ".[train]"' in done.stderr.splitlines()[-1]

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-import torch
-from torch.utils.data import Dataset
-
 from gristmill.chess.read.collate import Sample, collate
+from gristmill.lazy_exports import naming_the_extra
 from gristmill.reading.sample_numbers import numbers_of
 from gristmill.reading.torch_batch import ColumnBatch
+
+with naming_the_extra():
+    import torch
+    from torch.utils.data import Dataset
 
 
 class Samples(Protocol):

@@ -9,13 +9,16 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
-import torch
-from torch.utils.data import Dataset
 
+from gristmill.lazy_exports import naming_the_extra
 from gristmill.macroxue.read.gather import Indices
 from gristmill.macroxue.read.splits import RowSet
 from gristmill.reading.sample_numbers import is_one, number_of, numbers_of
 from gristmill.reading.torch_batch import ColumnBatch
+
+with naming_the_extra():
+    import torch
+    from torch.utils.data import Dataset
 
 
 class Steps(Protocol):

@@ -10,8 +10,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy.typing as npt
-import torch
-from torch.utils.data import IterableDataset, get_worker_info
+
+from gristmill.lazy_exports import naming_the_extra
+
+with naming_the_extra():
+    import torch
+    from torch.utils.data import IterableDataset, get_worker_info
 
 
 class Sequences(Protocol):
