@@ -18,6 +18,7 @@ from commands.runs import ranges
 from commands.runs.outcomes import outcomes_of
 from commands.runs.table import Outcome
 from gristmill.run import interrupts
+from gristmill.settings.fields import nearest
 from gristmill.untrusted.errors import explained
 from resources.lake import Lake
 
@@ -80,7 +81,9 @@ class Graph:
         if unknown := wanted - set(ordered):
             known = ", ".join(key.to_user_string() for key in ordered)
             name = unknown.pop().to_user_string()
-            raise click.UsageError(f"{name} is not an asset that can be built; these are: {known}")
+            close = nearest(name, [key.to_user_string() for key in ordered])
+            hint = f": did you mean {close}?" if close else f"; these are: {known}"
+            raise click.UsageError(f"{name} is not an asset that can be built{hint}")
         return [key for key in ordered if not names or key in wanted]
 
     def partitioned_by(self, definition: dg.PartitionsDefinition[str]) -> set[str]:

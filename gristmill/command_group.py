@@ -11,11 +11,13 @@ from importlib import import_module, metadata
 from typing import Any, Final
 
 import click
+from click.core import ParameterSource
 
 from gristmill import families
 from gristmill.contract import GristmillError
 from gristmill.printable import plain
 from gristmill.run import interrupts
+from gristmill.settings.fields import nearest
 
 ENTRY_POINTS: Final = "gristmill.commands"
 
@@ -48,6 +50,12 @@ class CommandGroup(click.Group):
         """Run the command."""
         try:
             return super().invoke(ctx)
+        except click.BadParameter as error:
+            if _is_default_root(error):
+                # Without a name of the parameter click names the variable, which is not set.
+                hint = "Give the data root, or set GRISTMILL_DATA"
+                raise click.UsageError(f"{error.message} {hint}", error.ctx) from error
+            raise
         except GristmillError as error:
             raise click.ClickException(plain(" ".join(str(error).split()), _MOST)) from error
         except KeyboardInterrupt:
@@ -73,6 +81,8 @@ class CommandGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that `args` call, imported if it is a late one."""
+        if not ctx.resilient_parsing:
+            self._refuse_unknown(ctx, args[0])
         name, command, rest = super().resolve_command(ctx, args)
         if name is None or super().get_command(ctx, name) is not None:
             return name, command, rest
@@ -85,9 +95,24 @@ class CommandGroup(click.Group):
                 return name, command, rest
             raise
 
+    def _refuse_unknown(self, ctx: click.Context, name: str) -> None:
+        """End with status 2 for an unknown command; click itself knows no late one to suggest."""
+        if name.startswith("-") or self.get_command(ctx, name) is not None:
+            return
+        close = nearest(name, self.list_commands(ctx))
+        ctx.fail(f"No such command {name!r}.{f' Did you mean {close!r}?' if close else ''}")
+
 
 def _entry_points() -> dict[str, metadata.EntryPoint]:
     return {point.name: point for point in metadata.entry_points(group=ENTRY_POINTS)}
+
+
+def _is_default_root(error: click.BadParameter) -> bool:
+    """Whether the data root that is refused was given by nobody."""
+    param, ctx = error.param, error.ctx
+    if param is None or ctx is None or param.name is None or param.envvar != "GRISTMILL_DATA":
+        return False
+    return ctx.get_parameter_source(param.name) is ParameterSource.DEFAULT
 
 
 def _load_own(name: str) -> click.Command:

@@ -125,7 +125,24 @@ def test_an_error_of_another_kind_in_a_command_is_not_taken_for_a_missing_extra(
 def test_an_unknown_command_is_a_usage_error() -> None:
     done = CliRunner().invoke(main, ["materialise"])
     assert done.exit_code == 2
-    assert "No such command 'materialise'" in done.output
+    assert "No such command 'materialise'. Did you mean 'materialize'?" in done.output
+    done = CliRunner().invoke(main, ["qqq"])
+    assert (done.exit_code, done.output.splitlines()[-1]) == (2, "Error: No such command 'qqq'.")
+
+
+@pytest.mark.parametrize("command", ["ls", "doctor", "audit"])
+def test_a_data_root_that_nobody_gave_and_that_is_not_there_is_asked_for(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, [command], env={"GRISTMILL_DATA": None})
+    assert done.exit_code == 2
+    said = " ".join(done.output.split())
+    assert "Directory 'data' does not exist. Give the data root, or set GRISTMILL_DATA" in said
+    assert "env var" not in said
+    given = CliRunner().invoke(main, [command], env={"GRISTMILL_DATA": "gone"})
+    assert "'gone' does not exist." in given.output
+    assert "Give the data root" not in given.output
 
 
 def own(monkeypatch: pytest.MonkeyPatch, **members: object) -> None:
