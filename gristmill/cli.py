@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from gristmill.command_group import CommandGroup
+from gristmill.contract import GristmillError
 from gristmill.mirror.commands import pull, push
 from gristmill.printable import is_utf8, printable
 from gristmill.sample_commands import show, trace
@@ -114,13 +115,19 @@ def verify(path: Path, data_root: Path | None, no_inputs: bool, no_laws: bool) -
     from gristmill.run.shown_progress import shown_on_stderr
 
     with shown_on_stderr() as progress:
-        violations = provenance.verify(
-            path,
-            data_root=data_root,
-            check_inputs=not no_inputs,
-            check_laws=not no_laws,
-            progress=progress,
-        )
+        try:
+            violations = provenance.verify(
+                path,
+                data_root=data_root,
+                check_inputs=not no_inputs,
+                check_laws=not no_laws,
+                progress=progress,
+            )
+        except GristmillError as error:
+            # A folder that is gone is a violation, where the inventory names it.
+            if path.exists():
+                raise
+            raise click.UsageError(f"{printable(str(path))}: there is no such folder") from error
     for violation in violations:
         click.echo(printable(str(violation)))
     if violations:

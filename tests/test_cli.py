@@ -123,6 +123,8 @@ def test_verify_names_what_is_wrong_and_exits_1(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["verify", str(tmp_path / "drops")])
     assert done.exit_code == 1
     assert "no artifact with a provenance record" in done.output
+    done = CliRunner().invoke(main, ["verify", str(tmp_path / "nothing")])
+    assert (done.exit_code, "nothing: there is no such folder" in done.output) == (2, True)
 
 
 def test_remove_takes_one_artifact_away_and_names_what_was_made_from_it(tmp_path: Path) -> None:
