@@ -34,18 +34,24 @@ def reap(dry_run: bool, parts: bool) -> None:
     from them, unless --parts is given. Versions of an artifact that no link names are removed, too.
     """
     with open_instance() as instance:
+        lines = 0
         for line in close_dead_runs(instance, dry_run):
             say(shown(line))
+            lines += 1
     for folder in remove.abandoned_slots(Lake().root):
         finished = 0 if parts else remove.finished_parts(folder)
         kept = f"; its finished parts ({finished}) stay for the next build" if finished else ""
         say(f"left by a killed build: {escape(str(folder))}{kept}")
+        lines += 1
         if not dry_run:
             remove.clean_slot(folder, keep_parts=not parts)
     for folder, count in remove.abandoned_versions(Lake().root):
         say(f"versions of {escape(str(folder))} that no link names: {count}")
+        lines += 1
         if not dry_run:
             remove.sweep_versions(folder)
+    if not lines:
+        say("nothing to reap")
 
 
 def close_dead_runs(instance: dg.DagsterInstance, dry_run: bool = False) -> Iterator[str]:

@@ -69,7 +69,7 @@ def test_reap_closes_runs_without_a_process_and_no_others(
     after = statuses()
     assert {after[run_id] for run_id in dead} == {"FAILURE"}
     assert after[alive] == "STARTED"
-    assert run("reap").output == ""
+    assert run("reap").output == "nothing to reap\n"
 
 
 def test_a_run_without_a_tag_is_judged_by_the_process_that_its_events_name(
@@ -109,7 +109,7 @@ def test_reap_removes_versions_that_no_link_names(
     assert left.exists()
     assert f"versions of {folder} that no link names: 1" in run("reap").output
     assert list(link_form.store_of(folder).iterdir()) == [link_form.version_of(folder)]
-    assert run("reap").output == ""
+    assert run("reap").output == "nothing to reap\n"
 
 
 def test_reap_keeps_finished_parts_unless_asked_to_remove_them(run: Command, data: Path) -> None:
