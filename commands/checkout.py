@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 import click
 import dagster as dg
 import yaml
+from click.core import ParameterSource
+from rich.markup import escape
 
 from gristmill.contract import GristmillError
 from gristmill.layout import refuse_missing_root
@@ -23,6 +26,7 @@ _MOST_REASON = 300
 _CONFIG = "dagster.yaml"
 _HISTORIES = ("storage", "run_storage", "event_log_storage", "schedule_storage")
 _PLACES = (*_HISTORIES, "local_artifact_storage", "compute_logs")
+_GIVEN = f"{__name__}.data_root"
 # By name, since the extra may not be installed.
 _LOST = {("psycopg2", "OperationalError"), ("dagster_postgres", "DagsterPostgresException")}
 
@@ -84,12 +88,25 @@ class CheckoutCommand(click.Command):
 def _use_data_root(context: click.Context, _: click.Parameter, data_root: Path | None) -> None:
     """Set the variable that `resources.Lake` reads, for this process and its children."""
     if data_root is not None and not context.resilient_parsing:
+        if context.get_parameter_source("data_root") is ParameterSource.COMMANDLINE:
+            context.meta[_GIVEN] = str(data_root)
         if not is_utf8(Path.cwd() / data_root):
             raise click.BadParameter(
                 f"the path {printable(str(data_root))} is not UTF-8: rename the folder, or reach "
                 "it through a link whose path is"
             )
         os.environ[DATA] = str(Path.cwd() / data_root)
+
+
+def called(words: str) -> str:
+    """Returns a command for a hint, as rich's markup: with the data root that this call was given.
+
+    words: after `gristmill`, as `materialize --all`.
+    """
+    context = click.get_current_context(silent=True)
+    given = None if context is None else context.meta.get(_GIVEN)
+    option = "" if given is None else f" --data-root {shlex.quote(plain(given))}"
+    return escape(f"gristmill {words}{option}")
 
 
 def _lost_database(error: BaseException | None) -> str | None:

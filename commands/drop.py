@@ -9,7 +9,7 @@ import click
 from rich.markup import escape
 
 from assets.inbox import Inbox, rules_of
-from commands.checkout import CheckoutCommand
+from commands.checkout import CheckoutCommand, called
 from commands.graph import INBOXES
 from commands.terminal import say, shown
 from gristmill import keys
@@ -39,7 +39,8 @@ def drop(path: Path, family: str, name: str | None, replace: bool) -> None:
 
     It appears there in one step, with a list of its sums, by which it is verified. A copy that was
     interrupted goes on where it stopped when the command is run again. A drop that is there with
-    the same contents is left alone; one with others needs --replace.
+    the same contents is left alone; one with others needs --replace. Status 1 if its family will
+    refuse the drop as it is now, as a pool whose packs are not there yet; the copy stays.
     """
     lake, inbox = Lake(), _INBOXES[family]
     rules, wrong = rules_of(lake, family)
@@ -59,8 +60,9 @@ def drop(path: Path, family: str, name: str | None, replace: bool) -> None:
     say(f"{escape(str(place))}: {copied.status} ({counted}{resumed})")
     if reason := _refusal(inbox, place):
         say(f"[yellow]it will be refused[/]: {shown(reason)}")
-    elif copied.status != "there already":
-        say("its sensor takes it within a minute, or run `gristmill materialize --all`")
+        raise SystemExit(1)
+    if copied.status != "there already":
+        say(f"its sensor takes it within a minute, or run `{called('materialize --all')}`")
 
 
 def _copy(path: Path, place: Path, links: LinkRule, replace: bool) -> Copied:

@@ -9,7 +9,7 @@ import click
 from rich.markup import escape
 
 import definitions
-from commands.checkout import CheckoutCommand
+from commands.checkout import CheckoutCommand, called
 from commands.terminal import say, shown
 from gristmill.hub import Fetched, HubError
 from gristmill.puzzles.raw.hub import SOURCES
@@ -163,5 +163,5 @@ def _say_fetched(fetched: Fetched, drop: str) -> None:
     say(
         f"{escape(drop)}: {fetched.downloaded} files downloaded "
         f"({fetched.bytes:,} bytes), {kept} kept; "
-        "`gristmill materialize --all` builds from it"
+        f"`{called('materialize --all')}` builds from it"
     )

@@ -10,6 +10,7 @@ import click
 import dagster as dg
 import pytest
 from click.testing import CliRunner
+from rich.text import Text
 
 from commands import checkout
 from commands.checkout import CheckoutCommand
@@ -182,3 +183,14 @@ def test_a_home_that_is_none_is_refused(monkeypatch, home, said):
     monkeypatch.setenv("DAGSTER_HOME", home)
     with pytest.raises(GristmillError, match=f"DAGSTER_HOME={home}: {said}"):
         checkout.open_instance()
+def test_a_hint_has_the_data_root_that_was_given(folders: tuple[Path, Path]) -> None:
+    @click.command(cls=CheckoutCommand)
+    def hint() -> None:
+        click.echo(Text.from_markup(checkout.called("materialize --all")).plain)
+
+    def said(*words: str, **environment: str) -> str:
+        return CliRunner().invoke(hint, words, env=environment).output.strip()
+
+    assert said() == "gristmill materialize --all"
+    assert said(GRISTMILL_DATA="other") == "gristmill materialize --all"
+    assert said("--data-root", "my [red]") == ("gristmill materialize --all --data-root 'my [red]'")
