@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from typing import Final
 
 import dagster as dg
 
@@ -11,11 +12,38 @@ from assets.checking.arrivals import changed_evaluation, is_taken, out_of_order
 from assets.inbox import Inbox, rules_of
 from assets.versions import latest
 from gristmill.inbox import present_drops
+from gristmill.provenance.find_artifacts import DROPS
+from gristmill.settings.fields import nearest
 from gristmill.untrusted.errors import unreadable
 from resources.lake import Lake
 from sensors.reports import arrival_events, changes_of
 
 log = logging.getLogger(__name__)
+
+
+# Folders of `drops/` that no sensor watches, and that are none by mistake.
+_NO_INBOX: Final = ("tokenizers",)
+
+
+def strangers(lake: Lake) -> Iterator[str]:
+    """Yields a line for each folder of `drops/` that is no inbox: what is in it is not looked at.
+
+    lake: the data root.
+    """
+    # Loading the definitions takes long, and the sensors import this module, too.
+    from commands.graph import INBOXES
+
+    known = sorted({inbox.folder.partition("/")[0] for inbox in INBOXES})
+    try:
+        found = sorted(path.name for path in (lake.root / DROPS).iterdir() if path.is_dir())
+    except OSError:
+        return
+    for name in found:
+        if name.startswith(".") or name in (*known, *_NO_INBOX):
+            continue
+        close = nearest(name, known)
+        hint = f"did you mean {close}?" if close else f"the inboxes are {', '.join(known)}"
+        yield f"{DROPS}/{name} is no inbox: {hint}"
 
 
 def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> Iterator[str]:

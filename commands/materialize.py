@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from assets import choices
 from assets.inbox import Inbox
-from commands.arrivals import register
+from commands.arrivals import register, strangers
 from commands.checkout import CheckoutCommand, open_instance
 from commands.graph import INBOXES, Graph
 from commands.runs import table
@@ -52,7 +52,8 @@ def materialize(
     """Build assets, as in `macroxue/pack --partition d6_v1`, or `--all`.
 
     First, the drops in the inboxes become partitions. What is current needs no run. The command
-    ends with a table of what was built and where, and with status 1 if a build or a check failed.
+    ends with a table of what was built and where, and with status 1 if a build or a check failed,
+    or if a partition that was named is not built.
     Refused drops of these assets are listed with the reason and do not change the status.
     """
     if bool(selection) == everything:
@@ -69,7 +70,9 @@ def materialize(
             build.run(rebuild, replace_differing, progress)
         no_drops = build.has_no_drops()
     if build.outcomes:
-        table.show(build.outcomes, time.monotonic() - started, started_in)
+        table.show(build.outcomes, time.monotonic() - started, started_in, named=bool(partitions))
+    for line in strangers(lake) if everything else ():
+        say(f"[yellow]passed over[/] {shown(line)}")
     for line in build.refusals():
         say(f"[yellow]refused[/] {shown(line)}")
     if no_drops:
@@ -78,10 +81,11 @@ def materialize(
             f"there is no drop: copy one into {escape(inboxes)}, or run "
             f"`gristmill samples {escape(str(lake.root))}` to write sample drops"
         )
-    elif build.idle:
-        names = ", ".join(sorted(asset.to_user_string() for asset in build.idle))
+    elif idle := build.idle if everything else build.without_drop():
+        names = ", ".join(sorted(asset.to_user_string() for asset in idle))
         say(f"not built, since they have no drop: {names}")
-    if any(outcome.status == "failed" for outcome in build.outcomes):
+    failing = ("failed", "not built") if partitions else ("failed",)
+    if any(outcome.status in failing for outcome in build.outcomes):
         sys.exit(1)
 
 
@@ -146,11 +150,22 @@ class _Build:
                 self._register(_not_started(self._assets[:number]))
                 self._graph.look_again()
 
+    def without_drop(self) -> set[dg.AssetKey]:
+        """The assets that have no partition since there is no drop, not even a refused one."""
+        refused = {
+            made.key
+            for inbox in self.inboxes
+            if self._refused[inbox.folder]
+            for made in inbox.targets
+        }
+        return self.idle - refused
+
     def has_no_drops(self) -> bool:
-        """Whether the chosen assets are built from drops, and there is none."""
+        """Whether the chosen assets are built from drops, and none is there, even refused."""
         return (
             bool(self.inboxes)
             and not self._partitions
+            and not any(self._refused[inbox.folder] for inbox in self.inboxes)
             and not any(
                 self._graph.keys(asset.key, ()) for inbox in self.inboxes for asset in inbox.targets
             )

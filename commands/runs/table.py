@@ -57,13 +57,16 @@ class Outcome:
         return " ".join(filter(None, (self.asset, self.partition)))
 
 
-def show(outcomes: Sequence[Outcome], seconds: float, started_in: Path) -> None:
+def show(
+    outcomes: Sequence[Outcome], seconds: float, started_in: Path, named: bool = False
+) -> None:
     """Print a table of what is published, a line for each reason, and a summary.
 
     outcomes: of all partitions, in order. What has a reason has no row; many unchanged ones are
         counted alone.
     seconds: duration of the command.
     started_in: folders below this folder are shown relative to it.
+    named: whether a person named the partitions; default False.
     """
     unchanged = [item for item in outcomes if item.status == "unchanged"]
     listed = [
@@ -80,17 +83,21 @@ def show(outcomes: Sequence[Outcome], seconds: float, started_in: Path) -> None:
             _show_by_asset(listed, started_in)
     for line in _reasons(outcomes):
         say(line)
-    say(_summary(outcomes, seconds))
+    say(_summary(outcomes, seconds, named))
 
 
-def _summary(outcomes: Sequence[Outcome], seconds: float) -> str:
+def _summary(outcomes: Sequence[Outcome], seconds: float, named: bool) -> str:
     count = {
         status: sum(item.status == status for item in outcomes)
         for status in ("built", "unchanged", "not built", "failed")
     }
     if not count["built"] and not count["failed"]:
-        others = f"; {count['not built']} not built" if count["not built"] else ""
-        return f"nothing needed doing ({count['unchanged']} artifacts, {seconds:.1f} s{others})"
+        missing, unchanged = count["not built"], count["unchanged"]
+        artifacts = f"{unchanged} artifact{'' if unchanged == 1 else 's'}"
+        if missing and named:
+            return f"{missing} not built, {artifacts} unchanged ({seconds:.1f} s)"
+        others = f"; {missing} not built" if missing else ""
+        return f"nothing needed doing ({artifacts}, {seconds:.1f} s{others})"
     others = "".join(
         f", {count[status]} {status}"
         for status in ("unchanged", "not built", "failed")

@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from assets.inbox import Inbox
-from commands.arrivals import register
+from commands.arrivals import register, strangers
 from commands.graph import INBOXES, Graph
 from gristmill.families import catalogs
 from gristmill.inbox import present_drops
@@ -120,3 +120,16 @@ def test_hostile_drops_in_every_inbox_leave_the_graph_of_all_families_alone(
     graph = Graph(instance, Lake())
     for asset in graph.select(()):
         graph.keys(asset, ())
+
+
+def test_a_folder_that_is_no_inbox_is_named_with_the_inbox_that_was_meant(data: Path) -> None:
+    for name in ("macroxeu", "qqq", "tokenizers", ".hidden", "pools"):
+        (data / "drops" / name).mkdir()
+    (data / "drops/notes.txt").write_text("a file")
+    known = ", ".join(sorted({inbox.folder.split("/")[0] for inbox in INBOXES}))
+    assert list(strangers(Lake())) == [
+        "drops/macroxeu is no inbox: did you mean macroxue?",
+        f"drops/qqq is no inbox: the inboxes are {known}",
+    ]
+    shutil.rmtree(data / "drops")
+    assert list(strangers(Lake())) == []

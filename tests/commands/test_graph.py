@@ -78,9 +78,10 @@ def test_any_month_can_be_named_and_is_built_from_then_on(
     assert len(server.asked) == 1
 
 
-def test_a_month_that_is_not_published_is_named_and_is_no_failure(materialize: Command) -> None:
+def test_a_month_that_is_named_and_not_published_is_not_built(materialize: Command) -> None:
     done = materialize("chess/elite_pgn", "--partition", "2021-03")
-    assert done.exit_code == 0
+    assert done.exit_code == 1
+    assert "1 not built, 0 artifacts unchanged (" in done.output
     assert table(done) == set()
     assert "not built chess/elite_pgn 2021-03: " in done.output
     assert "not published (HTTP 404)" in done.output

@@ -224,6 +224,23 @@ def test_refused_drops_are_named_with_the_reason(run: Command, data: Path) -> No
     assert (data / PACKS / "one").exists()
 
 
+def test_an_asset_whose_only_drop_is_refused_is_not_said_to_have_none(
+    run: Command, data: Path
+) -> None:
+    (data / "drops/pools").mkdir()
+    (data / "drops/pools/bad.toml").write_text("members = 3\n")
+    done = run("materialize", "macroxue/pool")
+    assert "refused pools/bad: " in done.output
+    assert "no drop" not in done.output
+
+
+def test_an_unknown_asset_is_refused_with_the_nearest_one(run: Command, data: Path) -> None:
+    done = run("materialize", "macroxue/pak")
+    assert done.exit_code == 2
+    said = " ".join(done.output.split())
+    assert "macroxue/pak is not an asset that can be built: did you mean macroxue/pack?" in said
+
+
 def test_a_drop_is_reported_once_and_again_when_it_is_replaced(
     run: Command, data: Path, instance: dg.DagsterInstance
 ) -> None:

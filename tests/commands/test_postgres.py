@@ -144,7 +144,7 @@ def test_a_migrated_instance_knows_what_it_knew(
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "nothing needed doing (1 artifacts" in on_postgres("materialize", "macroxue/pack").output
+    assert "nothing needed doing (1 artifact" in on_postgres("materialize", "macroxue/pack").output
 
 
 def test_a_server_that_goes_away_during_a_run_costs_nothing_published(

@@ -90,7 +90,7 @@ def test_an_instance_that_does_not_know_a_current_pack_gets_an_event(
     instance.wipe_assets([PACK])
     assert plan("one").together == ["one"]
     done = run("materialize", "macroxue/pack")
-    assert "nothing needed doing (1 artifacts" in done.output
+    assert "nothing needed doing (1 artifact" in done.output
     assert instance.get_latest_materialization_event(PACK) is not None
     assert plan("one").together == []
 
@@ -224,7 +224,7 @@ def test_a_run_that_failed_since_the_build_makes_its_partitions_wanted(
     assert statuses(instance) == {"one": "MATERIALIZED", "two": "FAILED"}
     assert plan("one", "two").together == ["two"]
     done = run("materialize", "macroxue/pack", "--partition", "two")
-    assert "nothing needed doing (1 artifacts" in done.output
+    assert "nothing needed doing (1 artifact" in done.output
     assert statuses(instance) == {"one": "MATERIALIZED", "two": "MATERIALIZED"}
     assert plan("one", "two").together == []
     fail_a_run(instance, PACK, {RANGE[0]: "one", RANGE[1]: "two"})

@@ -23,11 +23,13 @@ FAILED = Outcome("macroxue/pack", "d3", "failed", reason="line 3: [99] is not a 
 def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     """What is printed of some outcomes, on a terminal of some width."""
 
-    def lines(*outcomes: Outcome, below: str = "/", width: int = 160) -> list[str]:
+    def lines(
+        *outcomes: Outcome, below: str = "/", width: int = 160, named: bool = False
+    ) -> list[str]:
         console = Console(width=width, highlight=False)
         monkeypatch.setattr(terminal, "console", console)
         monkeypatch.setattr(table, "console", console)
-        show(outcomes, 2.04, Path(below))
+        show(outcomes, 2.04, Path(below), named)
         return [line.rstrip() for line in capsys.readouterr().out.splitlines() if line.strip()]
 
     return lines
@@ -62,11 +64,15 @@ def test_partitions_with_one_reason_share_a_line(printed) -> None:
 
 def test_nothing_needed_doing_only_if_nothing_was_built_or_failed(printed) -> None:
     end = "; `gristmill ui` shows them"
-    assert printed(UNCHANGED)[-1] == "nothing needed doing (1 artifacts, 2.0 s)"
+    assert printed(UNCHANGED)[-1] == "nothing needed doing (1 artifact, 2.0 s)"
     assert printed(UNCHANGED, NOT_BUILT)[-1] == (
-        "nothing needed doing (1 artifacts, 2.0 s; 1 not built)"
+        "nothing needed doing (1 artifact, 2.0 s; 1 not built)"
     )
     assert printed(NOT_BUILT)[-1] == "nothing needed doing (0 artifacts, 2.0 s; 1 not built)"
+    assert printed(NOT_BUILT, UNCHANGED, named=True)[-1] == (
+        "1 not built, 1 artifact unchanged (2.0 s)"
+    )
+    assert printed(UNCHANGED, named=True)[-1] == "nothing needed doing (1 artifact, 2.0 s)"
     assert printed(UNCHANGED, BUILT)[-1] == f"1 built in 2.0 s, 1 unchanged{end}"
     assert printed(UNCHANGED, FAILED)[-1] == f"0 built in 2.0 s, 1 unchanged, 1 failed{end}"
 
