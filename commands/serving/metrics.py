@@ -42,7 +42,8 @@ def metrics(port: int | None) -> None:
         from prometheus_client import CollectorRegistry, generate_latest, start_http_server
     except ImportError as error:
         raise click.ClickException(
-            f"numbers need the extra `metrics`: pip install 'gristmill[metrics]' ({error})"
+            'numbers need the extra `metrics`: in the checkout, run pip install -e ".[metrics]" '
+            f"({error})"
         ) from error
     registry = CollectorRegistry()
     with open_instance() as instance:

@@ -124,7 +124,7 @@ def test_without_the_extra_one_line_names_it(run: Command, monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     done = run("metrics")
     assert done.exit_code == 1
-    assert "pip install 'gristmill[metrics]'" in done.output
+    assert 'pip install -e ".[metrics]"' in done.output
 
 
 def test_a_port_that_is_taken_is_named(run: Command) -> None:
