@@ -1,5 +1,6 @@
 """The pinned vocabularies as assets, so that tokenized datasets can depend on them."""
 
+import shlex
 from collections.abc import Iterator
 
 import dagster as dg
@@ -40,7 +41,10 @@ def _build(vocabulary: Vocabulary, lake: Lake) -> Build:
     folder, links = drop_folder(lake.root), lake.link_rule()
     source = folder / vocabulary.file
     if not has_file(source, root=folder, links=links):
-        raise GristmillError(f"{source}: missing: run `gristmill tokenizers` to download it")
+        root = shlex.quote(str(lake.root))
+        raise GristmillError(
+            f"{source}: missing: run `gristmill tokenizers --data-root {root}` to download it"
+        )
 
     def make(attempt: Attempt) -> Summary:
         return place(vocabulary, source, attempt.out)

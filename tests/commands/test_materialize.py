@@ -101,7 +101,7 @@ def test_a_wrong_table_of_another_asset_stops_no_build(run: Command, data: Path)
 def test_a_vocabulary_that_is_not_there_says_what_to_do(run: Command, data: Path) -> None:
     done = run("materialize", "tokenizers/gpt2")
     assert done.exit_code == 1
-    assert "run `gristmill tokenizers` to download it" in done.output
+    assert f"run `gristmill tokenizers --data-root {data}` to download it" in done.output
 
 
 def test_partitions_share_a_run_and_each_has_its_own_outcome(
