@@ -12,6 +12,7 @@ import pytest
 from dagster._core.events import EngineEventData
 
 from assets import worker
+from commands import reap
 from gristmill.publish.publish import publish
 from gristmill.publish.storage import link_form
 from gristmill.run.parts import PartStore
@@ -127,3 +128,12 @@ def test_reap_keeps_finished_parts_unless_asked_to_remove_them(run: Command, dat
     assert store.finished("games_0") == {}
     assert f"left by a killed build: {slot}\n" in run("reap", "--parts").output
     assert not slot.exists()
+
+
+def test_brackets_of_what_a_launcher_says_are_printed(
+    run: Command, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = started(instance, {})
+    monkeypatch.setattr(reap, "why_dead", lambda *_: "the job [raysubmit_1] is gone")
+    said = run("reap", "--dry-run").output
+    assert f"run {run_id[:8]} (STARTED): the job [raysubmit_1] is gone" in said
