@@ -183,6 +183,8 @@ def test_a_home_that_is_none_is_refused(monkeypatch, home, said):
     monkeypatch.setenv("DAGSTER_HOME", home)
     with pytest.raises(GristmillError, match=f"DAGSTER_HOME={home}: {said}"):
         checkout.open_instance()
+
+
 def test_a_hint_has_the_data_root_that_was_given(folders: tuple[Path, Path]) -> None:
     @click.command(cls=CheckoutCommand)
     def hint() -> None:
