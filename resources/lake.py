@@ -18,6 +18,7 @@ import dagster as dg
 from gristmill import families, keys, provenance
 from gristmill.contract import BadInput, GristmillError
 from gristmill.inbox import Settling
+from gristmill.printable import command
 from gristmill.provenance import Input
 from gristmill.provenance import raw_inputs as rawfiles
 from gristmill.run import kernels
@@ -98,7 +99,7 @@ class Lake(dg.ConfigurableResource[Any]):
         except FileNotFoundError as error:
             raise GristmillError(
                 f"{folder}: the raw drop is gone: bring it back, or retire its partition with "
-                f"`gristmill retire {key}`"
+                f"`{command('retire', key)}`"
             ) from error
 
     def link_rule(self) -> LinkRule:

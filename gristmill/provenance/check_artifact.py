@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shlex
 import stat
 from collections import Counter
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from typing import Final
 from gristmill import families
 from gristmill.contract import GristmillError, Violation
 from gristmill.hashing import sha256_file
+from gristmill.printable import command
 from gristmill.provenance import inventory, record_file, record_paths
 from gristmill.provenance import record as provenance
 from gristmill.provenance.find_artifacts import Artifact
@@ -154,7 +154,7 @@ class ArtifactCheck:
         """Report a folder of inputs once, not each of its files."""
         cure = "bring it back"
         if folder.name == partition:
-            cure += f", or forget its partition: gristmill retire {shlex.quote(partition)}"
+            cure += f", or forget its partition: {command('retire', partition)}"
         self._report(
             folder, "input", f"is gone, with {count:,} files that it was made from: {cure}"
         )

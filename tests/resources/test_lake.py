@@ -45,6 +45,8 @@ def test_names_in_the_grammar_make_paths(lake, key):
 def test_a_drop_that_is_gone_says_what_to_do(lake):
     with pytest.raises(GristmillError, match=r"gone: bring it back, or retire .* retire d6_v1"):
         lake.drop("macroxue", "d6_v1")
+    with pytest.raises(GristmillError, match="`gristmill retire -- -x`"):
+        lake.drop("macroxue", "-x")
 
 
 def test_settings_of_the_drop_come_before_those_of_the_root(lake, tmp_path):
