@@ -146,6 +146,7 @@ def test_another_storage_is_left_alone() -> None:
 def test_a_run_holds_its_log_from_its_first_build(
     instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
+    (tmp_path / "data").mkdir()
     result = dg.materialize(
         [source, published],
         selection=[published],

@@ -97,7 +97,9 @@ def sums(records: int = 5, more: str = "") -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def built_root(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path) -> Path:
     """One split of five records, built by every asset but the report."""
-    lake = Lake(data_root=str(tmp_path_factory.mktemp("built") / "data"))
+    root = tmp_path_factory.mktemp("built") / "data"
+    root.mkdir()
+    lake = Lake(data_root=str(root))
     with dg.DagsterInstance.ephemeral() as instance:
         build = builder(lake, instance)
         place_vocabulary(build, lake, vocabulary_root)
@@ -112,7 +114,7 @@ def built_root(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path) 
 @pytest.fixture
 def built(lake: Lake, built_root: Path) -> Path:
     """A copy of that data root in the place of the test's own."""
-    shutil.copytree(built_root, lake.root)
+    shutil.copytree(built_root, lake.root, dirs_exist_ok=True)
     return lake.root
 
 
