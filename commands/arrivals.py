@@ -11,6 +11,7 @@ import dagster as dg
 from assets.checking.arrivals import changed_evaluation, is_taken, out_of_order
 from assets.inbox import Inbox, rules_of
 from assets.versions import latest
+from commands.graph import INBOXES
 from gristmill.inbox import present_drops
 from gristmill.provenance.find_artifacts import DROPS
 from gristmill.settings.fields import nearest
@@ -30,9 +31,6 @@ def strangers(lake: Lake) -> Iterator[str]:
 
     lake: the data root.
     """
-    # Loading the definitions takes long, and the sensors import this module, too.
-    from commands.graph import INBOXES
-
     known = sorted({inbox.folder.partition("/")[0] for inbox in INBOXES})
     try:
         found = sorted(path.name for path in (lake.root / DROPS).iterdir() if path.is_dir())
