@@ -60,27 +60,21 @@ class Refused:
         if len(self._first) < _MOST_NAMED:
             self._first.append((raw, row, rule))
 
-    def check(self, records: int) -> None:
-        """Raise BadInput with the first records where they are too many, or no other is left.
-
-        records: how many were not refused.
-        """
-        if self.count <= self._most and (records or not self.count):
+    def check(self) -> None:
+        """Raise BadInput with the first records where they are too many."""
+        if self.count <= self._most:
             return
         raw, row, rule = self._first[0]
-        if records:
-            advice = (
-                "correct the drop, or set such records aside with [reasoning.normalized] bad_rows, "
-                f"which is {self._most}"
-            )
-        else:
-            advice = "correct the drop, of which no record is left"
+        advice = (
+            "correct the drop, or set such records aside with [reasoning.normalized] bad_rows, "
+            f"which is {self._most}"
+        )
         if self.count == 1:
             raise BadInput(raw, f"{rule} ({advice})", row)
-        if records:
-            advice += f" and must be {self.count}"
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.reasons.most_common())
-        lines = [f"{self.count:,} records are refused ({reasons}): {advice}:"]
+        lines = [
+            f"{self.count:,} records are refused ({reasons}): {advice} and must be {self.count}:"
+        ]
         lines += [
             f"  {named.name}:{place}: {cut(text, _MOST_RULE)}" for named, place, text in self._first
         ]

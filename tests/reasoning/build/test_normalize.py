@@ -206,22 +206,12 @@ def test_too_many_refused_records_fail_the_build_and_are_named(tmp_path: Path) -
     with pytest.raises(BadInput) as escaped:
         built(tmp_path / "escape", "gsm8k", b'{"\\u001b[31m\\ud800": 1}\n', bad_rows=0)
     assert str(escaped.value).isprintable()
-    rows: list[dict[str, Any]] = [{"x": 1}] * 30 + [ROW]
+    rows: list[dict[str, Any]] = [{"x": 1}] * 30
     with pytest.raises(BadInput) as error:
         built(tmp_path / "many", "gsm8k", rows, bad_rows=29)
     assert "30 records are refused (30 shape)" in str(error.value)
     assert "which is 29 and must be 30" in str(error.value)
     assert "and 10 more" in str(error.value)
-
-
-@pytest.mark.parametrize("bad_rows", [0, 100])
-def test_a_split_of_refused_records_alone_is_refused(tmp_path: Path, bad_rows: int) -> None:
-    with pytest.raises(BadInput) as error:
-        built(tmp_path / "one", "gsm8k", [{"x": 1}], bad_rows=bad_rows)
-    assert str(error.value).endswith("(correct the drop, of which no record is left)")
-    text = "".join(f'{{"question": "q{n}", "answer": "a"}}\n' for n in range(42))
-    with pytest.raises(BadInput, match=r"records are refused \(.*\): correct the drop, of which"):
-        built(tmp_path / "utf16", "gsm8k", text.encode("utf-16"), bad_rows=bad_rows)
 
 
 def test_an_empty_record_is_kept_and_counted(tmp_path: Path) -> None:
