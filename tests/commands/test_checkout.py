@@ -186,7 +186,7 @@ def test_a_home_that_is_none_is_refused(monkeypatch, home, said):
 
 
 def test_a_hint_has_the_data_root_that_was_given(folders: tuple[Path, Path]) -> None:
-    @click.command(cls=CheckoutCommand)
+    @click.command(cls=CheckoutCommand, needs_data_root=False)
     def hint() -> None:
         click.echo(Text.from_markup(checkout.called("materialize --all")).plain)
 

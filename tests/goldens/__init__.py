@@ -7,13 +7,19 @@ them to the file, which is done before the code of a release changes.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
 from gristmill import families
+from gristmill.provenance import Record, data_version
+from gristmill.reasoning.format import reports
 from tests.sample_root import SampleRoot
 
 FILE = Path(__file__).with_name("builders.json")
+DAY = "2026-11-25"
+"""The day of the reports in the file."""
+
 Versions = dict[str, str]
 """Data version by partition; the partition of an asset without any is an empty text."""
 
@@ -27,9 +33,25 @@ def recorded() -> dict[str, dict[str, Versions]]:
 def measured(root: SampleRoot) -> dict[str, Versions]:
     """Versions by asset in a data root that was built from the samples."""
     versions: dict[str, Versions] = {}
-    for _, record in root.records():
-        versions.setdefault(record.asset, {})[record.partition or ""] = record.data_version
+    for folder, record in root.records():
+        key, version = record.partition or "", record.data_version
+        if record.asset == "reasoning/qc_report":
+            key, version = DAY, _on_the_day(folder, record)
+        versions.setdefault(record.asset, {})[key] = version
     return versions
+
+
+def _on_the_day(folder: Path, record: Record) -> str:
+    """The data version that a report of the quality has on the day of the goldens.
+
+    Only the current day can be built, which is in the name and the contents of the report.
+    """
+    (output,) = record.outputs
+    report = json.loads((folder / output.path).read_bytes()) | {"date": DAY, "run_id": None}
+    content = hashlib.sha256(reports.to_bytes(report)).hexdigest()
+    return data_version(
+        [output.model_copy(update={"path": f"{DAY}.json", "content_sha256": content})]
+    )
 
 
 def with_the_code_that_stands(root: SampleRoot) -> dict[str, dict[str, Versions]]:

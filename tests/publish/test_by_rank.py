@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,10 +19,11 @@ import pytest
 from gristmill.contract import BadInput, Summary
 from gristmill.publish import locks
 from gristmill.publish.build import Attempt, Build, InputChanged
-from gristmill.publish.by_rank import ShareBuilt, build_share
+from gristmill.publish.by_rank import ShareBuilt, build_rank, build_share
 from gristmill.publish.publish import publish
 from gristmill.publish.slot import Slot
 from gristmill.run.parts import PartStore, run_parts
+from gristmill.run.progress import Progress
 from gristmill.run.workers import threaded_map
 from tests.paths import CHECKOUT
 from tests.publish.tiny import TinyConfig, build_tiny, garbage, payload, raw_input, tiny_build
@@ -146,7 +147,7 @@ def _names(build: Build) -> list[str]:
 
 def _makers(build: Build) -> list[str]:
     """Who may have made parts from inputs that did not stay as they were."""
-    return sorted(path.name.split("-")[0] for path in _store(build).glob("*.inputs"))
+    return sorted(path.stem.split("-")[0] for path in _store(build).glob("*.inputs"))
 
 
 def test_parts_of_an_input_that_changed_are_removed_and_no_others(tmp_path: Path) -> None:
@@ -199,6 +200,70 @@ def test_parts_of_a_share_that_failed_on_an_input_that_was_mended_are_not_used(
     assert (_makers(right), _names(right)) == ([], ["part-1.json", "part-1.part"])
     publish(right)
     assert (right.folder / "copies").read_bytes() == b"rawrawraw"
+
+
+class _TwoRanks:
+    """Ranks 0 and 1 of `_copies`, which has three parts; the last part may fail."""
+
+    world_size = 2
+
+    def __init__(self, raw: Path, fails: bool = False) -> None:
+        self._raw, self._fails = raw, fails
+
+    def names(self, rank: int) -> list[str]:
+        return [f"part-{index}" for index in range(rank, 3, 2)]
+
+    def make(self, rank: int, parts: PartStore, progress: Progress) -> None:
+        for name in self.names(rank):
+            if self._fails and name == "part-2":
+                raise BadInput("drops/a.txt", "is not what it should be")
+            if not parts.is_listed(name):
+                with parts.writing(name) as (path, _):
+                    path.write_bytes(self._raw.read_bytes())
+
+
+def test_parts_of_a_rank_that_failed_on_an_input_that_was_mended_are_not_used(
+    tmp_path: Path,
+) -> None:
+    raw = tmp_path / "drops/a.txt"
+    raw.parent.mkdir()
+    raw.write_bytes(b"raw")
+
+    def changed(data: bytes) -> None:
+        stat = raw.stat()
+        raw.write_bytes(data)
+        os.utime(raw, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+    build = tiny_build(
+        tmp_path,
+        inputs=[raw_input(tmp_path, "drops/a.txt")],
+        make=lambda attempt: _copies(raw, attempt),
+    )
+    assert build_rank(build, _TwoRanks(raw), 1).made == 1
+    assert _makers(build) == []
+    changed(b"raw")  # another time of the inode: a rank that ended well is not asked again
+    with pytest.raises(BadInput):
+        build_rank(build, _Damaged(raw, changed), 0)
+    assert _makers(build) == ["rank0"]
+    changed(b"raw")
+    # All parts go: nobody knows when the input was damaged.
+    built = build_rank(build, _TwoRanks(raw), 0)
+    assert (built.made, built.missing) == (2, [1])
+    assert build_rank(build, _TwoRanks(raw), 1).published is not None
+    assert (build.folder / "copies").read_bytes() == b"rawrawraw"
+
+
+class _Damaged(_TwoRanks):
+    """Rank 0, whose input is damaged once it was proved."""
+
+    def __init__(self, raw: Path, changed: Callable[[bytes], None]) -> None:
+        super().__init__(raw, fails=True)
+        self._changed = changed
+
+    def make(self, rank: int, parts: PartStore, progress: Progress) -> None:
+        assert self.names(1) == ["part-1"] and parts.is_listed("part-1")
+        self._changed(b"RAW")
+        super().make(rank, parts, progress)
 
 
 def _copies(raw: Path, attempt: Attempt, fails: bool = False) -> Summary:

@@ -346,13 +346,26 @@ def test_parts_of_a_damaged_input_are_not_used_once_it_is_mended(
     assert (tmp_path / "family/copy/copy").read_bytes() == truth * 2
 
 
-def test_parts_of_a_damaged_input_are_not_used_though_it_is_mended_in_place(
-    tmp_path: Path,
+def _mend_by_a_copy(root: Path) -> None:
+    path = _rows(root / SOURCE)
+    stat = path.stat()
+    _flip(path)
+    other = path.with_name("other")
+    other.write_bytes(path.read_bytes())
+    os.utime(other, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    other.replace(path)
+
+
+@pytest.mark.parametrize(
+    ("mend", "shared"), [(_mend_in_place, False), (_mend_by_a_copy, False), (_mend_by_a_copy, True)]
+)
+def test_parts_of_a_damaged_input_are_not_used_though_it_got_its_time_back(
+    tmp_path: Path, mend: Callable[[Path], None], shared: bool
 ) -> None:
-    item = _input(tmp_path)
+    item = _input(tmp_path, shared)
     truth = _rows(tmp_path / SOURCE).read_bytes()
     assert _attempt(_by_parts(tmp_path, item, partial(_be_killed, tmp_path))) == "killed"
-    _mend_in_place(tmp_path)
+    mend(tmp_path)
     publish(_by_parts(tmp_path, item))
     assert (tmp_path / "family/copy/copy").read_bytes() == truth * 2
 

@@ -104,6 +104,19 @@ def test_an_input_in_the_place_of_another_one_is_not_taken_for_it(lake, tmp_path
         lake.published("macroxue/packs/d6", "test/tiny", "d6")
 
 
+def test_the_record_of_another_partition_or_folder_is_not_taken_for_the_right_one(lake, tmp_path):
+    for name in ("p1", "p2"):
+        publish(tiny_build(tmp_path, "macroxue/shared", partition=name, shared=True))
+    records = tmp_path / "macroxue/shared/provenance"
+    (records / "p1.json").write_bytes((records / "p2.json").read_bytes())
+    with pytest.raises(GristmillError, match="is the record of macroxue/shared, partition p2"):
+        lake.published("macroxue/shared", "test/tiny", "p1")
+    publish(tiny_build(tmp_path, "macroxue/elsewhere", partition="d6"))
+    (tmp_path / "macroxue/elsewhere").rename(tmp_path / "macroxue/d6")
+    with pytest.raises(GristmillError, match="is the record of macroxue/elsewhere, partition d6"):
+        lake.published("macroxue/d6", "test/tiny", "d6")
+
+
 def test_links_in_drops_are_refused_unless_the_root_allows_them(lake, tmp_path):
     (tmp_path / "store/d6").mkdir(parents=True)
     (tmp_path / "drops/macroxue").mkdir(parents=True)
