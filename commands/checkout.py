@@ -126,12 +126,18 @@ def open_instance(*, begin: bool = True) -> dg.DagsterInstance:
 
     begin: write a `dagster.yaml` into a DAGSTER_HOME that has none; default True.
 
-    Raises GristmillError for a DAGSTER_HOME that is none.
+    Raises GristmillError for a DAGSTER_HOME that is none, and a checkout that cannot be written.
     """
     if home := os.environ.get("DAGSTER_HOME"):
         _check_home(Path(home), begin)
         return dg.DagsterInstance.get()
-    return dg.DagsterInstance.from_config(str(CHECKOUT))
+    try:
+        return dg.DagsterInstance.from_config(str(CHECKOUT))
+    except OSError as error:
+        raise GristmillError(
+            f"{CHECKOUT}: the history of runs cannot be kept there ({error.strerror}): set "
+            "DAGSTER_HOME to an empty folder of your own"
+        ) from error
 
 
 def _check_home(home: Path, begin: bool) -> None:

@@ -7,6 +7,7 @@ Lock files stay: removing one would race with a builder that just opened it.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -15,13 +16,20 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from gristmill.contract import GristmillError
 from gristmill.publish.storage import lease
 
+_REFUSED: Final = (errno.EROFS, errno.EACCES, errno.EPERM)
+
 
 class Busy(GristmillError):
     """Another builder is at work on the same artifact partition."""
+
+
+class NotWritable(GristmillError, OSError):
+    """A folder that cannot be written, as on a disk that is mounted read-only."""
 
 
 @contextmanager
@@ -33,7 +41,8 @@ def locked(path: Path, what: str, wait: bool = False, *, shared: bool = False) -
     wait: wait for the holder, for steps that are short; default False.
     shared: hold it together with others that share it, and with nobody else; default False.
 
-    Raises Busy where another process holds it and `wait` is False.
+    Raises Busy where another process holds it and `wait` is False, NotWritable where the lock file
+    cannot be made.
     """
     with _locked(path, what, wait, shared, look=False):
         yield
@@ -41,8 +50,18 @@ def locked(path: Path, what: str, wait: bool = False, *, shared: bool = False) -
 
 @contextmanager
 def _locked(path: Path, what: str, wait: bool, shared: bool, look: bool) -> Iterator[None]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        if error.errno not in _REFUSED:
+            raise
+        refused = NotWritable(
+            f"{path}: {error.strerror}: nothing is built, removed or pulled where this user cannot "
+            "write; reading and `verify` work"
+        )
+        refused.errno = error.errno
+        raise refused from error
     try:
         try:
             kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX

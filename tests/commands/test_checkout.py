@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from pathlib import Path
@@ -182,6 +183,16 @@ def test_the_checkout_as_home_is_the_instance_of_the_checkout(home, folders, mon
 def test_a_home_that_is_none_is_refused(monkeypatch, home, said):
     monkeypatch.setenv("DAGSTER_HOME", home)
     with pytest.raises(GristmillError, match=f"DAGSTER_HOME={home}: {said}"):
+        checkout.open_instance()
+
+
+def test_a_checkout_that_cannot_be_written_is_named_with_the_cure(folders, monkeypatch):
+    def refused(folder: str) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), f"{folder}/.dagster")
+
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    monkeypatch.setattr(checkout.dg.DagsterInstance, "from_config", refused)
+    with pytest.raises(GristmillError, match=r"\(Read-only file system\): set DAGSTER_HOME"):
         checkout.open_instance()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -15,9 +16,12 @@ from pathlib import Path
 import pytest
 
 from gristmill import provenance
+from gristmill.contract import GristmillError
+from gristmill.provenance.inventory import Entry
 from gristmill.publish import locks
-from gristmill.publish.locks import Busy
+from gristmill.publish.locks import Busy, NotWritable
 from gristmill.publish.publish import publish
+from gristmill.publish.remove_published import remove_published
 from tests.paths import CHECKOUT
 from tests.publish.scenarios import NESTED, OUTER
 from tests.publish.tiny import TinyConfig, build_tiny, garbage, tiny_build
@@ -172,3 +176,29 @@ def test_no_artifact_has_the_name_of_another_ones_lock(tmp_path: Path) -> None:
         publish(tiny_build(tmp_path, name))
     assert provenance.verify(tmp_path) == []
     assert garbage(tmp_path) == []
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.EPERM])
+def test_a_disk_that_cannot_be_written_is_named_and_any_other_error_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    build = tiny_build(tmp_path)
+    publish(build)
+    original, refused = os.open, [number]
+
+    def opening(path: Path, flags: int, *more: int, **named: int) -> int:
+        if "locks" in str(path) and flags & os.O_CREAT:
+            raise OSError(refused[0], os.strerror(refused[0]), str(path))
+        return original(path, flags, *more, **named)
+
+    monkeypatch.setattr(os, "open", opening)
+    said = f"locks/.*: {os.strerror(number)}: nothing is built, removed or pulled where"
+    with pytest.raises(NotWritable, match=said) as caught:
+        publish(build, rebuild=True)
+    assert caught.value.errno == number
+    with pytest.raises(GristmillError, match=said):
+        remove_published(tmp_path, Entry(OUTER))
+    refused[0] = errno.EIO
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)) as failed:
+        publish(build, rebuild=True)
+    assert not isinstance(failed.value, GristmillError)
