@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.hashing import sha256_file, sha256_of
-from gristmill.layout import PULLED, WORK
+from gristmill.layout import PULLED, STAMPS, WORK
+from gristmill.provenance import stamp_notes
 from gristmill.provenance.canonical import digest
 from gristmill.provenance.find_artifacts import Artifact
 from gristmill.provenance.record import (
@@ -19,10 +20,12 @@ from gristmill.provenance.record import (
     Input,
     InputsFile,
     Record,
+    holds_record,
     inputs_path,
     read_inputs,
     read_record,
 )
+from gristmill.provenance.stamp_notes import Stamp
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file, stat_file
 from gristmill.untrusted.walk import Entry, hard_links
 
@@ -31,14 +34,27 @@ class KnownHash(NamedTuple):
     """The sha256 of a file that was hashed before.
 
     trusted_ns: it holds for a file whose inode did not change after this time.
+    noted: it holds for a file with this stamp, too; default None.
     """
 
     sha256: str
     trusted_ns: int
+    noted: Stamp | None = None
 
 
 Known = Mapping[tuple[str, int, int], KnownHash]
 """Hashes by (path, bytes, mtime_ns)."""
+
+
+class KnownHashes(dict[tuple[str, int, int], KnownHash]):
+    """The `Known` of one record.
+
+    record_path: of the record; notes of files that were hashed again are kept by it.
+    """
+
+    def __init__(self, record_path: Path, known: Known) -> None:
+        super().__init__(known)
+        self.record_path = record_path
 
 
 def known_hashes(record_path: Path) -> dict[tuple[str, int, int], KnownHash]:
@@ -59,11 +75,38 @@ def known_hashes(record_path: Path) -> dict[tuple[str, int, int], KnownHash]:
         inputs = read_inputs(record, record_path)
     except GristmillError:
         return {}  # whoever builds finds the same, and says so
-    return {
-        (item.path, item.bytes, item.mtime_ns): KnownHash(item.sha256, record.trusted_ns)
+    noted, trusted_ns = stamp_notes.read(_notes(record_path)), record.trusted_ns
+    known = {
+        (item.path, item.bytes, item.mtime_ns): KnownHash(
+            item.sha256, trusted_ns, noted.get(item.path)
+        )
         for item in inputs
         if item.path and item.sha256 and item.bytes is not None and item.mtime_ns is not None
     }
+    return KnownHashes(record_path, known)
+
+
+def _note(record_path: Path, stamps: Mapping[str, Stamp]) -> None:
+    """Note files that are as the record says, but for one within another artifact, as a file of it.
+
+    A copied data root has files whose inodes are younger than its records.
+    """
+    file = _notes(record_path)
+    if not any(map(holds_record, file.parents[2:])):
+        stamp_notes.write(file, {**stamp_notes.read(file), **stamps})
+
+
+def _notes(record_path: Path) -> Path:
+    """Where the notes of an artifact's raw files are; names of artifacts have no `@`."""
+    folder, partition = _place(record_path)
+    return folder.parent / WORK / STAMPS / f"{folder.name}@{partition or ''}@raw.json"
+
+
+def _place(record_path: Path) -> tuple[Path, str | None]:
+    """The folder of a record, and its partition where several share the folder."""
+    if record_path.name == RECORD:
+        return record_path.parent, None
+    return record_path.parent.parent, record_path.stem
 
 
 def pulled_note(root: Path, artifact: str, partition: str | None) -> Path:
@@ -75,14 +118,12 @@ def pulled_note(root: Path, artifact: str, partition: str | None) -> Path:
 
 
 def _was_pulled(record_path: Path, record: Record) -> bool:
-    is_shared = record_path.name != RECORD
-    folder = record_path.parent.parent if is_shared else record_path.parent
+    folder, partition = _place(record_path)
     root = Artifact(folder, record_path).data_root(record)
     if root is None:
         return False
     try:
-        note = pulled_note(root, record.artifact, record.partition if is_shared else None)
-        return note.read_text() == record.digest
+        return pulled_note(root, record.artifact, partition).read_text() == record.digest
     except (OSError, ValueError):
         return False
 
@@ -111,6 +152,7 @@ def raw_inputs(
     the drop, or has a name that is not UTF-8; OSError where a file cannot be read.
     Source: docs/drops.md#what-a-drop-may-hold.
     """
+    hashed: dict[str, Stamp] = {}
 
     def describe(file: Path) -> tuple[Input, Entry]:
         inbox = _inbox(root, file)
@@ -118,11 +160,16 @@ def raw_inputs(
             _check_name(file)
         path, stat = file.relative_to(root).as_posix(), stat_file(file, root=inbox, links=links)
         earlier = known.get((path, stat.st_size, stat.st_mtime_ns))
-        if earlier is not None and stat.st_ctime_ns <= earlier.trusted_ns:
+        stamp = stamp_notes.stamp_of(stat)
+        if earlier is not None and (
+            stat.st_ctime_ns <= earlier.trusted_ns or stamp == earlier.noted
+        ):
             sha256 = earlier.sha256
         else:
             with open_file(file, root=inbox, links=links, buffering=0) as opened:
                 sha256 = sha256_of(opened)
+            if earlier is not None and sha256 == earlier.sha256:
+                hashed[path] = stamp
         described = Input(
             asset=asset,
             partition=partition,
@@ -137,6 +184,8 @@ def raw_inputs(
 
     with ThreadPoolExecutor() as threads:
         pairs = list(threads.map(describe, files))
+    if hashed and isinstance(known, KnownHashes):
+        _note(known.record_path, hashed)
     refused, _noted = hard_links(entry for _, entry in pairs)
     for path, reason in refused.items():
         raise BadInput(root / path, reason)

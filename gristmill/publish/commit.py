@@ -13,9 +13,9 @@ from pathlib import Path
 from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.layout import UNLISTED, WORK
-from gristmill.provenance import Record, shared_members
+from gristmill.provenance import Record, record_place
 from gristmill.provenance.find_artifacts import Artifact
-from gristmill.provenance.shared_members import Members
+from gristmill.provenance.record_place import Members
 from gristmill.publish import atomic_fs, inventory, locks, stamps
 from gristmill.publish.build import Build
 from gristmill.publish.slot import Slot
@@ -85,11 +85,11 @@ def _commit(
         with locks.locked(slot.folder_lock, build.artifact, wait=True):
             whole = slot.work / lease.own_name("whole")
             link_form.mend(build.folder)
-            members = shared_members.others(build.folder, build.artifact, build.partition)
+            members = record_place.others(build.folder, build.artifact, build.partition)
             before = stamps.unchanged(build.folder, members.records)
             item = Artifact(build.folder, build.record_path)
             if replaced is not None:
-                replaced = shared_members.own_record(item, build.artifact)
+                replaced = record_place.own_record(item, build.artifact)
             notes = _join(build, staged, whole, replaced, members)
             _swap_in(whole, build, slot)
             atomic_fs.remove_tree(staged)
@@ -179,7 +179,7 @@ def link_others(
     """
     own = {item.record_path.relative_to(item.folder).as_posix()}
     if replaced is not None:
-        own.update(shared_members.files_of(item, replaced))
+        own.update(record_place.files_of(item, replaced))
     present = set(atomic_fs.files_below(item.folder))
     unknown = present - members.files - own
     aside = sorted(unknown if not members.unclear else unknown & new)

@@ -17,9 +17,10 @@ from pathlib import Path
 from gristmill import families, provenance
 from gristmill.hashing import sha256_file
 from gristmill.provenance import Input, Record, check_artifact, find_artifacts, stable_listing
+from gristmill.provenance.stamp_notes import Stamp
 from gristmill.publish import stamps
 from gristmill.publish.build import Build, InputChanged, InputDamaged
-from gristmill.publish.stamps import Stamp, stamp_of
+from gristmill.publish.stamps import stamp_of
 from gristmill.run.progress import Progress, Stage
 
 _TRIES = 10
@@ -154,7 +155,7 @@ class InputProof:
         if is_shared:
             self._linked.update(file.path for file in files)
         hashed = self._compare(item, files, is_same)
-        if hashed and is_shared:
+        if hashed and not any(map(provenance.holds_record, folder.parents)):
             paths = {path.relative_to(folder).as_posix(): path for path in hashed}
             stamps.add(folder, {name: self._stamps[path] for name, path in paths.items()})
 

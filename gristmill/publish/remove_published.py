@@ -12,7 +12,7 @@ from pathlib import Path
 from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.layout import WORK, without_dots
-from gristmill.provenance import find_artifacts, shared_members
+from gristmill.provenance import find_artifacts, record_place
 from gristmill.provenance.find_artifacts import Artifact
 from gristmill.provenance.inventory import Entry, State, entries, root_above
 from gristmill.publish import atomic_fs, commit, inventory, locks, remove
@@ -142,8 +142,8 @@ def _remove_partition(root: Path, entry: Entry) -> None:
             commit.link_others(
                 item,
                 left,
-                shared_members.own_record(item, entry.artifact),
-                shared_members.others(folder, entry.artifact, entry.partition),
+                record_place.own_record(item, entry.artifact),
+                record_place.others(folder, entry.artifact, entry.partition),
             )
             atomic_fs.flush_tree(left)
             lease.confirm()

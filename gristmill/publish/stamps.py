@@ -1,27 +1,23 @@
-"""Stamps: the inode times of the files of a shared folder, as its last commit left them.
+"""Stamps: the inode times of files of published artifacts that are as their records say.
 
 Each commit into a folder that several partitions share links the files of all others, and a
-link changes the time of the inode. Without these notes every such file would look as if it
-might have been written to, and every build that reads it would hash it. The notes are in
-`<parent>/.gristmill/stamps/`; a file without one is hashed. Source:
+link changes the time of the inode; so does copying a data root. Without these notes every such
+file would look as if it might have been written to, and every build that reads it would hash it.
+The notes are in `<parent>/.gristmill/stamps/`; a file without one is hashed. Source:
 `docs/publishing.md#proof-of-inputs`.
 """
 
 from __future__ import annotations
 
-import json
 import stat
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from gristmill.layout import STAMPS, WORK
-from gristmill.provenance import Record
+from gristmill.provenance import Record, stamp_notes
+from gristmill.provenance.stamp_notes import Stamp
 from gristmill.publish import locks
 from gristmill.publish.slot import lock_of_folder
-
-Stamp = tuple[int, int, int, int, int]
-"""Device, inode, size, and times of the last change of contents and of the inode."""
 
 
 def stamp_of(path: Path, follow: bool = False) -> Stamp | None:
@@ -35,23 +31,12 @@ def stamp_of(path: Path, follow: bool = False) -> Stamp | None:
         return None
     if not stat.S_ISREG(found.st_mode):
         return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return stamp_notes.stamp_of(found)
 
 
 def read(folder: Path) -> Mapping[str, Stamp]:
-    """The stamps of a shared folder's files by POSIX path; none where there are no notes."""
-    try:
-        entries = json.loads(_file(folder).read_bytes())
-        return {path: _stamp(*values) for path, values in entries.items()}
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
-        return {}
-
-
-def _stamp(device: int, inode: int, size: int, mtime_ns: int, ctime_ns: int) -> Stamp:
-    stamp = device, inode, size, mtime_ns, ctime_ns
-    if not all(type(number) is int for number in stamp):
-        raise TypeError("a stamp has five integers")
-    return stamp
+    """The stamps of a folder's files by POSIX path; none where there are no notes."""
+    return stamp_notes.read(_file(folder))
 
 
 def unchanged(folder: Path, records: Iterable[Record]) -> dict[str, Stamp]:
@@ -83,13 +68,13 @@ def keep(folder: Path, before: Mapping[str, Stamp], own: Iterable[str]) -> None:
         stamp = stamp_of(folder / path)
         if stamp is not None and (path not in before or stamp[:4] == before[path][:4]):
             stamps[path] = stamp
-    _write(folder, stamps)
+    stamp_notes.write(_file(folder), stamps)
 
 
 def add(folder: Path, hashed: Mapping[str, Stamp]) -> None:
     """Note the stamps of files that were hashed and are as recorded.
 
-    folder: a shared folder.
+    folder: of an artifact, or shared by several, and not within another artifact.
     hashed: stamps from before they were hashed, by path.
 
     Nothing is noted while a commit into the folder is under way.
@@ -97,22 +82,9 @@ def add(folder: Path, hashed: Mapping[str, Stamp]) -> None:
     try:
         with locks.locked(lock_of_folder(folder), folder.name):
             same = {path: one for path, one in hashed.items() if stamp_of(folder / path) == one}
-            _write(folder, {**read(folder), **same})
+            stamp_notes.write(_file(folder), {**read(folder), **same})
     except (locks.Busy, OSError):
         return  # the next build hashes them again
-
-
-def _write(folder: Path, stamps: Mapping[str, Stamp]) -> None:
-    """Write the notes. Without them files are hashed again, so a full disk is no error here."""
-    file = _file(folder)
-    new = file.with_name(f"{file.name}.new")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        new.write_text(json.dumps(stamps))
-        new.replace(file)
-    except OSError:
-        with suppress(OSError):
-            new.unlink(missing_ok=True)
 
 
 def _file(folder: Path) -> Path:

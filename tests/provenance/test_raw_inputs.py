@@ -142,6 +142,47 @@ def test_a_record_that_was_pulled_tells_nothing_of_files_here(tmp_path, files, s
     assert len(raw_inputs.known_hashes(build.record_path)) == len(files)
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_files_of_a_copied_root_are_read_once(tmp_path, files, read, shared):
+    build = tiny_build(tmp_path, inputs=inputs(tmp_path, files, {}), shared=shared, partition="p1")
+    publish(build)
+    for file in files:  # as a copy that keeps the times of contents
+        stat = file.stat()
+        file.write_bytes(file.read_bytes())
+        os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    for expected in (["a.txt", "b.txt", "c.txt"], []):
+        read.clear()
+        again = inputs(tmp_path, files, raw_inputs.known_hashes(build.record_path))
+        assert sorted(read) == expected
+        assert again == list(build.inputs)
+    # The same bytes in another inode, or other bytes with the same size and times, are read.
+    for data in (files[1].read_bytes(), b"GRAIN a"):
+        stat = files[1].stat()
+        other = files[1].with_name("other")
+        other.write_bytes(data)
+        os.utime(other, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+        other.replace(files[1])
+        read.clear()
+        known = raw_inputs.known_hashes(build.record_path)
+        assert inputs(tmp_path, files, known)[1].sha256 == hashlib.sha256(data).hexdigest()
+        assert read == ["a.txt"]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"a": 1}', '{"a": ["x"]}', '{"a": [1e400]}', "9" * 9])
+def test_notes_that_cannot_be_read_are_none(tmp_path, files, read, text):
+    build = tiny_build(tmp_path, inputs=inputs(tmp_path, files, {}))
+    publish(build)
+    notes = build.folder.parent / ".gristmill/stamps" / f"{build.folder.name}@@raw.json"
+    notes.parent.mkdir(parents=True, exist_ok=True)
+    notes.write_text(text)
+    os.link(files[0], tmp_path / "another name")
+    for expected in (["c.txt"], []):
+        read.clear()
+        inputs(tmp_path, files, raw_inputs.known_hashes(build.record_path))
+        assert read == expected
+    assert notes.read_text() != text
+
+
 def test_a_name_that_is_not_utf_8_is_refused_in_words_and_any_other_is_not(tmp_path, files):
     named = files[0].rename(files[0].with_name("\N{GREEK SMALL LETTER ALPHA}.txt"))
     assert inputs(tmp_path, [named], {})[0].path.endswith("\N{GREEK SMALL LETTER ALPHA}.txt")

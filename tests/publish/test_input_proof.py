@@ -197,6 +197,51 @@ def test_touched_and_copied_inputs_are_hashed_and_accepted(tmp_path: Path) -> No
     assert again.record.data_version == first.record.data_version
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_copied_input_is_hashed_by_one_build_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nested: bool
+) -> None:
+    item = _input(tmp_path)
+    if nested:
+        publish(tiny_build(tmp_path, f"{SOURCE}/inner", outer=SOURCE, asset="test/inner"))
+    _replace_by_a_copy(_rows(tmp_path / SOURCE))
+    hashed: list[str] = []
+    sha256_file = input_proof.sha256_file
+
+    def counting(path: Path, *more: Any) -> str:
+        hashed.append(path.name)
+        return sha256_file(path, *more)
+
+    monkeypatch.setattr(input_proof, "sha256_file", counting)
+    publish(_copying(tmp_path, item), rebuild=True)
+    assert "steps.npy" in hashed
+    hashed.clear()
+    publish(_copying(tmp_path, item), rebuild=True)
+    assert hashed == []
+
+
+def test_nothing_is_noted_within_another_artifact(tmp_path: Path) -> None:
+    publish(_source(tmp_path))
+    inner = tiny_build(tmp_path, f"{SOURCE}/inner", outer=SOURCE, asset="test/inner")
+    record = publish(inner).record
+    _replace_by_a_copy(_rows(inner.folder))
+    item = Input(
+        asset="test/inner",
+        partition=record.partition,
+        data_version=record.data_version,
+        path=f"{SOURCE}/inner",
+    )
+    publish(_copying(tmp_path, item))
+    assert not list((tmp_path / SOURCE).rglob(".gristmill"))
+    assert provenance.verify(tmp_path) == []
+
+
+def _replace_by_a_copy(path: Path) -> None:
+    other = path.with_name("other")
+    shutil.copy2(path, other)
+    other.replace(path)
+
+
 def test_a_commit_of_another_partition_during_the_build_is_accepted(tmp_path: Path) -> None:
     item = _input(tmp_path, shared=True)
 

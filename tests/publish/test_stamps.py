@@ -11,7 +11,7 @@ import pytest
 
 from gristmill.contract import Summary
 from gristmill.hashing import sha256_file
-from gristmill.provenance import Input, Record, shared_members
+from gristmill.provenance import Input, Record, record_place
 from gristmill.publish import input_proof, locks, stamps
 from gristmill.publish.build import Attempt, Build, InputDamaged
 from gristmill.publish.publish import publish
@@ -147,7 +147,7 @@ def test_a_flipped_bit_is_found_though_a_commit_linked_the_file(
 
 
 def _records(folder: Path) -> Sequence[Record]:
-    return shared_members.others(folder, SOURCE, None).records
+    return record_place.others(folder, SOURCE, None).records
 
 
 def test_a_file_that_is_replaced_during_a_commit_gets_no_note(tmp_path: Path) -> None:

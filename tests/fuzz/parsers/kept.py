@@ -47,7 +47,7 @@ PARSERS = (
         (f"{_PUBLISH}.storage.lease_file",),
         words=(*_JSON, b'"seconds":', b'"process":', b'"started":', b'"held":', b"Infinity"),
     ),
-    Parser("stamps", stamps, (f"{_PUBLISH}.stamps",), words=_JSON),
+    Parser("stamps", stamps, ("gristmill.provenance.stamp_notes",), words=_JSON),
     Parser(
         "cursor",
         cursor,

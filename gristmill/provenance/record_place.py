@@ -1,19 +1,20 @@
-"""Which files of a folder that several partitions share belong to which of them, by their records.
+"""Whether a record belongs where it lies, which files are its own, and which paths it may name.
 
 A record may be damaged or lost, two may have changed places, and a person or a program may have
-put files into the folder. Source: `docs/publishing.md#shared-folders`.
+put files into a folder that partitions share. Source: `docs/publishing.md#shared-folders`.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from gristmill.contract import GristmillError
+from gristmill.provenance import inventory, record_file
 from gristmill.provenance.find_artifacts import Artifact, artifacts_in
-from gristmill.provenance.record import Record, read_record
-from gristmill.provenance.record_paths import wrong_paths
+from gristmill.provenance.record import Input, Record, read_record
 
 
 @dataclass(frozen=True)
@@ -69,3 +70,41 @@ def files_of(item: Artifact, record: Record) -> Iterator[str]:
     yield from (output.path for output in record.outputs)
     if record.inputs_file is not None:
         yield record.inputs_file.path
+
+
+def other_place(record: Record, artifact: Artifact) -> str | None:
+    """Whose record it is, where it is not that of the folder or the partition where it lies.
+
+    A folder that was moved or copied may keep its record; not one in the place of another artifact,
+    by the inventory of the data root.
+    """
+    if artifact.partition not in (None, record.partition):
+        return f"is of partition {record.partition}: build {artifact.partition} again"
+    root = inventory.root_above(artifact.folder)
+    if root is not None:
+        entry = inventory.Entry.of(root, artifact)
+        if entry.artifact != record.artifact and entry.file(root).exists():
+            return f"is of {record.artifact}: put the folder there, or build {entry.title} again"
+    return None
+
+
+def wrong_paths(record: Record) -> Iterator[str]:
+    """What is wrong with the paths that a record names."""
+    named = {"artifact": [record.artifact], "outputs": [item.path for item in record.outputs]}
+    named["deleted_inputs"] = list(record.deleted_inputs)
+    if record.inputs_file is not None:
+        named["inputs_file"] = [record.inputs_file.path]
+    for field, paths in named.items():
+        for path in paths:
+            if reason := record_file.wrong_path(path):
+                yield f"{field}: the path {path!r} {reason}"
+    counts = Counter(PurePosixPath(path) for path in named["outputs"])
+    for twice in (path for path, count in counts.items() if count > 1):
+        yield f"outputs: the path {twice.as_posix()!r} is there more than once"
+
+
+def wrong_inputs(inputs: Sequence[Input]) -> Iterator[str]:
+    """What is wrong with the paths of inputs."""
+    for item in inputs:
+        if item.path is not None and (reason := record_file.wrong_path(item.path)):
+            yield f"the path {item.path!r} {reason}"
