@@ -5,7 +5,9 @@ See also `builds.py`: what is built for one split.
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -28,9 +30,10 @@ from assets.reasoning.records import (
     published_inputs,
     published_partitions,
     published_records,
+    record_path,
 )
-from gristmill import families
-from gristmill.contract import BadInput, NothingToBuild, Summary
+from gristmill import families, provenance
+from gristmill.contract import BadInput, GristmillError, NothingToBuild, Summary
 from gristmill.families import Subject
 from gristmill.provenance import Input
 from gristmill.publish.build import Attempt, Build
@@ -52,8 +55,7 @@ def raw_manifest_build(lake: Lake, key: str | None) -> Build:
     records = published_records(lake, names.NORMALIZED)
     if not records:
         raise NothingToBuild("no split is normalised")
-    path = lake.root / names.NORMALIZED / names.MANIFEST
-    previous = json.loads(path.read_bytes()) if path.is_file() else None
+    previous = _previous_manifest(lake)
 
     def make(attempt: Attempt) -> Summary:
         return write_raw_manifest(
@@ -75,6 +77,36 @@ def raw_manifest_build(lake: Lake, key: str | None) -> Build:
         laws=lambda out: families.check(RAW_MANIFEST, Subject(out, names.MANIFEST_RECORD)),
         shared=True,
     )
+
+
+def _previous_manifest(lake: Lake) -> Mapping[str, Any] | None:
+    """The raw manifest that is published, whose entries without a record stay.
+
+    None where there is none, and where it is damaged: nothing wrong may be taken over.
+
+    Raises BadInput for one without a record that is not JSON.
+    """
+    folder = lake.root / names.NORMALIZED
+    try:
+        data = (folder / names.MANIFEST).read_bytes()
+    except FileNotFoundError:
+        return None
+    path = record_path(lake, names.NORMALIZED, names.MANIFEST_RECORD)
+    if path.exists():
+        try:
+            outputs = provenance.read_record(path).outputs
+        except GristmillError:
+            return None
+        sha256 = hashlib.sha256(data).hexdigest()
+        if (names.MANIFEST, sha256) not in {(item.path, item.sha256) for item in outputs}:
+            return None
+    try:
+        previous = json.loads(data)
+    except ValueError as error:
+        raise BadInput(folder / names.MANIFEST, f"is not JSON: {error}: remove the file") from error
+    if not isinstance(previous, dict):
+        raise BadInput(folder / names.MANIFEST, "is no manifest: remove the file")
+    return previous
 
 
 def manifest_build(lake: Lake, key: str | None) -> Build:

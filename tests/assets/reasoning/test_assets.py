@@ -26,7 +26,7 @@ from assets.reasoning.assets import (
 from assets.reasoning.partitions import today
 from assets.reasoning.schedules import reasoning_audit_sample
 from gristmill import provenance
-from gristmill.contract import GristmillError
+from gristmill.contract import BadInput, GristmillError
 from gristmill.reasoning.format import names, reports
 from gristmill.reasoning.format.audits import Audit, append
 from gristmill.reasoning.read.gate import check_gate
@@ -230,6 +230,32 @@ def test_without_a_drop_there_is_nothing_to_build(
 ) -> None:
     drop(lake, "gsm8k", "test", sums())
     assert reason in not_built(build(asset, key))
+
+
+@pytest.mark.parametrize("damage", [b"{", b"[]", b'{"gsm8k": 1}', None])
+def test_a_damaged_raw_manifest_is_written_again_from_the_records(
+    build: Builder, lake: Lake, built: Path, damage: bytes | None
+) -> None:
+    """None: an entry of a corpus that nobody normalised."""
+    file = lake.root / names.NORMALIZED / names.MANIFEST
+    entries = json.loads(file.read_bytes())
+    wrong = json.dumps(entries | {"wiqa": entries["gsm8k"]}).encode()
+    file.write_bytes(damage or wrong)
+    assert metadata(build(raw_manifest))["status"] == "built"
+    assert json.loads(file.read_bytes()) == entries
+
+
+@pytest.mark.parametrize("data", [b"{", b"[]", b"\xff"])
+def test_a_raw_manifest_without_a_record_is_read_or_refused_by_its_file(
+    lake: Lake, data: bytes
+) -> None:
+    folder = lake.root / names.NORMALIZED
+    folder.mkdir(parents=True)
+    (folder / names.MANIFEST).write_bytes(b'{"gsm8k": {}}')
+    assert dataset_builds._previous_manifest(lake) == {"gsm8k": {}}
+    (folder / names.MANIFEST).write_bytes(data)
+    with pytest.raises(BadInput, match=r"manifest\.json: is .*: remove the file"):
+        dataset_builds._previous_manifest(lake)
 
 
 def test_a_report_of_another_day_cannot_be_built(build: Builder, built: Path) -> None:
