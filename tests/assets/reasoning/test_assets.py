@@ -242,7 +242,10 @@ def test_a_damaged_raw_manifest_is_written_again_from_the_records(
     wrong = json.dumps(entries | {"wiqa": entries["gsm8k"]}).encode()
     file.write_bytes(damage or wrong)
     assert metadata(build(raw_manifest))["status"] == "built"
-    assert json.loads(file.read_bytes()) == entries
+    again = json.loads(file.read_bytes())
+    for entry in (*entries.values(), *again.values()):
+        assert entry.pop("generated_at")
+    assert again == entries
 
 
 @pytest.mark.parametrize("data", [b"{", b"[]", b"\xff"])
