@@ -138,6 +138,10 @@ def kd_manifest_build(lake: Lake, dataset: Dataset, key: str | None) -> Build:
     check_equal_configs(records, kd_manifest.IGNORED)
     _check_manifest_current(lake)
     harmony_manifest = lake.root / FOLDER / MANIFEST
+    if not harmony_manifest.is_file():
+        raise GristmillError(
+            f"{harmony_manifest}: is gone: run `gristmill materialize {HARMONY_MANIFEST} --rebuild`"
+        )
     inputs = [lake.published(dataset.folder, dataset.shards, number) for number in NUMBERS]
     inputs.append(lake.published(FOLDER, HARMONY_MANIFEST, MANIFEST_RECORD))
     # Also as a file: the manifest has its sha256, but its data version leaves out times.

@@ -85,15 +85,28 @@ def _is_empty(path: Path) -> bool:
     return path.stat().st_size == 0
 
 
-def _build_as_named(graph: Graph, reason: str, deep: int = 3) -> None:
-    """Build the input again by the command that a message names; that may name another one."""
-    named = re.search(r"gristmill materialize (\S+)( --partition (\S+))? --rebuild", reason)
+_CURE = re.compile(r"materialize (\S+)(?: --partition (\S+))?(?: --rebuild`| again)")
+
+
+def _mended(graph: Graph, record: Record, *, rebuild: bool = True) -> str:
+    """Build what messages name until a build succeeds; what the last message says otherwise."""
+    for _ in range(8):
+        outcome = build_again(graph, record, rebuild=rebuild)
+        if outcome.status != "failed":
+            return outcome.status
+        _follow(graph, str(outcome.reason), 3)
+    return str(outcome.reason)
+
+
+def _follow(graph: Graph, reason: str, deep: int) -> None:
+    """Build what a message names; if that fails, what its own message names first."""
+    named = _CURE.search(reason)
     assert named is not None, reason
     asset = dg.AssetKey.from_user_string(named[1])
-    keys = graph.keys(asset, [named[3]] if named[2] else [])
+    keys = graph.keys(asset, [named[2]] if named[2] else [])
     (outcome,) = graph.materialize(asset, keys, rebuild=True)
     if outcome.status == "failed" and deep:
-        _build_as_named(graph, str(outcome.reason), deep - 1)
+        _follow(graph, str(outcome.reason), deep - 1)
         (outcome,) = graph.materialize(asset, keys, rebuild=True)
     assert outcome.status == "built", outcome.reason
 
@@ -103,6 +116,8 @@ def _build_as_named(graph: Graph, reason: str, deep: int = 3) -> None:
 def test_a_damaged_published_input_is_refused(
     root: SampleRoot, graph: Graph, asset: str, above: str, tmp_path: Path
 ) -> None:
+    # Another test may have built an input again.
+    assert _mended(graph, root.record(asset)[1], rebuild=False) in ("built", "unchanged")
     folder, record = root.record(asset)
     item = _input(record, folder, above)
     source = root.data / str(item.path)
@@ -124,14 +139,12 @@ def test_a_damaged_published_input_is_refused(
         assert outcome.status == "failed", (name, damage)
         assert str(source) in str(outcome.reason) or name in str(outcome.reason), (name, damage)
         assert root.record(asset)[1] == record, (name, damage)
-        if budget.dice(f"{suite} {name} {damage}").random() < 0.5:
-            _build_as_named(graph, str(outcome.reason))
-        else:
-            path.with_name(f"more_{path.name}").unlink(missing_ok=True)
-            shutil.copy2(tmp_path / "kept", path)
-    DAMAGES["add"](source / names[0])
-    _build_as_named(graph, str(build_again(graph, record).reason))
-    assert build_again(graph, record).status == "built"
+        path.with_name(f"more_{path.name}").unlink(missing_ok=True)
+        shutil.copy2(tmp_path / "kept", path)
+    name, damage = budget.dice(f"mended {suite}").choice(cases)
+    if not _is_empty(source / name):
+        DAMAGES[damage](source / name)
+    assert _mended(graph, record) == "built"
     assert root.record(asset)[1].data_version == record.data_version
 
 

@@ -115,12 +115,12 @@ def test_the_documented_script_runs_as_processes_and_one_is_killed(
 
     killed, other = start(1), start(2)
     shares = _store().parents[1] / "shares"
-    while not list(shares.glob("1-*")):  # it has begun; the third share never runs
+    while not list(shares.glob("share1-*")):  # it has begun; the third share never runs
         assert killed.poll() is None
         time.sleep(0.001)
     killed.send_signal(signal.SIGKILL)
     assert (killed.wait(), other.wait()) == (-signal.SIGKILL, 0)
-    assert list(shares.glob("1-*"))
+    assert list(shares.glob("share1-*"))
     assert start(1).wait() == 0
     made = run("materialize", ASSET, "--partition", "d6")
     assert made.exit_code == 0, made.output
