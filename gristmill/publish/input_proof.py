@@ -157,7 +157,8 @@ class InputProof:
         hashed = self._compare(item, files, is_same)
         if hashed and not any(map(provenance.holds_record, folder.parents)):
             paths = {path.relative_to(folder).as_posix(): path for path in hashed}
-            stamps.add(folder, {name: self._stamps[path] for name, path in paths.items()})
+            known = {name: self._stamps[path] for name, path in paths.items()}
+            stamps.add(folder, known, is_shared=is_shared)
 
     def _compare(self, item: Input, files: Sequence[_File], is_same: bool) -> list[Path]:
         """Compare files with what is recorded; hash and return those that may have changed.

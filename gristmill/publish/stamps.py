@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
 from gristmill.layout import STAMPS, WORK
@@ -71,16 +72,17 @@ def keep(folder: Path, before: Mapping[str, Stamp], own: Iterable[str]) -> None:
     stamp_notes.write(_file(folder), stamps)
 
 
-def add(folder: Path, hashed: Mapping[str, Stamp]) -> None:
+def add(folder: Path, hashed: Mapping[str, Stamp], *, is_shared: bool) -> None:
     """Note the stamps of files that were hashed and are as recorded.
 
     folder: of an artifact, or shared by several, and not within another artifact.
     hashed: stamps from before they were hashed, by path.
-
-    Nothing is noted while a commit into the folder is under way.
+    is_shared: whether several partitions share it; nothing is noted while one of them commits.
     """
+    # The lock of another folder is that of its builder, which must not be refused for this.
+    lock = locks.locked(lock_of_folder(folder), folder.name) if is_shared else nullcontext()
     try:
-        with locks.locked(lock_of_folder(folder), folder.name):
+        with lock:
             same = {path: one for path, one in hashed.items() if stamp_of(folder / path) == one}
             stamp_notes.write(_file(folder), {**read(folder), **same})
     except (locks.Busy, OSError):

@@ -91,7 +91,7 @@ def test_what_changed_since_it_was_hashed_is_not_noted(tmp_path: Path) -> None:
     before = dict(stamps.read(folder))
     (tmp_path / NOTES).unlink()
     flip_and_keep_the_time(folder / "train/p1_steps.npy")
-    stamps.add(folder, before)
+    stamps.add(folder, before, is_shared=True)
     assert set(before) - set(stamps.read(folder)) == {"train/p1_steps.npy"}
 
 
@@ -101,9 +101,9 @@ def test_nothing_is_noted_while_a_commit_is_under_way(tmp_path: Path) -> None:
     before = dict(stamps.read(folder))
     (tmp_path / NOTES).unlink()
     with locks.locked(lock_of_folder(folder), "source"):
-        stamps.add(folder, before)
+        stamps.add(folder, before, is_shared=True)
     assert not (tmp_path / NOTES).exists()
-    stamps.add(folder, before)
+    stamps.add(folder, before, is_shared=True)
     assert stamps.read(folder) == before
 
 
