@@ -6,11 +6,13 @@ They lie in `.gristmill/stamps/` beside an artifact and may be removed at any ti
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import TextIO
 
 Stamp = tuple[int, int, int, int, int]
 """Device, inode, size, and times of the last change of contents and of the inode."""
@@ -38,12 +40,26 @@ def _stamp(device: int, inode: int, size: int, mtime_ns: int, ctime_ns: int) -> 
 
 
 def write(file: Path, stamps: Mapping[str, Stamp]) -> None:
-    """Write notes. Without them files are hashed again, so a full disk is no error here."""
-    new = file.with_name(f"{file.name}.new{os.getpid()}")
-    try:
+    """Write notes. Without them files are hashed again, so a full disk is no error here.
+
+    Nothing is written while another process writes the same notes.
+    """
+    with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        new.write_text(json.dumps(stamps))
+        new = file.with_name(f"{file.name}.new")
+        with new.open("a") as target:
+            fcntl.flock(target, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.path.samestat(os.fstat(target.fileno()), new.stat()):
+                return  # another process wrote and renamed it before the lock was held
+            _replace(file, new, target, json.dumps(stamps))
+
+
+def _replace(file: Path, new: Path, target: TextIO, text: str) -> None:
+    try:
+        target.truncate(0)  # what a killed process left
+        target.write(text)
+        target.flush()
         new.replace(file)
     except OSError:
-        with suppress(OSError):
-            new.unlink(missing_ok=True)
+        new.unlink()
+        raise

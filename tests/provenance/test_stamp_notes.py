@@ -1,0 +1,73 @@
+"""Notes of stamps are whole, whoever else writes them or was killed while it did."""
+
+from __future__ import annotations
+
+import fcntl
+from pathlib import Path
+
+import pytest
+
+from gristmill.provenance import stamp_notes
+from gristmill.provenance.stamp_notes import Stamp
+
+ONE: dict[str, Stamp] = {"a": (1, 2, 3, 4, 5)}
+TWO: dict[str, Stamp] = {"b": (6, 7, 8, 9, 10)}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "stamps/source.json"
+
+
+def test_notes_are_replaced(file: Path) -> None:
+    stamp_notes.write(file, ONE)
+    stamp_notes.write(file, TWO)
+    assert stamp_notes.read(file) == TWO
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_what_a_killed_process_left_is_written_over(file: Path) -> None:
+    file.parent.mkdir()
+    file.with_name("source.json.new").write_bytes(b'{"a": [1, 2' + b" " * 100)
+    stamp_notes.write(file, ONE)
+    assert stamp_notes.read(file) == ONE
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_notes_that_another_process_writes_are_left_to_it(file: Path) -> None:
+    stamp_notes.write(file, ONE)
+    new = file.with_name("source.json.new")
+    with new.open("a") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        other.write("half")
+        other.flush()
+        stamp_notes.write(file, TWO)
+        assert new.read_text() == "half"
+    assert stamp_notes.read(file) == ONE
+
+
+def test_notes_that_were_renamed_meanwhile_are_left(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = fcntl.flock
+
+    def late(target: int, kind: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", lock)
+        stamp_notes.write(file, ONE)  # by another process: it renames what is opened here
+        file.with_name("source.json.new").touch()
+        lock(target, kind)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    stamp_notes.write(file, TWO)
+    assert stamp_notes.read(file) == ONE
+
+
+def test_a_failed_write_leaves_the_notes(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Path, target: Path) -> Path:
+        raise OSError("no")
+
+    stamp_notes.write(file, ONE)
+    monkeypatch.setattr(Path, "replace", refuse)
+    stamp_notes.write(file, TWO)
+    assert stamp_notes.read(file) == ONE
+    assert list(file.parent.iterdir()) == [file]
