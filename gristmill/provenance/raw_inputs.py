@@ -9,6 +9,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
+from pydantic import PrivateAttr
+
 from gristmill.contract import BadInput, GristmillError
 from gristmill.hashing import sha256_file, sha256_of
 from gristmill.layout import PULLED, STAMPS, WORK
@@ -28,6 +30,30 @@ from gristmill.provenance.record import (
 from gristmill.provenance.stamp_notes import Stamp
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file, stat_file
 from gristmill.untrusted.walk import Entry, hard_links
+
+
+class RawFile(Input):
+    """A raw file that was listed as an input in this process.
+
+    stamp: from before it was hashed, or found to be one whose hash is known; not in records.
+    """
+
+    _stamp: Stamp = PrivateAttr()
+
+    __hash__ = Input.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Input) and self.model_dump() == other.model_dump()
+
+    @property
+    def stamp(self) -> Stamp:
+        """The stamp of `listed_at`."""
+        return self._stamp
+
+    def listed_at(self, stamp: Stamp) -> RawFile:
+        """This file, with its stamp."""
+        self._stamp = stamp
+        return self
 
 
 class KnownHash(NamedTuple):
@@ -170,14 +196,14 @@ def raw_inputs(
                 sha256 = sha256_of(opened)
             if earlier is not None and sha256 == earlier.sha256:
                 hashed[path] = stamp
-        described = Input(
+        described = RawFile(
             asset=asset,
             partition=partition,
             path=path,
             bytes=stat.st_size,
             sha256=sha256,
             mtime_ns=stat.st_mtime_ns,
-        )
+        ).listed_at(stamp)
         # What a link points to is in a folder that the owner of the data root named.
         owner = stat.st_uid if file.is_symlink() else file.parent.stat().st_uid
         return described, Entry(path, stat, None, owner)

@@ -17,6 +17,7 @@ from pathlib import Path
 from gristmill import families, provenance
 from gristmill.hashing import sha256_file
 from gristmill.provenance import Input, Record, check_artifact, find_artifacts, stable_listing
+from gristmill.provenance.raw_inputs import RawFile
 from gristmill.provenance.stamp_notes import Stamp
 from gristmill.publish import stamps
 from gristmill.publish.build import Build, InputChanged, InputDamaged
@@ -66,7 +67,8 @@ class InputProof:
 
         Raises InputDamaged for a file that differs from the record of a published
         input, a file that no record lists, and a record that was changed; InputChanged
-        for an input that builders replace again and again.
+        for an input that builders replace again and again, and a raw file that is not
+        as it was listed.
         """
         with self._one_stage():
             for number, item in enumerate(self.build.inputs):
@@ -74,8 +76,8 @@ class InputProof:
                     continue
                 if item.data_version is not None:
                     self._prove_artifact(number, item)
-                elif (stamp := stamp_of(self.build.root / item.path, follow=True)) is not None:
-                    self._stamps[self.build.root / item.path] = stamp
+                else:
+                    self._prove_raw(item, self.build.root / item.path)
 
     def digest(self) -> str:
         """Digest of the inode, size and times of each file that was proved.
@@ -203,6 +205,14 @@ class InputProof:
                     found = f"sha256 {sha256}, recorded {file.sha256}"
                     raise self._damaged(item, file.path, found)
 
+    def _prove_raw(self, item: Input, path: Path) -> None:
+        stamp = stamp_of(path, follow=True)
+        if stamp is None:
+            return
+        if isinstance(item, RawFile) and item.stamp != stamp:
+            self._compare_raw(item)
+        self._stamps[path] = stamp
+
     def _compare_raw(self, item: Input) -> None:
         if item.mtime_ns is None:
             return  # named by its hash alone: it need not lie in the data root
@@ -218,7 +228,7 @@ class InputProof:
             is_listed = sha256_file(path) == item.sha256
         if not is_listed:
             raise InputChanged(
-                f"{item.path}: changed while it was being read: build again once it is complete"
+                f"{item.path}: changed since it was listed: build again once it is complete"
             )
 
     def _damaged(self, item: Input, path: Path, found: str) -> InputDamaged:

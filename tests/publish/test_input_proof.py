@@ -18,6 +18,7 @@ from gristmill import provenance
 from gristmill.contract import GristmillError, Summary, Violation
 from gristmill.provenance import Input, check_artifact, find_artifacts
 from gristmill.provenance import record as records
+from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.publish import input_proof, locks
 from gristmill.publish.build import Attempt, Build, InputChanged, InputDamaged, OtherOutput
 from gristmill.publish.publish import publish
@@ -298,8 +299,31 @@ def test_a_raw_file_that_is_changed_during_the_build_is_noticed_though_its_time_
     (tmp_path / "drops").mkdir()
     (tmp_path / "drops/raw").write_bytes(b"raw")
     item = raw_input(tmp_path, "drops/raw")
-    with pytest.raises(InputChanged, match="changed while it was being read"):
+    with pytest.raises(InputChanged, match="changed since it was listed"):
         publish(_copying(tmp_path, item, lambda: _flip_and_keep_the_time(tmp_path / "drops/raw")))
+
+
+def test_a_raw_file_that_is_changed_after_it_was_hashed_is_noticed_though_its_time_is_kept(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "drops").mkdir()
+    raw = tmp_path / "drops/raw"
+    raw.write_bytes(b"raw")
+    [item] = raw_inputs(tmp_path, [raw], "test/drop", "p1", known={})
+    _flip_and_keep_the_time(raw)
+    with pytest.raises(InputChanged, match="drops/raw: changed since it was listed"):
+        publish(_copying(tmp_path, item, lambda: pytest.fail("the builder started")))
+
+
+def test_a_raw_file_that_was_only_touched_after_it_was_hashed_is_read(tmp_path: Path) -> None:
+    (tmp_path / "drops").mkdir()
+    raw = tmp_path / "drops/raw"
+    raw.write_bytes(b"raw")
+    [item] = raw_inputs(tmp_path, [raw], "test/drop", "p1", known={})
+    raw.chmod(0o600)
+    built = publish(_copying(tmp_path, item))
+    assert built.rebuilt
+    assert built.record.inputs == [Input.model_validate(item.model_dump())]
 
 
 def test_a_raw_file_with_a_new_link_is_unchanged(tmp_path: Path) -> None:
