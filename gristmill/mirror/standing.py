@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gristmill import provenance
 from gristmill.contract import GristmillError
+from gristmill.hashing import sha256_file
 from gristmill.mirror.layout import Outer
 from gristmill.provenance import Record
 from gristmill.provenance.inventory import Entry
@@ -31,7 +32,15 @@ def standing_record(root: Path, entry: Entry, ignore_unreadable: bool) -> Record
 
 
 def is_whole(folder: Path, record: Record) -> bool:
-    """Whether all files of an artifact have the sizes and times that its record lists."""
+    """Whether a record and its list of inputs are as they were written, and files as it lists them.
+
+    folder: of the artifact; its files are compared by size and time.
+    """
+    if record.digest != record.computed_digest():
+        return False
+    listed = record.inputs_file
+    if listed is not None and not _holds(folder / listed.path, listed.sha256):
+        return False
     for output in record.outputs:
         try:
             found = (folder / output.path).stat()
@@ -40,6 +49,13 @@ def is_whole(folder: Path, record: Record) -> bool:
         if (found.st_size, found.st_mtime_ns) != (output.bytes, output.mtime_ns):
             return False
     return True
+
+
+def _holds(path: Path, sha256: str) -> bool:
+    try:
+        return sha256_file(path) == sha256
+    except OSError:
+        return False
 
 
 def check_outer(root: Path, outer: Outer | None) -> None:

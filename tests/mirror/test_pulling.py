@@ -290,6 +290,32 @@ def test_a_damaged_local_file_is_fetched_again(tmp_path: Path) -> None:
     assert got.changed and files(tmp_path / "b") == files(tmp_path / "a")
 
 
+@pytest.mark.parametrize("damaged", ["provenance.json", "inputs.jsonl"])
+def test_a_record_that_was_edited_is_fetched_again(tmp_path: Path, damaged: str) -> None:
+    (tmp_path / "a/drops").mkdir(parents=True)
+    raw = [tmp_path / "a/drops" / str(number) for number in range(101)]
+    for file in raw:
+        file.write_bytes(b"raw")
+    given = raw_inputs.raw_inputs(tmp_path / "a", raw, "test/drop", None, known={})
+    built(tmp_path / "a", inputs=given)
+    pushed(tmp_path / "a", tmp_path / "m")
+    pulled(tmp_path / "b", tmp_path / "m")
+    file = tmp_path / "b/family/tiny" / damaged
+    edited = file.read_bytes().replace(b"test/", b"best/")
+    assert edited != file.read_bytes()
+    file.write_bytes(edited)
+    if damaged == "inputs.jsonl":
+        file.unlink()
+        (got,) = pulled(tmp_path / "b", tmp_path / "m")
+        assert got.changed
+        file.write_bytes(edited)
+    (got,) = pulled(tmp_path / "b", tmp_path / "m")
+    assert got.changed and clean(tmp_path / "b")
+    assert files(tmp_path / "b")["family/tiny/" + damaged] != edited
+    (got,) = pulled(tmp_path / "b", tmp_path / "m")
+    assert not got.changed
+
+
 def test_parts_that_were_fetched_are_kept(tmp_path: Path) -> None:
     built(tmp_path / "a")
     pushed(tmp_path / "a", tmp_path / "m")
