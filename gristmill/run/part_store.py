@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -129,16 +129,25 @@ class PartStore:
         A maker without `end` was killed or failed, so nobody knows whether its inputs stayed as
         they were. Where it noted another digest, or none that can be read, all parts are removed.
         """
-        notes = {path.stem: path.read_bytes() for path in self.home.glob(f"*{_INPUTS}")}
+        notes = dict(self._notes())
         if any(note != inputs.encode() for note in notes.values()):
             self._forget_all()
         elif maker in notes:
             return
-        self._note(maker).write_text(inputs)
+        # Other makers read it meanwhile, and would take half of it for another digest.
+        new = self.home / f"{maker}{_INPUTS}.writing"
+        new.write_text(inputs)
+        new.replace(self._note(maker))
 
     def end(self, maker: str) -> None:
         """Say that the inputs of a maker stayed as noted, or that its parts are gone."""
         self._note(maker).unlink(missing_ok=True)
+
+    def _notes(self) -> Iterator[tuple[str, bytes]]:
+        """Yield the notes of makers that have not ended, by maker."""
+        for path in self.home.glob(f"*{_INPUTS}"):
+            with suppress(FileNotFoundError):  # it ended meanwhile
+                yield path.stem, path.read_bytes()
 
     def _note(self, maker: str) -> Path:
         return self.home / f"{maker}{_INPUTS}"
