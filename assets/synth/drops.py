@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from assets.synth.records import FOLDER, HARMONY, RAW, READY, inputs_of, record_path
+from assets.synth.records import FOLDER, HARMONY, RAW, READY, record_path
 from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.provenance import Input, raw_inputs
@@ -46,7 +46,8 @@ def refuse_samples(lake: Lake, source: Source) -> None:
     lake: the data root.
     source: the drop to build from. The sample drop may be named in gristmill.toml.
 
-    A drop that was moved away, or that a copy left incomplete, must not end the dataset.
+    A drop that was moved away, or that a copy left incomplete, must not end the dataset. A shard
+    whose record is damaged does not say what it was built from: `publish` replaces it if asked to.
     """
     if source.folder.name != sources.SAMPLES or lake.settings(HARMONY).get("drop"):
         return
@@ -54,7 +55,11 @@ def refuse_samples(lake: Lake, source: Source) -> None:
         path = record_path(lake, FOLDER, number)
         if not path.exists():
             continue
-        inputs = inputs_of(lake, provenance.read_record(path))
+        try:
+            record = provenance.read_record(path)
+        except GristmillError:
+            continue
+        inputs = provenance.read_inputs(record, path)
         used = next((PurePosixPath(item.path).parent for item in inputs if item.path), None)
         if used is None or lake.root / used == source.folder:
             continue

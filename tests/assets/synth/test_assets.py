@@ -15,14 +15,17 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pydantic import BaseModel
 
 from assets import tokenizers
 from assets.checking.results import THIS_RUN
 from assets.synth import assets
 from assets.synth.assets import harmony, harmony_manifest, kd_manifest, kd_shards
 from assets.synth.drops import refusal
+from assets.synth.harmony_builds import harmony_build
 from gristmill import provenance
 from gristmill.publish import remove_published
+from gristmill.publish.publish import publish
 from gristmill.run.parts import PartStore
 from gristmill.synth.build import kd_shard
 from gristmill.synth.build.source import NUMBERS
@@ -314,6 +317,21 @@ def test_samples_do_not_replace_what_another_drop_was_built_into(build, lake, dr
         _, entry = remove_published.named("synth/harmony", number, data_root=lake.root)
         remove_published.remove_published(lake.root, entry)
     assert build(harmony, "00").success
+
+
+class NoChoices(BaseModel):
+    """The launchpad's config of a run that chooses nothing."""
+
+
+def test_a_shard_of_the_samples_whose_record_is_damaged_is_built_again(build, lake):
+    write_drop(lake.inbox("synth") / "samples", files=4, rows=3)
+    assert build(harmony, "00").success
+    record = lake.root / "synth_harmony/provenance/00.json"
+    record.write_bytes(b"{")
+    assert "00.json: not a provenance record" in failure(build(harmony, "00"))
+    assert build(harmony, "01").success
+    assert publish(harmony_build(lake, NoChoices(), "00"), rebuild=True).rebuilt
+    assert provenance.read_record(record).partition == "00"
 
 
 def test_a_drop_without_a_column_fails_by_name(build, drop, lake):
