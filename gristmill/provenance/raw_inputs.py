@@ -182,9 +182,10 @@ def raw_inputs(
 
     def describe(file: Path) -> tuple[Input, Entry]:
         inbox = _inbox(root, file)
-        if not file.name.isascii():
-            _check_name(file)
-        path, stat = file.relative_to(root).as_posix(), stat_file(file, root=inbox, links=links)
+        path = file.relative_to(root).as_posix()
+        if not path.isascii():
+            _check_name(file, root)
+        stat = stat_file(file, root=inbox, links=links)
         earlier = known.get((path, stat.st_size, stat.st_mtime_ns))
         stamp = stamp_notes.stamp_of(stat)
         if earlier is not None and (
@@ -218,13 +219,15 @@ def raw_inputs(
     return [described for described, _ in pairs]
 
 
-def _check_name(file: Path) -> None:
-    """Raise BadInput for a name that is not UTF-8, which no record can hold."""
-    try:
-        file.name.encode()
-    except UnicodeEncodeError as error:
-        shown = os.fsencode(file).decode(errors="backslashreplace")
-        raise BadInput(shown, "the name is not UTF-8: rename the file") from error
+def _check_name(file: Path, root: Path) -> None:
+    """Raise BadInput for a name below the root that is not UTF-8, which no record can hold."""
+    for path in (file, *file.parents[: len(file.relative_to(root).parts) - 1]):
+        try:
+            path.name.encode()
+        except UnicodeEncodeError as error:
+            shown = os.fsencode(path).decode(errors="backslashreplace")
+            what = "file" if path == file else "folder"
+            raise BadInput(shown, f"the name is not UTF-8: rename the {what}") from error
 
 
 def _inbox(root: Path, file: Path) -> Path:

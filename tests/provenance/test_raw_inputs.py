@@ -189,6 +189,10 @@ def test_a_name_that_is_not_utf_8_is_refused_in_words_and_any_other_is_not(tmp_p
     wrong = named.rename(os.fsdecode(os.fsencode(named.parent) + b"/\xff.txt"))
     with pytest.raises(BadInput, match=r"\\xff\.txt: the name is not UTF-8: rename the file"):
         inputs(tmp_path, [wrong], {})
+    folder = Path(os.fsdecode(os.fsencode(wrong.parent) + b"/\xfe"))
+    folder.mkdir()
+    with pytest.raises(BadInput, match=r"d1/\\xfe: the name is not UTF-8: rename the folder"):
+        inputs(tmp_path, [files[1].rename(folder / "a.txt")], {})
 
 
 def test_without_a_record_nothing_is_known(tmp_path):
