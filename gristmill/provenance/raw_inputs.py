@@ -87,24 +87,25 @@ def known_hashes(record_path: Path) -> dict[tuple[str, int, int], KnownHash]:
     """Hashes by (path, bytes, mtime_ns) of the raw inputs of a published record.
 
     A file that kept its size and times need not be read again; `verify` reads it.
-    Empty where the record or its list of inputs is not as it was written, and where the record
-    was pulled: it speaks of the files of another host.
+    Empty where the record or its list of inputs is not as it was written. A record that was pulled
+    speaks of the files of another host: a hash of it holds for a file that was hashed here since.
     """
     if not record_path.exists():
         return {}
     try:
         record = read_record(record_path)
-        if record.digest != record.computed_digest() or _was_pulled(record_path, record):
+        if record.digest != record.computed_digest():
             return {}
         if record.inputs_file and not _is_whole(inputs_path(record_path), record.inputs_file):
             return {}
         inputs = read_inputs(record, record_path)
     except GristmillError:
         return {}  # whoever builds finds the same, and says so
-    noted, trusted_ns = stamp_notes.read(_notes(record_path)), record.trusted_ns
+    noted = stamp_notes.read(_notes(record_path))
+    trusted_ns = -1 if _was_pulled(record_path, record) else record.trusted_ns
     known = {
         (item.path, item.bytes, item.mtime_ns): KnownHash(
-            item.sha256, trusted_ns, noted.get(item.path)
+            item.sha256, trusted_ns, noted.get(_key(item.sha256, item.path))
         )
         for item in inputs
         if item.path and item.sha256 and item.bytes is not None and item.mtime_ns is not None
@@ -112,14 +113,23 @@ def known_hashes(record_path: Path) -> dict[tuple[str, int, int], KnownHash]:
     return KnownHashes(record_path, known)
 
 
-def _note(record_path: Path, stamps: Mapping[str, Stamp]) -> None:
+def _note(record_path: Path, hashed: Mapping[str, tuple[str, Stamp]]) -> None:
     """Note files that are as the record says, but for one within another artifact, as a file of it.
 
     A copied data root has files whose inodes are younger than its records.
+    hashed: sha256 and stamp of each, by path.
     """
     file = _notes(record_path)
     if not any(map(holds_record, file.parents[2:])):
-        stamp_notes.write(file, {**stamp_notes.read(file), **stamps})
+        read = stamp_notes.read(file)
+        others = {key: read[key] for key in read if key.partition(" ")[2] not in hashed}
+        new = {_key(sha256, path): stamp for path, (sha256, stamp) in hashed.items()}
+        stamp_notes.write(file, {**others, **new})
+
+
+def _key(sha256: str, path: str) -> str:
+    """Name of a note. Another record may come to the same place, with another hash of the file."""
+    return f"{sha256} {path}"
 
 
 def _notes(record_path: Path) -> Path:
@@ -178,7 +188,7 @@ def raw_inputs(
     the drop, or has a name that is not UTF-8; OSError where a file cannot be read.
     Source: docs/drops.md#what-a-drop-may-hold.
     """
-    hashed: dict[str, Stamp] = {}
+    hashed: dict[str, tuple[str, Stamp]] = {}
 
     def describe(file: Path) -> tuple[Input, Entry]:
         inbox = _inbox(root, file)
@@ -196,7 +206,7 @@ def raw_inputs(
             with open_file(file, root=inbox, links=links, buffering=0) as opened:
                 sha256 = sha256_of(opened)
             if earlier is not None and sha256 == earlier.sha256:
-                hashed[path] = stamp
+                hashed[path] = sha256, stamp
         described = RawFile(
             asset=asset,
             partition=partition,

@@ -131,15 +131,36 @@ def test_a_record_that_was_changed_or_cannot_be_read_tells_nothing(tmp_path, fil
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_a_record_that_was_pulled_tells_nothing_of_files_here(tmp_path, files, shared):
+def test_files_of_a_record_that_was_pulled_are_read_once(tmp_path, files, read, shared):
     build = tiny_build(tmp_path, inputs=inputs(tmp_path, files, {}), shared=shared, partition="p1")
     record = publish(build).record
     note = raw_inputs.pulled_note(tmp_path, record.artifact, "p1" if shared else None)
     note.parent.mkdir(parents=True)
     note.write_text(record.digest)
-    assert raw_inputs.known_hashes(build.record_path) == {}
+    for expected in (["a.txt", "b.txt", "c.txt"], []):
+        read.clear()
+        again = inputs(tmp_path, files, raw_inputs.known_hashes(build.record_path))
+        assert sorted(read) == expected
+        assert again == list(build.inputs)
     publish(build, rebuild=True)
-    assert len(raw_inputs.known_hashes(build.record_path)) == len(files)
+    next(build.folder.parent.glob(".gristmill/stamps/*@raw.json")).unlink()
+    inputs(tmp_path, files, raw_inputs.known_hashes(build.record_path))
+    assert read == []
+
+
+def test_a_note_is_of_one_hash_of_a_file(tmp_path, files):
+    """Another record may come, as by a pull, that has another hash of a file of that time."""
+    build = tiny_build(tmp_path, inputs=inputs(tmp_path, files, {}))
+    publish(build)
+    os.link(files[0], tmp_path / "another name")
+    inputs(tmp_path, files, raw_inputs.known_hashes(build.record_path))
+    stat = files[0].stat()
+    key = build.inputs[0].path, stat.st_size, stat.st_mtime_ns
+    assert raw_inputs.known_hashes(build.record_path)[key].noted is not None
+    files[0].write_text("GRAIN c")
+    os.utime(files[0], ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    publish(tiny_build(tmp_path, inputs=inputs(tmp_path, files, {})))
+    assert raw_inputs.known_hashes(build.record_path)[key].noted is None
 
 
 @pytest.mark.parametrize("shared", [False, True])
