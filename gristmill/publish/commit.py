@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from gristmill import provenance
 from gristmill.contract import GristmillError
@@ -190,12 +190,22 @@ def link_others(
         return []
     kept = item.folder.parent / WORK / UNLISTED / item.folder.name
     for path in aside:
-        target = kept / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.unlink(missing_ok=True)
-        os.link(item.folder / path, target)
+        _keep(item.folder / path, kept, path)
     more = f" and {len(aside) - 5} more" if len(aside) > 5 else ""
     return [f"moved to {kept}, as no record lists them: {', '.join(aside[:5])}{more}"]
+
+
+def _keep(file: Path, kept: Path, path: str) -> None:
+    """Link a file to a path in `kept`, in place of what an earlier commit left in its way."""
+    for above in reversed(PurePosixPath(path).parents[:-1]):
+        if not (kept / above).is_dir():
+            (kept / above).unlink(missing_ok=True)
+    target = kept / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.is_dir():
+        atomic_fs.remove_tree(target)
+    target.unlink(missing_ok=True)
+    os.link(file, target)
 
 
 def _nested(folder: Path) -> Iterator[Path]:

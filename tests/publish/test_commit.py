@@ -106,6 +106,19 @@ def test_a_file_of_no_record_is_kept_beside_the_folder_and_named(root: Path) -> 
     assert not (root / FOLDER / ".DS_Store").exists()
 
 
+@pytest.mark.parametrize("names", [("a", "a/b/c"), ("a/b/c", "a"), ("a/b", "a/b/c")])
+def test_a_folder_may_be_kept_where_a_file_was_and_a_file_where_a_folder_was(
+    root: Path, names: tuple[str, str]
+) -> None:
+    for name in names:
+        file = root / FOLDER / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(name)
+        publish(_build(root, "p0"), rebuild=True)
+        assert snapshot(root / KEPT) == {name: name.encode()}
+        assert provenance.verify(root) == []
+
+
 def test_files_that_may_be_of_a_damaged_partition_stay_while_another_is_built(root: Path) -> None:
     _cut(root)
     before = payload(root / FOLDER)
