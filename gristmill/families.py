@@ -171,9 +171,9 @@ class Catalog:
         of the family; by the files in it.
     options: of `gristmill show` and `gristmill trace`.
     samples: path below `drops/` -> function that writes the sample drop to a path.
-    place_of: takes the path of a drop below `drops/` and returns its place. Of several drops with
-        one place only one can be used, so that no sample is written beside another drop of its
-        place. Default: the path.
+    place_of: takes the path of what is in an inbox, or will be, and returns its place. Of several
+        drops with one place only one can be used, so that no sample is written beside another drop
+        of its place. Default: the path.
     settings: the tables of `gristmill.toml` that the family's assets read.
     commands: name -> line of help of the family's own commands, which are click commands
         of the same name in `gristmill/<family>/commands.py` and need no Dagster.
@@ -187,7 +187,7 @@ class Catalog:
     asset_of: Callable[[Path], str | None]
     options: Sequence[Option] = ()
     samples: Mapping[str, Callable[[Path], object]] = field(default_factory=dict)
-    place_of: Callable[[str], str] = str
+    place_of: Callable[[Path], str] = str
     settings: Sequence[Table] = ()
     commands: Mapping[str, str] = field(default_factory=dict)
     columns: Callable[[str], Sequence[Column]] = lambda _: ()

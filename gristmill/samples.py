@@ -38,13 +38,12 @@ def taken_places(data_root: Path) -> dict[Path, Path]:
         others: dict[str, Path] = {}
         for inbox in each.inboxes:
             for path in sorted((data_root / "drops" / inbox).glob("[!.]*")):
-                name = f"{inbox}/{path.name}"
-                if name not in each.samples:
-                    others.setdefault(each.place_of(name), path)
+                if f"{inbox}/{path.name}" not in each.samples:
+                    others.setdefault(each.place_of(path), path)
         for drop in each.samples:
             path = data_root / "drops" / drop
-            if each.place_of(drop) in others and not path.exists():
-                found[path] = others[each.place_of(drop)]
+            if each.place_of(path) in others and not path.exists():
+                found[path] = others[each.place_of(path)]
     return found
 
 

@@ -199,6 +199,7 @@ def test_no_sample_is_written_whose_place_a_drop_has(
 ) -> None:
     drops = tmp_path / "drops"
     (drops / drop).mkdir(parents=True)
+    (drops / drop).with_name("README.md").touch()  # it is no drop
     result = CliRunner().invoke(main, ["samples", str(tmp_path)])
     assert result.exit_code == 0
     assert not (drops / sample).exists()

@@ -104,10 +104,10 @@ def _asset_of(folder: Path) -> str | None:
     return _ASSETS.get(kind_of(folder) or "")
 
 
-def _place_of(drop: str) -> str:
+def _place_of(drop: Path) -> str:
     from gristmill.chess.raw.months import month_in
 
-    return month_in(drop) or drop
+    return month_in(drop.name) or str(drop)
 
 
 def _write_month(month: str, games: int, path: Path) -> None:

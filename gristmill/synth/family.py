@@ -164,7 +164,8 @@ CATALOG = Catalog(
     ],
     inboxes=("synth", "synth_harmony"),
     samples={"synth/samples": _write_conversations},
-    place_of=lambda _: "synth",  # there is one dataset
+    # There is one dataset. A file beside the drops, as a README, is none.
+    place_of=lambda path: str(path) if path.is_file() else "synth",
     settings=[
         Table("synth/raw", RawSettings, _INBOXES),
         Table("synth/harmony", HarmonyConfig, _INBOXES, root=SourceSettings),
