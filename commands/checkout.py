@@ -128,8 +128,8 @@ def open_instance(*, begin: bool = True) -> dg.DagsterInstance:
 
     Raises GristmillError for a DAGSTER_HOME that is none, and a checkout that cannot be written.
     """
-    if home := os.environ.get("DAGSTER_HOME"):
-        _check_home(Path(home), begin)
+    if (home := dagster_home()) is not None:
+        _check_home(home, begin)
         return dg.DagsterInstance.get()
     try:
         return dg.DagsterInstance.from_config(str(CHECKOUT))
@@ -140,11 +140,22 @@ def open_instance(*, begin: bool = True) -> dg.DagsterInstance:
         ) from error
 
 
-def _check_home(home: Path, begin: bool) -> None:
-    """Refuse a DAGSTER_HOME that is no folder, or whose history would be in another folder."""
+def dagster_home() -> Path | None:
+    """Returns the folder that DAGSTER_HOME names; None where it is not set.
+
+    Raises GristmillError for one that is no folder: it is not made, since the name may be wrong.
+    """
+    if not (named := os.environ.get("DAGSTER_HOME")):
+        return None
+    home = Path(os.path.expanduser(named))  # noqa: PTH111  as Dagster; Path raises without a home
     if not home.is_absolute() or not home.is_dir():
         what = "is no folder: make it" if home.is_absolute() else "must be an absolute path"
-        raise GristmillError(f"DAGSTER_HOME={home}: {what}")
+        raise GristmillError(f"DAGSTER_HOME={named}: {what}")
+    return home
+
+
+def _check_home(home: Path, begin: bool) -> None:
+    """Refuse a DAGSTER_HOME whose history would be in another folder."""
     file = home / _CONFIG
     if not file.exists():
         if begin and (CHECKOUT / _CONFIG).is_file():

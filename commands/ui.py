@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from commands.checkout import CheckoutCommand, open_instance
+from commands.checkout import CheckoutCommand, dagster_home, open_instance
 
 ADDRESS = "127.0.0.1"
 PORT = 3000
@@ -68,8 +68,7 @@ def _make_ready(port: int) -> None:
 
 
 def _lock_file(checkout: Path) -> Path:
-    home = os.environ.get("DAGSTER_HOME")
-    return (Path(home) if home else checkout / ".dagster") / LOCK
+    return (dagster_home() or checkout / ".dagster") / LOCK
 
 
 def _probe(port: int) -> None:

@@ -71,10 +71,17 @@ def instance_lock(path: Path) -> Iterator[int]:
 
     path: the lock file, created with its folder where it does not exist.
 
-    Raises click.ClickException where another process serves the instance.
+    Raises click.ClickException where another process serves the instance, or the file cannot be
+    written.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        path.parent.mkdir(exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise click.ClickException(
+            f"{path}: cannot be written ({error.strerror}): set DAGSTER_HOME to an empty folder of "
+            "your own"
+        ) from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -186,6 +186,15 @@ def test_a_home_that_is_none_is_refused(monkeypatch, home, said):
         checkout.open_instance()
 
 
+def test_a_home_may_begin_with_a_tilde_as_for_dagster(home, monkeypatch):
+    monkeypatch.setenv("HOME", str(home.parent))
+    monkeypatch.setenv("DAGSTER_HOME", "~/home")
+    with checkout.open_instance() as instance:
+        instance.add_dynamic_partitions("mine", ["one"])
+    assert (home / "history").is_dir()
+    assert checkout.dagster_home() == home
+
+
 def test_a_checkout_that_cannot_be_written_is_named_with_the_cure(folders, monkeypatch):
     def refused(folder: str) -> None:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), f"{folder}/.dagster")

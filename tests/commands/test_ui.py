@@ -59,10 +59,28 @@ def test_an_instance_is_served_once(
         assert refused.exit_code == 1
         assert f"process {os.getpid()} serves this instance already" in refused.output
         assert served == []
+        (tmp_path / "another").mkdir()
         monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "another"))
         assert run("ui").exit_code == 0
     assert (tmp_path / "another/ui.lock").exists()
     assert os.environ["DAGSTER_HOME"] == str(tmp_path / "another")
+
+
+@pytest.mark.parametrize("home", ["{}/misspelt", "relative"])
+def test_a_home_that_is_none_is_refused_and_not_made(
+    run: Command,
+    tmp_path: Path,
+    served: list[tuple[Path, str, int]],
+    monkeypatch: pytest.MonkeyPatch,
+    home: str,
+) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", home.format(tmp_path))
+    before = sorted(tmp_path.rglob("*"))
+    refused = run("ui")
+    assert refused.exit_code == 1
+    assert f"DAGSTER_HOME={home.format(tmp_path)}: " in refused.stderr
+    assert sorted(tmp_path.rglob("*")) == before
+    assert served == []
 
 
 def test_it_says_what_it_serves(

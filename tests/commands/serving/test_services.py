@@ -210,6 +210,15 @@ def test_one_process_serves_an_instance(tmp_path: Path) -> None:
         assert not os.get_inheritable(descriptor)
 
 
+def test_a_lock_that_cannot_be_written_is_named_with_the_cure(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    lock = tmp_path / "file" / "ui.lock"
+    with pytest.raises(click.ClickException) as refused, services.instance_lock(lock):
+        pass
+    said = f"{lock}: cannot be written (File exists): set DAGSTER_HOME to an empty folder"
+    assert refused.value.message.startswith(said)
+
+
 def test_each_python_file_of_the_workspace_gets_a_code_server(tmp_path: Path) -> None:
     file, folder = tmp_path / "workspace.yaml", tmp_path / "sockets"
     folder.mkdir()
