@@ -128,16 +128,16 @@ class PartStore:
 
         A maker without `end` was killed or failed, so nobody knows whether its inputs stayed as
         they were. Where it noted another digest, or none that can be read, all parts are removed.
+        It may be at work, too, so it stays noted, as a maker that has no part from before.
         """
         notes = dict(self._notes())
         if any(note != inputs.encode() for note in notes.values()):
             self._forget_all()
+            for other in notes.keys() - {maker}:
+                self._write_note(other, inputs)
         elif maker in notes:
             return
-        # Other makers read it meanwhile, and would take half of it for another digest.
-        new = self.home / f"{maker}{_INPUTS}.writing"
-        new.write_text(inputs)
-        new.replace(self._note(maker))
+        self._write_note(maker, inputs)
 
     def end(self, maker: str) -> None:
         """Say that the inputs of a maker stayed as noted, or that its parts are gone."""
@@ -152,9 +152,15 @@ class PartStore:
     def _note(self, maker: str) -> Path:
         return self.home / f"{maker}{_INPUTS}"
 
+    def _write_note(self, maker: str, inputs: str) -> None:
+        # Other makers read it meanwhile, and would take half of it for another digest.
+        new = self.home / f"{maker}{_INPUTS}.writing"
+        new.write_text(inputs)
+        new.replace(self._note(maker))
+
     def _forget_all(self) -> None:
-        # The ledger goes first: it vouches for the part. The notes go last, as they condemn both.
-        for suffix in (".json", ".part", _INPUTS):
+        # The ledger goes first: it vouches for the part. The notes stay, as they condemn both.
+        for suffix in (".json", ".part"):
             for path in self.home.glob(f"*{suffix}"):
                 path.unlink(missing_ok=True)
 

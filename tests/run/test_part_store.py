@@ -32,7 +32,8 @@ def test_a_maker_that_did_not_end_and_read_other_inputs_costs_all_parts(store: P
     store.begin("rank0", "before")
     store.begin("rank1", "after")
     assert store.finished("first") is None
-    assert [path.name for path in store.folder.iterdir()] == ["rank1.inputs"]
+    notes = {path.name: path.read_text() for path in store.folder.iterdir()}
+    assert notes == {"rank0.inputs": "after", "rank1.inputs": "after"}
 
 
 def test_a_note_that_cannot_be_read_whole_costs_all_parts(store: PartStore) -> None:
