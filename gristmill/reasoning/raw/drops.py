@@ -22,16 +22,22 @@ FORMATS: Final = ("jsonl", "ndjson", "json", "parquet", "csv", "tsv")
 PACKED: Final = ("gz", "zst", "bz2", "xz")
 """Endings of compressed files, after that of the format; Parquet has its own compression."""
 SPLIT_WORDS: Final = {
-    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("train", "training", "trainset"), "train"),
     **dict.fromkeys(("validation", "valid", "val", "dev", "development"), "validation"),
-    **dict.fromkeys(("test", "testing"), "test"),
+    **dict.fromkeys(("valset", "devset"), "validation"),
+    **dict.fromkeys(("test", "testing", "testset"), "test"),
 }
 """The split that a word of a file name names."""
 _OWN_SPLITS: Final = {"reveal": {"eval": "test", "open": "validation"}}
 """Words of one corpus alone."""
+_UNCLEAR: Final = {"eval", "evaluation"}
+"""Words that say that records are not for training, but not which split they are."""
 _OTHER_FILES: Final = ("dataset_info.json", "dataset_infos.json", "state.json")
 """Files of known tools that hold no records."""
 _WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_ENDINGS: Final = re.compile(
+    rf"\.(?:{'|'.join(FORMATS)})(?:\.(?:{'|'.join(PACKED)}))?$", re.IGNORECASE
+)
 
 
 def kind(name: str) -> tuple[str, str] | None:
@@ -57,12 +63,11 @@ def words(name: str) -> list[str]:
     """The words of a file name in lower case, without its endings.
 
     name: `ClozeDev.json` gives cloze and dev, `test-00000-of-00001.parquet` gives test, 00000,
-        of and 00001.
+        of and 00001, `gsm8k.test.jsonl.gz` gives gsm, 8, k and test.
 
     Source: `docs/formats/reasoning.md#drops`.
     """
-    stem = name.partition(".")[0]
-    return [word.lower() for word in _WORD.findall(stem)]
+    return [word.lower() for word in _WORD.findall(_ENDINGS.sub("", name))]
 
 
 def named_splits(name: str, corpus: Corpus) -> list[str]:
@@ -91,8 +96,9 @@ def splits(drop: Path, corpus: Corpus, links: LinkRule = REFUSE_LINKS) -> dict[s
 
     A file whose name names no split belongs to the first split of the corpus, if no other file
     names a split. Raises BadInput for a link, pipe, socket or device with the name of a data
-    file, for a name with two splits or with one that the corpus does not have, and for a name
-    without a split beside names with one. Source: `docs/formats/reasoning.md#drops`.
+    file, for a name with two splits or with one that the corpus does not have, for one that says
+    evaluation without a split, and for a name without a split beside names with one.
+    Source: `docs/formats/reasoning.md#drops`.
     """
     return assigned(_data_files(drop, links), corpus)
 
@@ -111,6 +117,9 @@ def assigned(paths: Iterable[Path], corpus: Corpus) -> dict[str, list[Path]]:
     for path in paths:
         names = named_splits(path.name, corpus)
         if not names:
+            if unclear := _UNCLEAR.intersection(words(path.name)):
+                rule = f"its name has {min(unclear)}, which says no split: rename it so that it has"
+                raise BadInput(path, f"{rule} one of {', '.join(corpus.splits)}")
             nameless.append(path)
             continue
         if len(names) > 1:

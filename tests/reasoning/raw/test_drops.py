@@ -35,6 +35,9 @@ def _drop(root: Path, corpus: str, *names: str) -> Path:
         ("TRAIN2.CSV.GZ", ["train", "2"]),
         ("CoT_collection_en.json", ["co", "t", "collection", "en"]),
         ("contest.jsonl", ["contest"]),
+        ("gsm8k.test.jsonl", ["gsm", "8", "k", "test"]),
+        ("wiqa-v1.1-dev.JSON.xz", ["wiqa", "v", "1", "1", "dev"]),
+        ("json.test.csv", ["json", "test"]),
     ],
 )
 def test_the_words_of_a_name(name: str, words: list[str]) -> None:
@@ -55,6 +58,11 @@ def test_the_words_of_a_name(name: str, words: list[str]) -> None:
         ("wiqa", "reveal_open.csv", []),
         ("gsm8k", "train_test.jsonl", ["train", "test"]),
         ("gsm8k", "contest.jsonl", []),
+        ("gsm8k", "gsm8k.test.jsonl", ["test"]),
+        ("gsm8k", "gsm8k-v1.1-train.parquet", ["train"]),
+        ("gsm8k", "testset.json.gz", ["test"]),
+        ("wiqa", "wiqa_devset.json", ["validation"]),
+        ("gsm8k", "train.test.jsonl", ["train", "test"]),
     ],
 )
 def test_the_split_that_a_name_names(corpus: str, name: str, split: list[str]) -> None:
@@ -120,6 +128,12 @@ def test_files_without_a_split_are_of_the_first_one_where_no_other_names_one(
         ("gsm8k", [], "holds no data file"),
         ("gsm8k", ["notes.txt"], r"holds no data file.*\.jsonl.*\.tsv.*\.zst"),
         ("wiqa", ["a.jsonl", "train.jsonl"], "one of train, validation, test"),
+        (
+            "gsm8k",
+            ["Evaluation.json"],
+            "says no split: rename it so that it has one of train, test",
+        ),
+        ("wiqa", ["train.jsonl", "eval.jsonl"], "its name has eval, which says no split"),
     ],
 )
 def test_a_drop_that_cannot_be_built_says_why(
@@ -133,6 +147,14 @@ def test_a_drop_that_cannot_be_built_says_why(
 
 def test_a_good_drop_is_not_refused(tmp_path: Path) -> None:
     assert drops.refusal(_drop(tmp_path, "gsm8k", "train.jsonl")) is None
+
+
+def test_dots_in_names_bring_no_record_of_a_test_split_to_training(tmp_path: Path) -> None:
+    drop = _drop(tmp_path, "gsm8k", "gsm8k.test.jsonl", "gsm8k.train.jsonl")
+    assert drops.split_files(drop, GSM8K, "train") == [drop / "gsm8k.train.jsonl"]
+    assert drops.split_files(drop, GSM8K, "test") == [drop / "gsm8k.test.jsonl"]
+    versions = _drop(tmp_path / "versions", "gsm8k", "gsm8k-v1.1-test.jsonl")
+    assert drops.splits_of(versions) == ["test"]
 
 
 def test_links_and_pipes_are_refused(tmp_path: Path) -> None:
