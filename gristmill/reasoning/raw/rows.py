@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +34,7 @@ _NUMBER_FIRST: Final = re.compile(rb'\s*\{\s*"[0-9]+"\s*:')
 _LOOKED: Final = 1 << 20
 """Bytes, a member more or less, in which the first object of such a file must begin."""
 _BLANK: Final = b" \t\r\n"
+_FORMS: Final = "write an object a line, or one array of objects"
 # Whole numbers of more than 64 bits, which orjson reads as floats.
 _LONG_NUMBER: Final = re.compile(rb"[0-9]{19}")
 
@@ -60,11 +61,11 @@ def rows(
         yield from parquet.rows(path, links)
         return
     with unpacked(path, links, limits) as texts:
-        marked = _without_mark(texts)
+        _, unmarked = _without_mark(texts)
         if ending in ("csv", "tsv"):
-            yield from tables.rows(marked, path, corpus, limits)
+            yield from tables.rows(unmarked, path, corpus, limits)
         else:
-            yield from _json_rows(marked, path, limits)
+            yield from _json_rows(unmarked, path, limits)
 
 
 def row_bytes(path: Path, corpus: Corpus, row: int) -> dict[str, object]:
@@ -84,26 +85,31 @@ def row_bytes(path: Path, corpus: Corpus, row: int) -> dict[str, object]:
         return {}
     links = LinkRule(follow=True, roots=(str(path.resolve().parent),))
     with unpacked(path, links) as texts:
+        before, unmarked = _without_mark(texts)
         if ending in ("csv", "tsv"):
-            place = tables.place_of(texts, path, corpus, row)
+            place = tables.place_of(unmarked, path, corpus, row)
         else:
-            is_whole, whole = _one_or_lines(texts, path, LIMITS)
+            is_whole, whole = _one_or_lines(unmarked, path, LIMITS)
             place = None if is_whole else line_bytes(whole, path, row)
     if place is None:
         return {}
     name = "raw_row_bytes_unpacked" if packing else "raw_row_bytes"
-    return {name: f"{place[0]}-{place[1]}"}
+    return {name: f"{before + place[0]}-{before + place[1]}"}
 
 
-def _without_mark(texts: Iterable[bytes]) -> Iterator[bytes]:
-    """The same text without a byte order mark at its beginning; the first part has 64 bytes."""
+def _without_mark(texts: Iterable[bytes]) -> tuple[int, Iterator[bytes]]:
+    """The bytes of a byte order mark at the beginning of a text, and the text without it.
+
+    Its first part has 64 bytes.
+    """
     parts = iter(texts)
     head = b""
     for part in parts:
         head += part
         if len(head) >= 64:
             break
-    return chain([head.removeprefix(_BYTE_ORDER_MARK)], parts)
+    unmarked = head.removeprefix(_BYTE_ORDER_MARK)
+    return len(head) - len(unmarked), chain([unmarked], parts)
 
 
 def _json_rows(texts: Iterator[bytes], path: Path, limits: Limits) -> Iterator[Row]:
@@ -112,7 +118,30 @@ def _json_rows(texts: Iterator[bytes], path: Path, limits: Limits) -> Iterator[R
         for number, (_, value) in enumerate(members(whole, path, limits), 1):
             yield number, value if isinstance(value, dict) else _no_object()
         return
-    yield from _json_lines(whole, path, limits)
+    found = _json_lines(whole, path, limits)
+    begun = list(islice(found, 2))
+    if len(begun) == 1 and _holds_columns(begun[0][1]):
+        raise BadInput(path, f"holds its columns in one object, and no rows: {_FORMS}")
+    yield from begun
+    yield from found
+
+
+def _holds_columns(row: dict[str, Any] | Unfit) -> bool:
+    """Whether the only row of a file is a table by columns, as pandas and datasets write one.
+
+    Its values are lists of one length, or objects with the same numbers as keys.
+    """
+    if isinstance(row, Unfit) or len(row) < 2:
+        return False
+    values = list(row.values())
+    if all(isinstance(value, list) for value in values):
+        return len(values[0]) > 1 and len({len(value) for value in values}) == 1
+    return (
+        all(isinstance(value, dict) for value in values)
+        and len({tuple(value) for value in values}) == 1
+        and bool(values[0])
+        and all(key.isascii() and key.isdigit() for key in values[0])
+    )
 
 
 def _one_or_lines(
@@ -120,7 +149,7 @@ def _one_or_lines(
 ) -> tuple[bool, Iterator[bytes]]:
     """Whether a JSON file is one array or object of rows, and no JSON lines; its text again.
 
-    texts, path, limits: as for `members`; a byte order mark is no part of the texts, or blank.
+    texts, path, limits: as for `members`; a byte order mark is no part of the texts.
     """
     head = b""
     for part in texts:
@@ -163,6 +192,8 @@ def _looked_at(texts: Iterator[bytes], path: Path, limits: Limits) -> tuple[bool
 def _json_lines(texts: Iterator[bytes], path: Path, limits: Limits) -> Iterator[Row]:
     loads = orjson.loads
     for number, line in enumerate(lines(texts, path, limits), 1):
+        if number == 1 and line.strip(_BLANK) == b"{":
+            raise BadInput(path, f"its first object has several lines: {_FORMS}", number)
         if len(line) > limits.values and has_more_values(line, limits.values):
             yield number, _exact(line, path, limits, number)
             continue

@@ -206,6 +206,7 @@ def test_small_files_of_many_values_are_read_in_bounded_memory(tmp_path: Path) -
     }
 
 
+MARK = b"\xef\xbb\xbf"
 LINES = b'\xef\xbb\xbf{"question":"a","answer":"b"}\r\n\n{"question":"c","answer":"\xc3\xa4"}'
 TABLE = b'question,answer\r\n\r\n"a\nb, c",d\r\n\n"say ""no""",\xc3\xa4\n'
 
@@ -227,7 +228,7 @@ def test_the_bytes_of_a_line_are_the_object(tmp_path: Path, name: str) -> None:
     found = dict(rows(path, GSM8K))
     assert list(found) == [1, 3]
     for row, value in found.items():
-        assert json.loads(_bytes(path, row).removeprefix(b"\xef\xbb\xbf")) == value
+        assert json.loads(_bytes(path, row)) == value
     assert row_bytes(path, GSM8K, 4) == {}
 
 
@@ -250,8 +251,59 @@ def test_the_bytes_of_a_table_without_a_header_are_lines(tmp_path: Path) -> None
 
 def test_members_of_an_array_have_no_bytes(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
-    path.write_bytes(b'[{"question":"a"},\n{"question":"b"}]')
+    for mark in (b"", MARK):
+        path.write_bytes(mark + b'[\n{"question":"a"},\n{"question":"b"}]')
+        assert [number for number, _ in rows(path, GSM8K)] == [1, 2]
+        assert row_bytes(path, GSM8K, 2) == {}
+    path.write_bytes(MARK + b'{\n"0": {"question": "a"},\n"1": {"question": "b"}}')
     assert row_bytes(path, GSM8K, 2) == {}
+
+
+def test_a_mark_before_the_names_of_columns_moves_no_row(tmp_path: Path) -> None:
+    path = tmp_path / "x_train.tsv"
+    path.write_bytes(MARK + b"source\ttarget\nq\ta\nr\tb\n")
+    assert [number for number, _ in rows(path, CORPORA["cot_collection"])] == [1, 2]
+    assert _bytes(path, 2, "cot_collection") == b"r\tb"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (b'{"question": ["a", "b"], "answer": ["c", "d"]}\n\n', "holds its columns"),
+        (
+            b'{"question": {"0": "a", "1": "b"}, "answer": {"0": "c", "1": "d"}}',
+            "holds its columns",
+        ),
+        (b'{"question": {"0": "a"}, "answer": {"0": "c"}}', "holds its columns"),
+        (b'{\n "version": 1,\n "data": []\n}', ":1: its first object has several lines"),
+        (b'\xef\xbb\xbf{\r\n "question": "a"\r\n}\r\n', "its first object has several lines"),
+    ],
+)
+def test_objects_that_are_no_rows_refuse_the_file(tmp_path: Path, text: bytes, reason: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_bytes(text)
+    with pytest.raises(BadInput, match=f"{reason}.*write an object a line, or one array"):
+        list(rows(path, GSM8K))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"question": ["a", "b"], "answer": ["c", "d"]}\n{"question": "q", "answer": "a"}',
+        b'{"question": ["a", "b"], "answer": "c"}',
+        b'{"question": ["a", "b"], "answer": ["c"]}',
+        b'{"question": ["a"], "answer": ["c"]}',
+        b'{"question": {"text": "a"}, "answer": {"text": "c"}}',
+        b'{"question": {}, "answer": {}}',
+        b'{"question": ["a", "b"]}',
+    ],
+)
+def test_rows_of_lists_and_objects_are_read(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(text)
+    assert [value for _, value in rows(path, GSM8K)] == [
+        json.loads(line) for line in text.splitlines()
+    ]
 
 
 def test_a_link_is_read_under_its_own_name(tmp_path: Path) -> None:
