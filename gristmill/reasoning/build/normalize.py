@@ -83,8 +83,8 @@ def normalize(
     progress: gets the stage "normalise", in rows.
 
     Raises NothingToBuild where the drop has no file of the split, BadInput for raw files that
-    are damaged or break a limit and for too many refused records, ValueError for an unknown
-    split. Source: `docs/formats/reasoning.md#normalised-files`.
+    are damaged or break a limit, for too many refused records, and where all are refused,
+    ValueError for an unknown split. Source: `docs/formats/reasoning.md#normalised-files`.
     """
     which = drops.corpus_of(source if corpus is None else source.with_name(corpus))
     paths = drops.split_files(source, which, split, links)
@@ -181,7 +181,7 @@ class _Work:
                 if self._waiting > _FLUSHED:
                     stage.advance(self._flush())
             stage.advance(self._flush())
-        self._refused.check()
+        self._refused.check(self.records)
 
     def _empty(self, path: Path) -> BadInput:
         rule = f"holds no row of {self._corpus.name}: get it again, or take it out"

@@ -60,21 +60,27 @@ class Refused:
         if len(self._first) < _MOST_NAMED:
             self._first.append((raw, row, rule))
 
-    def check(self) -> None:
-        """Raise BadInput with the first records where they are too many."""
-        if self.count <= self._most:
+    def check(self, kept: int) -> None:
+        """Raise BadInput with the first records where they are too many, or all.
+
+        kept: how many records of the split are not refused.
+        """
+        is_all = not kept
+        if not self.count or (self.count <= self._most and not is_all):
             return
         raw, row, rule = self._first[0]
-        advice = (
-            "correct the drop, or set such records aside with [reasoning.normalized] bad_rows, "
-            f"which is {self._most}"
-        )
+        advice = "no record of the split is left: correct the drop, or take the file out"
+        if not is_all:
+            advice = (
+                "correct the drop, or set such records aside with [reasoning.normalized] bad_rows, "
+                f"which is {self._most}"
+            )
         if self.count == 1:
             raise BadInput(raw, f"{rule} ({advice})", row)
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.reasons.most_common())
-        lines = [
-            f"{self.count:,} records are refused ({reasons}): {advice} and must be {self.count}:"
-        ]
+        if not is_all:
+            advice = f"{advice} and must be {self.count}"
+        lines = [f"{self.count:,} records are refused ({reasons}): {advice}:"]
         lines += [
             f"  {named.name}:{place}: {cut(text, _MOST_RULE)}" for named, place, text in self._first
         ]

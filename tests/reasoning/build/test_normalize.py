@@ -206,12 +206,24 @@ def test_too_many_refused_records_fail_the_build_and_are_named(tmp_path: Path) -
     with pytest.raises(BadInput) as escaped:
         built(tmp_path / "escape", "gsm8k", b'{"\\u001b[31m\\ud800": 1}\n', bad_rows=0)
     assert str(escaped.value).isprintable()
-    rows: list[dict[str, Any]] = [{"x": 1}] * 30
+    rows: list[dict[str, Any]] = [ROW] + [{"x": 1}] * 30
     with pytest.raises(BadInput) as error:
         built(tmp_path / "many", "gsm8k", rows, bad_rows=29)
     assert "30 records are refused (30 shape)" in str(error.value)
     assert "which is 29 and must be 30" in str(error.value)
     assert "and 10 more" in str(error.value)
+
+
+@pytest.mark.parametrize("count", [1, 30])
+def test_a_split_of_which_all_records_are_refused_fails(tmp_path: Path, count: int) -> None:
+    rows: list[dict[str, Any]] = [{"Question": "q", "Answer": "a"}] * count
+    with pytest.raises(BadInput) as error:
+        built(tmp_path, "gsm8k", rows, bad_rows=1000)
+    text = str(error.value)
+    assert "has the columns Question, Answer; the known forms of gsm8k are seed (question)" in text
+    assert "no record of the split is left: correct the drop, or take the file out" in text
+    assert "bad_rows" not in text
+    assert count == 1 or "30 records are refused (30 shape)" in text
 
 
 def test_an_empty_record_is_kept_and_counted(tmp_path: Path) -> None:

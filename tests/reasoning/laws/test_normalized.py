@@ -128,7 +128,7 @@ def test_names_and_columns_that_are_no_utf8_break_no_law(tmp_path: Path) -> None
     drop.mkdir()
     path = os.fsencode(drop) + b"/a\xff.jsonl"
     with open(path, "wb") as file:  # noqa: PTH123 - a name that is not UTF-8
-        file.write(b'{"\\ud800": 1}\n{"a\\nb": "\\u0007"}\n')
+        file.write(b'{"\\ud800": 1}\n{"a\\nb": "\\u0007"}\n{"question": "q", "answer": "a"}\n')
     summary = normalize(drop, tmp_path / "out", NormalizeConfig(), split="train")
     assert summary.rejected_by == {"shape": 2}
     assert list(normalized_laws(tmp_path / "out", "gsm8k__train")) == []
