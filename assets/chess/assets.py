@@ -23,6 +23,7 @@ from gristmill.chess.config import (
 )
 from gristmill.chess.raw.archive_config import ArchiveConfig
 from gristmill.chess.raw.months import month_before
+from gristmill.contract import Violation
 from resources import EliteArchive, Lake
 
 GROUP = "chess/monthly"
@@ -210,6 +211,18 @@ def valid_preview(folder: Path) -> Mapping[str, str | int | float]:
     )
 
 
+def _valid_notes(folder: Path) -> Iterator[Violation]:
+    from gristmill.chess.laws.notes import validated_notes
+
+    return validated_notes(folder)
+
+
+def _dataset_notes(folder: Path) -> Iterator[Violation]:
+    from gristmill.chess.laws.notes import dataset_notes
+
+    return dataset_notes(folder)
+
+
 MONTH = [elite_pgn, valid_games, game_dataset, splice_cache, splice_dataset]
 chess_month = dg.define_asset_job(
     "chess_month",
@@ -223,8 +236,8 @@ chess_month = dg.define_asset_job(
 ASSETS: list[dg.AssetsDefinition | dg.AssetSpec] = [raw_drop, *MONTH]
 CHECKS = [
     *disk_checks(elite_pgn, "chess/raw/elite"),
-    *disk_checks(valid_games, "chess/validated", has_config=True),
-    *disk_checks(game_dataset, "chess/dataset", has_config=True),
+    *disk_checks(valid_games, "chess/validated", has_config=True, notes=_valid_notes),
+    *disk_checks(game_dataset, "chess/dataset", has_config=True, notes=_dataset_notes),
     *disk_checks(splice_cache, "chess/dataset", has_config=True),
     *disk_checks(splice_dataset, "chess/dataset", has_config=True),
 ]
