@@ -22,6 +22,7 @@ from commands.runs.table import Outcome
 from commands.runs.waiting import Failures
 from commands.terminal import say, shown
 from gristmill.contract import GristmillError
+from gristmill.printable import plain
 from gristmill.run.progress import Progress
 from gristmill.run.shown_progress import shown_on_stderr
 from resources.lake import Lake
@@ -105,13 +106,27 @@ class _Build:
         self._graph = Graph(instance, lake)
         self._assets = self._graph.select(selection)
         for asset in self._assets:
-            self._graph.keys(asset, partitions)  # a wrong key stops before a build
+            self._check_keys(asset)  # a wrong key stops before a build
         self.outcomes: list[Outcome] = []
         self.idle: set[dg.AssetKey] = set()
         self.inboxes = [
             inbox for inbox in INBOXES if any(made.key in self._assets for made in inbox.targets)
         ]
         self._everything = not selection
+
+    def _check_keys(self, asset: dg.AssetKey) -> None:
+        """Raise click.UsageError for a key that is no partition, with what refuses its drop."""
+        try:
+            self._graph.keys(asset, self._partitions)
+        except click.UsageError as error:
+            reasons = [
+                f"\nrefused {plain(' '.join(line.split()))}"
+                for inbox in INBOXES
+                if inbox.folder.partition("/")[0] == asset.path[0]
+                for line in self._refused[inbox.folder]
+                if _drop_of(line, inbox) in self._partitions
+            ]
+            raise click.UsageError(f"{error.message}{''.join(reasons)}") from error
 
     def refuse_settings(self) -> None:
         """Raise GristmillError if `gristmill.toml` has a wrong table of the chosen assets."""
@@ -182,7 +197,7 @@ class _Build:
         }
         for inbox in INBOXES if self._everything else self.inboxes:
             for line in self._refused[inbox.folder]:
-                drop, _, _ = line.removeprefix(f"{inbox.folder}/").partition(": ")
+                drop = _drop_of(line, inbox)
                 is_asked = not self._partitions or drop in self._partitions
                 # The target of a drop that failed has the reason already.
                 if is_asked and (inbox.folder, drop) not in of_targets:
@@ -191,6 +206,11 @@ class _Build:
     def _register(self, inboxes: Sequence[Inbox]) -> None:
         for inbox in inboxes:
             self._refused[inbox.folder] = list(register(self._instance, self._lake, inbox))
+
+
+def _drop_of(line: str, inbox: Inbox) -> str:
+    """The drop that a line of `register` is about."""
+    return line.removeprefix(f"{inbox.folder}/").partition(": ")[0]
 
 
 def _not_started(assets: Sequence[dg.AssetKey]) -> list[Inbox]:

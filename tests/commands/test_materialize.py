@@ -197,6 +197,24 @@ def test_what_cannot_be_meant_is_a_usage_error_and_nothing_is_built(
     assert not (data / PACKS).exists()
 
 
+def test_a_partition_whose_drop_is_refused_says_why_it_is_none(run: Command, data: Path) -> None:
+    land(data, "one")
+    (data / DROPS / "two").mkdir()
+    recipes = data / "drops/puzzles/recipes"
+    recipes.mkdir(parents=True)
+    (recipes / "mine.toml").write_bytes(b'\xef\xbb\xbfkind = "domino"\n')
+    (recipes / "other.toml").write_text('kind = "tarot"\n')
+    done = run("materialize", "puzzles/domino", "--partition", "mine")
+    assert done.exit_code == 2
+    text = " ".join(done.output.split())
+    assert "puzzles/domino has no partition 'mine'" in text
+    assert "refused puzzles/recipes/mine: " in text and "begins with a byte order mark" in text
+    assert "tarot" not in text and "refused macroxue" not in text
+    done = run("materialize", "macroxue/values", "--partition", "two")
+    assert done.exit_code == 2
+    assert "refused macroxue/two: the folder holds no file" in " ".join(done.output.split())
+
+
 def test_of_several_assets_one_without_the_partition_stops_all_before_the_first(
     run: Command, data: Path
 ) -> None:
