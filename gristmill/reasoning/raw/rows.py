@@ -7,6 +7,7 @@ objects mean. Source: `docs/formats/reasoning.md#drops`.
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
@@ -61,7 +62,7 @@ def rows(
         yield from parquet.rows(path, links)
         return
     with unpacked(path, links, limits) as texts:
-        _, unmarked = _without_mark(texts)
+        _, unmarked = _without_mark(texts, path)
         if ending in ("csv", "tsv"):
             yield from tables.rows(unmarked, path, corpus, limits)
         else:
@@ -85,7 +86,7 @@ def row_bytes(path: Path, corpus: Corpus, row: int) -> dict[str, object]:
         return {}
     links = LinkRule(follow=True, roots=(str(path.resolve().parent),))
     with unpacked(path, links) as texts:
-        before, unmarked = _without_mark(texts)
+        before, unmarked = _without_mark(texts, path)
         if ending in ("csv", "tsv"):
             place = tables.place_of(unmarked, path, corpus, row)
         else:
@@ -97,10 +98,10 @@ def row_bytes(path: Path, corpus: Corpus, row: int) -> dict[str, object]:
     return {name: f"{before + place[0]}-{before + place[1]}"}
 
 
-def _without_mark(texts: Iterable[bytes]) -> tuple[int, Iterator[bytes]]:
+def _without_mark(texts: Iterable[bytes], path: Path) -> tuple[int, Iterator[bytes]]:
     """The bytes of a byte order mark at the beginning of a text, and the text without it.
 
-    Its first part has 64 bytes.
+    Its first part has 64 bytes. Raises BadInput for a mark of UTF-16.
     """
     parts = iter(texts)
     head = b""
@@ -108,6 +109,8 @@ def _without_mark(texts: Iterable[bytes]) -> tuple[int, Iterator[bytes]]:
         head += part
         if len(head) >= 64:
             break
+    if head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        raise BadInput(path, "is UTF-16: save it as UTF-8")
     unmarked = head.removeprefix(_BYTE_ORDER_MARK)
     return len(head) - len(unmarked), chain([unmarked], parts)
 

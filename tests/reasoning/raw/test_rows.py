@@ -259,6 +259,15 @@ def test_members_of_an_array_have_no_bytes(tmp_path: Path) -> None:
     assert row_bytes(path, GSM8K, 2) == {}
 
 
+@pytest.mark.parametrize("name", ["x.csv", "x.jsonl.gz"])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_a_text_in_utf_16_is_refused_by_its_name(tmp_path: Path, name: str, encoding: str) -> None:
+    octets = "\ufeff{}\n".encode(encoding)
+    (tmp_path / name).write_bytes(gzip.compress(octets) if name.endswith(".gz") else octets)
+    with pytest.raises(BadInput, match=f"{name}: is UTF-16: save it as UTF-8"):
+        list(rows(tmp_path / name, GSM8K))
+
+
 def test_a_mark_before_the_names_of_columns_moves_no_row(tmp_path: Path) -> None:
     path = tmp_path / "x_train.tsv"
     path.write_bytes(MARK + b"source\ttarget\nq\ta\nr\tb\n")
