@@ -97,8 +97,8 @@ def splits(drop: Path, corpus: Corpus, links: LinkRule = REFUSE_LINKS) -> dict[s
     A file whose name names no split belongs to the first split of the corpus, if no other file
     names a split. Raises BadInput for a link, pipe, socket or device with the name of a data
     file, for a name with two splits or with one that the corpus does not have, for one that says
-    evaluation without a split, and for a name without a split beside names with one.
-    Source: `docs/formats/reasoning.md#drops`.
+    evaluation without a split, for a name without a split beside names with one, and for two
+    names that differ in their endings alone. Source: `docs/formats/reasoning.md#drops`.
     """
     return assigned(_data_files(drop, links), corpus)
 
@@ -114,7 +114,12 @@ def assigned(paths: Iterable[Path], corpus: Corpus) -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {split: [] for split in corpus.splits}
     nameless: list[Path] = []
     named: Path | None = None
+    by_stem: dict[str, Path] = {}
     for path in paths:
+        other = by_stem.setdefault(_ENDINGS.sub("", str(path)), path)
+        if other is not path:
+            rule = f"has the name of {other.name} but for the ending: its records would count twice"
+            raise BadInput(path, f"{rule}: take one out, or rename it if the records differ")
         names = named_splits(path.name, corpus)
         if not names:
             if unclear := _UNCLEAR.intersection(words(path.name)):

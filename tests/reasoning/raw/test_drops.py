@@ -146,7 +146,8 @@ def test_a_drop_that_cannot_be_built_says_why(
 
 
 def test_a_good_drop_is_not_refused(tmp_path: Path) -> None:
-    assert drops.refusal(_drop(tmp_path, "gsm8k", "train.jsonl")) is None
+    assert drops.refusal(_drop(tmp_path, "gsm8k", "train.jsonl", "train.txt")) is None
+    assert drops.refusal(_drop(tmp_path / "2", "gsm8k", "train-1.json", "train-2.json.gz")) is None
 
 
 def test_dots_in_names_bring_no_record_of_a_test_split_to_training(tmp_path: Path) -> None:
