@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.contract import BadInput
-from gristmill.synth.format.parquet import is_text
+from gristmill.synth.format.parquet import is_json, is_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,6 +47,9 @@ def bytes_apart(array: pa.Array, cell: int = 0) -> int:
         return size + (pc.sum(_lengths(array)).as_py() or 0)
     if pa.types.is_struct(kind):
         return size + sum(bytes_apart(child, _CELL) for child in array.flatten())
+    if pa.types.is_map(kind):
+        # Arrow does not flatten a map as it is.
+        array = array.cast(pa.list_(kind.field(0).type))
     if kind.num_fields:
         return size + bytes_apart(array.flatten(), _CELL)
     return size + int(array.nbytes)
@@ -143,7 +146,7 @@ def _is_binary(kind: pa.DataType) -> bool:
 
 
 def with_strings(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch whose dictionaries of strings, and string views, are strings.
+    """Return a batch whose dictionaries of strings, string views and JSON are strings.
 
     batch: its other columns stay as they are.
 
@@ -152,6 +155,8 @@ def with_strings(batch: pa.RecordBatch) -> pa.RecordBatch:
     import pyarrow as pa
 
     def as_strings(column: Any) -> Any:
+        if is_json(column.type):
+            column = column.storage
         if pa.types.is_dictionary(column.type) and is_text(column.type.value_type):
             column = column.dictionary_decode()
         # Few of Arrow's functions accept views.

@@ -103,12 +103,14 @@ def is_text(kind: pa.DataType) -> bool:
     """Return whether a column of this type holds strings, or only nulls.
 
     kind: Arrow type. Strings may be string, large string, string view or a
-        dictionary of one of these.
+        dictionary of one of these, and they may be marked as JSON.
 
     Source: `docs/formats/synth.md#raw-columns`.
     """
     import pyarrow as pa
 
+    if is_json(kind):
+        kind = kind.storage_type
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return bool(
@@ -117,6 +119,19 @@ def is_text(kind: pa.DataType) -> bool:
         or pa.types.is_string_view(kind)
         or pa.types.is_null(kind)
     )
+
+
+def is_json(kind: pa.DataType) -> bool:
+    """Return whether a column of this type holds strings that Parquet marks as JSON.
+
+    kind: Arrow type.
+
+    DuckDB writes what `to_json` gives with this mark.
+    Source: `docs/formats/synth.md#raw-columns`.
+    """
+    import pyarrow as pa
+
+    return isinstance(kind, pa.BaseExtensionType) and kind.extension_name == "arrow.json"
 
 
 def values(column: pa.Array) -> tuple[list[Any], dict[int, UnicodeDecodeError]]:

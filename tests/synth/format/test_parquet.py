@@ -30,6 +30,9 @@ FORMS: dict[str, Callable[[Sequence[str | None]], pa.Array]] = {
     "large_string": lambda values: pa.array(values, pa.large_string()),
     "string_view": lambda values: pa.array(values, pa.string_view()),
     "dictionary": lambda values: pa.array(values, pa.string()).dictionary_encode(),
+    # As DuckDB writes what `to_json` gives.
+    "json": lambda values: pa.array(values, pa.json_()),
+    "large json": lambda values: pa.array(values, pa.json_(pa.large_string())),
 }
 
 
@@ -63,6 +66,7 @@ def test_every_form_of_strings_gives_the_same_shard(
     columns = {
         # The columns are in another order, with one more.
         "extra": pa.array([{"a": n} for n in range(5)]),
+        "pairs": pa.array([[("a", n)] * n for n in range(5)], pa.map_(pa.string(), pa.int32())),
         "language": FORMS[form](languages),
         "synth_id": FORMS[form](IDS),
         "messages_json": FORMS[form](GOOD),

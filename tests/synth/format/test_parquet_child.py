@@ -215,7 +215,8 @@ def test_values_of_nested_columns_count_more_than_their_bytes(
     monkeypatch.setattr(batch_bytes, "BATCH_BYTES", 100 * 64)
     lists = pa.array([[0] * 10] * 100, pa.list_(pa.int8()))
     structs = pa.array([{"a": 1, "b": [True]}] * 100)
-    for column in (lists, structs):
+    pairs = pa.array([[("a", 1), ("b", None)], None] * 50, pa.map_(pa.string(), pa.int8()))
+    for column in (lists, structs, pairs):
         pq.write_table(pa.table({"x": column}), tmp_path / "x.parquet")
         divided = batches(tmp_path / "x.parquet")
         assert [row for batch in divided for row in batch.to_pydict()["x"]] == column.to_pylist()
