@@ -24,17 +24,18 @@ class HashBounds:
         self.highest_valid = -1
         self.lowest_train = 1 << 64
 
-    def add(self, split: str, synth_ids: Iterable[str]) -> None:
-        """Take the ids of some conversations into the bounds.
+    def add(self, split: str, synth_ids: Iterable[str]) -> list[int]:
+        """Take the ids of some conversations into the bounds; returns their hashes.
 
         split: "train" or "valid".
         synth_ids: of conversations of this split.
         """
-        values = map(holdout.value, synth_ids)
+        values = list(map(holdout.value, synth_ids))
         if split == "valid":
             self.highest_valid = max(self.highest_valid, max(values, default=-1))
         else:
             self.lowest_train = min(self.lowest_train, min(values, default=1 << 64))
+        return values
 
     def divide(self) -> bool:
         """Return whether some threshold divides valid from train."""

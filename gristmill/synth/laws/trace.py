@@ -15,6 +15,7 @@ import numpy as np
 from gristmill.contract import BadInput, Violation
 from gristmill.synth.format import harmony_tokens, parquet, trace
 from gristmill.synth.laws.hash_bounds import HashBounds
+from gristmill.synth.laws.hash_sample import HashSample
 from gristmill.synth.laws.values import Values
 
 if TYPE_CHECKING:
@@ -42,9 +43,9 @@ def check(
     if not (root / where).exists():
         yield Violation("trace", where, "there is no trace file")
         return
-    counts, bounds = dict.fromkeys(tokens, 0), HashBounds()
+    counts, bounds, sample = dict.fromkeys(tokens, 0), HashBounds(), HashSample()
     try:
-        broken = next(_rows(root / where, where, tokens, counts, bounds), None)
+        broken = next(_rows(root / where, where, tokens, counts, bounds, sample), None)
     except (BadInput, UnicodeDecodeError) as error:
         broken = Violation("trace", where, str(error))
     if broken is not None:
@@ -60,7 +61,7 @@ def check(
     if valid_fraction is not None:
         if not bounds.divide_at(valid_fraction):
             yield Violation("split rule", where, f"is not the split at {valid_fraction}")
-        yield from _fraction(where, counts, valid_fraction)
+        yield from _fraction(where, sample.counts(), valid_fraction)
 
 
 def _rows(
@@ -69,10 +70,12 @@ def _rows(
     tokens: Mapping[str, Values | None],
     counts: dict[str, int],
     bounds: HashBounds,
+    sample: HashSample,
 ) -> Iterator[Violation]:
     """Yield what is wrong with single rows; count the documents of each split, and their ids.
 
     counts: of each split, 0 before.
+    bounds, sample: take all ids.
     """
     with trace.opened(file) as opened:
         for batch in parquet.batches(file, opened, _BATCH_ROWS, list(_COLUMNS)):
@@ -89,7 +92,7 @@ def _rows(
                     yield Violation("trace", f"{where}: {split}", wrong)
                     return
                 counts[split] += len(rows)
-                bounds.add(split, rows.column("synth_id").to_pylist())
+                sample.add(split, bounds.add(split, rows.column("synth_id").to_pylist()))
 
 
 def _documents(rows: pa.RecordBatch, first: int, tokens: Values | None) -> str | None:
@@ -124,5 +127,5 @@ def _fraction(where: str, counts: Mapping[str, int], valid_fraction: float) -> I
     expected = valid_fraction * total
     slack = 1 + _STANDARD_DEVIATIONS * math.sqrt(expected * (1 - valid_fraction))
     if abs(counts["valid"] - expected) > slack:
-        rule = f"{counts['valid']} of {total} documents are valid, {expected:.1f} expected"
+        rule = f"{counts['valid']} of {total} synth_ids are valid, {expected:.1f} expected"
         yield Violation("split share", where, rule)

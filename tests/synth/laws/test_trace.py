@@ -83,7 +83,7 @@ def test_a_wrong_trace_breaks_its_law(kd_copy: Path, change: Change, law: str) -
     [(39, False), (40, True), (100, True), (160, True), (161, False)],
 )
 def test_a_split_may_deviate_by_six_standard_deviations_and_one(valid: int, allowed: bool) -> None:
-    """Of 10,000 documents at 0.01: 100 expected, 1 + 6 * sqrt(99) = 60.7 more or fewer."""
+    """Of 10,000 synth_ids at 0.01: 100 expected, 1 + 6 * sqrt(99) = 60.7 more or fewer."""
     counts = {"train": 10_000 - valid, "valid": valid}
     violations = list(trace_laws._fraction("t", counts, 0.01))
     assert (violations == []) is allowed
