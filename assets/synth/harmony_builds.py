@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from pydantic import BaseModel
 
@@ -22,7 +23,7 @@ from assets.synth.records import (
     shard_records,
 )
 from gristmill import families
-from gristmill.contract import BadInput, Summary
+from gristmill.contract import BadInput, GristmillError, Summary
 from gristmill.families import Subject
 from gristmill.provenance import Record, environment
 from gristmill.publish.build import Attempt, Build
@@ -73,11 +74,11 @@ def harmony_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
         config = replace(config, developer=None)
     links = lake.link_rule()
     files = raw.complete_files(source.folder, raw_file_count(lake, source.folder), links)
-    inputs = drop_inputs(lake, source, raw.contiguous_run(files, int(number)), number)
-    return build(
-        config=config,
-        inputs=inputs,
-        make=lambda attempt: harmony.to_harmony(
+    own = raw.contiguous_run(files, int(number))
+    inputs = drop_inputs(lake, source, own, number)
+
+    def make(attempt: Attempt) -> Summary:
+        summary = harmony.to_harmony(
             files,
             attempt.out,
             int(number),
@@ -85,8 +86,26 @@ def harmony_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
             attempt.parts,
             progress=attempt.progress,
             links=links,
-        ),
+        )
+        if not summary.rows:
+            raise _without_rows(number, own, summary.skipped)
+        return summary
+
+    return build(
+        config=config,
+        inputs=inputs,
+        make=make,
         space=_GROWTH * sum(item.bytes or 0 for item in inputs) if config.max_rows < 0 else 0,
+    )
+
+
+def _without_rows(number: str, own: Sequence[Path], read: int) -> GristmillError:
+    """The error for a shard that keeps no row: it has no file, and its dataset needs all shards."""
+    names = own[0].name if len(own) == 1 else f"{own[0].name} to {own[-1].name}"
+    return GristmillError(
+        f"{own[0].parent}: shard {number} would be empty: of {read:,} rows read from {names} "
+        f"none has a {raw.TEXTS[0]}, a {raw.TEXTS[1]} and a {raw.TEXTS[2]}: add files that have "
+        "such rows, or divide the rows into files in another way, so that each shard gets some"
     )
 
 

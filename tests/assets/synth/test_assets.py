@@ -342,6 +342,19 @@ def test_a_drop_without_a_column_fails_by_name(build, drop, lake):
     assert not (lake.root / "synth_harmony").exists()
 
 
+def test_a_shard_without_a_row_to_keep_fails_by_its_files(build, drop):
+    """As where the files are divided by exercise: editing has no reasoning at all."""
+    for path in sorted(drop.glob("*.parquet"))[-2:]:
+        table = pq.read_table(path)
+        at = table.column_names.index("synthetic_reasoning")
+        empty = pa.array([""] * len(table), pa.string())
+        pq.write_table(table.set_column(at, "synthetic_reasoning", empty), path)
+    reason = failure(build(harmony, "03"))
+    assert "shard 03 would be empty: of 24 rows read from synth_008.parquet to synth_009" in reason
+    assert "none has a query, a synthetic_reasoning and a synthetic_answer" in reason
+    assert build(harmony, "02").success
+
+
 def test_shards_of_changed_files_are_not_joined_by_a_manifest(build, all_of, drop):
     all_of(harmony)
     write_drop(drop, files=12, rows=12)
