@@ -12,6 +12,7 @@ from typing import Any
 
 from megatron.core.datasets.indexed_dataset import IndexedDataset
 
+from gristmill import provenance
 from gristmill.contract import BadInput
 from gristmill.provenance import RECORD, SHARED_RECORDS
 from gristmill.reading.folder import HeldFile
@@ -65,10 +66,28 @@ class ShardFiles(Reader[Mapping[str, HeldFile]]):
         return files
 
     def _compare(self, tokens: Path) -> None:
+        if _is_empty(tokens):
+            raise Misaligned(
+                self.prefix,
+                f"the shard has no documents in {tokens.parent.name}, and so no files there: leave "
+                "this prefix out, or build with another valid_fraction",
+            )
         try:
             self.data_digest = aligned.digest(tokens)
         except RuntimeError as error:
             raise Misaligned(self.prefix, str(error).removeprefix(f"{tokens}: ")) from error
+
+
+def _is_empty(tokens: Path) -> bool:
+    """Whether the record of a shard says that it has no files in a split, and it has none."""
+    number = re.fullmatch(r"shard_(\d+)_tokens", tokens.name)
+    if number is None or tokens.with_name(f"{tokens.name}.idx").exists():
+        return False
+    path = provenance.record_path(tokens.parent.parent, number[1], shared=True)
+    if not path.exists():
+        return False
+    files = provenance.read_record(path).outputs
+    return not any(file.path.startswith(f"{tokens.parent.name}/") for file in files)
 
 
 class HeldIndexedDataset(IndexedDataset):  # type: ignore[misc]

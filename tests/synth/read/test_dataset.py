@@ -284,13 +284,11 @@ def test_the_cache_is_outside_of_the_published_folder(copied: Path) -> None:
     assert made.config.path_to_cache is None
 
 
-def test_a_published_shard_is_compared_with_its_record(
-    harmony: Path, vocabulary: Path, tmp_path: Path
-) -> None:
-    settings = KDConfig(vocabulary, 0.3)
-    done = publish(
+def published(harmony: Path, root: Path, settings: KDConfig) -> Any:
+    """Publish shard 00 in `megatron/synth_kd_v1` of a data root."""
+    return publish(
         Build(
-            root=tmp_path,
+            root=root,
             artifact="megatron/synth_kd_v1",
             asset="synth/kd_shards",
             partition="00",
@@ -301,6 +299,27 @@ def test_a_published_shard_is_compared_with_its_record(
             shared=True,
         )
     )
+
+
+def test_a_split_without_documents_is_told_from_one_whose_files_are_gone(
+    harmony: Path, vocabulary: Path, tmp_path: Path
+) -> None:
+    """To build such a shard again, as for files that are gone, would change nothing."""
+    published(harmony, tmp_path, KDConfig(vocabulary, 0))
+    prefix = tmp_path / "megatron/synth_kd_v1/valid/shard_00_tokens"
+    with pytest.raises(RuntimeError, match=r"_tokens: the shard has no documents in valid, and so"):
+        SynthKDDataset.build_low_level_dataset(str(prefix), config())
+    train = prefix.parent.with_name("train") / prefix.name
+    assert len(dataset(train, config())) > 0
+    train.with_name(f"{train.name}.idx").unlink()
+    with pytest.raises(RuntimeError, match=r"_tokens\.idx: the file is missing"):
+        SynthKDDataset.build_low_level_dataset(str(train), config())
+
+
+def test_a_published_shard_is_compared_with_its_record(
+    harmony: Path, vocabulary: Path, tmp_path: Path
+) -> None:
+    done = published(harmony, tmp_path, KDConfig(vocabulary, 0.3))
     prefix = tmp_path / "megatron/synth_kd_v1/train/shard_00_tokens"
     assert aligned.digest(prefix) == done.record.data_version
     assert aligned.cache_folder(prefix).is_relative_to(tmp_path / "cache")
