@@ -21,7 +21,8 @@ from gristmill.contract import BadInput
 from gristmill.macroxue.config import Layout
 from gristmill.macroxue.format.rows import STEP_FORMATS, Rows, to_layout
 from gristmill.macroxue.raw.drops import RunFiles
-from gristmill.macroxue.raw.read_run import Names, RunFacts, Scanner, notes_of, read_run
+from gristmill.macroxue.raw.names import Names
+from gristmill.macroxue.raw.read_run import RunFacts, Scanner, notes_of, read_run
 
 PART_BYTES = 4_000_000
 """Zipped bytes of a part: about 130,000 rows of real logs, 6 MB in its file."""

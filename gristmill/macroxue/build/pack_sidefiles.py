@@ -20,7 +20,7 @@ from gristmill.macroxue.build.pack_parts import Part
 from gristmill.macroxue.format.jsonl import json_text, write_lines
 from gristmill.macroxue.format.metadata_db import Run, signed64
 from gristmill.macroxue.raw.drops import Drop, RunFiles
-from gristmill.macroxue.raw.read_run import Names
+from gristmill.macroxue.raw.names import Names
 
 SOURCE = "macroxue self-play logs"
 """Value of the session key `source`."""

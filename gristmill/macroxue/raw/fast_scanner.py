@@ -104,6 +104,7 @@ _MUL_A, _MUL_B = _W(0x000F424000000064), _W(0x0000271000000001)
 _POWERS = np.array([10.0**k for k in range(9)])
 _SCALES = np.array([10**k for k in range(9)])
 _MAX_EXACT = 1 << 53
+_MOST_HIGH = _W(1844674407370955)
 
 
 @_compiled
@@ -133,6 +134,38 @@ def _integer(at: int) -> tuple[int, int]:
         value = value * _SCALES[extra] + (more if extra else 0)
         count += extra
     return value, at + count
+
+
+@_compiled
+def _large(at: int) -> tuple[int, int]:
+    """(value as int64, address behind) of an integer of 17..20 digits below 2^64; 0 if unsure."""
+    first, count = _digits(at)
+    second, more = _digits(at + 8)
+    if count < 8 or more < 8 or _byte(at) == 48:
+        return 0, 0
+    third, extra = _digits(at + 16)
+    if not 1 <= extra <= 4:
+        return 0, 0
+    value = _W(first * _SCALES[8] + second)
+    # 2^64 - 1 is 18446744073709551615.
+    if extra == 4 and (value > _MOST_HIGH or (value == _MOST_HIGH and third > 1615)):
+        return 0, 0
+    return np.int64(value * _W(_SCALES[extra]) + _W(third)), at + 16 + extra
+
+
+@_compiled
+def _named(at: int, names: Any) -> tuple[int, int]:
+    """(id, address behind the closing quote) of a known name that has no escape; 0 if unsure."""
+    for known in range(len(names)):
+        length = np.int64(names[known, 0])
+        if _byte(at + length) != 34:
+            continue
+        same = True
+        for i in range(length):
+            same &= _byte(at + i) == np.int64(names[known, 2 + i])
+        if same:
+            return np.int64(names[known, 1]), at + length + 1
+    return 0, 0
 
 
 @_compiled
@@ -325,6 +358,7 @@ def _scan(
     room: int,
     state: Any,
     table: Any,
+    names: Any,
 ) -> tuple[int, int, int]:
     ranks = np.empty(16, np.int64)
     run_id, next_index = state[0], state[1]
@@ -349,7 +383,10 @@ def _scan(
                 break
             word = _word(p + 1)
             if word & _KEEP6 == _SEED:
-                seed, p = _integer(p + 7)
+                first = p + 7
+                seed, p = _integer(first)
+                if p == 0:
+                    seed, p = _large(first)
                 ok = p != 0 and not seen & 1
                 seen |= 1
             elif word == _STEP_A and _word(p + 9) & _KEEP4 == _STEP_B:
@@ -385,7 +422,8 @@ def _scan(
                 elif name == _V_10:
                     kind, p = 2, p + 26
                 else:
-                    ok = False
+                    kind, p = _named(p + 18, names)
+                    ok = ok and p != 0
             elif word == _TYPE_A and _word(p + 9) & _KEEP3 == _VALUE_B:
                 p = _value(p + 12)
                 ok = p != 0
@@ -480,6 +518,7 @@ def _scan(
 
 
 _TABLE = line_table()
+_NO_NAMES = np.zeros((0, 34), np.uint8)
 
 
 def scan(
@@ -489,6 +528,7 @@ def scan(
     rows: npt.NDArray[np.void],
     row: int,
     state: npt.NDArray[np.int64],
+    names: npt.NDArray[np.uint8] = _NO_NAMES,
 ) -> tuple[int, int, int]:
     """Scan the lines of text[at:end] to rows.
 
@@ -499,6 +539,8 @@ def scan(
     row: index of the first row to fill.
     state: int64 [4]: run_id, the step_index of a line without one, the low 32 bits of the seed
         in the meta, its max_rank (0 if none). The second number is updated.
+    names: uint8 [M, 34], further names of valuation types without escapes: length, id, and bytes
+        with zeros behind them; default none.
 
     Returns (position of the first line that was not taken, number of rows that are filled, END
     or UNSURE or FULL). Releases the GIL while it runs. Raises ValueError for arrays and
@@ -518,5 +560,6 @@ def scan(
         len(rows),
         state,
         _TABLE,
+        names,
     )
     return position, filled, stop

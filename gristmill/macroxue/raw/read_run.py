@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.contract import BadInput, GristmillError
+from gristmill.contract import BadInput
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, Rows
-from gristmill.macroxue.format.valuation_types import MAX_NAMES, STANDARD_NAMES
 from gristmill.macroxue.raw.drops import RunFiles
 from gristmill.macroxue.raw.gzip_files import RawDigest, gunzip, read_meta
+from gristmill.macroxue.raw.names import Names
 from gristmill.macroxue.raw.strict_parser import Meta, RuleBroken, Step, parse_meta, parse_step
+from gristmill.macroxue.raw.whole_lines import WholeLines
 
 PAD = 128
 """Readable bytes behind the text: `fast_scanner.PAD`, again because that module loads numba."""
@@ -31,37 +32,22 @@ MAX_LINE_BYTES = 1 << 24
 _MAX_NOTED_BRANCHES = 20
 _U32 = (1 << 32) - 1
 # `parse_step` takes each of these lines as no step; millions of them come in one small file.
+_SPACES = re.compile(rb"[ \t\r]")
 _BLANK_LINES = re.compile(rb"(?:[ \t\r\x0b\x0c]*+\n)++")
 
 Scanner = Callable[
-    [npt.NDArray[np.uint8], int, int, Rows, int, npt.NDArray[np.int64]], tuple[int, int, int]
+    [
+        npt.NDArray[np.uint8],
+        int,
+        int,
+        Rows,
+        int,
+        npt.NDArray[np.int64],
+        npt.NDArray[np.uint8],
+    ],
+    tuple[int, int, int],
 ]
 """The signature of `fast_scanner.scan`."""
-
-
-class TooManyNames(GristmillError):
-    """More names than ids of `valuation_type`: an error of the drop, not of one run."""
-
-
-@dataclass
-class Names:
-    """The valuation names by id: the three standard names, then others as they occur.
-
-    Source: docs/formats/macroxue.md#valuation-types.
-    """
-
-    known: list[str] = field(default_factory=lambda: list(STANDARD_NAMES))
-
-    def id_of(self, name: str) -> int:
-        """The id of a name; a new name gets the next id. Raises TooManyNames."""
-        if name not in self.known:
-            if len(self.known) == MAX_NAMES:
-                raise TooManyNames(
-                    f"valuation_type {name[:40]!r} would be name {MAX_NAMES + 1}, but a pack has at"
-                    f" most {MAX_NAMES}: pack fewer drops together"
-                )
-            self.known.append(name)
-        return self.known.index(name)
 
 
 @dataclass
@@ -179,14 +165,16 @@ class _Reading:
 
     def take(self, buffer: bytearray, end: int) -> None:
         """Turn a batch of lines into rows: text is buffer[:end]."""
-        text = np.frombuffer(buffer, np.uint8)
+        whole, text = WholeLines(buffer), np.frombuffer(buffer, np.uint8)
         at = 0
         while at < end:
             if self.filled == len(self.rows):
                 self.flush()
             if self.scanner is not None:
                 before = self.filled
-                at, self.filled, _ = self.scanner(text, at, end, self.rows, before, self.state)
+                at, self.filled, _ = self.scanner(
+                    text, at, end, self.rows, before, self.state, self.names.plain()
+                )
                 self.lines += self.filled - before
                 if at == end or self.filled == len(self.rows):
                     continue
@@ -195,7 +183,12 @@ class _Reading:
                 at = blank.end()
                 continue
             stop = buffer.index(b"\n", at, end) + 1
-            self.take_strictly(bytes(buffer[at:stop]))
+            fresh = self.scanner is not None and whole.starts is None
+            if fresh and _SPACES.search(buffer, at, stop - 1):
+                buffer, end = whole.squeeze(at, end, self.lines, PAD)
+                text, at = np.frombuffer(buffer, np.uint8), 0
+                continue
+            self.take_strictly(whole.line(self.lines, at, stop))
             at = stop
 
     def take_strictly(self, line: bytes) -> None:

@@ -50,6 +50,7 @@ def run(data: bytes) -> None:
     from gristmill.contract import BadInput
     from gristmill.macroxue.raw import fast_scanner, read_run
     from gristmill.macroxue.raw.drops import RunFiles
+    from gristmill.macroxue.raw.names import Names
 
     meta_text, steps = split(data, 2)
     zipped = gzip.compress(steps, 0, mtime=0)
@@ -59,7 +60,7 @@ def run(data: bytes) -> None:
 
     def read(scanner: object) -> tuple[bytes, str]:
         rows: list[bytes] = []
-        names, error = read_run.Names(), ""
+        names, error = Names(), ""
         try:
             facts = read_run.read_run(
                 files, 3, names, lambda batch: rows.append(batch.tobytes()), scanner

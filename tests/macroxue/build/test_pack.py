@@ -23,6 +23,7 @@ from gristmill.macroxue.format.shards import open_steps, step_files
 from gristmill.macroxue.format.valuation_types import read_valuation_types
 from gristmill.macroxue.laws.pack import pack_laws
 from gristmill.macroxue.raw import read_run
+from gristmill.macroxue.raw.names import TooManyNames
 from gristmill.run.parts import PartStore
 from tests.macroxue.lines import contents, step, write_run
 from tests.paths import CHECKOUT, REAL_DATA
@@ -307,7 +308,7 @@ def test_at_most_255_names(tmp_path: Path) -> None:
     assert len(read_valuation_types(tmp_path / "full" / "valuation_types.json")) == 255
     write_run(drop, "b", [step(valuation_type="one more")])
     for on_error in ("strict", "quarantine"):
-        with pytest.raises(read_run.TooManyNames, match="'one more' would be name 256"):
+        with pytest.raises(TooManyNames, match="'one more' would be name 256"):
             pack(drop, tmp_path / on_error, PackConfig(on_error=on_error, quarantine_share=1))
 
 
