@@ -21,6 +21,7 @@ from gristmill.macroxue.laws.notes import Notes
 from gristmill.macroxue.laws.report import Finder, Played, fresh, played, run_facts
 from gristmill.macroxue.read.step_stream import Batch, StepStream
 from gristmill.macroxue.rules.board_eval import board_scores, line_table, packed_scores
+from gristmill.macroxue.rules.moves import move
 from gristmill.macroxue.rules.true_ranks import TrueRanks
 from gristmill.run.progress import current_progress
 
@@ -113,6 +114,20 @@ def _wrong_evals(
     return wrong
 
 
+def _unmoved(rows: Rows, facts: Played) -> npt.NDArray[np.bool_]:
+    """Rows whose move changes nothing, whatever their unknown ranks are, as bool [N].
+
+    rows: of whole runs.
+    facts: what their moves do. The placeholders of unknown ranks never merge there.
+    """
+    unmoved: npt.NDArray[np.bool_] = ~facts.changed
+    if len(unknown := np.flatnonzero(unmoved & facts.known.unknown)):
+        # Two of the tiles may be equal, and merge.
+        equal = np.minimum(facts.known.ranks[unknown], 16)
+        unmoved[unknown] = ~move(equal, facts.moves[unknown])[2]
+    return unmoved | (rows["move_dir"] > 3)
+
+
 def _batch_laws(
     stream: StepStream,
     batch: Batch,
@@ -122,8 +137,9 @@ def _batch_laws(
     table: npt.NDArray[np.int32],
 ) -> Iterator[Violation]:
     rows, known, after = batch.rows, facts.known, facts.after
-    unmoved = ~facts.changed | (rows["move_dir"] > 3)
-    yield from finder.rows("move_legal", batch, unmoved, "{move} changes nothing on this board")
+    yield from finder.rows(
+        "move_legal", batch, _unmoved(rows, facts), "{move} changes nothing on this board"
+    )
     yield from finder.rows(
         "follows",
         batch,

@@ -219,6 +219,22 @@ def test_rows_of_unknown_ranks_are_judged_by_their_mask_alone(tmp_path: Path) ->
     assert [v.law for v in violations] == ["max_rank", "highest_tile"]
 
 
+@pytest.mark.parametrize(
+    ("row", "laws"), [([16, 16, 1, 2], []), ([16, 1, 16, 2], ["move_legal"])], ids=str
+)
+def test_a_move_that_unknown_ranks_may_allow_is_legal(
+    tmp_path: Path, row: list[int], laws: list[str]
+) -> None:
+    """Four tiles without max_rank have too many choices: which of them are equal is not known."""
+    board = np.array([*row, 1, 16, 2, 16, 3, 4, 5, 6, 4, 5, 6, 7], np.uint8)
+    one = Game(1, board[None], np.array([2], np.uint8), 1 << 17, 1 << 17)
+    steps = step_rows([one])
+    steps["max_rank"] = 0
+    pack = write_pack(tmp_path / "p", [one], steps=steps)
+    assert [violation.law for violation in game_laws(pack)] == laws
+    assert "ranks_unknown" in [violation.law for violation in game_notes(pack)]
+
+
 @pytest.mark.real
 def test_the_real_drops_hold_every_law(tmp_path: Path, real_packs: dict[str, Path]) -> None:
     for name, late in (("d6_v1", 0), ("d7_v1", 5)):
