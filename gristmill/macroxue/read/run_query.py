@@ -36,8 +36,8 @@ def first_column(database: HeldFile, sql: str, params: Sequence[Any] = ()) -> se
     sql: one SELECT statement.
     params: values of its placeholders.
 
-    Raises sqlite3.DatabaseError for any other statement, and for an error in the query; BadInput
-    for a damaged database.
+    Raises sqlite3.DatabaseError for any other statement, and for an error in the query;
+    OverflowError for a number of more than 64 bits with its sign; BadInput for a damaged database.
     """
     with database.reading() as path:
         octets = bytearray(path.read_bytes())
@@ -47,6 +47,11 @@ def first_column(database: HeldFile, sql: str, params: Sequence[Any] = ()) -> se
         db.set_authorizer(_authorize)
         try:
             return {row[0] for row in db.execute(sql, params)}
+        except OverflowError as error:
+            raise OverflowError(
+                f"a parameter of {sql!r} is no signed number of 64 bits: a seed of 2**63 or more "
+                "is in the table as seed - 2**64"
+            ) from error
         except sqlite3.DatabaseError as error:
             if error.sqlite_errorcode not in _DAMAGED:
                 raise

@@ -162,6 +162,10 @@ def test_sql_over_runs_can_only_read(pack: Path) -> None:
             data.runs(sql)
     with pytest.raises(ValueError, match="gives 999, which is not the id"):
         data.runs("SELECT 999")
+    with pytest.raises(
+        OverflowError, match=r"a seed of 2\*\*63 or more is in the table as seed - 2"
+    ):
+        data.runs("SELECT id FROM runs WHERE seed = ?", (2**64 - 1,))
     assert (pack / "metadata.db").read_bytes() == before
     assert not (pack / "new.db").exists()
 

@@ -301,7 +301,7 @@ def published(harmony: Path, root: Path, settings: KDConfig) -> Any:
     )
 
 
-def test_a_split_without_documents_is_told_from_one_whose_files_are_gone(
+def test_a_split_without_documents_is_not_one_whose_files_are_gone(
     harmony: Path, vocabulary: Path, tmp_path: Path
 ) -> None:
     """To build such a shard again, as for files that are gone, would change nothing."""
