@@ -82,9 +82,10 @@ def _alignment(stream: StepStream, column: Gather) -> Iterator[Violation]:
             bad = np.flatnonzero(~np.isfinite(values[name]))
             if len(bad):
                 at = int(bad[0])
-                yield Violation(
-                    "values_finite", place(steps[at], start + at), f"{name} {values[name][at]}"
-                )
+                found = f"{name} {values[name][at]}"
+                if np.isposinf(values[name][at]):
+                    found += ", beyond float32: choose a smaller gamma, reward_scale or epsilon"
+                yield Violation("values_finite", place(steps[at], start + at), found)
                 return
 
 

@@ -99,6 +99,11 @@ def complete_files(
     Source: `docs/formats/synth.md#complete-drop`.
     """
     paths = files(folder, links)
+    if not paths:
+        raise GristmillError(
+            f"{folder}: 0 Parquet files of {expected}: put files whose names end in .parquet into "
+            "this folder itself, since its subfolders are not read"
+        )
     if not is_complete(folder, expected, links):
         raise GristmillError(
             f"{folder}: {len(paths)} Parquet files of {expected}: add the others, or a file "

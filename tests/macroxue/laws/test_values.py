@@ -49,6 +49,15 @@ def test_laws_find_every_wrong_column(tmp_path: Path, column: str, law: str) -> 
     ]
 
 
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_returns_beyond_float32_name_the_settings(tmp_path: Path) -> None:
+    pack = write_pack(tmp_path / "p", GAMES)
+    value_sidecar(pack, tmp_path / "v", ValueConfig(gamma=40))
+    (violation,) = value_laws(tmp_path / "v", pack)
+    assert violation.law == "values_finite"
+    assert violation.found.startswith("return_raw inf, beyond float32: choose a smaller gamma")
+
+
 def test_laws_of_files(tmp_path: Path) -> None:
     pack = write_pack(tmp_path / "p", GAMES)
     other = write_pack(tmp_path / "q", GAMES, shard_rows=100)

@@ -64,6 +64,12 @@ def test_done_alone_is_no_complete_drop(tmp_path: Path) -> None:
         complete_files(tmp_path)
 
 
+def test_files_in_a_subfolder_are_not_waited_for(tmp_path: Path) -> None:
+    write_drop(tmp_path / "data", files=4, rows=1)
+    with pytest.raises(GristmillError, match=r"into this folder itself, since its subfolders are"):
+        complete_files(tmp_path, 4)
+
+
 def test_more_files_than_expected_are_no_complete_drop(tmp_path: Path) -> None:
     write_drop(tmp_path, files=3, rows=1, done=False)
     assert [is_complete(tmp_path, expected) for expected in (2, 3, 4)] == [False, True, False]
