@@ -14,6 +14,7 @@ PACK = Code(
     compatible_with=(
         "0d55d1b49e5a85a505e4db0c9f9ab20e536d50501b0e632fbc2d947458a9ec50",
         "c33a5dc9fe315fc8340efe463cfd2bf2c61c3066fca51307445ed9afa47a00da",
+        "1705809a6fbd4f2847bd4d5d52d644837de7590c1255cfea3858dcb037aa66bc",
     ),
     undigested="0d55d1b49e5a85a505e4db0c9f9ab20e536d50501b0e632fbc2d947458a9ec50",
 )

@@ -13,6 +13,7 @@ NORMALIZED = Code(
     compatible_with=(
         "4288818240fdd375f242d20787b4a1916659a6561d71ddf22de459cb87427b95",
         "ab3abb925d3965a98ec0535d2d69502a22b63e1293dedf4cc31e7d540b828862",
+        "5d2917daa19c048b97421c38725b36d32373e641d964f2c45eb15a3fa34bdf14",
     ),
 )
 RAW_MANIFEST = Code(
