@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.free_port import free_port
 from tests.paths import CHECKOUT
 from tests.requirements import cannot_run
 
@@ -75,13 +76,6 @@ def _run(*words: str | Path) -> str:
     return done.stdout.strip()
 
 
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
-
-
 def _await(port: int) -> None:
     """Return once something listens at a port."""
     end = time.monotonic() + _SECONDS
@@ -111,7 +105,7 @@ def proxy(tmp_path: Path) -> Iterator[int]:
     if nginx is None:
         cannot_run("linters", "there is no nginx")
     _login(tmp_path / "login")
-    port, config = _free_port(), tmp_path / "nginx.conf"
+    port, config = free_port(), tmp_path / "nginx.conf"
     with _reader() as behind:
         text = CONFIG.read_text().replace(_LOGIN, str(tmp_path / "login"))
         text = text.replace("listen 443", f"listen 127.0.0.1:{port}")
@@ -162,7 +156,7 @@ def test_the_documented_script_mails_the_text_of_an_alert(tmp_path: Path) -> Non
     page = (CHECKOUT / "docs/deployment.md").read_text()
     found = re.search(r"^python3 - <<'END'\n(import json.*?)^END$", page, re.DOTALL | re.MULTILINE)
     assert found
-    sendmail, port = tmp_path / "sendmail", _free_port()
+    sendmail, port = tmp_path / "sendmail", free_port()
     sendmail.write_text(f"#!/bin/sh\ntest ! -e {tmp_path}/broken && cat > {tmp_path}/mail\n")
     sendmail.chmod(0o755)
     program = found[1].replace("/usr/sbin/sendmail", str(sendmail)).replace("9800", str(port))

@@ -37,6 +37,7 @@ from commands.serving.metrics import HOST
 from resources.lake import CHECKOUT
 from tests.commands.drops import Command
 from tests.e2e.live_instance import until
+from tests.free_port import free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.engines]
 STATUS = dg.DagsterRunStatus
@@ -138,8 +139,7 @@ def test_a_port_that_is_taken_is_named(run: Command) -> None:
 @pytest.fixture
 def served(run: Command, data: Path, tmp_path: Path) -> Iterator[tuple[int, Any]]:
     """`gristmill metrics --port PORT` as a process: the port and the process."""
-    with socket.create_server((HOST, 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     program = (
         "import sys\n"
         "from pathlib import Path\n"
@@ -160,7 +160,8 @@ def served(run: Command, data: Path, tmp_path: Path) -> Iterator[tuple[int, Any]
     process.communicate()
 
 
-def asked(port: int) -> str:
+def asked(port: int, process: Any) -> str:
+    assert process.poll() is None, process.stdout.read().decode()
     with suppress(OSError), urllib.request.urlopen(f"http://{HOST}:{port}/metrics") as answer:
         return str(answer.read().decode())
     return ""
@@ -170,10 +171,10 @@ def test_each_call_of_the_server_asks_again_until_ctrl_c(
     served: tuple[int, Any], instance: dg.DagsterInstance
 ) -> None:
     port, process = served
-    first = numbers(until("the server answers", lambda: asked(port)))
+    first = numbers(until("the server answers", lambda: asked(port, process)))
     assert first["gristmill_runs"]["SUCCESS"] == 0
     add_run(instance, PACK, ["a"], status=STATUS.SUCCESS)
-    assert numbers(asked(port))["gristmill_runs"]["SUCCESS"] == 1
+    assert numbers(asked(port, process))["gristmill_runs"]["SUCCESS"] == 1
     with socket.socket() as outside:
         outside.settimeout(1)
         assert outside.connect_ex((socket.gethostbyname(socket.gethostname()), port)) or (
