@@ -30,7 +30,7 @@ SPLIT_WORDS: Final = {
 """The split that a word of a file name names."""
 _OWN_SPLITS: Final = {"reveal": {"eval": "test", "open": "validation"}}
 """Words of one corpus alone."""
-_UNCLEAR: Final = {"eval", "evaluation"}
+_UNCLEAR: Final = {"eval", "evals", "evalset", "evaluation"}
 """Words that say that records are not for training, but not which split they are."""
 _OTHER_FILES: Final = ("dataset_info.json", "dataset_infos.json", "state.json")
 """Files of known tools that hold no records."""

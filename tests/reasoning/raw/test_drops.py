@@ -128,6 +128,8 @@ def test_files_without_a_split_are_of_the_first_one_where_no_other_names_one(
         ("gsm8k", [], "holds no data file"),
         ("gsm8k", ["notes.txt"], r"holds no data file.*\.jsonl.*\.tsv.*\.zst"),
         ("wiqa", ["a.jsonl", "train.jsonl"], "one of train, validation, test"),
+        ("wiqa", ["wiqa_evalset.jsonl"], "its name has evalset, which says no split"),
+        ("reveal", ["reveal.evals.csv"], "its name has evals, which says no split"),
         (
             "gsm8k",
             ["Evaluation.json"],
