@@ -211,8 +211,8 @@ PARSERS = (
         "macroxue_run",
         run,
         (f"{_RAW}.read_run", f"{_RAW}.strict_parser"),
-        (f"{_RAW}.fast_scanner",),
-        words=(*_JSON, *_STEP, b"\xff\xfe"),
+        tuple(f"{_RAW}.{name}" for name in ("fast_scanner", "json_spaces", "names", "whole_lines")),
+        words=(*_JSON, *_STEP, b"\xff\xfe", b" ", b"\t", b"\r\n"),
     ),
     Parser(
         "macroxue_drop_names",
