@@ -88,7 +88,7 @@ def harmony_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
             links=links,
         )
         if not summary.rows:
-            raise _without_rows(number, own, summary.skipped)
+            raise _without_rows(number, own, summary.skipped, config.max_rows)
         return summary
 
     return build(
@@ -99,13 +99,14 @@ def harmony_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
     )
 
 
-def _without_rows(number: str, own: Sequence[Path], read: int) -> GristmillError:
+def _without_rows(number: str, own: Sequence[Path], read: int, most: int) -> GristmillError:
     """The error for a shard that keeps no row: it has no file, and its dataset needs all shards."""
     names = own[0].name if len(own) == 1 else f"{own[0].name} to {own[-1].name}"
+    limit = f"take more rows than max_rows, which is {most}, " if most >= 0 else ""
     return GristmillError(
         f"{own[0].parent}: shard {number} would be empty: of {read:,} rows read from {names} "
-        f"none has a {raw.TEXTS[0]}, a {raw.TEXTS[1]} and a {raw.TEXTS[2]}: add files that have "
-        "such rows, or divide the rows into files in another way, so that each shard gets some"
+        f"none has a {raw.TEXTS[0]}, a {raw.TEXTS[1]} and a {raw.TEXTS[2]}: {limit}add files "
+        "that have such rows, or divide the rows into other files, so that each shard gets some"
     )
 
 

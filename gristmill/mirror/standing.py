@@ -7,10 +7,10 @@ from pathlib import Path
 
 from gristmill import provenance
 from gristmill.contract import GristmillError
-from gristmill.hashing import sha256_file
 from gristmill.mirror.layout import Outer
 from gristmill.provenance import Record
 from gristmill.provenance.inventory import Entry
+from gristmill.provenance.raw_inputs import is_as_written
 
 
 def standing_record(root: Path, entry: Entry, ignore_unreadable: bool) -> Record | None:
@@ -36,10 +36,7 @@ def is_whole(folder: Path, record: Record) -> bool:
 
     folder: of the artifact; its files are compared by size and time.
     """
-    if record.digest != record.computed_digest():
-        return False
-    listed = record.inputs_file
-    if listed is not None and not _holds(folder / listed.path, listed.sha256):
+    if not is_as_written(folder, record):
         return False
     for output in record.outputs:
         try:
@@ -49,13 +46,6 @@ def is_whole(folder: Path, record: Record) -> bool:
         if (found.st_size, found.st_mtime_ns) != (output.bytes, output.mtime_ns):
             return False
     return True
-
-
-def _holds(path: Path, sha256: str) -> bool:
-    try:
-        return sha256_file(path) == sha256
-    except OSError:
-        return False
 
 
 def check_outer(root: Path, outer: Outer | None) -> None:

@@ -20,10 +20,8 @@ from gristmill.provenance.find_artifacts import Artifact
 from gristmill.provenance.record import (
     RECORD,
     Input,
-    InputsFile,
     Record,
     holds_record,
-    inputs_path,
     read_inputs,
     read_record,
 )
@@ -94,9 +92,7 @@ def known_hashes(record_path: Path) -> dict[tuple[str, int, int], KnownHash]:
         return {}
     try:
         record = read_record(record_path)
-        if record.digest != record.computed_digest():
-            return {}
-        if record.inputs_file and not _is_whole(inputs_path(record_path), record.inputs_file):
+        if not is_as_written(_place(record_path)[0], record):
             return {}
         inputs = read_inputs(record, record_path)
     except GristmillError:
@@ -164,7 +160,17 @@ def _was_pulled(record_path: Path, record: Record) -> bool:
         return False
 
 
-def _is_whole(path: Path, listed: InputsFile) -> bool:
+def is_as_written(folder: Path, record: Record) -> bool:
+    """Whether nobody edited a record, or the list of inputs that belongs to it.
+
+    folder: of the artifact.
+    """
+    if record.digest != record.computed_digest():
+        return False
+    listed = record.inputs_file
+    if listed is None:
+        return True
+    path = folder / listed.path
     return path.is_file() and sha256_file(path) == listed.sha256
 
 

@@ -226,14 +226,7 @@ class _TwoRanks:
 def test_parts_of_a_rank_that_failed_on_an_input_that_was_mended_are_not_used(
     tmp_path: Path,
 ) -> None:
-    raw = tmp_path / "drops/a.txt"
-    raw.parent.mkdir()
-    raw.write_bytes(b"raw")
-
-    def changed(data: bytes) -> None:
-        stat = raw.stat()
-        raw.write_bytes(data)
-        os.utime(raw, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    raw, changed = _raw(tmp_path)
 
     build = tiny_build(
         tmp_path,
@@ -255,14 +248,7 @@ def test_parts_of_a_rank_that_failed_on_an_input_that_was_mended_are_not_used(
 
 
 def test_a_rank_at_work_stays_noted_while_another_finds_the_input_touched(tmp_path: Path) -> None:
-    raw = tmp_path / "drops/a.txt"
-    raw.parent.mkdir()
-    raw.write_bytes(b"raw")
-
-    def changed(data: bytes) -> None:
-        stat = raw.stat()
-        raw.write_bytes(data)
-        os.utime(raw, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    raw, changed = _raw(tmp_path)
 
     class Killed(BaseException):
         pass
@@ -286,6 +272,20 @@ def test_a_rank_at_work_stays_noted_while_another_finds_the_input_touched(tmp_pa
     changed(b"raw")
     publish(build)
     assert (build.folder / "copies").read_bytes() == b"rawrawraw"
+
+
+def _raw(root: Path) -> tuple[Path, Callable[[bytes], None]]:
+    """A raw file, and what writes other bytes to it and keeps its time."""
+    raw = root / "drops/a.txt"
+    raw.parent.mkdir()
+    raw.write_bytes(b"raw")
+
+    def changed(data: bytes) -> None:
+        stat = raw.stat()
+        raw.write_bytes(data)
+        os.utime(raw, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+    return raw, changed
 
 
 class _Damaged(_TwoRanks):

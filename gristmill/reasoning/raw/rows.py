@@ -7,7 +7,7 @@ objects mean. Source: `docs/formats/reasoning.md#drops`.
 from __future__ import annotations
 
 import re
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
@@ -28,7 +28,6 @@ from gristmill.untrusted.lines import line_bytes, lines
 Row = tuple[int, dict[str, Any] | Unfit]
 """Number of a row in its file, from 1, and the row or why it is refused."""
 
-_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _NUMBERED: Final = re.compile(rb'\s*\{\s*"[0-9]+"\s*:\s*\{')
 """Begins one object with an object for each number, as CoT-Collection has it."""
 _NUMBER_FIRST: Final = re.compile(rb'\s*\{\s*"[0-9]+"\s*:')
@@ -111,7 +110,7 @@ def _without_mark(texts: Iterable[bytes], path: Path) -> tuple[int, Iterator[byt
             break
     if head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
         raise BadInput(path, "is UTF-16: save it as UTF-8")
-    unmarked = head.removeprefix(_BYTE_ORDER_MARK)
+    unmarked = head.removeprefix(BOM_UTF8)
     return len(head) - len(unmarked), chain([unmarked], parts)
 
 

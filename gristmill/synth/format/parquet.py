@@ -126,7 +126,6 @@ def is_json(kind: pa.DataType) -> bool:
 
     kind: Arrow type.
 
-    DuckDB writes what `to_json` gives with this mark.
     Source: `docs/formats/synth.md#raw-columns`.
     """
     import pyarrow as pa

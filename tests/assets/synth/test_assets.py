@@ -352,7 +352,15 @@ def test_a_shard_without_a_row_to_keep_fails_by_its_files(build, drop):
     reason = failure(build(harmony, "03"))
     assert "shard 03 would be empty: of 24 rows read from synth_008.parquet to synth_009" in reason
     assert "none has a query, a synthetic_reasoning and a synthetic_answer" in reason
+    assert "max_rows" not in reason
     assert build(harmony, "02").success
+
+
+def test_a_shard_that_max_rows_leaves_empty_names_it(build, drop, lake):
+    (lake.root / "gristmill.toml").write_text("[synth.harmony]\nmax_rows = 0\n")
+    reason = failure(build(harmony, "00"))
+    assert "of 0 rows read" in reason
+    assert "take more rows than max_rows, which is 0, add files" in reason
 
 
 def test_shards_of_changed_files_are_not_joined_by_a_manifest(build, all_of, drop):
