@@ -1,0 +1,66 @@
+"""The account of a drop: what becomes of each of its files.
+
+Each family makes one, by names and, where it must, by a look into the files: `account` in its
+`raw/drops.py`. A file that is neither taken nor left out refuses the drop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from gristmill.printable import printable
+
+_MOST_NAMED: Final = 5
+
+
+@dataclass(frozen=True)
+class Account:
+    """What becomes of each file of a drop. Marks and files whose name begins with a dot have none.
+
+    taken: the files that are read, by split; the key is empty where a drop has no splits. Names are
+        POSIX paths relative to the drop, or the name of a drop that is a file.
+    left_out: why each other file is not read, by its name; a folder of which nothing is read ends
+        in `/`.
+    notes: what is unusual and allowed.
+    """
+
+    taken: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+    @property
+    def lines(self) -> list[str]:
+        """One line a split, or one for a drop without splits: files taken, files left out."""
+        left = _left_out(self.left_out)
+        if set(self.taken) <= {""}:
+            return [_joined(_counted(self.taken.get("", ())), left)]
+        lines = [f"{split}: {_counted(names)}" for split, names in self.taken.items()]
+        return [*lines, *([left] if left else [])]
+
+    def of(self, split: str) -> Account:
+        """The account of one split: its files, and what is left out of the drop."""
+        return Account({"": self.taken.get(split, ())}, self.left_out, self.notes)
+
+
+def _counted(names: Sequence[str]) -> str:
+    return f"{len(names):,} file{'' if len(names) == 1 else 's'} taken"
+
+
+def _left_out(left: Mapping[str, str]) -> str:
+    if not left:
+        return ""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in sorted(left.items()):
+        by_reason.setdefault(reason, []).append(printable(name))
+    parts = []
+    for reason, names in by_reason.items():
+        more = len(names) - _MOST_NAMED
+        named = ", ".join(names[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+        parts.append(f"{named} ({reason})")
+    return f"{len(left):,} left out: {'; '.join(parts)}"
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
