@@ -38,7 +38,7 @@ _AROUND = 200
 _EVENT = 1000
 _LONGEST_LIST = 1000
 _RESERVED = (
-    *("path", "status", "notes", "provenance", "bytes", "seconds", "peak_memory_mb"),
+    *("path", "status", "account", "notes", "provenance", "bytes", "seconds", "peak_memory_mb"),
     *("config changed", "tokenizer", "source drop", "zero"),
 )
 
@@ -61,6 +61,8 @@ def event_metadata(
         "path": dg.MetadataValue.path(plain(str(published.folder))),
         "status": "built" if published.rebuilt else "unchanged",
     }
+    if published.account:
+        metadata["account"] = plain(published.account, _NOTES_BYTES)
     if published.notes:
         notes = markdown.shortened(markdown.bullets(published.notes), _NOTES_BYTES)
         metadata["notes"] = dg.MetadataValue.md(notes)

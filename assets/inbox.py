@@ -1,6 +1,7 @@
 """Inbox: a folder below `drops/`, and the assets that are built from its drops.
 
-`gristmill/inbox.py` decides when a drop has arrived; the sensor is `sensors/raw_drops.py`.
+What a family says of a drop is in its catalog (`gristmill/<family>/family.py`), `gristmill/inbox/`
+judges it, and the sensor is `sensors/raw_drops.py`.
 """
 
 from __future__ import annotations
@@ -8,17 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import dagster as dg
 
 from gristmill import families
-from gristmill.contract import GristmillError
-from gristmill.inbox import FOLDER, Arrival, Settling, Shape
-from gristmill.settings.inboxes import InboxSettings
-from gristmill.settings.tables import drop_refusal
-from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
-from resources import Lake
+from gristmill.inbox import Arrival, Shape
 
 # The result of `dg.define_asset_job`; Dagster has no public name for its type.
 UnresolvedJob = Any
@@ -38,13 +34,6 @@ class Start:
     waiting: str = ""
 
 
-class Rules(NamedTuple):
-    """What an inbox does with links, and when its drops have arrived."""
-
-    links: LinkRule
-    settling: Settling
-
-
 @dataclass(frozen=True)
 class Inbox:
     """One folder of raw drops, and the runs that a drop in it starts.
@@ -57,9 +46,6 @@ class Inbox:
         key, which an arrival adds. Time: the partition with the drop's key. Static: those that
         `keys_of` names, else all of them.
     targets: the assets that a drop's runs build, one run for each partition.
-    refuse: takes the path of a settled drop; returns why it cannot be built, or None. Its
-        settings are checked before: see `refusal`.
-    shape: a drop is a folder (default), or a file with one of certain endings.
     job: the job that the runs belong to; default None: a run over `targets`.
     keys_of: takes the path of a settled drop and returns the static partitions that are built
         from it; default None: all of them.
@@ -75,8 +61,6 @@ class Inbox:
     raw_drop: dg.AssetKey
     partitions: dg.PartitionsDefinition[str]
     targets: Sequence[dg.AssetsDefinition]
-    refuse: Callable[[Path], str | None]
-    shape: Shape = FOLDER
     job: UnresolvedJob | None = None
     keys_of: Callable[[Path], Collection[str]] | None = None
     starts: Callable[[dg.DagsterInstance, Path, Collection[str]], Sequence[Start]] | None = None
@@ -98,25 +82,10 @@ class Inbox:
         own = [] if self.dynamic is None else [self.dynamic]
         return [*own, *(name for name in self.built_in if name != self.dynamic)]
 
-    def refusal(self, drop: Path) -> str | None:
-        """Returns why a settled drop is not built: its settings are wrong, or `refuse` says so.
-
-        drop: path of the drop in the inbox.
-
-        Returns None if it can be built. Raises OSError where the drop cannot be read.
-        """
-        try:
-            links = self.lake_of(drop).link_rule()
-        except GristmillError:
-            links = REFUSE_LINKS  # a wrong file of the data root refuses no drop
-        return drop_refusal(drop, families.tables(), links) or self.refuse(drop)
-
-    def lake_of(self, drop: Path) -> Lake:
-        """Returns the data root that a drop of this inbox is in.
-
-        drop: path of the drop.
-        """
-        return Lake(data_root=str(drop.parents[self.folder.count("/") + 2]))
+    @property
+    def shape(self) -> Shape:
+        """What a drop is: a folder, or a file with one of certain endings."""
+        return families.drop_kind(self.folder).shape
 
     def additions(
         self,
@@ -170,23 +139,6 @@ class Inbox:
         if self.keys_of is not None:
             return self.keys_of(drop.path)
         return self.partitions.get_partition_keys()
-
-
-def rules_of(lake: Lake, inbox: str) -> tuple[Rules, str]:
-    """Returns the rules of an inbox, and what is wrong with the settings.
-
-    Where these cannot be read, links are refused and the defaults count, so that drops without
-    links are still taken.
-
-    lake: the data root.
-    inbox: its name.
-    """
-    try:
-        return Rules(lake.link_rule(), lake.settling(inbox)), ""
-    except (GristmillError, OSError) as error:
-        usual = InboxSettings()
-        settling = Settling(usual.settle_seconds, usual.require_done)
-        return Rules(REFUSE_LINKS, settling), f"{error}: links in drops are refused"
 
 
 def _dynamic(partitions: dg.PartitionsDefinition[str] | None) -> str | None:

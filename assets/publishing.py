@@ -261,7 +261,7 @@ def _line(published: Published) -> str:
     said = f"{record.artifact}: {', '.join(amount)}"
     if published.rebuilt:
         said += f", built in {amounts.duration(record.seconds)}"
-    notes = "".join(f"; {note}" for note in published.notes)
+    notes = "".join(f"; {note}" for note in [published.account, *published.notes] if note)
     return plain(f"{said}, in {published.folder}{notes}")
 
 

@@ -77,9 +77,10 @@ class Reports:
         self._found: dict[str, dict[str, Published]] = defaultdict(dict)
 
     def arrivals(self) -> Iterator[str]:
-        """Report the drops of all inboxes, and yield a line for each one that is refused."""
+        """Report the drops of all inboxes; yield a line for each that nothing is built from."""
         for inbox in INBOXES:
-            yield from register(self._instance, self._lake, inbox)
+            for drop in register(self._instance, self._lake, inbox):
+                yield f"{drop.state} {inbox.folder}/{drop.key}: {drop.reason}"
 
     def read(self) -> Iterator[str]:
         """Read all records, and yield a line for each that cannot be taken, with the reason."""

@@ -8,12 +8,12 @@ from typing import Final
 
 import dagster as dg
 
-from assets.checking.arrivals import changed_evaluation, is_taken, out_of_order
-from assets.inbox import Inbox, rules_of
+from assets.checking.arrivals import changed_evaluation, out_of_order
+from assets.inbox import Inbox
 from assets.versions import latest
 from commands.graph import INBOXES
-from gristmill.inbox import present_drops
-from gristmill.provenance.find_artifacts import DROPS
+from gristmill.inbox import REFUSED, Standing, present_drops
+from gristmill.layout import DROPS
 from gristmill.settings.fields import nearest
 from gristmill.untrusted.errors import unreadable
 from resources.lake import Lake
@@ -44,31 +44,22 @@ def strangers(lake: Lake) -> Iterator[str]:
         yield f"{DROPS}/{name} is no inbox: {hint}"
 
 
-def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> Iterator[str]:
+def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> list[Standing]:
     """Report new and replaced drops of an inbox to the instance, and add their partitions.
 
     instance: the Dagster instance to report to.
     lake: the data root.
     inbox: the inbox to look into.
 
-    Yields a line for each drop that is refused or not complete: its path below `drops/` and the
-    reason.
+    Returns the drops from which nothing is built now. What is wrong with the settings of the inbox
+    is one without a key.
     """
-    rules, wrong = rules_of(lake, inbox.folder)
-    if wrong:
-        yield wrong
+    links, _, wrong = lake.rules(inbox.folder)
+    settings = [Standing("", REFUSED, 0, wrong)] if wrong else []
     try:
-        present = present_drops(
-            lake.inbox(inbox.folder),
-            inbox.refusal,
-            inbox.shape,
-            rules.links,
-            rules.settling,
-            is_taken(instance, inbox),
-        )
+        present = present_drops(lake.inbox(inbox.folder), lake.asked(inbox.folder), inbox.shape)
     except OSError as error:
-        yield unreadable(error)
-        return
+        return [*settings, Standing("", REFUSED, 0, unreadable(error))]
     settled = [arrival.key for arrival in present.arrivals]
     starts = [
         start
@@ -84,7 +75,7 @@ def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> Iterator
         of_drop = partitions[arrival.key]
         versions = {known.get(key, (None, 0))[0] for key in of_drop}
         if versions != {arrival.signature}:
-            changes = changes_of(instance, inbox, arrival, of_drop, rules.links)
+            changes = changes_of(instance, inbox, arrival, of_drop, links)
             for event in arrival_events(inbox, arrival, of_drop, changes):
                 instance.report_runless_asset_event(event)
     found = out_of_order(instance, inbox, present)
@@ -93,6 +84,4 @@ def register(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> Iterator
     for refusal in present.refusals:
         if refusal.trace:
             log.error("%s/%s: %s", inbox.folder, refusal.key, refusal.trace)
-        yield f"{inbox.folder}/{refusal.key}: {refusal.reason}"
-    for drop in present.standing:
-        yield f"{inbox.folder}/{drop.key}: still arriving: {drop.reason}"
+    return [*settings, *found]

@@ -183,5 +183,6 @@ def _say(published: Published) -> None:
     record = published.record
     what = "published" if published.rebuilt else "unchanged"
     say(f"{shown(str(published.folder))}: {what}, data version {record.data_version[:12]}")
-    for note in published.notes:
-        say(shown(note))
+    for note in [published.account, *published.notes]:
+        if note:
+            say(shown(note))

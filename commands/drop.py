@@ -8,19 +8,22 @@ from pathlib import Path
 import click
 from rich.markup import escape
 
-from assets.inbox import Inbox, rules_of
+from assets.inbox import Inbox
 from commands.checkout import CheckoutCommand, called
 from commands.graph import INBOXES
 from commands.terminal import say, shown
 from gristmill import keys
+from gristmill.account import Account
 from gristmill.contract import GristmillError
+from gristmill.inbox import READY, REFUSED
 from gristmill.inbox.copying import Copied, copy_in, source_files
 from gristmill.inbox.listing import list_inbox
 from gristmill.inbox.staging import Tools
+from gristmill.provenance.drop_hashes import DropHashes
+from gristmill.provenance.stamp_notes import stamp_of
 from gristmill.publish import atomic_fs
 from gristmill.run.progress import Progress
 from gristmill.run.shown_progress import TerminalBar
-from gristmill.untrusted.errors import explained
 from gristmill.untrusted.files import LinkRule
 from resources.lake import Lake
 
@@ -39,16 +42,16 @@ def drop(path: Path, family: str, name: str | None, replace: bool) -> None:
 
     It appears there in one step, with a list of its sums, by which it is verified. A copy that was
     interrupted goes on where it stopped when the command is run again. A drop that is there with
-    the same contents is left alone; one with others needs --replace. Status 1 if its family will
-    refuse the drop as it is now, as a pool whose packs are not there yet; the copy stays.
+    the same contents is left alone; one with others needs --replace. The last line is the state
+    that the drop is in now; status 1 if it is refused, and the copy stays.
     """
     lake, inbox = Lake(), _INBOXES[family]
-    rules, wrong = rules_of(lake, family)
+    links, _, wrong = lake.rules(family)
     if wrong:
         raise GristmillError(wrong)
-    place = _place(lake, inbox, path, name, rules.links)
+    place = _place(lake, inbox, path, name, links)
     try:
-        copied = _copy(path, place, rules.links, replace)
+        copied = _copy(path, place, links, replace)
     except OSError as error:
         raise GristmillError(
             f"{error.filename or place}: {error.strerror or error}: when that is mended, run the "
@@ -58,11 +61,34 @@ def drop(path: Path, family: str, name: str | None, replace: bool) -> None:
     kept = copied.bytes - copied.written
     resumed = f"; {kept:,} bytes were copied before" if copied.written and kept > 0 else ""
     say(f"{escape(str(place))}: {copied.status} ({counted}{resumed})")
-    if reason := _refusal(inbox, place):
-        say(f"[yellow]it will be refused[/]: {shown(reason)}")
+    _keep_sums(lake, copied)
+    _say_state(lake, inbox, place)
+
+
+def _keep_sums(lake: Lake, copied: Copied) -> None:
+    """Keep the sums of the copy, so that no build hashes it again."""
+    is_folder = copied.place.is_dir()
+    stamps = {
+        name: (sha256, stamp_of((copied.place / name if is_folder else copied.place).stat()))
+        for name, sha256 in copied.sums.items()
+    }
+    DropHashes(lake.root, copied.place).keep(stamps, is_own=True)
+
+
+def _say_state(lake: Lake, inbox: Inbox, place: Path) -> None:
+    """Print the account and the state of a drop. Ends the command with status 1 if refused."""
+    made = list[Account]()
+    found = lake.judged(inbox.folder, place, made)
+    for account in made:
+        for line in account.lines:
+            say(shown(line))
+    if found.state == READY:
+        say(f"ready: its sensor takes it within a minute, or run `{called('materialize --all')}`")
+        return
+    colour = "red" if found.state == REFUSED else "yellow"
+    say(f"[{colour}]{found.state}[/]: {shown(found.reason)}")
+    if found.state == REFUSED:
         raise SystemExit(1)
-    if copied.status != "there already":
-        say(f"its sensor takes it within a minute, or run `{called('materialize --all')}`")
 
 
 def _copy(path: Path, place: Path, links: LinkRule, replace: bool) -> Copied:
@@ -121,11 +147,3 @@ def _place(lake: Lake, inbox: Inbox, path: Path, name: str | None, links: LinkRu
     if other := next((one for one in others if one != file), None):
         raise click.UsageError(f"{folder / other} is the same partition {key}: move it away first")
     return folder / file
-
-
-def _refusal(inbox: Inbox, place: Path) -> str | None:
-    """Why the drop will be refused, as far as its family can say now."""
-    try:
-        return inbox.refusal(place)
-    except Exception as error:  # noqa: BLE001  the copy is complete
-        return explained(error)[0]

@@ -22,6 +22,8 @@ from commands.runs.table import Outcome
 from commands.runs.waiting import Failures
 from commands.terminal import say, shown
 from gristmill.contract import GristmillError
+from gristmill.inbox import REFUSED
+from gristmill.inbox import Standing as Drop
 from gristmill.printable import plain
 from gristmill.run.progress import Progress
 from gristmill.run.shown_progress import shown_on_stderr
@@ -53,9 +55,9 @@ def materialize(
     """Build assets, as in `macroxue/pack --partition d6_v1`, or `--all`.
 
     First, the drops in the inboxes become partitions. What is current needs no run. The command
-    ends with a table of what was built and where, and with status 1 if a build or a check failed,
-    or if a partition that was named is not built.
-    Refused drops of these assets are listed with the reason and do not change the status.
+    ends with a table of what was built and where, a line for each drop of these assets from which
+    nothing is built, and with status 1 if a build or a check failed, if a drop is refused, or if a
+    partition that was named is not built.
     """
     if bool(selection) == everything:
         raise click.UsageError("give either the names of assets, or --all")
@@ -74,8 +76,10 @@ def materialize(
         table.show(build.outcomes, time.monotonic() - started, started_in, named=bool(partitions))
     for line in strangers(lake) if everything else ():
         say(f"[yellow]passed over[/] {shown(line)}")
-    for line in build.refusals():
-        say(f"[yellow]refused[/] {shown(line)}")
+    idle_drops = list(build.idle_drops())
+    for inbox_name, found in idle_drops:
+        colour = "red" if found.state == REFUSED else "yellow"
+        say(f"[{colour}]{found.state}[/] {shown(_line(inbox_name, found))}")
     if no_drops:
         inboxes = " or ".join(str(lake.inbox(inbox.folder)) for inbox in build.inboxes)
         say(
@@ -86,7 +90,9 @@ def materialize(
         names = ", ".join(sorted(asset.to_user_string() for asset in idle))
         say(f"not built, since they have no drop: {names}")
     failing = ("failed", "not built") if partitions else ("failed",)
-    if any(outcome.status in failing for outcome in build.outcomes):
+    if any(outcome.status in failing for outcome in build.outcomes) or any(
+        found.state == REFUSED for _, found in idle_drops
+    ):
         sys.exit(1)
 
 
@@ -101,7 +107,7 @@ class _Build:
         partitions: Sequence[str],
     ) -> None:
         self._instance, self._lake, self._partitions = instance, lake, partitions
-        self._refused: dict[str, list[str]] = {}
+        self._idle_drops: dict[str, list[Drop]] = {}
         self._register(INBOXES)
         self._graph = Graph(instance, lake)
         self._assets = self._graph.select(selection)
@@ -120,11 +126,11 @@ class _Build:
             self._graph.keys(asset, self._partitions)
         except click.UsageError as error:
             reasons = [
-                f"\nrefused {plain(' '.join(line.split()))}"
+                f"\n{found.state} {plain(' '.join(_line(inbox.folder, found).split()))}"
                 for inbox in INBOXES
                 if inbox.folder.partition("/")[0] == asset.path[0]
-                for line in self._refused[inbox.folder]
-                if _drop_of(line, inbox) in self._partitions
+                for found in self._idle_drops[inbox.folder]
+                if found.key in self._partitions
             ]
             raise click.UsageError(f"{error.message}{''.join(reasons)}") from error
 
@@ -166,51 +172,50 @@ class _Build:
                 self._graph.look_again()
 
     def without_drop(self) -> set[dg.AssetKey]:
-        """The assets that have no partition since there is no drop, not even a refused one."""
-        refused = {
+        """The assets that have no partition since there is no drop, not even an idle one."""
+        idle = {
             made.key
             for inbox in self.inboxes
-            if self._refused[inbox.folder]
+            if self._idle_drops[inbox.folder]
             for made in inbox.targets
         }
-        return self.idle - refused
+        return self.idle - idle
 
     def has_no_drops(self) -> bool:
-        """Whether the chosen assets are built from drops, and none is there, even refused."""
+        """Whether the chosen assets are built from drops, and none is there, even an idle one."""
         return (
             bool(self.inboxes)
             and not self._partitions
-            and not any(self._refused[inbox.folder] for inbox in self.inboxes)
+            and not any(self._idle_drops[inbox.folder] for inbox in self.inboxes)
             and not any(
                 self._graph.keys(asset.key, ()) for inbox in self.inboxes for asset in inbox.targets
             )
         )
 
-    def refusals(self) -> Iterator[str]:
-        """Yields a line for each refused drop that belongs to the chosen assets and partitions."""
+    def idle_drops(self) -> Iterator[tuple[str, Drop]]:
+        """Yields the drops of the chosen assets and partitions that nothing is built from."""
         of_targets = {
             (inbox.folder, outcome.partition)
             for inbox in self.inboxes
             for outcome in self.outcomes
-            if outcome.status == "failed"
+            if outcome.reason
             and any(made.key.to_user_string() == outcome.asset for made in inbox.targets)
         }
         for inbox in INBOXES if self._everything else self.inboxes:
-            for line in self._refused[inbox.folder]:
-                drop = _drop_of(line, inbox)
-                is_asked = not self._partitions or drop in self._partitions
-                # The target of a drop that failed has the reason already.
-                if is_asked and (inbox.folder, drop) not in of_targets:
-                    yield line
+            for found in self._idle_drops[inbox.folder]:
+                is_asked = not self._partitions or found.key in self._partitions
+                # The target of a drop that is not built has the reason already.
+                if is_asked and (inbox.folder, found.key) not in of_targets:
+                    yield inbox.folder, found
 
     def _register(self, inboxes: Sequence[Inbox]) -> None:
         for inbox in inboxes:
-            self._refused[inbox.folder] = list(register(self._instance, self._lake, inbox))
+            self._idle_drops[inbox.folder] = register(self._instance, self._lake, inbox)
 
 
-def _drop_of(line: str, inbox: Inbox) -> str:
-    """The drop that a line of `register` is about."""
-    return line.removeprefix(f"{inbox.folder}/").partition(": ")[0]
+def _line(inbox: str, found: Drop) -> str:
+    """A drop and the reason why nothing is built from it."""
+    return f"{inbox}/{found.key}: {found.reason}" if found.key else found.reason
 
 
 def _not_started(assets: Sequence[dg.AssetKey]) -> list[Inbox]:

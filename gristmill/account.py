@@ -1,7 +1,8 @@
 """The account of a drop: what becomes of each of its files.
 
 Each family makes one, by names and, where it must, by a look into the files: `account` in its
-`raw/drops.py`. A file that is neither taken nor left out refuses the drop.
+`raw/drops.py`. A file that is neither taken nor left out refuses the drop. See also
+`inbox/kind.py`: what a family says of the drops of an inbox.
 """
 
 from __future__ import annotations
@@ -10,9 +11,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from gristmill.contract import NothingToBuild
 from gristmill.printable import printable
 
 _MOST_NAMED: Final = 5
+
+
+class Waits(NothingToBuild):
+    """A drop is whole, and nothing can be built from it before something else is there."""
+
+
+class Unread(NothingToBuild):
+    """A drop is whole, and nothing reads it; the text says what to write so that something does."""
 
 
 @dataclass(frozen=True)

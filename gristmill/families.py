@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.code_digest import Code
 from gristmill.contract import GristmillError, Trace, Violation
+from gristmill.inbox.kind import DropKind
 from gristmill.run.progress import current_progress
 from gristmill.settings.alerts import ALERTS
 from gristmill.settings.engines import RUN
@@ -130,6 +131,8 @@ class Kind:
     show: renders a sample for a terminal.
     trace: finds where a sample came from; several results where an id occurs more than once.
     rows: the counts of the record whose sum is the number of rows (default: the count `rows`).
+    refused: the count of the record that has the number of refused rows by reason, as
+        `rejected_by`; default: no row is set aside.
     code: the modules and libraries that decide the output; the fingerprint has their digest.
     partitions: whether the asset has partitions (default True).
     """
@@ -139,6 +142,7 @@ class Kind:
     show: Callable[[Request], Iterable[RenderableType]] | None = None
     trace: Callable[[Request], Iterable[Trace]] | None = None
     rows: Sequence[str] = ("rows",)
+    refused: str = ""
     code: Code = Code()  # noqa: RUF009  it is frozen
     partitions: bool = True
 
@@ -146,6 +150,15 @@ class Kind:
         """The number of rows by the counts of a record, None where it has none of them."""
         found = [counts[name] for name in self.rows if name in counts]
         return int(sum(found)) if found else None
+
+    def refused_of(self, counts: Mapping[str, int | float]) -> dict[str, int]:
+        """The number of refused rows by reason, by the counts of a record; none that are 0."""
+        start = f"{self.refused}/"
+        return {
+            name.removeprefix(start): int(count)
+            for name, count in counts.items()
+            if self.refused and name.startswith(start) and count
+        }
 
 
 @dataclass(frozen=True)
@@ -178,7 +191,8 @@ class Catalog:
     commands: name -> line of help of the family's own commands, which are click commands
         of the same name in `gristmill/<family>/commands.py` and need no Dagster.
     columns: takes the key of one of its assets and returns the columns of its artifacts.
-    inboxes: names of its inboxes, the folders below `drops/`, as `macroxue` or `puzzles/recipes`.
+    inboxes: what its drops are, by the name of the inbox, a folder below `drops/`, as `macroxue` or
+        `puzzles/recipes`.
     others: kinds of folders that no asset makes, but that the family can show. `asset_of` may
         return their keys.
     """
@@ -191,7 +205,7 @@ class Catalog:
     settings: Sequence[Table] = ()
     commands: Mapping[str, str] = field(default_factory=dict)
     columns: Callable[[str], Sequence[Column]] = lambda _: ()
-    inboxes: Sequence[str] = ()
+    inboxes: Mapping[str, DropKind] = field(default_factory=dict)
     others: Sequence[Kind] = ()
 
 
@@ -215,6 +229,11 @@ def tables() -> dict[str, Table]:
     of_families = (table for each in catalogs() for table in each.settings)
     of_none = (RUN, MIRROR, INBOX, *of_inboxes, ALERTS)
     return {table.name: table for table in (*of_none, *of_families)}
+
+
+def drop_kind(inbox: str) -> DropKind:
+    """What the drops of an inbox are. Raises KeyError where no family has it."""
+    return {name: kind for each in catalogs() for name, kind in each.inboxes.items()}[inbox]
 
 
 def commands() -> dict[str, tuple[str, str]]:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from gristmill.contract import GristmillError
 
+DROPS = "drops"
+
 WORK = ".gristmill"
 
 PARTS = "parts"

@@ -6,12 +6,13 @@ from typing import Any
 import dagster as dg
 
 from assets.checking.arrivals import changed_evaluation, out_of_order
-from assets.inbox import Inbox, Rules, Start, rules_of
+from assets.inbox import Inbox, Start
 from assets.versions import latest
 from gristmill.contract import GristmillError
-from gristmill.inbox import Arrival, Look, State, look, named_few
+from gristmill.inbox import ARRIVING, Arrival, Look, State, look, named_few
 from gristmill.layout import refuse_missing_root
 from gristmill.printable import plain
+from gristmill.untrusted.files import LinkRule
 from resources import Lake
 from sensors.answers import newest_answers
 from sensors.reports import changes_of, events_of, newly_refused
@@ -48,18 +49,16 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
         except GristmillError as error:  # its drops are not gone
             return dg.SkipReason(plain(str(error)))
         state = State.read(context.cursor)
-        rules, wrong = rules_of(lake, inbox.folder)
+        links, _, wrong = lake.rules(inbox.folder)
         if wrong:
             context.log.warning(wrong)
         seen = look(
             lake.inbox(inbox.folder),
             state,
-            inbox.refusal,
+            lake.asked(inbox.folder, by_person=False),
             most=MOST_REQUESTS,
             seconds=LOOK_SECONDS,
             shape=inbox.shape,
-            links=rules.links,
-            settling=rules.settling,
         )
         for key, reason in newly_refused(inbox, seen):
             context.log.warning(f"{key}: refused: {reason}")
@@ -71,7 +70,7 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
         for _, reason in again:
             context.log.info(reason)
         requests = [request for request, _ in again]
-        return _answer(inbox, context.instance, seen, state, rules, requests)
+        return _answer(inbox, context.instance, seen, state, links, requests)
 
     return watch
 
@@ -81,7 +80,7 @@ def _answer(
     instance: dg.DagsterInstance,
     seen: Look,
     state: State,
-    rules: Rules,
+    links: LinkRule,
     again: Sequence[dg.RunRequest],
 ) -> dg.SensorResult:
     """What a look asks Dagster for; `again`: runs of drops that were taken before."""
@@ -98,7 +97,7 @@ def _answer(
     requested = {request.partition_key for request in requests}
     requests += [request for request in again if request.partition_key not in requested]
     changes = {
-        arrival.key: changes_of(instance, inbox, arrival, partitions[arrival.key], rules.links)
+        arrival.key: changes_of(instance, inbox, arrival, partitions[arrival.key], links)
         for arrival in arrivals
     }
     new = inbox.additions(instance, arrivals, [start for _, start in of_arrivals])
@@ -184,4 +183,11 @@ def _skip_reason(
         reasons.append(named_few(refused, "; "))
     if seen.arriving:
         reasons.append(f"still arriving: {named_few(seen.arriving)}")
+    idle = [
+        f"{plain(drop.key, 200)} {drop.state}: {plain(drop.reason, 400)}"
+        for drop in seen.standing
+        if drop.state != ARRIVING
+    ]
+    if idle:
+        reasons.append(named_few(idle, "; "))
     return dg.SkipReason(plain("; ".join(reasons), 10_000) or "no new drop")

@@ -12,17 +12,16 @@ import dagster as dg
 
 from assets.checking.dagster_private import Target, newest_target
 from assets.checking.vanished import vanished
-from assets.inbox import Inbox, rules_of
+from assets.inbox import Inbox
 from assets.versions import latest
 from gristmill import markdown
-from gristmill.inbox import ARRIVING, Look, Standing, named_few, present_drops
+from gristmill.inbox import READY, Look, Standing, named_few, present_drops
 from gristmill.layout import refuse_missing_root
 from gristmill.printable import breakable, plain
 from resources import Lake
 
 NAME: Final = "arrivals"
 _MOST_ROWS: Final = 200
-_STATES: Final = {"arriving": "still arriving"}
 _TABLE: Final = "drops"
 
 
@@ -35,26 +34,18 @@ def arrivals_check(inbox: Inbox) -> dg.AssetChecksDefinition:
     @dg.asset_check(
         asset=inbox.raw_drop,
         name=NAME,
-        description=f"Names each drop in drops/{inbox.folder}/ that is refused, has vanished, is "
-        "still arriving or is not complete, with the reason. It only warns, as long as there is "
-        "one. Its sensor evaluates it when something changes; executed by itself it looks at "
-        "the inbox.",
+        description=f"Names each drop in drops/{inbox.folder}/ that is refused, is gone, is "
+        "arriving, waits for something or is read by nothing, with the reason. It only warns, as "
+        "long as there is one. Its sensor evaluates it when something changes; executed by itself "
+        "it looks at the inbox.",
     )
     def arrivals(context: dg.AssetCheckExecutionContext, lake: Lake) -> dg.AssetCheckResult:
         refuse_missing_root(lake.root)  # its drops are not gone
-        rules, _ = rules_of(lake, inbox.folder)
         is_known = is_taken(context.instance, inbox)
-        seen = present_drops(
-            lake.inbox(inbox.folder),
-            inbox.refusal,
-            inbox.shape,
-            rules.links,
-            rules.settling,
-            is_known,
-        )
+        seen = present_drops(lake.inbox(inbox.folder), lake.asked(inbox.folder), inbox.shape)
         found = out_of_order(context.instance, inbox, seen)
         found += [
-            Standing(drop.key, ARRIVING, 0, "its sensor has not taken it yet: see its last tick")
+            Standing(drop.key, READY, 0, "its sensor has not taken it yet: see its last tick")
             for drop in seen.arrivals
             if not is_known(drop.key, drop.signature)
         ]
@@ -64,7 +55,7 @@ def arrivals_check(inbox: Inbox) -> dg.AssetChecksDefinition:
 
 
 def out_of_order(instance: dg.DagsterInstance, inbox: Inbox, seen: Look) -> list[Standing]:
-    """Returns the drops of an inbox that are not in order, vanished ones included.
+    """Returns the drops of an inbox that are not in order, those that are gone included.
 
     instance: the Dagster instance that knows which drops were taken.
     inbox: the inbox.
@@ -125,7 +116,7 @@ def _result(inbox: Inbox, found: Sequence[Standing]) -> dict[str, Any]:
         dg.TableRecord(
             {
                 "drop": plain(drop.key, 200),
-                "state": _STATES.get(drop.state, drop.state),
+                "state": drop.state,
                 "since": _time(drop.since),
                 "reason": breakable(plain(drop.reason, 1000)),
             }
@@ -136,7 +127,7 @@ def _result(inbox: Inbox, found: Sequence[Standing]) -> dict[str, Any]:
     if rows:
         columns = [dg.TableColumn(name) for name in ("drop", "state", "since", "reason")]
         metadata[_TABLE] = dg.MetadataValue.table(rows, dg.TableSchema(columns))
-    named = [f"{plain(d.key, 200)} ({_STATES.get(d.state, d.state)})" for d in found]
+    named = [f"{plain(d.key, 200)} ({d.state})" for d in found]
     description = (
         f"{len(found)} in drops/{inbox.folder}/ not in order: {named_few(named)}"
         if found

@@ -15,7 +15,7 @@ import dagster as dg
 from assets.inbox import Inbox
 from assets.versions import DATA_VERSION
 from gristmill import keys
-from gristmill.inbox import VANISHED, Standing
+from gristmill.inbox import GONE, Standing
 from gristmill.printable import command
 
 _RETIRED: Final = "retired"
@@ -43,7 +43,7 @@ def vanished(
     return [
         Standing(
             key,
-            VANISHED,
+            GONE,
             0,
             f"{said}: bring it back, or forget it with "
             f"`{command('retire', key if keys.refusal(key) is None else 'KEY')}`",

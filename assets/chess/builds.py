@@ -52,14 +52,17 @@ def elite_build(lake: Lake, server: EliteArchive, key: str | None) -> Build:
     server: the archive to download from if there is no drop.
     key: month, as `2024-01`.
 
-    Raises BadInput if two drops have the month. The builder raises GristmillError if the PGN
+    Raises BadInput if two drops have the month, NothingToBuild if its drop is not complete,
+    GristmillError if the drop is refused. The builder raises GristmillError if the PGN
     came from a drop that is gone, and NothingToBuild if the archive has not published the month.
     """
     month = check_month(str(key))
     artifact = elite_folder(lake, month)
     drop = drop_of(lake, month)
     config: ArchiveConfig | Limits = Limits()
+    account = None
     if drop is not None:
+        _, account = lake.ready_drop("chess", drop.name)
         inputs = lake.raw_inputs(artifact, [drop], RAW_DROP, month)
     else:
         # A PGN that came from a drop stays current after someone moved the drop away.
@@ -95,6 +98,7 @@ def elite_build(lake: Lake, server: EliteArchive, key: str | None) -> Build:
         inputs=inputs,
         make=make,
         laws=lambda out: families.check(ELITE, Subject(out)),
+        account=account,
     )
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assets.chess.partitions import chess_months
 from gristmill import provenance
+from gristmill.chess.raw.drops import ENDINGS
 from gristmill.chess.raw.months import month_in
-from gristmill.contract import BadInput, GristmillError
-from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, has_file
+from gristmill.contract import BadInput
+from gristmill.inbox import READY
 from resources import Lake
 
 RAW_DROP = "chess/raw_drop"
-ENDINGS = (".zip", ".pgn", ".pgn.zst")
 
 
 def drop_of(lake: Lake, month: str) -> Path | None:
@@ -32,46 +31,21 @@ def drop_of(lake: Lake, month: str) -> Path | None:
     return files[0] if files else None
 
 
-def drop_refusal(path: Path) -> str | None:
-    """Returns why a file in `drops/chess/` cannot be built, or None.
-
-    path: the file.
-    """
-    month = month_in(path.name)
-    if month is None or not chess_months.has_partition_key(month):
-        return (
-            f"{month or path.name} is not a month that has ended, from 2020-06 on: put the month "
-            "into the file's name, as lichess_elite_2024-01.zip"
-        )
-    return None
-
-
 def available(lake: Lake) -> set[str]:
     """Returns the months that need no download: those with a drop, and those with a built PGN.
 
     lake: the data root.
 
-    A month whose drop the inbox refuses is none of them: it is reported as refused, and not built.
+    A month whose drop is refused is one of them if its PGN is built: it fails, and the inbox says
+    why of the others.
     """
-    try:
-        links = lake.link_rule()
-    except GristmillError:
-        links = REFUSE_LINKS  # a wrong file of the data root refuses no drop
-    dropped, refused = set(), set()
-    for path in _drops(lake):
-        month = str(month_in(path.name))
-        if month in dropped or not _can_be_built(path, links):
-            refused.add(month)
-        dropped.add(month)
+    dropped = {
+        str(month_in(path.name))
+        for path in _drops(lake)
+        if lake.judged("chess", path).state == READY
+    }
     built = lake.root.glob(f"chess/raw/elite/*/{provenance.RECORD}")
-    return (dropped | {path.parent.name for path in built}) - refused
-
-
-def _can_be_built(path: Path, links: LinkRule) -> bool:
-    try:
-        return drop_refusal(path) is None and has_file(path, root=path.parent, links=links)
-    except BadInput:
-        return False
+    return dropped | {path.parent.name for path in built}
 
 
 def _drops(lake: Lake) -> list[Path]:

@@ -1,10 +1,8 @@
 """The inbox of chess: files with the games of one month each."""
 
-from assets.chess import assets, drops
+from assets.chess import assets
 from assets.chess.partitions import chess_months
 from assets.inbox import Inbox
-from gristmill.chess.raw.months import month_in
-from gristmill.inbox import Shape
 
 INBOXES = [
     Inbox(
@@ -13,7 +11,5 @@ INBOXES = [
         partitions=chess_months,
         targets=assets.MONTH,
         job=assets.chess_month,
-        refuse=drops.drop_refusal,
-        shape=Shape(drops.ENDINGS, key_in=month_in),
     ),
 ]

@@ -11,8 +11,8 @@ from pydantic import BaseModel
 
 from assets import configs
 from assets.macroxue.choices import PACK, POOL, VALUES, pack_settings, pool_file, pool_settings
-from assets.macroxue.pool_members import member, refuse_merged_away
-from gristmill import families, provenance
+from assets.macroxue.pool_members import refuse_merged_away
+from gristmill import families, keys, provenance
 from gristmill.contract import GristmillError, Summary, Violation
 from gristmill.families import Subject
 from gristmill.macroxue.build import pack, pool
@@ -20,6 +20,7 @@ from gristmill.macroxue.build import values as value_builder
 from gristmill.macroxue.config import MergeConfig, PackConfig, ValueConfig
 from gristmill.macroxue.raw.drops import raw_files
 from gristmill.macroxue.raw.pool_file import read_pool_file
+from gristmill.macroxue.raw.pool_members import member
 from gristmill.publish.build import Attempt, Build, InputChanged
 from resources import Lake
 
@@ -33,10 +34,12 @@ def pack_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
     run: the launchpad's config.
     key: key of the drop.
 
-    Raises GristmillError if the drop is gone, NothingToBuild if a pool deleted its pack.
+    Raises NothingToBuild if the drop is gone or not complete, or if a pool deleted its pack;
+    GristmillError if the drop is refused.
     """
     refuse_merged_away(lake, str(key))
-    drop, links = lake.drop("macroxue", str(key)), lake.link_rule()
+    drop, account = lake.ready_drop("macroxue", keys.checked(str(key)))
+    links = lake.link_rule()
     config = configs.resolve(PackConfig, pack_settings(lake, str(key)), run)
     artifact = lake.artifact("macroxue", "packs", str(key))
     inputs = lake.raw_inputs(artifact, raw_files(drop, links), RAW_DROP, str(key))
@@ -78,6 +81,7 @@ def pack_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
         noted=noted,
         # Rows take about 1.5 times the compressed bytes, and the parts take the same once more.
         space=4 * sum(item.bytes or 0 for item in inputs),
+        account=account,
     )
 
 
@@ -117,10 +121,11 @@ def pool_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
     run: the launchpad's config.
     key: key of the pool, as `<key>.toml` in the inbox.
 
-    Raises BadInput if the pool's file is wrong, GristmillError if a member is not published or the
-    text is no key.
+    Raises GristmillError if the pool's file is wrong or the text is no key, NothingToBuild if the
+    file is gone or a member is not published.
     """
     file = pool_file(lake, str(key))
+    lake.ready_drop("pools", file.name)
     described = read_pool_file(file, lake.link_rule())
     artifact = lake.artifact("macroxue", "pools", str(key))
     inputs = [member(lake, artifact, name) for name in described.members]

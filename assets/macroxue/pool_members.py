@@ -1,36 +1,14 @@
-"""The member packs of pools: find them, recognise those that a pool deleted, list stale ones."""
+"""The member packs of pools: recognise those that a pool deleted, list stale ones."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path
 
 from gristmill import provenance
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.macroxue.raw.pool_file import read_pool_file
 from gristmill.provenance import Input
 from resources import Lake
-
-PACK = "macroxue/pack"
-
-
-def member(lake: Lake, pool_artifact: str, name: str) -> Input:
-    """Returns a member of a pool as an input; if the pool deleted it, as the pool's record has it.
-
-    lake: the data root.
-    pool_artifact: path of the pool relative to the data root.
-    name: key of the pack.
-
-    Raises GristmillError if the pack is not published and the pool did not delete it.
-    """
-    artifact = lake.artifact("macroxue", "packs", name)
-    path = lake.root / pool_artifact / provenance.RECORD
-    if not (lake.root / artifact).exists() and path.exists():
-        record = provenance.read_record(path)
-        for item in provenance.read_inputs(record, path):
-            if item.path == artifact and artifact in record.deleted_inputs:
-                return item
-    return lake.published(artifact, PACK, name)
 
 
 def refuse_merged_away(lake: Lake, key: str) -> None:
@@ -58,21 +36,6 @@ def refuse_merged_away(lake: Lake, key: str) -> None:
                 f"{key} is a member of the pool {path.parent.name}, which deleted its pack: to "
                 f"build the pack again, set delete_members = false in drops/pools/{file.name}"
             )
-
-
-def pool_refusal(path: Path) -> str | None:
-    """Returns why a pool cannot be merged yet, or None.
-
-    path: the pool's file in the inbox `drops/pools/`.
-    """
-    lake = Lake(data_root=str(path.parents[2]))
-    try:
-        described = read_pool_file(path, lake.link_rule())
-        for name in described.members:
-            member(lake, lake.artifact("macroxue", "pools", path.stem), name)
-    except GristmillError as error:
-        return str(error)
-    return None
 
 
 def stale_members(lake: Lake, pools: Collection[str] | None) -> dict[str, str]:

@@ -5,7 +5,7 @@ from assets.puzzles.assets import ASSETS, CHECKS
 from assets.puzzles.choices import CHOICES
 from assets.puzzles.inbox import INBOXES
 from assets.puzzles.local_builds import LOCAL
-from assets.puzzles.recipes import available
+from gristmill.puzzles.raw.known_recipes import wanted
 from resources import PuzzlesHub
 
 FAMILY = Family(
@@ -13,7 +13,7 @@ FAMILY = Family(
     checks=CHECKS,
     inboxes=INBOXES,
     hubs={"puzzles": PuzzlesHub()},
-    available=available,
+    available=wanted,
     local=LOCAL,
     choices=CHOICES,
 )

@@ -14,7 +14,6 @@ from pydantic import BaseModel
 
 from assets import configs
 from assets.puzzles.choices import recipe_settings
-from assets.puzzles.recipes import check_sources, recipe_of
 from gristmill import families
 from gristmill.contract import FileNote, Summary, counts_of
 from gristmill.families import Subject
@@ -23,6 +22,7 @@ from gristmill.provenance.record import RECORD
 from gristmill.publish.build import Attempt, Build, InputChanged
 from gristmill.puzzles.format import names
 from gristmill.puzzles.raw import drops
+from gristmill.puzzles.raw.known_recipes import ready_sources, recipe_of
 from gristmill.puzzles.raw.recipes import CONFIGS, DOMINO, Recipe
 from gristmill.puzzles.raw.space import space
 from gristmill.untrusted.files import LinkRule
@@ -39,11 +39,11 @@ def puzzle_build(kind: str, lake: Lake, run: BaseModel, key: str | None) -> Buil
     run: the launchpad's config; its values come before those of the recipe.
     key: name of the recipe.
 
-    Raises NothingToBuild if a drop of the recipe is not there, BadInput if the recipe or a setting
-    is refused, GristmillError if there is no such recipe.
+    Raises NothingToBuild if a drop of the recipe is not there or not complete, GristmillError if a
+    drop, the recipe or a setting is refused, or if there is no such recipe.
     """
     recipe = recipe_of(lake, kind, str(key))
-    check_sources(lake, recipe)
+    account = ready_sources(lake, recipe)
     config = configs.resolve(CONFIGS[kind], recipe_settings(lake, recipe), run)
     artifact = lake.artifact("puzzles", recipe.name)
     links = lake.link_rule()
@@ -78,6 +78,7 @@ def puzzle_build(kind: str, lake: Lake, run: BaseModel, key: str | None) -> Buil
         make=make,
         space=space(config, [(item.path or "", item.bytes or 0) for item in inputs]),
         laws=lambda out: families.check(recipe.asset, Subject(out, config=fields)),
+        account=account if recipe.sources else None,
     )
 
 

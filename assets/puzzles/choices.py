@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from assets.choices import Choices
-from assets.puzzles.recipes import RECIPES_INBOX, recipe_of
+from gristmill.puzzles.raw.known_recipes import RECIPES_INBOX, recipe_of
 from gristmill.puzzles.raw.recipes import BUILT_IN, CONFIGS, Recipe
 from gristmill.settings.tables import Settings
 from resources import Lake

@@ -12,20 +12,11 @@ import dagster as dg
 from assets.inbox import Inbox, Start
 from assets.puzzles import assets
 from assets.puzzles.partitions import BUILT_IN_KEYS, puzzles_recipes, puzzles_sources
-from assets.puzzles.recipes import RECIPES_INBOX, link_rule, missing_sources, recipes, refusal
-from gristmill.inbox import TOML, Shape
+from gristmill.data_root import DataRoot
 from gristmill.puzzles.raw import drops
-from gristmill.puzzles.raw.recipe_file import FOLDER, read_recipe_file
+from gristmill.puzzles.raw.known_recipes import RECIPES_INBOX, missing_sources, recipes
+from gristmill.puzzles.raw.recipe_file import read_recipe_file
 from gristmill.puzzles.raw.recipes import Recipe
-from resources import Lake
-
-
-def drop_refusal(path: Path) -> str | None:
-    """Returns why a folder is no source of puzzles, or None.
-
-    path: the folder, in `drops/puzzles/`.
-    """
-    return drops.refusal(path, link_rule(Lake(data_root=str(path.parents[2]))))
 
 
 def starts_of_drop(
@@ -37,7 +28,7 @@ def starts_of_drop(
     path: the drop.
     settled: names of drops that settled with it.
     """
-    lake = Lake(data_root=str(path.parents[2]))
+    lake = DataRoot(path.parents[2])
     known = {*_sources(instance), *settled, path.name}
     chosen = [recipe for recipe in recipes(lake).values() if path.name in recipe.drops]
     return [_start(lake, recipe, known) for recipe in chosen]
@@ -52,8 +43,8 @@ def starts_of_recipe(
     path: the file.
     settled: names of recipes that settled with it.
     """
-    lake = Lake(data_root=str(path.parents[3]))
-    recipe = read_recipe_file(path, link_rule(lake))
+    lake = DataRoot(path.parents[3])
+    recipe = read_recipe_file(path, lake.rules(RECIPES_INBOX)[0])
     start = _start(lake, recipe, _sources(instance))
     changed = datetime.fromtimestamp(path.stat().st_ctime, UTC)
     if not start.waiting and _is_started(instance, recipe, changed):
@@ -70,8 +61,8 @@ def _is_started(instance: dg.DagsterInstance, recipe: Recipe, since: datetime) -
     return any(asset in (run.asset_selection or ()) for run in runs)
 
 
-def _start(lake: Lake, recipe: Recipe, known: Collection[str]) -> Start:
-    missing = missing_sources(lake, recipe, known)
+def _start(lake: DataRoot, recipe: Recipe, known: Collection[str]) -> Start:
+    missing = missing_sources(lake, recipe, lambda _, name: name in known)
     waiting = f"waits for {', '.join(f'drops/{drops.INBOX}/{name}' for name in missing)}"
     return Start((assets.BUILT[recipe.kind],), recipe.name, waiting if missing else "")
 
@@ -87,8 +78,6 @@ INBOXES = [
         raw_drop=assets.raw.key,
         partitions=puzzles_sources,
         targets=list(assets.BUILT.values()),
-        refuse=drop_refusal,
-        shape=Shape(reserved=(FOLDER,)),
         starts=starts_of_drop,
     ),
     Inbox(
@@ -96,8 +85,6 @@ INBOXES = [
         raw_drop=assets.recipe.key,
         partitions=puzzles_recipes,
         targets=list(assets.BUILT.values()),
-        refuse=refusal,
-        shape=TOML,
         starts=starts_of_recipe,
         built_in=BUILT_IN_KEYS,
     ),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from assets.family import Local
 from assets.puzzles.assets import RUNS
-from assets.puzzles.recipes import missing_sources, recipes
+from gristmill.puzzles.raw.known_recipes import missing_sources, recipes
 from resources import Lake
 
 if TYPE_CHECKING:

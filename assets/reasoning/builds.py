@@ -50,7 +50,7 @@ def normalized_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
     from gristmill.reasoning.build.normalize import normalize
 
     corpus, split = corpus_and_split(str(key))
-    files = drops.files_of(lake, corpus, split)
+    files, account = drops.files_of(lake, corpus, split)
     folder = lake.drop(drops.INBOX, corpus.name)
     config = configs.resolve(NormalizeConfig, lake.settings(NORMALIZED, folder), run)
     links = lake.link_rule()
@@ -79,6 +79,7 @@ def normalized_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
         laws=_laws(lake, NORMALIZED, str(key)),
         shared=True,
         space=sum(item.bytes or 0 for item in inputs),
+        account=account,
     )
 
 

@@ -5,23 +5,17 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from assets.reasoning.records import RAW, published_partitions, record_path
-from gristmill.contract import GristmillError, NothingToBuild
+from gristmill.account import Account
+from gristmill.contract import NothingToBuild
+from gristmill.data_root import DataRoot
+from gristmill.inbox import READY
 from gristmill.provenance import Input, raw_inputs
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.corpora import CORPORA, Corpus
 from gristmill.reasoning.raw import drops
-from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from resources import Lake
 
 INBOX = "reasoning"
-
-
-def refusal(path: Path) -> str | None:
-    """Returns why a drop is not built, or None.
-
-    path: the drop, a folder in `drops/reasoning/`.
-    """
-    return drops.refusal(path, _links(path))
 
 
 def keys_of(path: Path) -> list[str]:
@@ -29,27 +23,26 @@ def keys_of(path: Path) -> list[str]:
 
     path: the drop, a folder that is not refused.
     """
-    return [f"{path.name}__{split}" for split in drops.splits_of(path, _links(path))]
+    return [
+        f"{path.name}__{split}"
+        for split in drops.splits_of(path, DataRoot(path.parents[2]).rules(INBOX)[0])
+    ]
 
 
-def files_of(lake: Lake, corpus: Corpus, split: str) -> list[Path]:
-    """Returns the raw files of a split, in the order in which they are read.
+def files_of(lake: Lake, corpus: Corpus, split: str) -> tuple[list[Path], Account]:
+    """Returns the raw files of a split, in the order in which they are read, and its account.
 
     lake: the data root.
     corpus, split: of the partition.
 
-    Raises NothingToBuild if there is no drop of the corpus or no file of the split in it, and
-    BadInput if the drop is refused.
+    Raises NothingToBuild if the drop of the corpus is not there or not complete, or has no file of
+    the split, and GristmillError if it is refused.
     """
-    folder = lake.inbox(INBOX) / corpus.name
-    if not folder.is_dir():
-        raise NothingToBuild(f"there is no drop drops/{INBOX}/{corpus.name}")
-    if reason := drops.refusal(lake.drop(INBOX, corpus.name), lake.link_rule()):
-        raise GristmillError(reason)
+    folder, account = lake.ready_drop(INBOX, corpus.name)
     files = drops.split_files(folder, corpus, split, lake.link_rule())
     if not files:
         raise NothingToBuild(f"drops/{INBOX}/{corpus.name} has no file of the split {split}")
-    return files
+    return files, account.of(split)
 
 
 def available(lake: Lake) -> set[str]:
@@ -60,7 +53,8 @@ def available(lake: Lake) -> set[str]:
     dropped = {
         key
         for corpus in CORPORA
-        if (folder := lake.inbox(INBOX) / corpus).is_dir() and refusal(folder) is None
+        if (folder := lake.inbox(INBOX) / corpus).is_dir()
+        and lake.judged(INBOX, folder).state == READY
         for key in keys_of(folder)
     }
     return dropped | set(published_partitions(lake, names.NORMALIZED))
@@ -88,11 +82,3 @@ def audit_inputs(lake: Lake, partition: str) -> list[Input]:
         return []
     known = raw_inputs.known_hashes(record_path(lake, names.ALIGNMENT, partition))
     return raw_inputs.raw_inputs(lake.root, [path], RAW, partition, known, lake.link_rule())
-
-
-def _links(path: Path) -> LinkRule:
-    """What happens to links in a drop; `Inbox.refusal` reports a wrong setting."""
-    try:
-        return Lake(data_root=str(path.parents[2])).link_rule()
-    except GristmillError:
-        return REFUSE_LINKS

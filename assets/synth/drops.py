@@ -1,7 +1,6 @@
 """The drop that the SYNTH datasets are built from, and its files as inputs."""
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from pathlib import Path, PurePosixPath
 
 from assets.synth.records import FOLDER, HARMONY, RAW, READY, record_path
@@ -9,35 +8,11 @@ from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.provenance import Input, raw_inputs
 from gristmill.synth.build import source as sources
+from gristmill.synth.build.drop_in_use import source_of
 from gristmill.synth.build.source import NUMBERS, Source
-from gristmill.synth.raw import files as raw
 from resources import Lake
 
 _ASSETS = {sources.RAW: RAW, sources.READY: READY}
-
-
-def raw_file_count(lake: Lake, folder: Path) -> int:
-    """Returns how many raw files make a drop complete.
-
-    lake: the data root.
-    folder: the drop; its own `gristmill.toml` comes before that of the data root.
-
-    Raises BadInput if the settings are wrong.
-    """
-    return int(lake.settings(RAW, folder).get("files", raw.FILES))
-
-
-def source_of(lake: Lake) -> Source:
-    """Returns the drop that `synth_harmony/` is built from.
-
-    lake: the data root.
-
-    Raises GristmillError if there is no drop, or several and the settings name none of them.
-    """
-    setting = lake.settings(HARMONY).get("drop")
-    return sources.chosen(
-        lake.root / "drops", setting, partial(raw_file_count, lake), lake.link_rule()
-    )
 
 
 def refuse_samples(lake: Lake, source: Source) -> None:
@@ -81,26 +56,6 @@ def available(lake: Lake) -> Sequence[str]:
     except GristmillError:
         return ()  # the inboxes report which drop is refused and why
     return NUMBERS
-
-
-def refusal(path: Path) -> str | None:
-    """Returns why a drop is not built, or None.
-
-    path: the drop, in `drops/synth/` or `drops/synth_harmony/`.
-    """
-    lake = Lake(data_root=str(path.parents[2]))
-    drop = Source(path.parent.name, path)
-    try:
-        if reason := sources.refusal(drop, raw_file_count(lake, path), lake.link_rule()):
-            return reason
-        if (used := source_of(lake)) != drop:
-            return (
-                f"{used.name} is the drop in use: to use this drop, name it in gristmill.toml as "
-                "[synth.harmony] drop"
-            )
-    except GristmillError as error:
-        return str(error)
-    return None
 
 
 def drop_inputs(lake: Lake, source: Source, files: Iterable[Path], record: str) -> list[Input]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from assets import configs
-from assets.synth.drops import drop_inputs, raw_file_count, refuse_samples, source_of
+from assets.synth.drops import drop_inputs, refuse_samples
 from assets.synth.records import (
     FOLDER,
     HARMONY,
@@ -30,6 +30,7 @@ from gristmill.publish.build import Attempt, Build
 from gristmill.settings.fields import without_effect
 from gristmill.synth import HarmonyConfig
 from gristmill.synth.build import source as sources
+from gristmill.synth.build.drop_in_use import raw_file_count, source_of
 from gristmill.synth.build.source import NUMBERS, Source
 from gristmill.synth.raw import files as raw
 from resources import Lake, NotRebuilt
@@ -52,6 +53,7 @@ def harmony_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
 
     source, number = source_of(lake), str(key)
     refuse_samples(lake, source)
+    _, account = lake.ready_drop(source.inbox, source.folder.name)
     build = partial(
         Build,
         root=lake.root,
@@ -61,6 +63,7 @@ def harmony_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
         code_version=HarmonyConfig.CODE_VERSION,
         laws=lambda folder: families.check(HARMONY, Subject(folder, key)),
         shared=True,
+        account=account.of(number),
     )
     if source.inbox == sources.READY:
         return _imported(lake, run, source, number, build)

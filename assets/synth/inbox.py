@@ -1,7 +1,7 @@
 """The inboxes of SYNTH: folders of raw Parquet files, and ready Harmony folders."""
 
 from assets.inbox import Inbox
-from assets.synth import assets, drops
+from assets.synth import assets
 from assets.synth.partitions import synth_shards
 from gristmill.synth.build import source
 
@@ -11,7 +11,6 @@ INBOXES = [
         raw_drop=raw_drop.key,
         partitions=synth_shards,
         targets=[assets.harmony, assets.smoke_shards, assets.kd_shards],
-        refuse=drops.refusal,
     )
     for folder, raw_drop in ((source.RAW, assets.raw), (source.READY, assets.ready_harmony))
 ]

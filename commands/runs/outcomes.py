@@ -65,6 +65,7 @@ def outcome_of(asset: str, partition: str, metadata: Mapping[str, Any]) -> Outco
         bytes=metadata["bytes"],
         seconds=metadata["seconds"],
         place=str(metadata["path"]),
+        account=str(metadata.get("account", "")),
     )
 
 

@@ -39,6 +39,7 @@ class Outcome:
     place: the published folder; empty if nothing was published.
     reason: why the partition was not built, or how it failed.
     error: class of the library's error that it failed with; empty for any other failure.
+    account: what became of the files and rows of its drop; empty for an artifact of no drop.
     """
 
     asset: str
@@ -50,6 +51,7 @@ class Outcome:
     place: str = ""
     reason: str = ""
     error: str = ""
+    account: str = ""
 
     @property
     def target(self) -> str:
@@ -81,6 +83,9 @@ def show(
             console.print(table)
         else:
             _show_by_asset(listed, started_in)
+    for item in listed:
+        if item.account:
+            say(f"{shown_text(item.target)}: {shown_text(item.account)}")
     for line in _reasons(outcomes):
         say(line)
     say(_summary(outcomes, seconds, named))

@@ -7,11 +7,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gristmill.account import Account
 from gristmill.chess import code
 from gristmill.chess.config import MonthConfig
+from gristmill.chess.raw.drops import ENDINGS
+from gristmill.chess.raw.months import month_in
 from gristmill.contract import Trace, Violation
 from gristmill.families import Catalog, Column, Kind, Law, Option, Request, Subject
+from gristmill.inbox import DropKind, Shape
 from gristmill.settings.tables import Table
+from gristmill.untrusted.files import LinkRule
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -104,9 +109,13 @@ def _asset_of(folder: Path) -> str | None:
     return _ASSETS.get(kind_of(folder) or "")
 
 
-def _place_of(drop: Path) -> str:
-    from gristmill.chess.raw.months import month_in
+def _account(drop: Path, links: LinkRule) -> Account:
+    from gristmill.chess.raw.drops import account
 
+    return account(drop, links)
+
+
+def _place_of(drop: Path) -> str:
     return month_in(drop.name) or str(drop)
 
 
@@ -167,7 +176,7 @@ CATALOG = Catalog(
         ),
         Option("split", str, "The split; train by default.", choices=("train", "val", "test")),
     ],
-    inboxes=("chess",),
+    inboxes={"chess": DropKind(_account, Shape(ENDINGS, key_in=month_in))},
     samples={
         "chess/sample_2024-01.zip": partial(_write_month, "2024-01", 600),
         "chess/sample_2024-02.pgn": partial(_write_month, "2024-02", 700),

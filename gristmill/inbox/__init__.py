@@ -1,13 +1,20 @@
 """When a raw drop has arrived: functions over folders, for the sensors and the command."""
 
 from gristmill.inbox.arrivals import look
+from gristmill.inbox.judging import Asked, Judgement
+from gristmill.inbox.kind import DropKind
 from gristmill.inbox.listing import changed_since, named_few
 from gristmill.inbox.marks import AT_ONCE, Settling
 from gristmill.inbox.present import present_drops
 from gristmill.inbox.shape import FOLDER, TOML, Shape
 from gristmill.inbox.state import (
     ARRIVING,
-    VANISHED,
+    GONE,
+    READY,
+    REFUSED,
+    TAKEN,
+    UNREAD,
+    WAITS,
     Arrival,
     Look,
     Refusal,
@@ -20,9 +27,17 @@ __all__ = [
     "ARRIVING",
     "AT_ONCE",
     "FOLDER",
+    "GONE",
+    "READY",
+    "REFUSED",
+    "TAKEN",
     "TOML",
-    "VANISHED",
+    "UNREAD",
+    "WAITS",
     "Arrival",
+    "Asked",
+    "DropKind",
+    "Judgement",
     "Look",
     "Refusal",
     "Settling",

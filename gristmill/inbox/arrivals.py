@@ -9,50 +9,35 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
-from gristmill.inbox.judging import LIST_SECONDS, all_surveyed, arrival_of, judged, shown
+from gristmill.inbox.judging import Asked, all_surveyed, arrival_of, judged, shown
 from gristmill.inbox.listing import Loose, Survey, ambiguous, list_inbox, short_digest
-from gristmill.inbox.marks import AT_ONCE, Settling
 from gristmill.inbox.shape import FOLDER, Shape
 from gristmill.inbox.state import (
     ARRIVING,
-    INCOMPLETE,
+    READY,
+    REFUSED,
     Look,
     Refusal,
     Standing,
     State,
     Waiting,
 )
-from gristmill.inbox.waiting import COMPARED, YOUNG, held_back, is_young
 from gristmill.printable import printable
 from gristmill.untrusted.errors import explained
-from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
 # The key under which all entries that are no drops share one entry; no drop can have it.
 _LOOSE = ""
 
 
-@dataclass(frozen=True)
-class _Rules:
-    """What a look does with each drop; the fields are arguments of `look`."""
-
-    refuse: Callable[[Path], str | None]
-    links: LinkRule
-    settling: Settling
-    now_ns: Callable[[], int]
-
-
 def look(
     inbox: Path,
     state: State,
-    refuse: Callable[[Path], str | None],
+    asked: Asked,
     most: int,
     seconds: float,
     shape: Shape = FOLDER,
-    links: LinkRule = REFUSE_LINKS,
-    settling: Settling = AT_ONCE,
     now_ns: Callable[[], int] = time.time_ns,
 ) -> Look:
     """Compare the drops in `inbox` with `state`, and bring `state` up to date.
@@ -64,28 +49,23 @@ def look(
 
     inbox: a folder; it need not exist.
     state: of the look before; changed in place.
-    refuse: returns why a settled drop cannot be built, or None. Each look calls it
-        again until the drop is taken.
+    asked: what decides about each drop. A look asks again until the drop is taken.
     most: arrivals in one look; the others come in the next.
     seconds: after this long the look stops, and the next one goes on from there.
     shape: what a drop is in this inbox; default a folder.
-    links: what happens to links; default: they are refused.
-    settling: how long a drop must stay unchanged, and whether it needs a mark; default: two looks
-        are enough.
     now_ns: the clock, in nanoseconds since 1970.
 
     Source: docs/drops.md#when-a-drop-has-arrived.
     """
-    rules = _Rules(refuse, links, settling, now_ns)
     deadline = time.monotonic() + seconds
-    entries, loose = list_inbox(inbox, shape, links)
+    entries, loose = list_inbox(inbox, shape, asked.links)
     result = Look(present=frozenset(entries))
     # An entry that cannot be read now may still be the drop that settled.
     _forget(state, {*entries, *loose, _LOOSE})
     _sort_loose(state, result, loose)
     order = _from(sorted(entries), state.resume)
     paths = [inbox / entries[key][0].name for key in order if len(entries[key]) == 1]
-    surveys = all_surveyed(paths, links)
+    surveys = all_surveyed(paths, asked.links)
     for key in order:
         if time.monotonic() > deadline or len(result.arrivals) >= most:
             state.resume = key
@@ -95,7 +75,7 @@ def look(
             _refuse(state, result, key, short_digest(reason), reason)
             continue
         try:
-            _look_at(key, *next(surveys), state, rules, result)
+            _look_at(key, *next(surveys), state, asked, result, now_ns())
         except FileNotFoundError:
             # Removed after it was listed: the next look sees what is left.
             result.standing.append(Standing(key, ARRIVING, 0, "its files are being moved"))
@@ -107,33 +87,25 @@ def look(
 
 
 def _look_at(
-    key: str, path: Path, seen: Survey | Exception, state: State, rules: _Rules, result: Look
+    key: str,
+    path: Path,
+    seen: Survey | Exception,
+    state: State,
+    asked: Asked,
+    result: Look,
+    now_ns: int,
 ) -> None:
     if isinstance(seen, Exception):
         raise seen
     if state.settled.get(key) == seen.signature:
         return
-    now = rules.now_ns()
-    waiting, is_new = _waiting(state, key, seen.form, now // 1_000_000)
-
-    def wait(kind: str, reason: str) -> None:
-        since = waiting.first or waiting.since
-        result.standing.append(Standing(key, kind, since, shown(reason)))
-
-    if held := held_back(seen.marks, seen.unfinished, rules.settling):
-        wait(INCOMPLETE, held)
-        return
-    young = is_young(seen.marks, waiting.since, now, rules.settling)
-    if is_new or (young and not seen.marks.says_complete):
-        wait(ARRIVING, YOUNG)
-        return
-    found = judged(path, seen, rules.refuse, rules.links, LIST_SECONDS)
-    if not found.is_complete:
-        wait(ARRIVING, COMPARED)
-    elif found.missing and young and found.reason:
-        wait(INCOMPLETE, found.reason)
-    elif found.reason is not None:
+    waiting, is_new = _waiting(state, key, seen.form, now_ns // 1_000_000)
+    found = judged(path, seen, asked, waiting.since, now_ns, is_new)
+    if found.state == REFUSED:
         _refuse(state, result, key, seen.form, found.reason, found.trace)
+    elif found.state != READY:
+        since = waiting.first or waiting.since
+        result.standing.append(Standing(key, found.state, since, shown(found.reason)))
     else:
         del state.waiting[key]
         state.refused.pop(key, None)
@@ -167,7 +139,7 @@ def _sort_loose(state: State, result: Look, loose: Mapping[str, Loose]) -> None:
     refused = {key: item for key, item in loose.items() if not item.is_mark}
     for key in sorted(loose.keys() - refused.keys()):
         since, reason = loose[key].changed_ns // 1_000_000, shown(loose[key].reason)
-        result.standing.append(Standing(printable(key), INCOMPLETE, since, reason))
+        result.standing.append(Standing(printable(key), ARRIVING, since, reason))
     if not refused:
         state.refused.pop(_LOOSE, None)
         return

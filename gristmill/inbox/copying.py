@@ -37,6 +37,7 @@ class Copied:
     files, bytes: of the drop, without marks.
     written: bytes that this call wrote; the others were there.
     status: `copied`, `replaced` or `there already`.
+    sums: sha256 of each file, by its path in the drop; that of a drop that is a file by its name.
     """
 
     place: Path
@@ -44,6 +45,7 @@ class Copied:
     bytes: int
     written: int
     status: str
+    sums: Mapping[str, str]
 
 
 def source_files(source: Path, links: LinkRule) -> dict[str, int]:
@@ -97,11 +99,11 @@ def copy_in(
     staged = place.parent / f".{place.name}.copying"
     with only_copy(place):
         exists = os.path.lexists(place)
-        if exists and _is_equal(source, place, sizes, tools):
+        if exists and (equal := _equal_sums(source, place, sizes, tools)) is not None:
             remove(staged)
             if not is_folder:
-                _mark_file(place, written_sums({place.name: _digest(place, tools.links)}))
-            return Copied(place, *_counts(sizes), 0, "there already")
+                _mark_file(place, written_sums(equal))
+            return Copied(place, *_counts(sizes), 0, "there already", equal)
         if exists and not replace:
             raise DropExists(
                 f"{place}: is there with other contents: choose another name with --name, or "
@@ -115,29 +117,34 @@ def copy_in(
             (place.parent / f"{place.name}.incomplete").touch()
         _bring(staged, place, exists, tools)
         if not is_folder:
-            _mark_file(place, written_sums({place.name: next(iter(sums.values()))}))
-    return Copied(place, *_counts(sizes), written, "replaced" if exists else "copied")
+            sums = {place.name: next(iter(sums.values()))}
+            _mark_file(place, written_sums(sums))
+    return Copied(place, *_counts(sizes), written, "replaced" if exists else "copied", sums)
 
 
-def _is_equal(source: Path, place: Path, sizes: Mapping[str, int], tools: Tools) -> bool:
-    """Whether a drop has the files of the source, with the same bytes."""
+def _equal_sums(
+    source: Path, place: Path, sizes: Mapping[str, int], tools: Tools
+) -> dict[str, str] | None:
+    """The sums of a drop that has the files of the source, with the same bytes; else None."""
     if source.is_dir() != place.is_dir():
-        return False
+        return None
     try:
         there = source_files(place, tools.links)
     except BadInput:
-        return False
+        return None
     if not source.is_dir():
         if list(there.values()) != list(sizes.values()):
-            return False
-        return _digest(source, tools.links) == _digest(place, tools.links)
+            return None
+        digest = _digest(place, tools.links)
+        return {place.name: digest} if digest == _digest(source, tools.links) else None
     if {**there, DONE: 0} != {**sizes, DONE: 0}:
-        return False
-    return all(
-        _digest(source / name, tools.links) == _digest(place / name, tools.links)
-        for name in sorted(sizes)
-        if name != DONE
-    )
+        return None
+    sums = {}
+    for name in sorted(set(sizes) - {DONE}):
+        sums[name] = _digest(place / name, tools.links)
+        if sums[name] != _digest(source / name, tools.links):
+            return None
+    return sums
 
 
 def _digest(path: Path, links: LinkRule) -> str:

@@ -1,6 +1,8 @@
-"""Whether a drop that is there can be taken: its entries, its lists, and what its family says.
+"""The judgement of a drop: whether it can be built from, and else why not.
 
-Each call that a file system or a family could make hang has a bound in time.
+Whoever asks, a sensor, a command, a build or a check, asks `judged`: through `arrivals.look` with
+what the look before saw, through `present.present_drops` or `DataRoot.judged` without. Each call
+that a file system or a family could make hang has a bound in time. Source: docs/drops.md#states.
 """
 
 from __future__ import annotations
@@ -8,12 +10,22 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
+from gristmill.account import Unread, Waits
 from gristmill.inbox.listing import Survey, survey
-from gristmill.inbox.lists import GOOD, Verdict, Verifier
-from gristmill.inbox.state import Arrival
-from gristmill.inbox.waiting import EMPTY
+from gristmill.inbox.lists import GOOD, HashOf, verdict
+from gristmill.inbox.marks import Settling
+from gristmill.inbox.state import (
+    ARRIVING,
+    READY,
+    REFUSED,
+    UNREAD,
+    WAITS,
+    Arrival,
+    Refusal,
+    Standing,
+)
+from gristmill.inbox.waiting import EMPTY, held_back, young_until
 from gristmill.printable import printable
 from gristmill.untrusted.errors import explained
 from gristmill.untrusted.files import LinkRule
@@ -21,28 +33,56 @@ from gristmill.untrusted.timed import each_within, within
 
 DROP_SECONDS = 20.0
 """Seconds for listing one drop, and for asking its family whether it can be built."""
-LIST_SECONDS: Final = 4.0
-"""Seconds in which one look hashes the files of one drop that has a list."""
 
-_verifier: Final = Verifier()
+
+@dataclass(frozen=True)
+class Asked:
+    """What decides about the drops of one inbox.
+
+    refuse: takes a drop; returns why it cannot be built, or None. Raises Waits or Unread where
+        nothing is wrong with it, and nothing can be built from it now.
+    links: what happens to links.
+    settling: how long a drop must stay unchanged, and whether it needs a mark.
+    hash_of: takes a drop, returns the sums of its files that are known; default: none are.
+    """
+
+    refuse: Callable[[Path], str | None]
+    links: LinkRule
+    settling: Settling
+    hash_of: Callable[[Path], HashOf] = lambda _: lambda _name: None
 
 
 @dataclass(frozen=True)
 class Judgement:
     """What was found about a drop.
 
-    reason: why it is refused; None where it can be taken.
+    state: `READY`, `ARRIVING`, `REFUSED`, `WAITS` or `UNREAD`.
+    reason: in words; empty for a drop that is ready.
     trace: the traceback of an error that nobody expected; empty for the others.
     notes: what is unusual and allowed.
-    missing: whether files are missing by a list of the drop, which may still come.
-    is_complete: False while files are still being compared with a list.
     """
 
-    reason: str | None = None
+    state: str = READY
+    reason: str = ""
     trace: str = ""
     notes: tuple[str, ...] = ()
-    missing: bool = False
-    is_complete: bool = True
+
+    @property
+    def line(self) -> str:
+        """The state, and the reason."""
+        return f"{self.state}: {self.reason}" if self.reason else self.state
+
+    def standing(self, key: str, since: int, is_new: bool = True) -> Standing | Refusal:
+        """This judgement as an entry of a look.
+
+        key: of the drop.
+        since: ms since 1970 of the first look that saw it; 0 if that is not known.
+        is_new: whether no look before refused it in this form; default True.
+        """
+        reason = shown(self.reason)
+        if self.state == REFUSED:
+            return Refusal(key, reason, is_new, self.trace, since)
+        return Standing(key, self.state, since, reason)
 
 
 def surveyed(path: Path, links: LinkRule) -> Survey:
@@ -64,38 +104,52 @@ def all_surveyed(
 def judged(
     path: Path,
     seen: Survey,
-    refuse: Callable[[Path], str | None],
-    links: LinkRule,
-    seconds: float | None = None,
-    is_verified: bool = False,
+    asked: Asked,
+    since_ms: int | None = None,
+    now_ns: int = 0,
+    is_new: bool = False,
 ) -> Judgement:
-    """Returns whether a drop can be taken.
+    """Returns whether a drop can be built from, and else why not.
 
     path: the drop, an entry of an inbox.
     seen: its files.
-    refuse: returns why its family cannot build it, or None.
-    links: what happens to links.
-    seconds: for hashing files of a list in this call; default None: as long as it takes.
-    is_verified: whether its lists need no look; default False.
+    asked: what decides.
+    since_ms: ms since 1970 of the first look that saw this form of the drop; default None: a person
+        says that it is complete, unless a mark differs.
+    now_ns: nanoseconds since 1970, where `since_ms` is given.
+    is_new: whether no look before saw this form; default False.
 
     Raises FileNotFoundError where a file went meanwhile. Any other error is a reason.
     """
+    is_said = since_ms is None
+    unfinished = "" if is_said else seen.unfinished
+    if held := held_back(seen.marks, unfinished, asked.settling):
+        return Judgement(ARRIVING, held)
+    until = "" if since_ms is None else young_until(seen.marks, since_ms, now_ns, asked.settling)
+    if is_new or (until and not seen.marks.says_complete):
+        return Judgement(ARRIVING, until or "it is taken if the next look finds no change")
     if seen.refusal is not None:
-        return Judgement(seen.refusal)
+        return Judgement(REFUSED, seen.refusal)
     if seen.files == 0:
-        return Judgement(EMPTY)
+        return Judgement(REFUSED, EMPTY)
     try:
-        verdict = GOOD if is_verified else _verdict(path, seen, links, seconds)
-        if verdict is None:
-            return Judgement(is_complete=False)
-        if verdict.reason is not None:
-            return Judgement(verdict.reason, missing=verdict.missing)
-        reason = within(DROP_SECONDS, path, lambda: refuse(path))
+        sizes = seen.sizes(path) if seen.marks.names else {}
+        listed = verdict(path, seen.marks, sizes, asked.hash_of(path)) if sizes else GOOD
+        if listed.reason is not None:
+            is_late = listed.missing and bool(until)
+            return Judgement(ARRIVING if is_late else REFUSED, listed.reason)
+        reason = within(DROP_SECONDS, path, lambda: asked.refuse(path))
     except FileNotFoundError:
         raise
+    except Waits as waits:
+        return Judgement(WAITS, str(waits), notes=listed.notes)
+    except Unread as unread:
+        return Judgement(UNREAD, str(unread), notes=listed.notes)
     except Exception as error:  # noqa: BLE001  any error of one drop refuses that drop alone
-        return Judgement(*explained(error))
-    return Judgement(reason, notes=verdict.notes)
+        return Judgement(REFUSED, *explained(error))
+    if reason is not None:
+        return Judgement(REFUSED, reason)
+    return Judgement(notes=listed.notes)
 
 
 def arrival_of(key: str, path: Path, seen: Survey, run_key: str, notes: tuple[str, ...]) -> Arrival:
@@ -107,12 +161,3 @@ def arrival_of(key: str, path: Path, seen: Survey, run_key: str, notes: tuple[st
 def shown(reason: str) -> str:
     """Returns a reason for an event and a terminal; names in it come from the drop."""
     return "\n".join(printable(line) for line in reason.split("\n"))
-
-
-def _verdict(path: Path, seen: Survey, links: LinkRule, seconds: float | None) -> Verdict | None:
-    sizes = seen.sizes(path) if seen.marks.names else {}
-
-    def verdict() -> Verdict | None:
-        return _verifier.verdict(path, seen.form, seen.marks, sizes, links, seconds)
-
-    return verdict() if seconds is None else within(DROP_SECONDS, path, verdict)

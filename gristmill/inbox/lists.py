@@ -1,34 +1,31 @@
 """Verify a drop by the lists that it brings: `.done` with a number, and `SHA256SUMS`.
 
-A list is verified before the drop is taken, a part of the time in each look. See also `marks.py`.
+A look compares names, numbers and the sums that are known; whoever builds hashes the files and
+compares the others. See also `marks.py`.
 Source: docs/drops.md#lists.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
-import time
-from collections import OrderedDict
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 from gristmill.contract import BadInput
 from gristmill.inbox.marks import DONE, SUMS, Marks, is_mark
 from gristmill.printable import printable
-from gristmill.untrusted.files import LinkRule, open_file, read_file
+from gristmill.untrusted.files import read_file
 
 _LINE: Final = re.compile(rb"(\\?)([0-9a-fA-F]{64}) [ *]([^\n]+)")
 _TAGGED: Final = re.compile(rb"(\\?)SHA256 \(([^\n]+)\) = ([0-9a-fA-F]{64})")
 _ESCAPED: Final = {b"\\": b"\\", b"n": b"\n", b"r": b"\r"}
 _MOST_SUMS: Final = 256 << 20
 _MOST_NUMBER: Final = 32
-_READ_BYTES: Final = 1 << 20
-_MOST_KEPT: Final = 256
 
-Kept = TypeVar("Kept")
+HashOf = Callable[[str], str | None]
+"""Takes the name of a file of a drop; returns its sha256, None where it is not known now."""
 
 
 @dataclass(frozen=True)
@@ -48,68 +45,20 @@ class Verdict:
 GOOD: Final = Verdict()
 
 
-class Verifier:
-    """Verifies drops in steps of bounded time, and remembers verdicts while the process lives."""
+def verdict(drop: Path, marks: Marks, files: Mapping[str, int], hash_of: HashOf) -> Verdict:
+    """Returns what the lists of a drop say.
 
-    def __init__(self) -> None:
-        self._verdicts: OrderedDict[str, tuple[str, Verdict]] = OrderedDict()
-        self._steps: OrderedDict[str, tuple[str, Generator[None, None, Verdict]]] = OrderedDict()
+    drop: its path, a folder or a file.
+    marks: of the drop.
+    files: bytes of each of its files, by the path relative to the drop; of a drop that is a file by
+        its name.
+    hash_of: the sums of its files. A sum that is not known is compared by the build, which hashes.
 
-    def verdict(
-        self,
-        drop: Path,
-        form: str,
-        marks: Marks,
-        files: Mapping[str, int],
-        links: LinkRule,
-        seconds: float | None = None,
-    ) -> Verdict | None:
-        """Returns what the lists of a drop say; None while its files are still being hashed.
-
-        drop: its path, a folder or a file.
-        form: names this form of the drop: its signature and that of its marks.
-        marks: of the drop.
-        files: bytes of each of its files, by the path relative to the drop; of a drop that is a
-            file by its name.
-        links: what happens to links.
-        seconds: to spend in this call; default None: as long as it takes.
-
-        Raises OSError where a file cannot be read, BadInput where it is no regular file.
-        """
-        if not {SUMS, DONE} & set(marks.names):
-            return GOOD
-        where = str(drop)
-        known, verdict = self._verdicts.get(where, ("", GOOD))
-        if known == form:
-            return verdict
-        started, steps = self._steps.pop(where, ("", None))
-        if steps is None or started != form:
-            steps = _verified(drop, marks, files, links)
-        deadline = None if seconds is None else time.monotonic() + seconds
-        while deadline is None or time.monotonic() < deadline:
-            try:
-                next(steps)
-            except StopIteration as end:
-                found: Verdict = end.value
-                _keep(self._verdicts, where, (form, found))
-                return found
-        _keep(self._steps, where, (form, steps))
-        return None
-
-
-def _keep(kept: OrderedDict[str, Kept], where: str, value: Kept) -> None:
-    kept[where] = value
-    while len(kept) > _MOST_KEPT:
-        kept.popitem(last=False)
-
-
-def _verified(
-    drop: Path, marks: Marks, files: Mapping[str, int], links: LinkRule
-) -> Generator[None, None, Verdict]:
-    """The verdict, as the value of a generator that yields after each piece of a file."""
+    Raises OSError where a file cannot be read.
+    """
     try:
-        if DONE in marks.names and (verdict := _counted(marks.path(DONE), drop, files)).reason:
-            return verdict
+        if DONE in marks.names and (counted := _counted(marks.path(DONE), drop, files)).reason:
+            return counted
         if SUMS not in marks.names:
             return GOOD
         listed = listed_sums(marks.path(SUMS), drop)
@@ -124,15 +73,12 @@ def _verified(
         )
     is_folder = drop.is_dir()
     for name, expected in sorted(listed.items()):
-        path, digest = drop / name if is_folder else drop, hashlib.sha256()
-        with open_file(path, root=drop.parent, links=links, buffering=0) as file:
-            while octets := file.read(_READ_BYTES):
-                digest.update(octets)
-                yield
-        if digest.hexdigest() != expected:
+        found = hash_of(name)
+        if found is not None and found != expected:
+            path = drop / name if is_folder else drop
             return Verdict(
-                f"{path}: its sha256 is {digest.hexdigest()[:12]}…, but {marks.names[SUMS]} "
-                f"has {expected[:12]}…: copy the file again"
+                f"{path}: its sha256 is {found[:12]}…, but {marks.names[SUMS]} has "
+                f"{expected[:12]}…: copy the file again"
             )
     others = sorted(name for name in files if name not in listed)
     if not others:

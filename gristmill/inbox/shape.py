@@ -44,10 +44,14 @@ class Shape:
 
     def key(self, entry: os.DirEntry[str]) -> str:
         """The partition key of an entry."""
+        return self.key_of(entry.name)
+
+    def key_of(self, name: str) -> str:
+        """The partition key of an entry by its name."""
         if self.key_in is not None:
-            return self.key_in(entry.name) or entry.name
-        ending = next((end for end in self.endings if entry.name.endswith(end)), "")
-        return entry.name.removesuffix(ending)
+            return self.key_in(name) or name
+        ending = next((end for end in self.endings if name.endswith(end)), "")
+        return name.removesuffix(ending)
 
     def refusal(self, entry: os.DirEntry[str], links: LinkRule = REFUSE_LINKS) -> str | None:
         """Why this entry is no drop, whatever it contains; None where it is one.

@@ -140,10 +140,13 @@ class Refusal:
     since: int = 0
 
 
-REFUSED: Final = "refused"
-INCOMPLETE: Final = "incomplete"
+READY: Final = "ready"
+TAKEN: Final = "taken"
 ARRIVING: Final = "arriving"
-VANISHED: Final = "vanished"
+REFUSED: Final = "refused"
+WAITS: Final = "waits"
+UNREAD: Final = "unread"
+GONE: Final = "gone"
 
 
 @dataclass(frozen=True)
@@ -151,9 +154,9 @@ class Standing:
     """A drop that is not in order, and why.
 
     key: of the drop.
-    state: `REFUSED`: it is not built until it changes. `INCOMPLETE`: a mark or a name says that it
-        is not complete. `ARRIVING`: it has not been unchanged for long enough. `VANISHED`: its
-        partition is known, and the drop is gone.
+    state: `ARRIVING`: a mark, a name or its age says that it may not be complete. `REFUSED`: it is
+        not built until it changes. `WAITS`: something else is missing. `UNREAD`: nothing reads it.
+        `GONE`: it was taken, and is not there.
     since: ms since 1970; 0 if that is not known.
     reason: in words, with what to do where something is to be done.
     """
@@ -170,7 +173,7 @@ class Look:
 
     arrivals: drops to build now.
     refusals: drops and other entries that cannot be built.
-    standing: drops that are not complete yet.
+    standing: drops from which nothing is built now, though nothing is wrong with them.
     is_whole: False where the look stopped before the last drop.
     present: keys of all drops that are there, refused ones included.
     """
@@ -184,11 +187,11 @@ class Look:
     @property
     def arriving(self) -> list[str]:
         """Keys of the drops that are not complete yet."""
-        return [drop.key for drop in self.standing]
+        return [drop.key for drop in self.standing if drop.state == ARRIVING]
 
     @property
     def out_of_order(self) -> list[Standing]:
-        """The drops that are not complete or are refused."""
+        """The drops from which nothing is built now."""
         refused = [
             Standing(refusal.key, REFUSED, refusal.since, refusal.reason)
             for refusal in self.refusals

@@ -5,6 +5,7 @@ Source: docs/drops.md#when-a-drop-has-arrived.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Final
 
 from gristmill.inbox.marks import INCOMPLETE, Marks, Settling
@@ -12,11 +13,6 @@ from gristmill.printable import printable
 
 EMPTY: Final = "the folder holds no file: copy the files of the drop into it, or remove it"
 """Why an empty folder is refused."""
-YOUNG: Final = (
-    "its files came or changed a short time ago: without .done a drop is taken when it stayed "
-    "unchanged for settle_seconds"
-)
-COMPARED: Final = "its files are being compared with SHA256SUMS"
 
 
 def held_back(marks: Marks, unfinished: str, settling: Settling) -> str:
@@ -39,8 +35,8 @@ def held_back(marks: Marks, unfinished: str, settling: Settling) -> str:
     return ""
 
 
-def is_young(marks: Marks, since: int, now_ns: int, settling: Settling) -> bool:
-    """Returns whether a drop has not yet stayed unchanged for long enough.
+def young_until(marks: Marks, since: int, now_ns: int, settling: Settling) -> str:
+    """Returns until when a drop must stay unchanged, in words; empty where it did for long enough.
 
     The time of the newest file counts, too, so that a drop that was moved in as a whole, or that
     came while nothing looked, does not wait again.
@@ -53,4 +49,11 @@ def is_young(marks: Marks, since: int, now_ns: int, settling: Settling) -> bool:
     changed = since * 1_000_000
     if 0 < marks.newest_ns <= now_ns:
         changed = min(changed, marks.newest_ns)
-    return now_ns - changed < settling.seconds * 1e9
+    until = changed + int(settling.seconds * 1e9)
+    if until <= now_ns:
+        return ""
+    at = datetime.fromtimestamp(-(-until // 1_000_000_000), UTC)
+    return (
+        "its files came or changed a short time ago: without .done or SHA256SUMS it is taken if "
+        f"nothing changes until {at:%Y-%m-%d %H:%M:%S} UTC (settle_seconds)"
+    )

@@ -6,12 +6,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gristmill.account import Account
 from gristmill.contract import Trace, Violation
 from gristmill.families import Catalog, Column, Kind, Law, Misuse, Option, Request, Subject
+from gristmill.inbox import TOML, DropKind
+from gristmill.inbox.kind import IsThere
 from gristmill.macroxue import code
 from gristmill.macroxue.config import PackConfig, ValueConfig
 from gristmill.macroxue.raw.pool_file import POOL_TABLE
 from gristmill.settings.tables import Table
+from gristmill.untrusted.files import LinkRule
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -85,6 +89,24 @@ def _asset_of(folder: Path) -> str | None:
     return "macroxue/pack" if foreign else assets.get(kind or "")
 
 
+def _account(drop: Path, links: LinkRule) -> Account:
+    from gristmill.macroxue.raw.drops import account
+
+    return account(drop, links)
+
+
+def _pool_account(file: Path, links: LinkRule) -> Account:
+    from gristmill.macroxue.raw.pool_members import account
+
+    return account(file, links)
+
+
+def _pool_needs(file: Path, root: Path, is_there: IsThere) -> None:
+    from gristmill.macroxue.raw.pool_members import needs
+
+    needs(file, root, is_there)
+
+
 def _write_d6(path: Path) -> None:
     from gristmill.macroxue.samples import write_drop
 
@@ -138,7 +160,7 @@ CATALOG = Catalog(
             commands=("show",),
         ),
     ],
-    inboxes=("macroxue", "pools"),
+    inboxes={"macroxue": DropKind(_account), "pools": DropKind(_pool_account, TOML, _pool_needs)},
     samples={
         "macroxue/sample_d6": _write_d6,
         "macroxue/sample_d7": _write_d7,

@@ -10,15 +10,12 @@ import os
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from gristmill.contract import GristmillError
-from gristmill.layout import WORK
+from gristmill.layout import DROPS, WORK
 from gristmill.provenance import record as provenance
 from gristmill.provenance import stable_listing
 from gristmill.provenance.record import Record
-
-DROPS: Final = "drops"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""Raw files as inputs of a record: listed, sized and hashed, each hash computed once."""
+"""Raw files as inputs of a record: listed, sized and hashed, each hash computed once.
+
+See also `drop_hashes.py`: where the hashes are kept.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,15 @@ from pydantic import PrivateAttr
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.hashing import sha256_file, sha256_of
-from gristmill.layout import PULLED, STAMPS, WORK
+from gristmill.layout import PULLED, WORK
 from gristmill.provenance import stamp_notes
 from gristmill.provenance.canonical import digest
+from gristmill.provenance.drop_hashes import DropHashes, drop_of, name_in
 from gristmill.provenance.find_artifacts import Artifact
 from gristmill.provenance.record import (
     RECORD,
     Input,
     Record,
-    holds_record,
     read_inputs,
     read_record,
 )
@@ -58,35 +61,22 @@ class KnownHash(NamedTuple):
     """The sha256 of a file that was hashed before.
 
     trusted_ns: it holds for a file whose inode did not change after this time.
-    noted: it holds for a file with this stamp, too; default None.
     """
 
     sha256: str
     trusted_ns: int
-    noted: Stamp | None = None
 
 
 Known = Mapping[tuple[str, int, int], KnownHash]
 """Hashes by (path, bytes, mtime_ns)."""
 
 
-class KnownHashes(dict[tuple[str, int, int], KnownHash]):
-    """The `Known` of one record.
-
-    record_path: of the record; notes of files that were hashed again are kept by it.
-    """
-
-    def __init__(self, record_path: Path, known: Known) -> None:
-        super().__init__(known)
-        self.record_path = record_path
-
-
 def known_hashes(record_path: Path) -> dict[tuple[str, int, int], KnownHash]:
     """Hashes by (path, bytes, mtime_ns) of the raw inputs of a published record.
 
     A file that kept its size and times need not be read again; `verify` reads it.
-    Empty where the record or its list of inputs is not as it was written. A record that was pulled
-    speaks of the files of another host: a hash of it holds for a file that was hashed here since.
+    Empty where the record or its list of inputs is not as it was written, and of a record that was
+    pulled: it speaks of the files of another host. See also `drop_hashes.py`.
     """
     if not record_path.exists():
         return {}
@@ -97,41 +87,13 @@ def known_hashes(record_path: Path) -> dict[tuple[str, int, int], KnownHash]:
         inputs = read_inputs(record, record_path)
     except GristmillError:
         return {}  # whoever builds finds the same, and says so
-    noted = stamp_notes.read(_notes(record_path))
-    trusted_ns = -1 if _was_pulled(record_path, record) else record.trusted_ns
-    known = {
-        (item.path, item.bytes, item.mtime_ns): KnownHash(
-            item.sha256, trusted_ns, noted.get(_key(item.sha256, item.path))
-        )
+    if _was_pulled(record_path, record):
+        return {}
+    return {
+        (item.path, item.bytes, item.mtime_ns): KnownHash(item.sha256, record.trusted_ns)
         for item in inputs
         if item.path and item.sha256 and item.bytes is not None and item.mtime_ns is not None
     }
-    return KnownHashes(record_path, known)
-
-
-def _note(record_path: Path, hashed: Mapping[str, tuple[str, Stamp]]) -> None:
-    """Note files that are as the record says, but for one within another artifact, as a file of it.
-
-    A copied data root has files whose inodes are younger than its records.
-    hashed: sha256 and stamp of each, by path.
-    """
-    file = _notes(record_path)
-    if not any(map(holds_record, file.parents[2:])):
-        read = stamp_notes.read(file)
-        others = {key: read[key] for key in read if key.partition(" ")[2] not in hashed}
-        new = {_key(sha256, path): stamp for path, (sha256, stamp) in hashed.items()}
-        stamp_notes.write(file, {**others, **new})
-
-
-def _key(sha256: str, path: str) -> str:
-    """Name of a note. Another record may come to the same place, with another hash of the file."""
-    return f"{sha256} {path}"
-
-
-def _notes(record_path: Path) -> Path:
-    """Where the notes of an artifact's raw files are; names of artifacts have no `@`."""
-    folder, partition = _place(record_path)
-    return folder.parent / WORK / STAMPS / f"{folder.name}@{partition or ''}@raw.json"
 
 
 def _place(record_path: Path) -> tuple[Path, str | None]:
@@ -194,7 +156,20 @@ def raw_inputs(
     the drop, or has a name that is not UTF-8; OSError where a file cannot be read.
     Source: docs/drops.md#what-a-drop-may-hold.
     """
-    hashed: dict[str, tuple[str, Stamp]] = {}
+    hashed: dict[Path, dict[str, tuple[str, Stamp]]] = {}
+    kept: dict[Path, DropHashes] = {}
+
+    def sum_of(file: Path, inbox: Path, stamp: Stamp) -> str:
+        drop = drop_of(root, file)
+        if drop is None:
+            with open_file(file, root=inbox, links=links, buffering=0) as opened:
+                return sha256_of(opened)
+        name, sums = name_in(drop, file), kept.setdefault(drop, DropHashes(root, drop))
+        if (sha256 := sums.known(name, stamp)) is None:
+            with open_file(file, root=inbox, links=links, buffering=0) as opened:
+                sha256 = sha256_of(opened)
+            hashed.setdefault(drop, {})[name] = sha256, stamp
+        return sha256
 
     def describe(file: Path) -> tuple[Input, Entry]:
         inbox = _inbox(root, file)
@@ -204,15 +179,10 @@ def raw_inputs(
         stat = stat_file(file, root=inbox, links=links)
         earlier = known.get((path, stat.st_size, stat.st_mtime_ns))
         stamp = stamp_notes.stamp_of(stat)
-        if earlier is not None and (
-            stat.st_ctime_ns <= earlier.trusted_ns or stamp == earlier.noted
-        ):
+        if earlier is not None and stat.st_ctime_ns <= earlier.trusted_ns:
             sha256 = earlier.sha256
         else:
-            with open_file(file, root=inbox, links=links, buffering=0) as opened:
-                sha256 = sha256_of(opened)
-            if earlier is not None and sha256 == earlier.sha256:
-                hashed[path] = sha256, stamp
+            sha256 = sum_of(file, inbox, stamp)
         described = RawFile(
             asset=asset,
             partition=partition,
@@ -227,8 +197,8 @@ def raw_inputs(
 
     with ThreadPoolExecutor() as threads:
         pairs = list(threads.map(describe, files))
-    if hashed and isinstance(known, KnownHashes):
-        _note(known.record_path, hashed)
+    for drop, sums in hashed.items():
+        kept[drop].keep(sums)
     refused, _noted = hard_links(entry for _, entry in pairs)
     for path, reason in refused.items():
         raise BadInput(root / path, reason)

@@ -29,8 +29,8 @@ INPUTS_LIMIT = 100
 INPUTS_LIMIT_BYTES = 100_000
 
 
-# Kernels stamp files with a clock that lags by one tick, 10 ms at most.
-_CLOCK_TICK_NS = 20_000_000
+CLOCK_TICK_NS = 20_000_000
+"""Kernels stamp files with a clock that lags by one tick, 10 ms at most."""
 # Fields that records of schema version 1 do not have.
 _NEW = frozenset({"code_digest", "platform", "replaced"})
 
@@ -156,7 +156,7 @@ class Record(_Frozen):
 
         Until then, equal sizes and times say that the bytes are equal.
         """
-        return int(self.created.timestamp() * 1e9) - _CLOCK_TICK_NS
+        return int(self.created.timestamp() * 1e9) - CLOCK_TICK_NS
 
     def sealed(self) -> Record:
         """The same record with its digest filled in."""

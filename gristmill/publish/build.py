@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from gristmill import families, provenance
+from gristmill.account import Account
 from gristmill.code_digest import Code
 from gristmill.contract import GristmillError, Summary, Violation
 from gristmill.keys import refusal
@@ -104,6 +105,7 @@ class Build:
     space: bytes that the build needs at most, 0 where unknown.
     deletes: paths of artifacts among the inputs that are deleted once this one is
         published and verified.
+    account: what becomes of the files of the drop that it is made from; None: of no drop.
     """
 
     root: Path
@@ -121,6 +123,7 @@ class Build:
     tokenizer: Tokenizer | None = None
     space: int = 0
     deletes: Sequence[str] = ()
+    account: Account | None = None
 
     def __post_init__(self) -> None:
         if not self.shared:
@@ -218,6 +221,7 @@ class Published:
     rebuilt: whether this call built it.
     notes: lines for the user.
     before: the record that stood before this call built; None if none stood or nothing was built.
+    account: of the drop that it is made from, in one line; empty: of no drop.
     """
 
     folder: Path
@@ -225,3 +229,21 @@ class Published:
     rebuilt: bool
     notes: list[str] = field(default_factory=list)
     before: Record | None = None
+    account: str = ""
+
+
+def account_line(build: Build, record: Record) -> str:
+    """Returns in one line what became of the files and rows of a drop; empty for no drop.
+
+    build: whose account it is.
+    record: of the published artifact, whose counts have the rows.
+    """
+    if build.account is None:
+        return ""
+    kind = families.kind_of_asset(build.asset) or families.Kind(build.asset)
+    rows, refused = kind.rows_of(record.counts), kind.refused_of(record.counts)
+    counted = [] if rows is None else [f"{rows:,} row{'' if rows == 1 else 's'}"]
+    if refused:
+        by_reason = ", ".join(f"{count:,} {reason}" for reason, count in refused.items())
+        counted.append(f"{sum(refused.values()):,} refused ({by_reason})")
+    return "; ".join([*build.account.lines, *counted])

@@ -32,6 +32,7 @@ from gristmill.publish.build import (
     LawsBroken,
     OtherOutput,
     Published,
+    account_line,
 )
 from gristmill.publish.input_proof import InputProof
 from gristmill.publish.slot import Slot
@@ -78,7 +79,11 @@ def publish(
     """
     published = _publish(build, rebuild, replace_differing, progress)
     deleted = remove.delete_inputs(build.root, published.record, build.deletes)
-    return replace(published, notes=[*published.notes, *deleted])
+    return replace(
+        published,
+        notes=[*published.notes, *deleted],
+        account=account_line(build, published.record),
+    )
 
 
 def is_current(build: Build) -> bool:

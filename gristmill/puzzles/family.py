@@ -8,13 +8,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from gristmill.account import Account
 from gristmill.code_digest import Code
 from gristmill.contract import Trace, Violation
 from gristmill.families import Catalog, Column, Kind, Law, Option, Request, Subject
+from gristmill.inbox import TOML, DropKind, Shape
+from gristmill.inbox.kind import IsThere
 from gristmill.puzzles import code
 from gristmill.puzzles.format.names import IDENTIFIERS, SPLITS, metadata
 from gristmill.puzzles.raw.recipes import CONFIGS
 from gristmill.settings.tables import Table
+from gristmill.untrusted.files import LinkRule
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -120,6 +124,30 @@ def _sample(kind: str) -> Callable[[Path], object]:
     return write
 
 
+def _account(drop: Path, links: LinkRule) -> Account:
+    from gristmill.puzzles.raw.drops import account
+
+    return account(drop, links)
+
+
+def _needs(drop: Path, root: Path, is_there: IsThere) -> None:
+    from gristmill.puzzles.raw.known_recipes import drop_needs
+
+    drop_needs(drop, root, is_there)
+
+
+def _recipe_account(file: Path, links: LinkRule) -> Account:
+    from gristmill.puzzles.raw.known_recipes import account
+
+    return account(file, links)
+
+
+def _recipe_needs(file: Path, root: Path, is_there: IsThere) -> None:
+    from gristmill.puzzles.raw.known_recipes import recipe_needs
+
+    recipe_needs(file, root, is_there)
+
+
 def _kind(name: str, laws: Callable[[Subject], Iterable[Violation]], code_of_kind: Code) -> Kind:
     return Kind(
         f"puzzles/{name}",
@@ -145,7 +173,10 @@ CATALOG = Catalog(
         Option("split", str, "The split; train by default.", choices=SPLITS),
         Option("set", str, "Puzzles: the set of examples; all by default."),
     ],
-    inboxes=("puzzles", "puzzles/recipes"),
+    inboxes={
+        "puzzles": DropKind(_account, Shape(reserved=("recipes",)), _needs),
+        "puzzles/recipes": DropKind(_recipe_account, TOML, _recipe_needs),
+    },
     samples={f"puzzles/{kind}-sample": _sample(kind) for kind in ("arc", "sudoku", "maze")},
     settings=[Table(f"puzzles/{kind}", config) for kind, config in CONFIGS.items()],
 )

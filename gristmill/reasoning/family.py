@@ -7,8 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gristmill.account import Account
 from gristmill.contract import Trace, Violation
 from gristmill.families import Catalog, Column, Kind, Law, Option, Request, Subject
+from gristmill.inbox import DropKind, Shape
 from gristmill.reasoning import code
 from gristmill.reasoning.config import (
     AlignConfig,
@@ -19,6 +21,7 @@ from gristmill.reasoning.config import (
 )
 from gristmill.reasoning.format.corpora import CORPORA, PARTITIONS
 from gristmill.settings.tables import Table
+from gristmill.untrusted.files import LinkRule
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -161,6 +164,13 @@ _INBOXES = ("reasoning",)
 _NOT_SET = {"vocabulary": "the assets take the published vocabulary"}
 _MANIFEST = "manifest"
 
+
+def _account(drop: Path, links: LinkRule) -> Account:
+    from gristmill.reasoning.raw.drops import account
+
+    return account(drop, links)
+
+
 CATALOG = Catalog(
     columns=_columns,
     kinds=[
@@ -231,7 +241,7 @@ CATALOG = Catalog(
             commands=("trace",),
         ),
     ],
-    inboxes=("reasoning",),
+    inboxes={"reasoning": DropKind(_account, Shape(reserved=("audits",)))},
     samples={f"reasoning/{corpus}": _sample(corpus) for corpus in CORPORA},
     commands={
         "audit": "Look at the steps of reasoning examples, and record verdicts.",

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gristmill.account import Account
 from gristmill.contract import Trace, Violation
 from gristmill.families import Catalog, Column, Kind, Law, Option, Request, Subject
+from gristmill.inbox import DropKind
+from gristmill.inbox.kind import IsThere
 from gristmill.settings.tables import Table
 from gristmill.synth import code
 from gristmill.synth.config import HarmonyConfig, KDConfig, RawSettings, SourceSettings
+from gristmill.untrusted.files import LinkRule
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -119,6 +124,19 @@ SMOKE_TABLE = Table(
     defaults={"valid_fraction": 0.1, "max_rows": 250},
 )
 
+
+def _account(inbox: str, drop: Path, links: LinkRule) -> Account:
+    from gristmill.synth.build.drop_in_use import account
+
+    return account(inbox)(drop, links)
+
+
+def _needs(drop: Path, root: Path, is_there: IsThere) -> None:
+    from gristmill.synth.build.drop_in_use import needs
+
+    needs(drop, root, is_there)
+
+
 CATALOG = Catalog(
     columns=_columns,
     kinds=[
@@ -162,7 +180,7 @@ CATALOG = Catalog(
         Option("shard", str, "SYNTH: the number of the shard.", _FIRST_SHARD),
         Option("split", str, "The split; train by default.", choices=("train", "valid")),
     ],
-    inboxes=("synth", "synth_harmony"),
+    inboxes={inbox: DropKind(partial(_account, inbox), needs=_needs) for inbox in _INBOXES},
     samples={"synth/samples": _write_conversations},
     # There is one dataset. A file beside the drops, as a README, is none.
     place_of=lambda path: str(path) if path.is_file() else "synth",

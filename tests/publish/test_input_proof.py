@@ -285,10 +285,10 @@ def test_a_file_older_than_its_record_is_not_hashed(
         return sha256_file(path, *rest)
 
     monkeypatch.setattr(input_proof, "sha256_file", counting)
-    monkeypatch.setattr(records, "_CLOCK_TICK_NS", -10_000_000_000)
+    monkeypatch.setattr(records, "CLOCK_TICK_NS", -10_000_000_000)
     publish(_copying(tmp_path, item))
     assert hashed == []
-    monkeypatch.setattr(records, "_CLOCK_TICK_NS", 10_000_000_000)
+    monkeypatch.setattr(records, "CLOCK_TICK_NS", 10_000_000_000)
     publish(_copying(tmp_path, item), rebuild=True)
     assert len(hashed) == len(provenance.read_record(tmp_path / SOURCE / "provenance.json").outputs)
 
@@ -566,7 +566,7 @@ def test_a_file_with_another_time_is_hashed_though_its_inode_is_old(
 ) -> None:
     item = _input(tmp_path)
     _flip(_rows(tmp_path / SOURCE))
-    monkeypatch.setattr(records, "_CLOCK_TICK_NS", -10_000_000_000)
+    monkeypatch.setattr(records, "CLOCK_TICK_NS", -10_000_000_000)
     with pytest.raises(InputDamaged, match="sha256"):
         publish(_copying(tmp_path, item))
 

@@ -69,6 +69,14 @@ def month_in(name: str) -> str | None:
     return months.pop() if len(months) == 1 else None
 
 
+def has_ended(month: str, day: date) -> bool:
+    """Whether a month is one of the archive, and over on a day.
+
+    month: a text. day: in UTC.
+    """
+    return bool(_MONTH.fullmatch(month)) and FIRST_MONTH <= month < f"{day:%Y-%m}"
+
+
 def month_before(month: str) -> str:
     """The month before a month.
 

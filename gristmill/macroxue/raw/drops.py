@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gristmill.contract import BadInput
+from gristmill.account import Account
+from gristmill.contract import BadInput, GristmillError
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.walk import Entry, list_files
 
@@ -184,3 +185,10 @@ def refusal(folder: Path, links: LinkRule = REFUSE_LINKS) -> str | None:
     except BadInput as error:
         return str(error)
     return "no game in it: it needs a `.meta.json` or `.meta.json.gz` with a `.jsonl.gz` next to it"
+
+
+def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
+    """What becomes of the files of a drop. Raises BadInput where it is refused."""
+    if reason := refusal(drop, links):
+        raise GristmillError(reason)
+    return Account({"": [path.relative_to(drop).as_posix() for path in raw_files(drop, links)]})

@@ -8,7 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from gristmill.contract import BadInput
+from gristmill.account import Account
+from gristmill.contract import BadInput, GristmillError
 from gristmill.puzzles.raw.near_names import unpack_hint
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.walk import list_files
@@ -70,3 +71,10 @@ def refusal(drop: Path, links: LinkRule = REFUSE_LINKS) -> str | None:
         f"{drop}: holds no file of puzzles: put ARC tasks (.json) in folders below it, or puzzles "
         f"as .csv or .txt into it{unpack_hint(names)}"
     )
+
+
+def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
+    """What becomes of the files of a drop. Raises BadInput where it is refused."""
+    if reason := refusal(drop, links):
+        raise GristmillError(reason)
+    return Account()

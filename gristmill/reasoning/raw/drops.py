@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from gristmill.contract import BadInput
+from gristmill.account import Account
+from gristmill.contract import BadInput, GristmillError
 from gristmill.reasoning.format.corpora import CORPORA, Corpus
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.walk import list_files
@@ -200,3 +201,10 @@ def refusal(drop: Path, links: LinkRule = REFUSE_LINKS) -> str | None:
         f"{drop}: holds no data file: put files with an ending {endings} into the folder itself, "
         f"plain or packed as {', '.join(f'.{ending}' for ending in PACKED)}"
     )
+
+
+def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
+    """What becomes of the files of a drop. Raises BadInput where it is refused."""
+    if reason := refusal(drop, links):
+        raise GristmillError(reason)
+    return Account()

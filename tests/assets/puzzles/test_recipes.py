@@ -8,9 +8,15 @@ from types import SimpleNamespace
 import pytest
 
 from assets.puzzles import recipes as found
-from assets.puzzles.recipes import available, check_sources, missing_sources, recipe_of, refusal
 from gristmill.contract import BadInput, NothingToBuild
 from gristmill.keys import BadKey
+from gristmill.puzzles.raw.known_recipes import (
+    available,
+    check_sources,
+    missing_sources,
+    recipe_of,
+    refusal,
+)
 from gristmill.puzzles.raw.recipes import BUILT_IN, Recipe
 from resources import Lake
 

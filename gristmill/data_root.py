@@ -1,0 +1,336 @@
+"""The data root: paths of drops and artifacts, `gristmill.toml`, and drops that may be built from.
+
+Every path that an asset uses is made here. Every name in a path must be a valid key, since the
+Dagster instance accepts any text as a partition key. `resources/lake.py` is the same as a Dagster
+resource.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from gristmill import families, keys, provenance
+from gristmill.account import Account
+from gristmill.contract import BadInput, GristmillError, NothingToBuild
+from gristmill.inbox import GONE, READY, REFUSED, Asked, Judgement, Settling
+from gristmill.inbox.judging import surveyed
+from gristmill.inbox.lists import listed_sums
+from gristmill.inbox.marks import SUMS
+from gristmill.inbox.present import judged_now
+from gristmill.inbox.waiting import young_until
+from gristmill.printable import command
+from gristmill.provenance import Input
+from gristmill.provenance import raw_inputs as rawfiles
+from gristmill.provenance.drop_hashes import DropHashes
+from gristmill.settings.fields import nearest, shown
+from gristmill.settings.inboxes import INBOX, InboxSettings, inbox_table
+from gristmill.settings.mirrors import MIRROR, MirrorSettings
+from gristmill.settings.tables import FILE, Settings, drop_refusal, read_drop, read_root
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_folder
+
+
+class NotReady(NothingToBuild):
+    """A drop is not there, not complete, or waits for something; the text says which.
+
+    state: `gone`, `arriving`, `waits` or `unread`.
+    """
+
+    def __init__(self, state: str, reason: str) -> None:
+        super().__init__(reason)
+        self.state = state
+
+
+class NotBuilt(GristmillError):
+    """An artifact that a build needs is not published."""
+
+
+class NotRebuilt(NotBuilt):
+    """Artifacts that a build needs do not fit each other until one of them is built again."""
+
+
+class DataRoot:
+    """A data root.
+
+    root: its absolute path.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.absolute()
+
+    @property
+    def root(self) -> Path:
+        """The absolute path of the data root."""
+        return self._root
+
+    def inbox(self, family: str) -> Path:
+        """Returns the path of an inbox; the folder may not exist yet.
+
+        family: name of the inbox, as `macroxue` or `pools`, or the path of one in another, as
+            `puzzles/recipes`.
+
+        Raises BadKey if a name is not a valid key.
+        """
+        return self.root.joinpath("drops", *map(keys.checked, family.split("/")))
+
+    def drop(self, family: str, key: str) -> Path:
+        """Returns the folder of a raw drop.
+
+        family: name of the inbox.
+        key: key of the drop.
+
+        Raises GristmillError if the folder is gone, BadInput if it is a link and links are not
+        allowed.
+        """
+        inbox = self.inbox(family)
+        folder = inbox / keys.checked(key)
+        try:
+            with open_folder(folder, root=inbox, links=self.link_rule()):
+                return folder
+        except FileNotFoundError as error:
+            raise GristmillError(
+                f"{folder}: the raw drop is gone: bring it back, or retire its partition with "
+                f"`{command('retire', key)}`"
+            ) from error
+
+    def rules(self, inbox: str) -> tuple[LinkRule, Settling, str]:
+        """Returns what an inbox does with links, when its drops have arrived, and what is wrong.
+
+        inbox: its name.
+
+        Where the settings cannot be read, links are refused and the defaults count, so that drops
+        without links are still taken.
+        """
+        try:
+            return self.link_rule(), self.settling(inbox), ""
+        except (GristmillError, OSError) as error:
+            usual = InboxSettings()
+            settling = Settling(usual.settle_seconds, usual.require_done)
+            return REFUSE_LINKS, settling, f"{error}: links in drops are refused"
+
+    def asked(
+        self,
+        inbox: str,
+        *,
+        by_person: bool = True,
+        alone: bool = False,
+        made: list[Account] | None = None,
+    ) -> Asked:
+        """Returns what decides about the drops of an inbox.
+
+        inbox: its name.
+        by_person: whether drops count as complete because a person says so; default True.
+        alone: whether it does not matter what else a drop needs; default False.
+        made: takes the account of each drop that is not refused; default: nobody wants it.
+        """
+        links, settling, _ = self.rules(inbox)
+        kind = families.drop_kind(inbox)
+
+        def is_there(other: str, name: str) -> bool:
+            return self._is_whole(other, self.inbox(other) / name, by_person)
+
+        def refuse(drop: Path) -> str | None:
+            if reason := drop_refusal(drop, families.tables(), links):
+                return reason
+            account = kind.account(drop, links)
+            if made is not None:
+                made.append(account)
+            if not alone:
+                kind.needs(drop, self.root, is_there)
+            return None
+
+        return Asked(refuse, links, settling, lambda drop: DropHashes(self.root, drop).of_now)
+
+    def judged(self, inbox: str, drop: Path, made: list[Account] | None = None) -> Judgement:
+        """Returns the judgement of a drop that a person says is complete. Nothing is hashed.
+
+        inbox: its name.
+        drop: path of the drop in it.
+        made: as for `asked`.
+        """
+        if not os.path.lexists(drop):
+            key = families.drop_kind(inbox).shape.key_of(drop.name)
+            named = key if keys.refusal(key) is None else "KEY"
+            return Judgement(
+                GONE,
+                f"{drop}: the drop is gone: bring it back, or forget it with "
+                f"`{command('retire', named)}`",
+            )
+        return judged_now(drop, self.asked(inbox, made=made))[0]
+
+    def ready_drop(self, inbox: str, name: str) -> tuple[Path, Account]:
+        """Returns the path of a drop that a build may read, and its account; compares its sums.
+
+        inbox: its name.
+        name: of the entry in the inbox.
+
+        Raises NotReady for a drop that is gone, not complete, or waits; GristmillError with the
+        reason for one that is refused. Source: docs/drops.md#states.
+        """
+        drop, made = self.inbox(inbox) / name, list[Account]()
+        self._hash_listed(inbox, drop)
+        found = self.judged(inbox, drop, made)
+        if found.state == READY:
+            return drop, made[-1]
+        if found.state == REFUSED:
+            raise GristmillError(found.reason)
+        raise NotReady(found.state, found.reason)
+
+    def _hash_listed(self, inbox: str, drop: Path) -> None:
+        """Hash the files that a list of the drop has, but for those whose sums are known."""
+        links = self.rules(inbox)[0]
+        try:
+            marks = surveyed(drop, links).marks
+            listed = listed_sums(marks.path(SUMS), drop) if SUMS in marks.names else {}
+            files = [drop / name if drop.is_dir() else drop for name in listed]
+            rawfiles.raw_inputs(self.root, files, inbox, None, {}, links)
+        except (GristmillError, OSError):
+            return  # the judgement says what is wrong
+
+    def _is_whole(self, inbox: str, drop: Path, by_person: bool) -> bool:
+        """Whether another drop is there, complete and not refused, whatever it waits for."""
+        if not os.path.lexists(drop):
+            return False
+        asked = self.asked(inbox, alone=True)
+        found, seen = judged_now(drop, asked)
+        if found.state != READY or seen is None:
+            return False
+        now = time.time_ns()
+        until = young_until(seen.marks, now // 1_000_000, now, asked.settling)
+        return by_person or seen.marks.says_complete or not until
+
+    def link_rule(self) -> LinkRule:
+        """Returns what happens to links in drops: `[inbox]` in the data root's gristmill.toml.
+
+        Raises BadInput if the file is not TOML, or if the table is wrong.
+        Source: docs/drops.md#links.
+        """
+        settings = self.settings(INBOX.name)
+        try:
+            chosen = InboxSettings(**settings)
+        except ValueError as error:
+            raise BadInput(settings.file, f"{INBOX.header} {error}") from error
+        return LinkRule(chosen.follow_links, tuple(str(self.root / path) for path in chosen.roots))
+
+    def mirror(self) -> MirrorSettings:
+        """Returns what builds push to: `[mirror]` in the data root's gristmill.toml.
+
+        A folder that is relative there is one relative to the data root.
+
+        Raises BadInput if the file is not TOML, or if the table is wrong or names no asset.
+        Source: docs/mirror.md#after-each-build.
+        """
+        settings = MirrorSettings(**self.settings(MIRROR.name))
+        for name in settings.assets:
+            if families.kind_of_asset(name) is None:
+                known = [kind.asset for each in families.catalogs() for kind in each.kinds]
+                meant = nearest(name, known)
+                hint = f": did you mean {meant}?" if meant else ""
+                raise BadInput(
+                    self.root / FILE, f"[mirror] assets: no asset is {shown(name)}{hint}"
+                )
+        if settings.push and "://" not in settings.push:
+            return replace(settings, push=os.path.normpath(self.root / settings.push))
+        return settings
+
+    def settling(self, inbox: str) -> Settling:
+        """Returns what an inbox waits for before it takes a drop: `[inbox.<name>]`, then `[inbox]`.
+
+        inbox: name of the inbox, as for `inbox`.
+
+        Raises BadInput if the data root's gristmill.toml is not TOML, or if a table is wrong.
+        Source: docs/drops.md#when-a-drop-has-arrived.
+        """
+        own = inbox_table(inbox)
+        chosen = {**self.settings(INBOX.name)}
+        if own.name in families.tables():
+            chosen |= self.settings(own.name)
+        default = InboxSettings()
+        return Settling(
+            chosen.get("settle_seconds", default.settle_seconds),
+            chosen.get("require_done", default.require_done),
+        )
+
+    def artifact(self, *names: str) -> str:
+        """Returns the POSIX path of an artifact relative to the data root.
+
+        names: the names of the path, each a valid key.
+
+        Raises BadKey if a name is not a valid key.
+        """
+        return "/".join(keys.checked(name) for name in names)
+
+    def raw_inputs(
+        self, artifact: str, files: Iterable[Path], asset: str, partition: str
+    ) -> list[Input]:
+        """Returns raw files as inputs of an artifact; files that its record knows are not hashed.
+
+        artifact: path of the artifact relative to the data root.
+        files: files below the data root.
+        asset: key of the external asset for the files.
+        partition: key of the drop.
+        """
+        known = rawfiles.known_hashes(self.root / artifact / provenance.RECORD)
+        return rawfiles.raw_inputs(self.root, files, asset, partition, known, self.link_rule())
+
+    def published(self, artifact: str, asset: str, partition: str | None = None) -> Input:
+        """Returns a published artifact as an input of another one.
+
+        artifact: path of the artifact relative to the data root.
+        asset: key of the asset that must have published it.
+        partition: key of the partition; default None: an asset without partitions.
+
+        Raises NotBuilt if the artifact is not published, GristmillError if it belongs to another
+        asset.
+        """
+        folder = self.root / artifact
+        path = provenance.record_path(folder, None, shared=False)
+        if partition is not None and not path.exists():
+            path = provenance.record_path(folder, partition, shared=True)
+        if not path.exists():
+            what = f"{asset} {partition}" if partition is not None else asset
+            raise NotBuilt(f"{folder}: {what} is not built: materialize {asset} first")
+        record = provenance.read_record(path)
+        if record.asset != asset:
+            raise GristmillError(
+                f"{folder}: is an artifact of {record.asset}, expected {asset}: move it away"
+            )
+        # Their folders or records may have changed places.
+        if record.artifact != artifact or partition not in (None, record.partition):
+            raise GristmillError(
+                f"{path}: is the record of {record.artifact}, partition {record.partition}: "
+                "put both where they belong, or move this one away and build it again"
+            )
+        return Input(
+            asset=record.asset,
+            partition=record.partition,
+            data_version=record.data_version,
+            path=artifact,
+        )
+
+    def settings(self, name: str, drop: Path | None = None) -> Settings:
+        """Returns a table of `gristmill.toml`, checked: of the drop, else of the data root.
+
+        A table in a drop's file takes the place of the whole table in the data root's file.
+
+        name: `macroxue/pack` is the table `[macroxue.pack]`. The tables are those of the
+            families' catalogs, and `inbox`.
+        drop: folder of a drop, whose file comes first; default None: the data root's file only.
+
+        Raises BadInput, naming file, table and key, for a file that is not TOML, a table or key
+        that is unknown or is not read there, and a value that its field cannot hold.
+        """
+        known = families.tables()
+        if name not in known:
+            raise ValueError(f"{name}: is no table of the families' catalogs: add it to `settings`")
+        table = known[name]
+        if drop is not None and os.path.lexists(drop / FILE):
+            tables = read_drop(drop / FILE, drop.parent.name, known, self.link_rule())
+            if values := tables.get(name):
+                return Settings(values, file=drop / FILE)
+        if (self.root / FILE).is_file():
+            return Settings(read_root(self.root / FILE, table, known), file=self.root / FILE)
+        return Settings({}, file=self.root / FILE)

@@ -1,0 +1,65 @@
+"""The member packs of a pool: find them, and what a pool waits for.
+
+See also `assets/macroxue/pool_members.py`: members that changed since a pool was merged.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gristmill import provenance
+from gristmill.account import Account, Waits
+from gristmill.data_root import DataRoot, NotBuilt
+from gristmill.inbox.kind import IsThere
+from gristmill.macroxue.raw.pool_file import read_pool_file
+from gristmill.provenance import Input
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+
+PACK = "macroxue/pack"
+_MOST_NAMED = 5
+
+
+def member(lake: DataRoot, pool_artifact: str, name: str) -> Input:
+    """Returns a member of a pool as an input; if the pool deleted it, as the pool's record has it.
+
+    lake: the data root.
+    pool_artifact: path of the pool relative to the data root.
+    name: key of the pack.
+
+    Raises NotBuilt if the pack is not published and the pool did not delete it.
+    """
+    artifact = lake.artifact("macroxue", "packs", name)
+    path = lake.root / pool_artifact / provenance.RECORD
+    if not (lake.root / artifact).exists() and path.exists():
+        record = provenance.read_record(path)
+        for item in provenance.read_inputs(record, path):
+            if item.path == artifact and artifact in record.deleted_inputs:
+                return item
+    return lake.published(artifact, PACK, name)
+
+
+def account(file: Path, links: LinkRule = REFUSE_LINKS) -> Account:
+    """The account of a pool's file: it is taken. Raises BadInput where it breaks a rule.
+
+    file: in the inbox `drops/pools/`. links: what happens if it is a link.
+    """
+    read_pool_file(file, links)
+    return Account({"": [file.name]})
+
+
+def needs(file: Path, root: Path, _is_there: IsThere) -> None:
+    """Raise Waits for a pool with members that are not published.
+
+    file: of the pool. root: the data root.
+    """
+    lake = DataRoot(root)
+    missing = []
+    for name in read_pool_file(file, lake.rules("pools")[0]).members:
+        try:
+            member(lake, lake.artifact("macroxue", "pools", file.stem), name)
+        except NotBuilt:
+            missing.append(name)
+    if missing:
+        more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
+        named = ", ".join(missing[:_MOST_NAMED])
+        raise Waits(f"{file}: waits for {PACK} {named}{more}, which is not built: bring its drop")

@@ -1,0 +1,187 @@
+"""The recipes of a data root: built in, or from a file; and whether their input is there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from gristmill import keys, provenance
+from gristmill.account import Account, Unread, Waits
+from gristmill.contract import BadInput, GristmillError
+from gristmill.data_root import DataRoot, NotReady
+from gristmill.inbox import TOML, WAITS
+from gristmill.inbox.kind import IsThere
+from gristmill.inbox.listing import list_inbox
+from gristmill.puzzles.raw import drops
+from gristmill.puzzles.raw.recipe_file import FOLDER, read_recipe_file
+from gristmill.puzzles.raw.recipes import BUILT_IN, KINDS, Recipe
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+
+RECIPES_INBOX = f"{drops.INBOX}/{FOLDER}"
+
+
+def recipes(lake: DataRoot) -> dict[str, Recipe]:
+    """Returns the recipes by name; a file takes the place of a built-in recipe.
+
+    lake: the data root. A file that is refused counts as none: the inbox reports it.
+    """
+    found = dict(BUILT_IN)
+    links = lake.rules(RECIPES_INBOX)[0]
+    folder = lake.inbox(RECIPES_INBOX)
+    for entries in list_inbox(folder, TOML, links)[0].values():
+        try:
+            recipe = _read(lake, Path(entries[0].path), links)
+        except (GristmillError, OSError):
+            continue
+        found[recipe.name] = recipe
+    return found
+
+
+def recipe_of(lake: DataRoot, kind: str, name: str) -> Recipe:
+    """Returns the recipe of a partition.
+
+    lake: the data root.
+    kind: of the asset.
+    name: key of the partition.
+
+    Raises BadKey for a name that is no key, BadInput if its file is refused or has another kind,
+    GristmillError if there is none.
+    """
+    path = lake.inbox(RECIPES_INBOX) / f"{keys.checked(name)}.toml"
+    if not path.exists() and name in BUILT_IN:
+        recipe = BUILT_IN[name]
+        _check_published(lake, recipe, path)
+    else:
+        recipe = _read(lake, path, lake.link_rule())
+    if recipe.kind != kind:
+        raise BadInput(
+            path,
+            f"{name} is a recipe of the kind {recipe.kind}: build {recipe.asset}, not "
+            f"puzzles/{kind}",
+        )
+    return recipe
+
+
+def account(file: Path, links: LinkRule = REFUSE_LINKS) -> Account:
+    """The account of a recipe file: it is taken. Raises BadInput where it breaks a rule.
+
+    file: in `drops/puzzles/recipes/`. links: what happens if it is a link.
+    """
+    _read(DataRoot(file.parents[3]), file, links)
+    return Account({"": [file.name]})
+
+
+def recipe_needs(file: Path, root: Path, is_there: IsThere) -> None:
+    """Raise Waits for a recipe with sources that are not there.
+
+    file: of the recipe. root: the data root. is_there: tells whether other drops are whole.
+    """
+    lake = DataRoot(root)
+    recipe = read_recipe_file(file, lake.rules(RECIPES_INBOX)[0])
+    if missing := missing_sources(lake, recipe, is_there):
+        raise Waits(f"{file}: {_waits_for(missing)}")
+
+
+def drop_needs(drop: Path, root: Path, is_there: IsThere) -> None:
+    """Raise Unread for a drop that no recipe reads, Waits where each recipe needs another drop.
+
+    drop: in `drops/puzzles/`. root: the data root. is_there: tells whether other drops are whole.
+    """
+    lake = DataRoot(root)
+    chosen = [recipe for recipe in recipes(lake).values() if drop.name in recipe.drops]
+    if not chosen:
+        raise Unread(
+            f"{drop}: no recipe reads it: write {lake.inbox(RECIPES_INBOX)}/NAME.toml with a kind "
+            f'({", ".join(KINDS)}) and sources = ["{drop.name}"], as docs/puzzles.md shows'
+        )
+    missing = {
+        recipe.name: missing_sources(lake, recipe, lambda i, n: n == drop.name or is_there(i, n))
+        for recipe in chosen
+    }
+    if all(missing.values()):
+        name, first = next(iter(missing.items()))
+        raise Waits(f"{drop}: the recipe {name} {_waits_for(first)}")
+
+
+def _waits_for(missing: Sequence[str]) -> str:
+    named = ", ".join(f"drops/{drops.INBOX}/{source}" for source in missing)
+    return f"waits for {named}: bring it, or write a recipe without it"
+
+
+def missing_sources(lake: DataRoot, recipe: Recipe, is_there: IsThere | None = None) -> list[str]:
+    """Returns the sources of a recipe that are not there.
+
+    lake: the data root.
+    recipe: the recipe.
+    is_there: tells whether a drop is whole; default None: every folder is.
+    """
+    inbox = lake.inbox(drops.INBOX)
+    return [
+        source
+        for source in recipe.sources
+        if not (inbox / source).is_dir()
+        or (is_there is not None and not is_there(drops.INBOX, source.partition("/")[0]))
+    ]
+
+
+def ready_sources(lake: DataRoot, recipe: Recipe) -> Account:
+    """Returns the account of all drops of a recipe that can be built now.
+
+    lake: the data root.
+    recipe: the recipe.
+
+    Raises NothingToBuild if a source is not there, not complete or gone, GristmillError if its drop
+    or the recipe's file is refused.
+    """
+    if missing := missing_sources(lake, recipe):
+        raise NotReady(WAITS, f"the recipe {recipe.name} {_waits_for(missing)}")
+    if (lake.inbox(RECIPES_INBOX) / f"{recipe.name}.toml").exists():
+        lake.ready_drop(RECIPES_INBOX, f"{recipe.name}.toml")
+    accounts = {name: lake.ready_drop(drops.INBOX, name)[1] for name in recipe.drops}
+    taken = [
+        f"{name}/{file}"
+        for name, each in accounts.items()
+        for files in each.taken.values()
+        for file in files
+    ]
+    left_out = {
+        f"{name}/{file}": reason
+        for name, each in accounts.items()
+        for file, reason in each.left_out.items()
+    }
+    return Account({"": taken}, left_out)
+
+
+def wanted(lake: DataRoot) -> set[str]:
+    """Returns the names of the recipes that somebody asked for: by a drop, a file, or a dataset.
+
+    lake: the data root. A built-in recipe without sources counts once it is published.
+    """
+    inbox = lake.inbox(drops.INBOX)
+    return {
+        name
+        for name, recipe in recipes(lake).items()
+        if any((inbox / drop).is_dir() for drop in recipe.drops)
+        or (lake.inbox(RECIPES_INBOX) / f"{name}.toml").exists()
+        or (lake.root / lake.artifact("puzzles", name) / provenance.RECORD).exists()
+    }
+
+
+def _read(lake: DataRoot, path: Path, links: LinkRule) -> Recipe:
+    recipe = read_recipe_file(path, links)
+    _check_published(lake, recipe, path)
+    return recipe
+
+
+def _check_published(lake: DataRoot, recipe: Recipe, path: Path) -> None:
+    """Refuse a recipe with the name of a published dataset of another kind."""
+    record = lake.root / lake.artifact("puzzles", recipe.name) / provenance.RECORD
+    if not record.exists():
+        return
+    asset = provenance.read_record(record).asset
+    if asset != recipe.asset:
+        raise BadInput(
+            path,
+            f'kind = "{recipe.kind}": {asset} has published a dataset of the name {recipe.name}, '
+            "and a name has one kind: rename the recipe, or move the dataset away",
+        )

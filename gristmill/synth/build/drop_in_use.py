@@ -1,0 +1,78 @@
+"""The drop that a data root's Harmony dataset is built from, by its settings.
+
+See also `source.py`: which drops are complete, and which of several is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from gristmill.account import Account, Unread
+from gristmill.contract import GristmillError
+from gristmill.data_root import DataRoot
+from gristmill.inbox.kind import IsThere
+from gristmill.synth.build import source as sources
+from gristmill.synth.build.source import Source
+from gristmill.synth.raw import files as raw
+from gristmill.untrusted.files import LinkRule
+
+HARMONY: Final = "synth/harmony"
+RAW: Final = "synth/raw"
+
+
+def raw_file_count(lake: DataRoot, folder: Path) -> int:
+    """Returns how many raw files make a drop complete.
+
+    lake: the data root.
+    folder: the drop; its own `gristmill.toml` comes before that of the data root.
+
+    Raises BadInput if the settings are wrong.
+    """
+    return int(lake.settings(RAW, folder).get("files", raw.FILES))
+
+
+def source_of(lake: DataRoot) -> Source:
+    """Returns the drop that `synth_harmony/` is built from.
+
+    lake: the data root.
+
+    Raises GristmillError if there is no drop, or several and the settings name none of them.
+    """
+    setting = lake.settings(HARMONY).get("drop")
+    return sources.chosen(
+        lake.root / "drops", setting, partial(raw_file_count, lake), lake.rules(sources.RAW)[0]
+    )
+
+
+def account(inbox: str) -> Callable[[Path, LinkRule], Account]:
+    """Returns what makes the account of a drop of an inbox; it raises GristmillError for a refusal.
+
+    inbox: `RAW` or `READY` of `source.py`.
+    """
+
+    def of_drop(drop: Path, links: LinkRule) -> Account:
+        count = raw_file_count(DataRoot(drop.parents[2]), drop)
+        if reason := sources.refusal(Source(inbox, drop), count, links):
+            raise GristmillError(reason)
+        return Account()
+
+    return of_drop
+
+
+def needs(drop: Path, root: Path, _is_there: IsThere) -> None:
+    """Raise Unread for a drop that is not the one in use.
+
+    drop: that is not refused. root: the data root.
+    """
+    try:
+        used = source_of(DataRoot(root))
+    except GristmillError as error:
+        raise Unread(str(error)) from error
+    if used.folder != drop:
+        raise Unread(
+            f"{used.name} is the drop in use: to use this drop, name it in gristmill.toml as "
+            "[synth.harmony] drop"
+        )
