@@ -14,6 +14,7 @@ import pytest
 from gristmill.contract import BadInput
 from gristmill.inbox import FOLDER, TOML, Look, Shape, State, look, present_drops
 from gristmill.untrusted.files import LinkRule
+from tests.toy_inbox import asked
 
 
 class Inbox:
@@ -26,7 +27,7 @@ class Inbox:
 
     def look(self, most: int = 20, seconds: float = 60.0) -> Look:
         state = State.read(self.cursor)
-        found = look(self.folder, state, lambda _: self.refusing, most, seconds)
+        found = look(self.folder, state, asked(lambda _: self.refusing), most, seconds)
         self.cursor = state.write()
         return found
 
@@ -212,7 +213,7 @@ def test_ten_thousand_drops_settle_in_bounded_looks(inbox):
 def test_present_drops_are_taken_at_once_when_a_person_asks(inbox):
     inbox.drop("good")
     inbox.drop("not good")
-    found = present_drops(inbox.folder, lambda _: None)
+    found = present_drops(inbox.folder, asked())
     assert [arrival.key for arrival in found.arrivals] == ["good"]
     assert [refusal.key for refusal in found.refusals] == ["not good"]
 
@@ -227,7 +228,7 @@ def test_a_drop_that_cannot_be_read_does_not_hold_up_the_others(inbox):
     (refusal,) = found.refusals
     assert refusal.key == "m_loop"
     assert "is a link" in refusal.reason
-    at_once = present_drops(inbox.folder, lambda _: None)
+    at_once = present_drops(inbox.folder, asked())
     assert [arrival.key for arrival in at_once.arrivals] == ["a_good", "z_good"]
     assert [item.key for item in at_once.refusals] == ["m_loop"]
 
@@ -241,7 +242,7 @@ def test_a_drop_with_a_link_is_refused_until_the_link_is_gone(inbox, tmp_path):
     (refusal,) = inbox.look().refusals
     assert refusal.reason.startswith(f"{folder / 'far.txt'}: is a link: a drop may hold")
     assert refusal.reason.endswith("(and 1 more)")
-    assert present_drops(inbox.folder, lambda _: None).refusals[0].reason == refusal.reason
+    assert present_drops(inbox.folder, asked()).refusals[0].reason == refusal.reason
     for name in ("far.txt", "round.txt"):
         (folder / name).unlink()
     assert [inbox.arrivals() for _ in range(2)] == [[], ["linked"]]
@@ -264,7 +265,7 @@ def test_an_entry_that_is_no_file_or_folder_is_no_drop(tmp_path, kind):
             pytest.skip("only root can make devices")
         (inbox / good).mkdir() if shape is FOLDER else None
         (inbox / good / "file" if shape is FOLDER else inbox / good).write_text("x = 1")
-        found = present_drops(inbox, lambda _: None, shape)
+        found = present_drops(inbox, asked(), shape)
         assert [arrival.key for arrival in found.arrivals] == ["good"]
         assert found.refusals[0].reason.startswith(f"is a {kind}")
 
@@ -279,7 +280,7 @@ def test_links_are_followed_into_stated_folders_alone(tmp_path):
     (inbox / "whole").symlink_to(store / "whole")
     (inbox / "outside").symlink_to(tmp_path / "other")
     links = LinkRule(True, (str(store),))
-    found = present_drops(inbox, lambda _: None, FOLDER, links)
+    found = present_drops(inbox, asked(links=links))
     assert [(arrival.key, arrival.bytes) for arrival in found.arrivals] == [
         ("files", 4),
         ("whole", 1),
@@ -288,11 +289,11 @@ def test_links_are_followed_into_stated_folders_alone(tmp_path):
     assert "outside" in refusal.key
     assert "in none of the folders" in refusal.reason
     state = State()
-    look(inbox, state, lambda _: None, 20, 60.0, FOLDER, links)
-    seen = look(inbox, state, lambda _: None, 20, 60.0, FOLDER, links)
+    look(inbox, state, asked(links=links), 20, 60.0)
+    seen = look(inbox, state, asked(links=links), 20, 60.0)
     assert [arrival.key for arrival in seen.arrivals] == ["files", "whole"]
     (store / "blob").write_text("another")
-    assert look(inbox, state, lambda _: None, 20, 60.0, FOLDER, links).arriving == ["files"]
+    assert look(inbox, state, asked(links=links), 20, 60.0).arriving == ["files"]
 
 
 def test_other_names_of_a_file_are_noted_with_the_arrival(inbox, tmp_path):
@@ -303,7 +304,7 @@ def test_other_names_of_a_file_are_noted_with_the_arrival(inbox, tmp_path):
     assert arrival.notes == (
         "00001.txt: other names (hard links) of the same files are outside of the drop",
     )
-    assert present_drops(inbox.folder, lambda _: None).arrivals[0].notes == arrival.notes
+    assert present_drops(inbox.folder, asked()).arrivals[0].notes == arrival.notes
 
 
 ERRORS = [
@@ -328,10 +329,10 @@ def test_whatever_a_family_raises_for_one_drop_the_others_arrive(inbox, error):
         return None
 
     state = State()
-    look(inbox.folder, state, refuse, 20, 60.0)
+    look(inbox.folder, state, asked(refuse), 20, 60.0)
     for found in (
-        look(inbox.folder, state, refuse, 20, 60.0),
-        present_drops(inbox.folder, refuse),
+        look(inbox.folder, state, asked(refuse), 20, 60.0),
+        present_drops(inbox.folder, asked(refuse)),
     ):
         assert [arrival.key for arrival in found.arrivals] == ["a_good", "z_good"]
         (refusal,) = found.refusals
@@ -342,7 +343,7 @@ def test_whatever_a_family_raises_for_one_drop_the_others_arrive(inbox, error):
             assert refusal.reason.startswith(f"cannot be read: {type(error).__name__}")
             assert "in refuse" in refusal.trace
         assert refusal.is_new
-    assert not look(inbox.folder, state, refuse, 20, 60.0).refusals[0].is_new
+    assert not look(inbox.folder, state, asked(refuse), 20, 60.0).refusals[0].is_new
 
 
 def test_a_drop_that_hangs_is_refused_and_the_others_arrive(inbox, monkeypatch):
@@ -359,16 +360,16 @@ def test_a_drop_that_hangs_is_refused_and_the_others_arrive(inbox, monkeypatch):
         return None
 
     state = State()
-    look(inbox.folder, state, refuse, 20, 60.0)
-    found = look(inbox.folder, state, refuse, 20, 60.0)
+    look(inbox.folder, state, asked(refuse), 20, 60.0)
+    found = look(inbox.folder, state, asked(refuse), 20, 60.0)
     assert [arrival.key for arrival in found.arrivals] == ["a_good", "z_good"]
     assert "takes more than 0.5 seconds to look at" in found.refusals[0].reason
-    again = look(inbox.folder, state, refuse, 20, 60.0)
+    again = look(inbox.folder, state, asked(refuse), 20, 60.0)
     assert "its file system does not answer" in again.refusals[0].reason
     release.set()
     for thread in waiting:
         thread.join(60)
-    assert [item.key for item in present_drops(inbox.folder, refuse).arrivals] == [
+    assert [item.key for item in present_drops(inbox.folder, asked(refuse)).arrivals] == [
         "a_good",
         "hangs",
         "z_good",
@@ -397,11 +398,11 @@ def test_a_loose_entry_does_not_hold_up_the_drop_of_its_key(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a.toml").write_text("x = 1")
     state = State()
-    look(tmp_path, state, lambda _: None, 20, 60.0, TOML)
-    found = look(tmp_path, state, lambda _: None, 20, 60.0, TOML)
+    look(tmp_path, state, asked(), 20, 60.0, TOML)
+    found = look(tmp_path, state, asked(), 20, 60.0, TOML)
     assert [arrival.path.name for arrival in found.arrivals] == ["a.toml"]
     assert [refusal.key for refusal in found.refusals] == ["a"]
-    assert [arrival.key for arrival in present_drops(tmp_path, lambda _: None, TOML).arrivals] == [
+    assert [arrival.key for arrival in present_drops(tmp_path, asked(), TOML).arrivals] == [
         "a"
     ]
 
@@ -411,10 +412,10 @@ def test_many_files_of_one_key_make_a_small_cursor_and_reason(tmp_path):
         (tmp_path / f"{number}_one.txt").touch()
     state = State()
     shape = Shape((".txt",), lambda _: "one")
-    (refusal,) = look(tmp_path, state, lambda _: None, 20, 60.0, shape).refusals
+    (refusal,) = look(tmp_path, state, asked(), 20, 60.0, shape).refusals
     assert "and 1,990 more are the same partition" in refusal.reason
     assert len(state.write()) < 200
-    assert not look(tmp_path, state, lambda _: None, 20, 60.0, shape).refusals[0].is_new
+    assert not look(tmp_path, state, asked(), 20, 60.0, shape).refusals[0].is_new
 
 
 def test_what_is_gone_is_forgotten_in_every_respect(inbox):

@@ -19,6 +19,7 @@ from gristmill.inbox.copying import Copied, copy_in, only_copy, source_files
 from gristmill.inbox.staging import Tools
 from gristmill.publish import atomic_fs
 from gristmill.untrusted.files import REFUSE_LINKS
+from tests.toy_inbox import asked
 
 pytestmark = pytest.mark.sampled(0.5)
 
@@ -89,13 +90,13 @@ def test_a_copy_that_is_killed_anywhere_is_whole_or_not_there_and_goes_on(
     while killed_at(point := point + 1, lambda: copy(origin, place, exists)):
         now = contents(place) if place.exists() else {}
         assert now in (before, whole)
-        look = present_drops(place.parent, lambda _: None, shape)
+        look = present_drops(place.parent, asked(), shape)
         assert look.refusals == [], point
         if now == whole and look.arriving:
             copy(origin, place, exists)  # the mark of a killed copy goes with the next one
     assert point > 10
     assert copy(origin, place, exists).status == "there already"
-    (arrival,) = present_drops(place.parent, lambda _: None, shape).arrivals
+    (arrival,) = present_drops(place.parent, asked(), shape).arrivals
     assert arrival.key == "d6"
     assert [path.name for path in place.parent.iterdir() if path.name.startswith(".")] == []
 
@@ -132,7 +133,7 @@ def test_a_mark_done_of_the_source_comes_last_and_is_not_in_the_list(
     copied = copy(source, tmp_path / "drops/d6")
     assert (copied.files, copied.bytes) == (3, 900)
     assert b".done" not in (tmp_path / "drops/d6/SHA256SUMS").read_bytes()
-    (arrival,) = present_drops(tmp_path / "drops", lambda _: None).arrivals
+    (arrival,) = present_drops(tmp_path / "drops", asked()).arrivals
     assert arrival.files == 3
     assert copy(source, tmp_path / "drops/d6").status == "there already"
 

@@ -1,4 +1,4 @@
-"""Lists that a drop brings are verified before it is taken."""
+"""Lists that a drop brings: what a look compares with them, without a hash of its own."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from gristmill.hashing import sha256_file
 from gristmill.inbox import TOML, Look, Shape, State, look, present_drops
 from gristmill.inbox.listing import survey
-from gristmill.inbox.lists import Verifier
-from gristmill.untrusted.files import REFUSE_LINKS
+from gristmill.inbox.lists import HashOf, verdict
+from tests.toy_inbox import asked
 
 
 def digest(text: str) -> str:
@@ -30,8 +31,13 @@ def drop(tmp_path: Path) -> Path:
 SUMS = f"{digest('one')}  a.gz\n{digest('two')} *./inner/b.gz\n"
 
 
+def known(drop: Path) -> HashOf:
+    """The sums of all files, as where each was hashed before as it is now."""
+    return lambda name: sha256_file(drop / name if drop.is_dir() else drop)
+
+
 def present(drop: Path) -> Look:
-    return present_drops(drop.parent, lambda _: None, TOML if drop.suffix else Shape())
+    return present_drops(drop.parent, asked(hash_of=known), TOML if drop.suffix else Shape())
 
 
 def refused(drop: Path) -> str:
@@ -134,40 +140,44 @@ def test_a_drop_whose_list_names_more_files_is_waited_for_and_then_refused(drop)
     (drop / "SHA256SUMS").write_text(SUMS + f"{digest('three')}  c.gz\n")
     state = State()
     for _ in range(2):
-        found = look(drop.parent, state, lambda _: None, 20, 60.0)
+        found = look(drop.parent, state, asked(hash_of=known), 20, 60.0)
     assert "c.gz is listed and not in the drop" in found.refusals[0].reason
     (drop / "c.gz").write_text("three")
-    look(drop.parent, state, lambda _: None, 20, 60.0)
-    assert len(look(drop.parent, state, lambda _: None, 20, 60.0).arrivals) == 1
+    look(drop.parent, state, asked(hash_of=known), 20, 60.0)
+    assert len(look(drop.parent, state, asked(hash_of=known), 20, 60.0).arrivals) == 1
 
 
-def test_files_are_hashed_in_steps_and_a_verdict_is_remembered(drop, monkeypatch):
+def test_a_sum_that_nobody_knows_refuses_no_drop(drop):
     (drop / "SHA256SUMS").write_text(SUMS)
-    seen, verifier = survey(drop), Verifier()
-
-    def verdict(seconds: float | None, form: str = seen.form) -> object:
-        sizes = seen.sizes(drop)
-        return verifier.verdict(drop, form, seen.marks, sizes, REFUSE_LINKS, seconds)
-
-    assert verdict(seconds=-1.0) is None
-    assert verdict(seconds=-1.0) is None
-    assert verdict(None).reason is None
-    (drop / "a.gz").write_text("another")
-    assert verdict(None).reason is None
-    assert "a.gz: its sha256" in verdict(None, "another form").reason
+    (drop / "inner/b.gz").write_text("2wo")
+    assert len(present_drops(drop.parent, asked()).arrivals) == 1
+    only_a = asked(hash_of=lambda each: lambda name: known(each)(name) if name == "a.gz" else None)
+    assert len(present_drops(drop.parent, only_a).arrivals) == 1
+    (drop / "a.gz").write_text("1ne")
+    (refusal,) = present_drops(drop.parent, only_a).refusals
+    assert refusal.reason.startswith(f"{drop / 'a.gz'}: its sha256 is {digest('1ne')[:12]}…")
 
 
-def test_a_drop_that_was_taken_is_not_verified_again(drop):
-    (drop / "SHA256SUMS").write_text("no list")
-    signature = survey(drop).signature
-    asked: list[tuple[str, str]] = []
+def test_a_look_opens_no_file_of_a_drop_but_its_lists(drop, monkeypatch):
+    (drop / "SHA256SUMS").write_text(SUMS)
+    (drop / ".done").write_text("2")
+    opened: list[str] = []
+    real = os.open
 
-    def is_known(key: str, signature: str) -> bool:
-        asked.append((key, signature))
-        return True
+    def spy(path: str, flags: int, *rest: int, **options: int | None) -> int:
+        if not flags & os.O_DIRECTORY:
+            opened.append(os.path.basename(path))
+        return real(path, flags, *rest, **options)
 
-    assert len(present_drops(drop.parent, lambda _: None, is_known=is_known).arrivals) == 1
-    assert asked == [("d6", signature)]
+    monkeypatch.setattr(os, "open", spy)
+    state = State()
+    look(drop.parent, state, asked(), 20, 60.0)
+    assert opened == []
+    assert len(look(drop.parent, state, asked(), 20, 60.0).arrivals) == 1
+    assert sorted(opened) == [".done", "SHA256SUMS"]
+    opened.clear()
+    assert look(drop.parent, state, asked(), 20, 60.0) == Look()
+    assert opened == []
 
 
 def test_lines_as_other_tools_write_them_are_read(drop):
@@ -184,8 +194,7 @@ def test_a_number_for_a_file_that_may_still_grow_says_that_it_is_missing(tmp_pat
     found = {}
     for number in (2, 3, 4):
         (tmp_path / "p.toml.done").write_text(str(number))
-        seen = survey(file, REFUSE_LINKS)
-        verdict = Verifier().verdict(file, seen.form, seen.marks, seen.sizes(file), REFUSE_LINKS)
-        assert verdict is not None
-        found[number] = (verdict.reason is None, verdict.missing)
+        seen = survey(file)
+        said = verdict(file, seen.marks, seen.sizes(file), known(file))
+        found[number] = (said.reason is None, said.missing)
     assert found == {2: (False, False), 3: (True, False), 4: (False, True)}

@@ -13,6 +13,7 @@ import pytest
 from gristmill.inbox import TOML, Look, Settling, Shape, State, look, present_drops
 from gristmill.inbox.listing import Survey, survey
 from gristmill.untrusted.files import LinkRule
+from tests.toy_inbox import asked
 
 MINUTE = Settling(60.0)
 
@@ -35,11 +36,10 @@ class Clock:
         return look(
             self.folder,
             self.state,
-            lambda _: None,
+            asked(settling=self.settling),
             20,
             60.0,
             self.shape,
-            settling=self.settling,
             now_ns=self.now_ns,
         )
 
@@ -81,11 +81,11 @@ def test_a_copy_with_the_mark_waits_whatever_its_age(drop):
     (drop / ".incomplete").touch()
     for _ in range(5):
         (standing,) = inbox.look(after=86_400).standing
-        assert (standing.key, standing.state) == ("d6", "incomplete")
+        assert (standing.key, standing.state) == ("d6", "arriving")
         assert standing.reason == (
             ".incomplete says that it is not complete: remove that file when it is"
         )
-    assert present_drops(drop.parent, lambda _: None).standing[0].reason == standing.reason
+    assert present_drops(drop.parent, asked()).standing[0].reason == standing.reason
     games(drop, range(7, 20))
     (drop / ".incomplete").unlink()
     assert inbox.taken() == []
@@ -121,7 +121,7 @@ def test_a_drop_that_needs_a_mark_waits_for_it(drop):
     for _ in range(3):
         (standing,) = inbox.look(after=86_400).standing
         assert "require_done is true" in standing.reason
-    present = present_drops(drop.parent, lambda _: None, settling=inbox.settling)
+    present = present_drops(drop.parent, asked(settling=inbox.settling))
     assert (present.arrivals, present.arriving) == ([], ["d6"])
     (drop / ".done").write_text("3\n")
     assert [inbox.taken(), inbox.taken()] == [[], ["d6"]]
@@ -190,7 +190,7 @@ def test_a_file_has_its_marks_beside_it(tmp_path):
     (tmp_path / "p.toml").write_text("x = 1")
     for _ in range(3):
         (standing,) = inbox.look().standing
-        assert (standing.key, standing.state) == ("p", "incomplete")
+        assert (standing.key, standing.state) == ("p", "arriving")
         assert standing.reason.startswith("p.toml.incomplete says")
     (tmp_path / "p.toml.incomplete").unlink()
     (tmp_path / "p.toml.done").write_text("5")
@@ -203,7 +203,7 @@ def test_a_file_has_its_marks_beside_it(tmp_path):
 def test_a_list_that_is_a_link_is_refused(drop, tmp_path):
     games(drop, range(2))
     (drop / "SHA256SUMS").symlink_to("/etc/passwd")
-    (refusal,) = present_drops(drop.parent, lambda _: None).refusals
+    (refusal,) = present_drops(drop.parent, asked()).refusals
     assert refusal.reason.startswith(f"{drop / 'SHA256SUMS'}: is a link")
 
 
@@ -226,7 +226,7 @@ def test_a_mark_incomplete_may_be_anything(drop, kind):
         (drop / ".incomplete").symlink_to("nowhere")
     for _ in range(3):
         (standing,) = inbox.look(after=86_400).standing
-        assert (standing.state, standing.reason[:11]) == ("incomplete", ".incomplete")
+        assert (standing.state, standing.reason[:11]) == ("arriving", ".incomplete")
     (drop / ".incomplete").rmdir() if kind == "folder" else (drop / ".incomplete").unlink()
     inbox.look()
     assert inbox.taken() == ["d6"]
@@ -238,14 +238,14 @@ def test_a_mark_beside_a_file_may_be_a_link_to_nothing(tmp_path):
     (tmp_path / "p.toml.incomplete").symlink_to("nowhere")
     for _ in range(3):
         (standing,) = inbox.look().standing
-        assert (standing.key, standing.state) == ("p", "incomplete")
+        assert (standing.key, standing.state) == ("p", "arriving")
 
 
 @pytest.mark.parametrize("mark", ["p.toml.sha256", "p.toml.done"])
 def test_a_list_beside_a_file_that_is_a_link_is_refused(tmp_path, mark):
     (tmp_path / "p.toml").write_text("x = 1")
     (tmp_path / mark).symlink_to("/etc/hostname")
-    (refusal,) = present_drops(tmp_path, lambda _: None, TOML).refusals
+    (refusal,) = present_drops(tmp_path, asked(), TOML).refusals
     assert refusal.reason.startswith(f"{tmp_path / mark}: is a link")
 
 
@@ -256,7 +256,7 @@ def test_a_number_of_files_is_waited_for_while_it_may_still_be_reached(drop):
     inbox.look(after=1)
     (standing,) = inbox.look(after=1).standing
     assert (standing.state, "says 3 files, but there are 2" in standing.reason) == (
-        "incomplete",
+        "arriving",
         True,
     )
     assert len(inbox.look(after=100).refusals) == 1

@@ -1,0 +1,65 @@
+"""Toy inboxes: what decides about their drops, and what a family's catalog would say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gristmill import families
+from gristmill.account import Account
+from gristmill.contract import GristmillError
+from gristmill.inbox import AT_ONCE, FOLDER, Asked, DropKind, Settling, Shape
+from gristmill.inbox.kind import IsThere
+from gristmill.inbox.lists import HashOf
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+
+Refuse = Callable[[Path], str | None]
+TOY = "toy"
+
+
+def takes_all(_drop: Path) -> str | None:
+    """No drop is refused."""
+    return None
+
+
+def asked(
+    refuse: Refuse = takes_all,
+    links: LinkRule = REFUSE_LINKS,
+    settling: Settling = AT_ONCE,
+    hash_of: Callable[[Path], HashOf] = lambda _: lambda _name: None,
+) -> Asked:
+    """What decides about the drops of a toy inbox; by default two equal looks are enough."""
+    return Asked(refuse, links, settling, hash_of)
+
+
+def toy_kind(
+    refuse: Refuse = takes_all,
+    shape: Shape = FOLDER,
+    needs: Callable[[Path, Path, IsThere], None] = lambda _drop, _root, _is_there: None,
+) -> DropKind:
+    """The drops of a toy inbox; the account of one that is not refused has its name.
+
+    refuse: takes a drop, returns why it is refused, or None. shape, needs: as of `DropKind`.
+    """
+
+    def account(drop: Path, _links: LinkRule) -> Account:
+        if reason := refuse(drop):
+            raise GristmillError(reason)
+        return Account({"": [drop.name]})
+
+    return DropKind(account, shape, needs)
+
+
+def add_inboxes(monkeypatch: pytest.MonkeyPatch, **kinds: DropKind) -> None:
+    """Let inboxes be in the families' catalogs; those that are there stay.
+
+    kinds: by the name of the inbox.
+    """
+    real = families.drop_kind
+
+    def drop_kind(inbox: str) -> DropKind:
+        return kinds[inbox] if inbox in kinds else real(inbox)
+
+    monkeypatch.setattr(families, "drop_kind", drop_kind)
