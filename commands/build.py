@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -14,6 +15,7 @@ from assets.mirrored import STATUS, cure, pushed
 from commands.checkout import CheckoutCommand
 from commands.terminal import say, shown
 from gristmill.contract import GristmillError, NothingToBuild
+from gristmill.inbox import REFUSED, Standing, present_drops
 from gristmill.provenance.find_artifacts import Artifact
 from gristmill.provenance.inventory import Entry
 from gristmill.publish.build import Build, Published
@@ -40,7 +42,8 @@ from resources.lake import Lake
 def build(asset: str, partition: str | None, rank: int | None, world_size: int | None) -> None:
     """Build and publish PARTITION of ASSET in this process, without a Dagster run.
 
-    Without PARTITION it takes every partition whose inputs are there.
+    Without PARTITION it takes every partition whose inputs are there, goes on after one that fails,
+    and names each drop of the asset that nothing is built from.
 
     With --rank and --world-size it makes the parts of one rank, for array jobs on one file system.
     Ranks may run at once, in any order, and again. The one that finds the parts of all ranks
@@ -59,33 +62,85 @@ def build(asset: str, partition: str | None, rank: int | None, world_size: int |
             f"{asset}: the partition is empty: name one, or leave it out for all of them"
         )
     keys = local.partitions(lake) if partition is None else [partition]
-    if not keys:
+    idle = [] if partition is not None else list(_idle_drops(lake, asset))
+    for drop in idle:
+        say(f"{drop.state} {shown(drop.key)}: {shown(drop.reason)}")
+    is_refused = any(drop.state == REFUSED for drop in idle)
+    if not keys and not is_refused:
         raise GristmillError(f"{asset}: no partition can be built: build its inputs first")
-    mirror = lake.mirror()
-    missed: list[str] = []
-    noted: set[str] = set()
-    with shown_on_stderr():
-        for key in keys:
-            interrupts.raise_again()
-            progress = reporter(work=f"{asset} {key}")
-            try:
-                with progress.working() as lines, lake.engine():
-                    done = (
-                        _build_whole(local, lake, key, progress)
-                        if rank is None or world_size is None
-                        else _build_rank(local, lake, key, rank, world_size, noted, progress)
-                    )
-                    if mirror.takes(asset) and done is not None:
-                        missed += _push(lake.root, mirror, done, progress)
-                    lines.append("parts made" if done is None else "done")
-            except NothingToBuild as reason:
-                if partition is not None:
-                    raise
-                say(f"{shown(key)}: not built: {shown(str(reason))}")
-    if missed:
-        raise GristmillError(
-            f"published, but {STATUS}: {', '.join(missed)}\nWhat to do: {cure(mirror, missed)}"
+    work = _Work(local, lake, asset, rank, world_size)
+    failed = work.build(keys, is_named=partition is not None)
+    problems = [f"not built: {line}" for line in failed]
+    if missed := work.missed:
+        problems.append(
+            f"published, but {STATUS}: {', '.join(missed)}\n"
+            f"What to do: {cure(lake.mirror(), missed)}"
         )
+    if problems:
+        raise GristmillError("\n".join(problems))
+    if is_refused:
+        raise SystemExit(1)
+
+
+class _Work:
+    """One call of the command: builds partitions one after the other.
+
+    missed: names of what was published and is not in the mirror.
+    """
+
+    def __init__(
+        self, local: Local, lake: Lake, asset: str, rank: int | None, world_size: int | None
+    ) -> None:
+        self._local, self._lake, self._asset = local, lake, asset
+        self._rank, self._world_size = rank, world_size
+        self._mirror = lake.mirror()
+        self._noted: set[str] = set()
+        self.missed: list[str] = []
+
+    def build(self, keys: Sequence[str], is_named: bool) -> list[str]:
+        """Build partitions; returns those that failed, with the reason.
+
+        is_named: whether a person named the partition: any reason is an error then.
+        """
+        failed = []
+        with shown_on_stderr():
+            for key in keys:
+                interrupts.raise_again()
+                try:
+                    self._build(key)
+                except NothingToBuild as reason:
+                    if is_named:
+                        raise
+                    say(f"{shown(key)}: not built: {shown(str(reason))}")
+                except GristmillError as error:
+                    if is_named:
+                        raise
+                    failed.append(f"{key}: {error}")
+        return failed
+
+    def _build(self, key: str) -> None:
+        progress = reporter(work=f"{self._asset} {key}")
+        rank, world_size = self._rank, self._world_size
+        with progress.working() as lines, self._lake.engine():
+            done = (
+                _build_whole(self._local, self._lake, key, progress)
+                if rank is None or world_size is None
+                else _build_rank(
+                    self._local, self._lake, key, rank, world_size, self._noted, progress
+                )
+            )
+            if self._mirror.takes(self._asset) and done is not None:
+                self.missed += _push(self._lake.root, self._mirror, done, progress)
+            lines.append("parts made" if done is None else "done")
+
+
+def _idle_drops(lake: Lake, asset: str) -> Iterator[Standing]:
+    """Yields the drops of the inboxes of an asset that nothing is built from."""
+    for inbox in (each for family in definitions.families() for each in family.inboxes):
+        if any(target.key.to_user_string() == asset for target in inbox.targets):
+            found = present_drops(lake.inbox(inbox.folder), lake.asked(inbox.folder), inbox.shape)
+            for drop in found.out_of_order:
+                yield replace(drop, key=f"drops/{inbox.folder}/{drop.key}")
 
 
 def _check_rank(local: Local, asset: str, rank: int, world_size: int) -> None:

@@ -243,8 +243,8 @@ class Graph:
         return self._defs.resolve_implicit_global_asset_job_def()
 
 
-def first_and_last(known: Sequence[str]) -> str:
-    """Partition keys for an error message: all of them, or the first and the last of many."""
-    if len(known) > _MOST_LISTED:
-        return f"{', '.join(known[:2])} … {', '.join(known[-2:])}"
+def first_and_last(known: Sequence[str], most: int = _MOST_LISTED) -> str:
+    """Partition keys for a message: all of them, or the first and the last of many."""
+    if len(known) > most:
+        return f"{', '.join(known[:2])} … {', '.join(known[-2:])} ({len(known):,})"
     return ", ".join(known) or "none"

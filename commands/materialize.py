@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 import click
 import dagster as dg
@@ -15,7 +16,7 @@ from assets import choices
 from assets.inbox import Inbox
 from commands.arrivals import register, strangers
 from commands.checkout import CheckoutCommand, open_instance
-from commands.graph import INBOXES, Graph
+from commands.graph import INBOXES, Graph, first_and_last
 from commands.runs import table
 from commands.runs.standing import Plan, Standing
 from commands.runs.table import Outcome
@@ -28,6 +29,8 @@ from gristmill.printable import plain
 from gristmill.run.progress import Progress
 from gristmill.run.shown_progress import shown_on_stderr
 from resources.lake import Lake
+
+_MOST_NAMED: Final = 5
 
 
 @click.command(cls=CheckoutCommand)
@@ -86,9 +89,8 @@ def materialize(
             f"there is no drop: copy one into {escape(inboxes)}, or run "
             f"`gristmill samples {escape(str(lake.root))}` to write sample drops"
         )
-    elif idle := build.idle if everything else build.without_drop():
-        names = ", ".join(sorted(asset.to_user_string() for asset in idle))
-        say(f"not built, since they have no drop: {names}")
+    elif without := build.without_drop():
+        say(f"not built, since they have no drop: {escape('; '.join(without))}")
     failing = ("failed", "not built") if partitions else ("failed",)
     if any(outcome.status in failing for outcome in build.outcomes) or any(
         found.state == REFUSED for _, found in idle_drops
@@ -114,7 +116,6 @@ class _Build:
         for asset in self._assets:
             self._check_keys(asset)  # a wrong key stops before a build
         self.outcomes: list[Outcome] = []
-        self.idle: set[dg.AssetKey] = set()
         self.inboxes = [
             inbox for inbox in INBOXES if any(made.key in self._assets for made in inbox.targets)
         ]
@@ -146,8 +147,6 @@ class _Build:
         standing = Standing(self._instance, self._lake, self._graph)
         for number, asset in enumerate(self._assets, 1):
             keys = self._graph.keys(asset, self._partitions)
-            if not keys:
-                self.idle.add(asset)
             plan = Plan(together=keys) if rebuild else standing.plan(asset, keys, progress)
             found = plan.standing
             for key, error in plan.alone.items():
@@ -171,15 +170,22 @@ class _Build:
                 self._register(_not_started(self._assets[:number]))
                 self._graph.look_again()
 
-    def without_drop(self) -> set[dg.AssetKey]:
-        """The assets that have no partition since there is no drop, not even an idle one."""
-        idle = {
-            made.key
-            for inbox in self.inboxes
-            if self._idle_drops[inbox.folder]
-            for made in inbox.targets
-        }
-        return self.idle - idle
+    def without_drop(self) -> list[str]:
+        """The first assets of inboxes that have no drop, with the partitions that wait for one.
+
+        A person builds one of these by its name: a month, a split, a built-in recipe.
+        """
+        lines: dict[str, str] = {}
+        for inbox in self.inboxes if not self._partitions else ():
+            for asset in (made.key for made in inbox.targets if made.key in self._assets):
+                partitions = str(self._graph.partitions(asset))
+                built = set(self._graph.keys(asset, ()))
+                missing = [key for key in self._graph.known(asset) if key not in built]
+                is_idle = not built and not self._idle_drops[inbox.folder]
+                if partitions not in lines and (missing or is_idle):
+                    named = first_and_last(missing, most=_MOST_NAMED) if missing else ""
+                    lines[partitions] = f"{asset.to_user_string()} {named}".rstrip()
+        return list(lines.values())
 
     def has_no_drops(self) -> bool:
         """Whether the chosen assets are built from drops, and none is there, even an idle one."""

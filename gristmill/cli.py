@@ -48,20 +48,24 @@ def ls(root: Path, asset: str | None, as_json: bool) -> None:
     """List the artifacts below DATA_ROOT, and whether each is current.
 
     DATA_ROOT is GRISTMILL_DATA if that is set, else `data`. An artifact is current if its files
-    and what it was made from have the sizes, times and data versions that its record names;
-    nothing is hashed. `gristmill verify` hashes.
+    and what it was made from have the sizes, times and data versions that its record names, and if
+    its drops are not refused; a raw file with another time is hashed once. `gristmill verify`
+    hashes all. Drops that nothing is built from follow, each with its state and the reason.
     """
+    from gristmill.drop_states import DropStates
     from gristmill.provenance import list_artifacts
 
-    listed = list_artifacts.list_artifacts(root, asset)
+    states = DropStates(root)
+    listed = list_artifacts.list_artifacts(root, asset, lambda above: DropStates(above).of)
     if as_json:
         click.echo(list_artifacts.as_json(listed))
         return
     if not listed:
         click.echo(f"{root}: no artifact{f' of {asset}' if asset else ''} with a record")
-        return
-    for line in list_artifacts.lines(listed):
+    for line in list_artifacts.lines(listed) if listed else ():
         click.echo(printable(line))
+    for drop in states.idle() if asset is None else ():
+        click.echo(printable(f"drops/{drop.key}: {drop.state}: {' '.join(drop.reason.split())}"))
 
 
 @main.command()
@@ -110,7 +114,7 @@ def verify(path: Path, data_root: Path | None, no_inputs: bool, no_laws: bool) -
     Checked are sizes, sha256, files that no record lists, the records themselves, inputs, the laws
     of the contents, and whether all is there that the inventory of the data root names.
     """
-    from gristmill import provenance
+    from gristmill import drop_states, provenance
     from gristmill.provenance import find_artifacts
     from gristmill.run.shown_progress import shown_on_stderr
 
@@ -128,6 +132,10 @@ def verify(path: Path, data_root: Path | None, no_inputs: bool, no_laws: bool) -
             if path.exists():
                 raise
             raise click.UsageError(f"{printable(str(path))}: there is no such folder") from error
+    refused, notes = ([], []) if no_inputs else drop_states.of_artifacts(path)
+    for note in notes:
+        click.echo(printable(note))
+    violations += refused
     for violation in violations:
         click.echo(printable(str(violation)))
     if violations:

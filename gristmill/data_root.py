@@ -175,9 +175,10 @@ class DataRoot:
         found = self.judged(inbox, drop, made)
         if found.state == READY:
             return drop, made[-1]
+        named = "" if str(drop) in found.reason else f"{drop}: "
         if found.state == REFUSED:
-            raise GristmillError(found.reason)
-        raise NotReady(found.state, found.reason)
+            raise GristmillError(f"{named}{found.reason}")
+        raise NotReady(found.state, f"{named}{found.reason}")
 
     def _hash_listed(self, inbox: str, drop: Path) -> None:
         """Hash the files that a list of the drop has, but for those whose sums are known."""

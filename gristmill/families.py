@@ -231,9 +231,14 @@ def tables() -> dict[str, Table]:
     return {table.name: table for table in (*of_none, *of_families)}
 
 
+def inboxes() -> dict[str, DropKind]:
+    """What the drops of each inbox are, by its name."""
+    return {name: kind for each in catalogs() for name, kind in each.inboxes.items()}
+
+
 def drop_kind(inbox: str) -> DropKind:
     """What the drops of an inbox are. Raises KeyError where no family has it."""
-    return {name: kind for each in catalogs() for name, kind in each.inboxes.items()}[inbox]
+    return inboxes()[inbox]
 
 
 def commands() -> dict[str, tuple[str, str]]:

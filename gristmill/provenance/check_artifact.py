@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -19,11 +18,10 @@ from typing import Final
 from gristmill import families
 from gristmill.contract import GristmillError, Violation
 from gristmill.hashing import sha256_file
-from gristmill.printable import command
 from gristmill.provenance import inventory, record_file, record_place
 from gristmill.provenance import record as provenance
+from gristmill.provenance.drop_hashes import drop_of
 from gristmill.provenance.find_artifacts import Artifact
-from gristmill.provenance.raw_inputs import lost_folder
 from gristmill.provenance.record import Input, Record
 from gristmill.run.progress import Stage
 
@@ -136,28 +134,14 @@ class ArtifactCheck:
         if wrong := next(record_place.wrong_inputs(inputs), None):
             self._report(self._artifact.record_path, "inputs list", wrong)
             return
-        gone: Counter[Path] = Counter()
         for item in inputs:
             if item.path is None or item.path in record.deleted_inputs:
                 continue
             path = root / item.path
-            if item.data_version is None and (lost := lost_folder(root, path)) is not None:
-                gone[lost] += 1
-            elif item.data_version is None:
-                self._expect(path, item.bytes or 0, item.sha256 or "", "input", item.mtime_ns)
-            else:
+            if item.data_version is not None:
                 self._compare_version(root, item)
-        for folder, count in gone.items():
-            self._report_gone(folder, count, record.partition)
-
-    def _report_gone(self, folder: Path, count: int, partition: str | None) -> None:
-        """Report a folder of inputs once, not each of its files."""
-        cure = "bring it back"
-        if folder.name == partition:
-            cure += f", or forget its partition: {command('retire', partition)}"
-        self._report(
-            folder, "input", f"is gone, with {count:,} files that it was made from: {cure}"
-        )
+            elif not _is_gone(root, path):
+                self._expect(path, item.bytes or 0, item.sha256 or "", "input", item.mtime_ns)
 
     def _inputs_list_intact(self, record: Record) -> bool:
         if record.inputs_file is None:
@@ -207,6 +191,12 @@ class ArtifactCheck:
 
     def _report(self, path: Path, law: str, found: str) -> None:
         self._violations.append(Violation(law, str(path), found))
+
+
+def _is_gone(root: Path, path: Path) -> bool:
+    """Whether the whole drop of a raw file is gone, which leaves what was made from it intact."""
+    drop = drop_of(root, path)
+    return drop is not None and not os.path.lexists(drop)
 
 
 def unlisted(folder: Path, items: Sequence[Artifact]) -> list[Violation]:

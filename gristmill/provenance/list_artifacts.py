@@ -1,23 +1,28 @@
 """List the artifacts of a data root by their records, and say whether each is current.
 
-Files are compared by size and time; nothing is hashed. To compare contents, see
-`gristmill.provenance.verify`.
+Files are compared by size and time; of what an artifact was made from, a file with another time is
+hashed once. To compare contents, see `gristmill.provenance.verify`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC
+from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
+from gristmill.account import Account
 from gristmill.contract import GristmillError
 from gristmill.families import Kind, kind_of_asset
 from gristmill.printable import printable
 from gristmill.provenance import find_artifacts, inventory
 from gristmill.provenance.check_artifact import MALFORMED
+from gristmill.provenance.drop_hashes import drop_of, name_in
+from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.provenance.record import (
     Input,
     Record,
@@ -25,6 +30,7 @@ from gristmill.provenance.record import (
     read_record,
     record_path,
 )
+from gristmill.untrusted.files import LinkRule
 
 CURRENT: Final = "current"
 FILES_CHANGED: Final = "files changed"
@@ -34,7 +40,24 @@ INPUT_CHANGED: Final = "input changed"
 RECORD_DAMAGED: Final = "record damaged"
 MISSING: Final = "missing"
 
+StateOf = Callable[[Path], "tuple[Judged, Account | None]"]
+"""Takes a drop; returns its judgement, and its account where it has one."""
+
+
+class Judged(Protocol):
+    """The judgement of a drop, as `gristmill.inbox` makes it."""
+
+    @property
+    def state(self) -> str:
+        """`ready`, or why nothing is built from the drop."""
+
+    @property
+    def reason(self) -> str:
+        """The reason in words; empty for a drop that is ready."""
+
+
 _MOST_SOURCES = 2
+_READY = "ready"
 
 
 @dataclass(frozen=True)
@@ -47,8 +70,9 @@ class Listed:
     rows: as the family counts them (`Kind.rows`), None where the record has no such count.
     bytes: of all files, as recorded.
     sources: what it was made from, each `asset partition`, in the record's order.
-    state: `current`, `files changed`, `drop gone`, `input gone`, `input changed`,
-        `record damaged` or `missing`; the first that holds, the last two before all others.
+    state: `current`, `files changed`, `drop gone`, `input gone`, `drop refused` (or `arriving`,
+        `waits`, `unread`), `input changed`, `record damaged` or `missing`; the first that holds,
+        the last two before all others.
     why: the first file or input that is not as recorded; empty for a current artifact.
     """
 
@@ -64,20 +88,24 @@ class Listed:
     why: str
 
 
-def list_artifacts(root: Path, asset: str | None = None) -> list[Listed]:
+def list_artifacts(
+    root: Path, asset: str | None = None, state_of: Callable[[Path], StateOf] | None = None
+) -> list[Listed]:
     """The artifacts below `root`, sorted by asset, partition and folder.
 
     root: a data root or a folder in one; its `drops` and the folders of builders are not searched.
     asset: list only this asset, damaged records and missing artifacts.
+    state_of: takes a data root, returns what judges its drops; default: nobody does, and files that
+        were added to a drop are not seen.
 
-    A raw input counts as changed by its size or time, an artifact by its data version. Files that
-    were added to a drop are not seen, nor that code versions or configs changed.
+    A raw input counts as changed by its sha256, an artifact by its data version. That code versions
+    or configs changed is not seen.
     """
     records = _Records()
-    listed = [
-        _listed(root, item.folder, item.record_path, records)
-        for item in find_artifacts.artifacts(root)
-    ]
+    states = cache(state_of) if state_of is not None else None
+    found = list(find_artifacts.artifacts(root))
+    drops = _Drops(found, records, states)
+    listed = [_listed(root, item.folder, item.record_path, records, drops) for item in found]
     listed += [
         Listed(gone.where, None, None, None, 0, None, None, (), MISSING, gone.found)
         for gone in inventory.missing(root.absolute())
@@ -149,18 +177,74 @@ class _Records:
         return None
 
 
-def _listed(root: Path, folder: Path, path: Path, records: _Records) -> Listed:
+class _Drops:
+    """What the drops of artifacts are now, beside what the artifacts were made from."""
+
+    def __init__(
+        self,
+        found: Iterable[find_artifacts.Artifact],
+        records: _Records,
+        states: Callable[[Path], StateOf] | None,
+    ) -> None:
+        self._states = states
+        self._used: dict[str, set[str]] = {}
+        for item in found if states is not None else ():
+            with suppress(*MALFORMED):  # a damaged record has a line of its own
+                record = records.read(item.record_path)
+                for given in read_inputs(record, item.record_path):
+                    if given.path is not None and given.data_version is None:
+                        self._used.setdefault(record.asset, set()).add(given.path)
+
+    def state(self, root: Path, asset: str, inputs: Iterable[Input]) -> tuple[str, str]:
+        """The state of an artifact by its drops, and why; `current` where they are ready."""
+        if self._states is None:
+            return CURRENT, ""
+        own: dict[Path, set[str]] = {}
+        for item in inputs:
+            if item.path is not None and item.data_version is None:
+                path = root / item.path
+                if (drop := drop_of(root, path)) is not None:
+                    own.setdefault(drop, set()).add(name_in(drop, path))
+        for drop, names in own.items():
+            judged, account = self._states(root)(drop)
+            if judged.state != _READY:
+                return f"drop {judged.state}", judged.reason
+            new = self._new(root, asset, drop, names, account)
+            if new is not None:
+                return INPUT_CHANGED, f"{new} is new"
+        return CURRENT, ""
+
+    def _new(
+        self, root: Path, asset: str, drop: Path, names: set[str], account: Account | None
+    ) -> str | None:
+        """The first file of a split of the artifact that no artifact of the asset was made from."""
+        for taken in account.taken.values() if account is not None else ():
+            if not names.isdisjoint(taken):
+                for name in taken:
+                    path = drop if name == drop.name and drop.is_file() else drop / name
+                    relative = path.relative_to(root).as_posix()
+                    if relative not in self._used.get(asset, ()):
+                        return relative
+        return None
+
+
+def _listed(root: Path, folder: Path, path: Path, records: _Records, drops: _Drops) -> Listed:
     try:
-        return _described(root, folder, path, records)
+        return _described(root, folder, path, records, drops)
     except MALFORMED as error:
         why = " ".join(str(error).split())
         return Listed(folder.as_posix(), None, None, None, 0, None, None, (), RECORD_DAMAGED, why)
 
 
-def _described(root: Path, folder: Path, path: Path, records: _Records) -> Listed:
+def _described(root: Path, folder: Path, path: Path, records: _Records, drops: _Drops) -> Listed:
     record = records.read(path)
     inputs = read_inputs(record, path)
-    state, why = _state(_data_root(root, folder, record), folder, record, inputs, records)
+    above = _data_root(root, folder, record)
+    state, why = _state(above, folder, record, inputs, records)
+    if state in (CURRENT, INPUT_CHANGED):
+        of_drops = drops.state(above, record.asset, inputs)
+        if of_drops[0] != CURRENT and (state == CURRENT or of_drops[0] != INPUT_CHANGED):
+            state, why = of_drops
     return Listed(
         folder=folder.as_posix(),
         asset=record.asset,
@@ -207,9 +291,10 @@ def _state(
         if item.path is None or item.path in record.deleted_inputs:
             continue
         if item.data_version is None:
-            if not (root / item.path).exists():
+            drop = drop_of(root, root / item.path)
+            if not (root / item.path if drop is None else drop).exists():
                 return DROP_GONE, item.path
-            if not _is_unchanged(root / item.path, item.bytes, item.mtime_ns):
+            if not _is_same(root, item):
                 changed = changed or item.path
             continue
         try:
@@ -221,6 +306,20 @@ def _state(
         if version != item.data_version:
             changed = changed or _source(item)
     return (INPUT_CHANGED, changed) if changed else (CURRENT, "")
+
+
+def _is_same(root: Path, item: Input) -> bool:
+    """Whether a raw file has the recorded bytes; one with another time is hashed, once."""
+    path = root / str(item.path)
+    if _is_unchanged(path, item.bytes, item.mtime_ns):
+        return True
+    try:
+        if path.stat().st_size != item.bytes:
+            return False
+        (now,) = raw_inputs(root, [path], str(item.asset), None, {}, LinkRule(True, ("/",)))
+    except (GristmillError, OSError):
+        return False
+    return now.sha256 == item.sha256
 
 
 def _is_unchanged(path: Path, size: int | None, mtime_ns: int | None) -> bool:

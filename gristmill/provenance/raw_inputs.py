@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -220,9 +219,3 @@ def _inbox(root: Path, file: Path) -> Path:
     """The folder below which links count as part of a drop; for our own files, their folder."""
     parts = file.relative_to(root).parts
     return root.joinpath(*parts[:2]) if parts[0] == "drops" and len(parts) > 2 else file.parent
-
-
-def lost_folder(root: Path, path: Path) -> Path | None:
-    """The topmost folder of an input that is gone; None if the folder of the file is there."""
-    lost = takewhile(lambda each: each != root and not os.path.lexists(each), path.parents)
-    return max(lost, key=lambda each: -len(each.parts), default=None)

@@ -124,6 +124,11 @@ def _sample(kind: str) -> Callable[[Path], object]:
     return write
 
 
+def _write_domino(path: Path) -> None:
+    """Games are sampled, so that a recipe is all that a sample needs."""
+    path.write_text('kind = "domino"\n\n[settings]\nnum_games = 200\nnum_aug = 2\n')
+
+
 def _account(drop: Path, links: LinkRule) -> Account:
     from gristmill.puzzles.raw.drops import account
 
@@ -177,6 +182,9 @@ CATALOG = Catalog(
         "puzzles": DropKind(_account, Shape(reserved=("recipes",)), _needs),
         "puzzles/recipes": DropKind(_recipe_account, TOML, _recipe_needs),
     },
-    samples={f"puzzles/{kind}-sample": _sample(kind) for kind in ("arc", "sudoku", "maze")},
+    samples={
+        **{f"puzzles/{kind}-sample": _sample(kind) for kind in ("arc", "sudoku", "maze")},
+        "puzzles/recipes/domino-sample.toml": _write_domino,
+    },
     settings=[Table(f"puzzles/{kind}", config) for kind, config in CONFIGS.items()],
 )

@@ -1,0 +1,85 @@
+"""The states of a data root's drops, each judged once: for `gristmill ls` and `gristmill verify`.
+
+Source: docs/drops.md#states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from gristmill import families, provenance
+from gristmill.account import Account
+from gristmill.contract import GristmillError, Violation
+from gristmill.data_root import DataRoot
+from gristmill.inbox import READY, REFUSED, Judgement, Standing, present_drops
+from gristmill.layout import DROPS
+from gristmill.provenance import find_artifacts
+from gristmill.provenance.drop_hashes import drop_of
+
+
+class DropStates:
+    """What the drops of a data root are now. Nothing is hashed.
+
+    root: the data root.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._lake = DataRoot(root)
+        self._known: dict[Path, tuple[Judgement, Account | None]] = {}
+
+    def of(self, drop: Path) -> tuple[Judgement, Account | None]:
+        """The judgement of a drop, and its account; None where it has none.
+
+        drop: an entry of an inbox. What is in no inbox, as a vocabulary, is ready.
+        """
+        if drop not in self._known:
+            self._known[drop] = self._judged(drop)
+        return self._known[drop]
+
+    def idle(self) -> Iterator[Standing]:
+        """Yield the drops that nothing is built from; the key is the path below `drops/`."""
+        for inbox, kind in families.inboxes().items():
+            found = present_drops(self._lake.inbox(inbox), self._lake.asked(inbox), kind.shape)
+            for drop in found.out_of_order:
+                yield Standing(f"{inbox}/{drop.key}", drop.state, drop.since, drop.reason)
+
+    def _judged(self, drop: Path) -> tuple[Judgement, Account | None]:
+        kinds = families.inboxes()
+        inbox = "/".join(drop.relative_to(self._lake.root / DROPS).parts[:-1])
+        if inbox not in kinds or drop.name in kinds[inbox].shape.reserved:
+            return Judgement(READY), None
+        made = list[Account]()
+        found = self._lake.judged(inbox, drop, made)
+        return found, made[-1] if made else None
+
+
+def of_artifacts(path: Path) -> tuple[list[Violation], list[str]]:
+    """What is wrong with the drops that artifacts were made from, and what is to be known of them.
+
+    path: an artifact's folder, or any folder above some.
+
+    Returns a violation for each refused drop, and a line for each that is gone or not ready.
+    """
+    states: dict[Path, DropStates] = {}
+    drops: dict[Path, Path] = {}
+    for item in find_artifacts.artifacts(path.absolute()):
+        try:
+            record = provenance.read_record(item.record_path)
+            root = item.data_root(record)
+            inputs = provenance.read_inputs(record, item.record_path) if root else []
+        except (GristmillError, OSError, ValueError):
+            continue  # reported by whoever verifies the record
+        for given in inputs:
+            if root is None or given.path is None or given.data_version is not None:
+                continue
+            if (drop := drop_of(root, root / given.path)) is not None:
+                drops[drop] = root
+    violations, notes = [], []
+    for drop, root in drops.items():
+        found, _ = states.setdefault(root, DropStates(root)).of(drop)
+        if found.state == REFUSED:
+            violations.append(Violation("drop", str(drop), f"is refused: {found.reason}"))
+        elif found.state != READY:
+            notes.append(f"{drop.relative_to(root)}: {found.line}")
+    return violations, notes
