@@ -15,6 +15,7 @@ from commands.terminal import say, shown
 from gristmill import keys
 from gristmill.account import Account
 from gristmill.contract import GristmillError
+from gristmill.drop_states import DropStates
 from gristmill.inbox import READY, REFUSED
 from gristmill.inbox.copying import Copied, copy_in, source_files
 from gristmill.inbox.listing import list_inbox
@@ -82,6 +83,9 @@ def _say_state(lake: Lake, inbox: Inbox, place: Path) -> None:
     for account in made:
         for line in account.lines:
             say(shown(line))
+    if found.state == READY and DropStates(lake.root).is_taken(place):
+        say("taken: what is built from it is current")
+        return
     if found.state == READY:
         say(f"ready: its sensor takes it within a minute, or run `{called('materialize --all')}`")
         return

@@ -16,6 +16,7 @@ from gristmill.inbox import READY, REFUSED, Judgement, Standing, present_drops
 from gristmill.layout import DROPS
 from gristmill.provenance import find_artifacts
 from gristmill.provenance.drop_hashes import drop_of
+from gristmill.provenance.list_artifacts import CURRENT, list_artifacts
 
 
 class DropStates:
@@ -43,6 +44,13 @@ class DropStates:
             found = present_drops(self._lake.inbox(inbox), self._lake.asked(inbox), kind.shape)
             for drop in found.out_of_order:
                 yield Standing(f"{inbox}/{drop.key}", drop.state, drop.since, drop.reason)
+
+    def is_taken(self, drop: Path) -> bool:
+        """Whether something was built from a drop that is ready, and all of that is current."""
+        below = f"{drop.relative_to(self._lake.root).as_posix()}"
+        listed = list_artifacts(self._lake.root, state_of=lambda _: self.of)
+        states = {item.state for item in listed if below in item.drops}
+        return states == {CURRENT}
 
     def _judged(self, drop: Path) -> tuple[Judgement, Account | None]:
         kinds = families.inboxes()

@@ -74,6 +74,7 @@ class Listed:
         `waits`, `unread`), `input changed`, `record damaged` or `missing`; the first that holds,
         the last two before all others.
     why: the first file or input that is not as recorded; empty for a current artifact.
+    drops: the drops that it was made from, below the data root.
     """
 
     folder: str
@@ -86,6 +87,7 @@ class Listed:
     sources: tuple[str, ...]
     state: str
     why: str
+    drops: tuple[str, ...] = ()
 
 
 def list_artifacts(
@@ -256,6 +258,15 @@ def _described(root: Path, folder: Path, path: Path, records: _Records, drops: _
         sources=tuple(dict.fromkeys(_source(item) for item in inputs)),
         state=state,
         why=why,
+        drops=tuple(
+            drop.relative_to(above).as_posix()
+            for drop in dict.fromkeys(
+                drop_of(above, above / item.path)
+                for item in inputs
+                if item.path is not None and item.data_version is None
+            )
+            if drop is not None
+        ),
     )
 
 
