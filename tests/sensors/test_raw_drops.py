@@ -11,6 +11,7 @@ from assets.inbox import Inbox, Start
 from gristmill.inbox import present_drops
 from resources import Lake
 from sensors.raw_drops import raw_drop_sensor
+from tests.toy_inbox import add_inboxes, asked, toy_kind
 
 partitions = dg.DynamicPartitionsDefinition(name="toy_drops")
 raw_drop = dg.AssetSpec(["toy", "raw_drop"], partitions_def=partitions)
@@ -24,7 +25,12 @@ def refuse(folder: Path) -> str | None:
     return None if (folder / "grain.txt").exists() else "no grain.txt in it"
 
 
-sensor = raw_drop_sensor(Inbox("toy", raw_drop.key, partitions, [text], refuse))
+INBOX = Inbox("toy", raw_drop.key, partitions, [text])
+
+
+@pytest.fixture(autouse=True)
+def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
+    add_inboxes(monkeypatch, toy=toy_kind(refuse))
 
 
 @pytest.fixture
@@ -36,6 +42,7 @@ def instance() -> Iterator[dg.DagsterInstance]:
 @pytest.fixture
 def tick(instance: dg.DagsterInstance, tmp_path: Path) -> Any:
     cursor: list[str | None] = [None]
+    sensor = raw_drop_sensor(INBOX)
     (tmp_path / "gristmill.toml").write_text("[inbox]\nsettle_seconds = 0\n")
 
     def evaluate() -> dg.SensorResult:
@@ -71,7 +78,7 @@ def land(root: Path, key: str, name: str = "grain.txt", text: str = "oats") -> N
 
 
 def test_it_is_on_by_default():
-    assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
+    assert raw_drop_sensor(INBOX).default_status is dg.DefaultSensorStatus.RUNNING
 
 
 def test_a_settled_drop_becomes_a_partition_a_version_and_a_run(tick, tmp_path):
@@ -109,7 +116,7 @@ def materialize(instance: dg.DagsterInstance, asset: dg.AssetKey, version: str) 
 
 def test_a_drop_that_was_built_without_the_sensor_starts_no_run(tick, tmp_path, instance):
     land(tmp_path, "d1")
-    found = present_drops(tmp_path / "drops/toy", refuse)
+    found = present_drops(tmp_path / "drops/toy", asked(refuse))
     materialize(instance, raw_drop.key, found.arrivals[0].signature)
     materialize(instance, text.key, "f")
     tick()
@@ -124,7 +131,7 @@ def test_a_drop_that_was_built_without_the_sensor_starts_no_run(tick, tmp_path, 
 
 def test_a_drop_that_is_known_but_not_built_since_starts_its_run(tick, tmp_path, instance):
     land(tmp_path, "d1")
-    found = present_drops(tmp_path / "drops/toy", refuse)
+    found = present_drops(tmp_path / "drops/toy", asked(refuse))
     materialize(instance, text.key, "f")
     materialize(instance, raw_drop.key, found.arrivals[0].signature)
     tick()
@@ -227,7 +234,6 @@ several = Inbox(
     raw_drop.key,
     partitions,
     list(LETTERS.values()),
-    refuse,
     starts=starts,
     built_in={"toy_a": ["fixed"]},
 )
@@ -315,7 +321,7 @@ def test_a_drop_whose_runs_all_wait_is_reported_and_says_for_what(see, tmp_path,
 
 def test_a_run_that_the_command_line_has_built_is_not_started(see, tmp_path, instance):
     land(tmp_path, "d1")
-    found = present_drops(tmp_path / "drops/toy", refuse)
+    found = present_drops(tmp_path / "drops/toy", asked(refuse))
     materialize(instance, raw_drop.key, found.arrivals[0].signature)
     event = dg.AssetMaterialization(asset_key=["toy", "a"], partition="d1-alone")
     instance.report_runless_asset_event(event)

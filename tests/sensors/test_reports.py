@@ -12,10 +12,11 @@ from assets.inbox import Inbox
 from gristmill.inbox import Arrival, Look, Refusal, present_drops
 from gristmill.untrusted.files import REFUSE_LINKS
 from sensors.reports import arrival_events, changes_of, events_of
+from tests.toy_inbox import asked
 
 PARTITIONS = dg.DynamicPartitionsDefinition(name="toy_drops")
 RAW = dg.AssetKey(["toy", "raw_drop"])
-INBOX = Inbox("toy", RAW, PARTITIONS, [], lambda _: None)
+INBOX = Inbox("toy", RAW, PARTITIONS, [])
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def write(folder: Path, *names: str, text: str = "game") -> Arrival:
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
         (folder / name).write_text(text)
-    (arrival,) = present_drops(folder.parent, lambda _: None).arrivals
+    (arrival,) = present_drops(folder.parent, asked()).arrivals
     return arrival
 
 

@@ -16,6 +16,7 @@ from gristmill.inbox import State
 from resources import Lake
 from sensors import unfinished
 from sensors.raw_drops import raw_drop_sensor
+from tests.toy_inbox import add_inboxes, toy_kind
 
 PARTITIONS = dg.DynamicPartitionsDefinition(name="toy_drops")
 RAW = dg.AssetSpec(["toy", "raw_drop"], partitions_def=PARTITIONS)
@@ -36,10 +37,15 @@ def values() -> None:
         raise TROUBLE["values"]
 
 
-INBOX = Inbox("toy", RAW.key, PARTITIONS, [pack, values], lambda _: None)
+INBOX = Inbox("toy", RAW.key, PARTITIONS, [pack, values])
 ERROR = ValueError("a bad line")
 INTERRUPT = KeyboardInterrupt()
 WHOLE = [("d1", ["pack", "values"])]
+
+
+@pytest.fixture(autouse=True)
+def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
+    add_inboxes(monkeypatch, toy=toy_kind())
 
 
 class Toy:
@@ -267,7 +273,7 @@ def test_a_drop_with_runs_of_its_own_kind_is_taken_up_again(tmp_path):
         waiting = "waits for another" if drop.name == "d2" else "is started already"
         return [Start((pack,), f"of-{drop.name}", waiting)]
 
-    inbox = Inbox("toy", RAW.key, PARTITIONS, [pack], lambda _: None, starts=starts)
+    inbox = Inbox("toy", RAW.key, PARTITIONS, [pack], starts=starts)
     with dg.DagsterInstance.ephemeral() as instance:
         toy = Toy(tmp_path, instance, inbox)
         toy.land("d1"), toy.land("d2")
