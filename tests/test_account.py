@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gristmill.account import Account, Unread, Waits
 from gristmill.contract import NothingToBuild
+from gristmill.inbox.account import Account, Unread, Waits
 
 
 def test_a_drop_without_splits_has_one_line():

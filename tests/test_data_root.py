@@ -12,10 +12,10 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from gristmill.account import Account, Unread, Waits
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.data_root import DataRoot, NotReady
 from gristmill.inbox import ARRIVING, GONE, READY, REFUSED, TOML, UNREAD, WAITS, State, look
+from gristmill.inbox.account import Account, Unread, Waits
 from gristmill.inbox.copying import copy_in, source_files
 from gristmill.inbox.kind import IsThere
 from gristmill.inbox.staging import Tools

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from gristmill import families
-from gristmill.account import Account
 from gristmill.contract import GristmillError
 from gristmill.inbox import AT_ONCE, FOLDER, Asked, DropKind, Settling, Shape
+from gristmill.inbox.account import Account
 from gristmill.inbox.kind import IsThere
 from gristmill.inbox.lists import HashOf
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule

@@ -11,7 +11,9 @@ import pytest
 from assets.inbox import Inbox, Start
 from commands.graph import INBOXES
 from gristmill import families
+from gristmill.data_root import DataRoot
 from gristmill.inbox import Arrival, Shape, present_drops
+from tests.toy_inbox import asked
 
 DYNAMIC = dg.DynamicPartitionsDefinition(name="toy_drops")
 MONTHS = dg.MonthlyPartitionsDefinition(start_date="2020-06", fmt="%Y-%m")
@@ -19,7 +21,7 @@ SHARDS = dg.StaticPartitionsDefinition(["00", "01"])
 
 
 def inbox(partitions: dg.PartitionsDefinition[str]) -> Inbox:
-    return Inbox("toy", dg.AssetKey("raw_drop"), partitions, targets=[], refuse=lambda _: None)
+    return Inbox("toy", dg.AssetKey("raw_drop"), partitions, targets=[])
 
 
 def arrival(key: str) -> Arrival:
@@ -44,7 +46,7 @@ def test_a_reserved_entry_of_an_inbox_is_no_drop_and_is_not_refused(tmp_path: Pa
     for name in ("audits", "d1"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").touch()
-    found = present_drops(tmp_path, lambda _: None, Shape(reserved=("audits",)))
+    found = present_drops(tmp_path, asked(), Shape(reserved=("audits",)))
     assert [drop.key for drop in found.arrivals] == ["d1"]
     assert found.refusals == []
 
@@ -90,11 +92,14 @@ def test_the_partitions_of_a_drop_without_runs_of_its_own_are_built_by_all_targe
     ]
 
 
-def test_an_inbox_in_another_knows_its_data_root_and_has_a_name_for_dagster(tmp_path: Path) -> None:
-    nested = replace(inbox(DYNAMIC), folder="toy/recipes")
-    assert nested.name == "toy_recipes"
-    assert nested.lake_of(tmp_path / "drops/toy/recipes/a.toml").root == tmp_path
-    assert inbox(DYNAMIC).lake_of(tmp_path / "drops/toy/d1").root == tmp_path
+def test_an_inbox_in_another_has_a_name_for_dagster() -> None:
+    assert replace(inbox(DYNAMIC), folder="toy/recipes").name == "toy_recipes"
+
+
+def test_every_inbox_has_drops_of_a_kind_that_its_family_names() -> None:
+    assert {inbox.folder for inbox in INBOXES} == {
+        name for each in families.catalogs() for name in each.inboxes
+    }
 
 
 FOLDERS = [inbox for inbox in INBOXES if not inbox.shape.endings]
@@ -117,9 +122,10 @@ def test_a_drop_with_wrong_settings_is_refused_and_no_other(
     for name in ("wrong", "right"):
         (folder / name).mkdir(parents=True)
     (folder / "wrong" / "gristmill.toml").write_text(text)
+    asked_now = DataRoot(tmp_path).asked(inbox.folder)
     refusals = {
         refusal.key: refusal.reason
-        for refusal in present_drops(folder, inbox.refusal, inbox.shape).refusals
+        for refusal in present_drops(folder, asked_now, inbox.shape).refusals
     }
     assert rule in refusals["wrong"]
     assert str(folder / "wrong" / "gristmill.toml") in refusals["wrong"]

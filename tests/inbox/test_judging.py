@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.account import Unread, Waits
 from gristmill.contract import BadInput
 from gristmill.inbox import (
     ARRIVING,
@@ -22,6 +21,7 @@ from gristmill.inbox import (
     Settling,
     Standing,
 )
+from gristmill.inbox.account import Unread, Waits
 from gristmill.inbox.judging import judged, surveyed
 from gristmill.untrusted.files import REFUSE_LINKS
 from tests.toy_inbox import asked

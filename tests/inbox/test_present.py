@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.account import Unread, Waits
 from gristmill.inbox import (
     ARRIVING,
     READY,
@@ -20,6 +19,7 @@ from gristmill.inbox import (
     look,
     present_drops,
 )
+from gristmill.inbox.account import Unread, Waits
 from gristmill.inbox.present import judged_now
 from tests.toy_inbox import asked
 

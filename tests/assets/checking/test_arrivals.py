@@ -18,6 +18,7 @@ from commands.arrivals import register
 from gristmill.inbox import Look, Standing, present_drops
 from resources import Lake
 from sensors.raw_drops import raw_drop_sensor
+from tests.toy_inbox import add_inboxes, asked, toy_kind
 
 PARTITIONS = dg.DynamicPartitionsDefinition(name="toy_drops")
 RAW = dg.AssetSpec(["toy", "raw_drop"], partitions_def=PARTITIONS)
@@ -36,10 +37,14 @@ INBOX = Inbox(
     RAW.key,
     PARTITIONS,
     [text],
-    refuse,
     starts=lambda *_: [],
     built_in={"toy_drops": ["fixed"]},
 )
+
+
+@pytest.fixture(autouse=True)
+def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
+    add_inboxes(monkeypatch, toy=toy_kind(refuse))
 
 
 @pytest.fixture
@@ -89,9 +94,9 @@ def four_kinds(instance: dg.DagsterInstance, lake: Lake) -> None:
 
 EXPECTED = {
     "refused": ("refused", "no grain.txt in it"),
-    "half": ("incomplete", ".incomplete says that it is not complete: remove that file when it is"),
+    "half": ("arriving", ".incomplete says that it is not complete: remove that file when it is"),
     "gone": (
-        "vanished",
+        "gone",
         "its partition is known and the drop is gone: bring it back, or forget it with "
         "`gristmill retire gone`",
     ),
@@ -100,23 +105,20 @@ EXPECTED = {
 
 def test_the_command_names_each_drop_once_and_is_quiet_when_nothing_changes(instance, lake):
     four_kinds(instance, lake)
-    lines = list(register(instance, lake, INBOX))
-    assert lines == [
-        "toy/refused: no grain.txt in it",
-        "toy/half: still arriving: " + EXPECTED["half"][1],
-    ]
+    found = register(instance, lake, INBOX)
+    assert {drop.key: (drop.state, drop.reason) for drop in found} == EXPECTED
     found = last(instance)
     assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.WARN)
     assert rows(found) == EXPECTED
     assert found.description.replace("\\", "") == (
-        "3 in drops/toy/ not in order: refused (refused), half (incomplete), gone (vanished)"
+        "3 in drops/toy/ not in order: refused (refused), half (arriving), gone (gone)"
     )
-    list(register(instance, lake, INBOX))
+    register(instance, lake, INBOX)
     assert count(instance) == 1
     shutil.rmtree(lake.inbox("toy") / "refused")
     (lake.inbox("toy") / "half/.incomplete").unlink()
     instance.delete_dynamic_partition("toy_drops", "gone")
-    list(register(instance, lake, INBOX))
+    register(instance, lake, INBOX)
     assert (last(instance).passed, count(instance)) == (True, 2)
     assert "all drops" in (last(instance).description or "")
 
@@ -145,13 +147,13 @@ def test_the_sensor_says_the_same_as_the_command(instance, lake):
         )
     assert [len(each) for each in evaluations] == [1, 1, 1, 0]
     assert {key: state for key, (state, _) in rows(evaluations[0][0]).items()} == {
-        "good": "still arriving",
-        "refused": "still arriving",
-        "half": "incomplete",
-        "gone": "vanished",
+        "good": "arriving",
+        "refused": "arriving",
+        "half": "arriving",
+        "gone": "gone",
     }
     assert rows(evaluations[1][0]) == EXPECTED
-    list(register(instance, lake, INBOX))
+    register(instance, lake, INBOX)
     assert count(instance) == 3
 
 
@@ -168,8 +170,8 @@ def test_executed_by_itself_it_looks_at_the_inbox(instance, lake):
         return evaluation
 
     untaken = "its sensor has not taken it yet: see its last tick"
-    assert rows(run()) == {**EXPECTED, "good": ("still arriving", untaken)}
-    list(register(instance, lake, INBOX))
+    assert rows(run()) == {**EXPECTED, "good": ("ready", untaken)}
+    register(instance, lake, INBOX)
     assert rows(run()) == EXPECTED
 
 
@@ -232,13 +234,13 @@ def fixed_inbox(spec: dg.AssetSpec) -> Inbox:
         return ["01", "02"] if drop.name.startswith("two") else ["00"]
 
     assert spec.partitions_def is not None
-    return Inbox("toy", spec.key, spec.partitions_def, [text], lambda _: None, keys_of=keys_of)
+    return Inbox("toy", spec.key, spec.partitions_def, [text], keys_of=keys_of)
 
 
 def standing(instance: dg.DagsterInstance, lake: Lake, inbox: Inbox) -> dict[str, str]:
-    seen = present_drops(lake.inbox("toy"), inbox.refusal)
+    seen = present_drops(lake.inbox("toy"), asked())
     found = out_of_order(instance, inbox, seen)
-    assert {one.state for one in found} <= {"vanished"}
+    assert {one.state for one in found} <= {"gone"}
     return {one.key: one.reason for one in found}
 
 
@@ -260,14 +262,14 @@ def test_a_drop_of_fixed_partitions_is_known_until_it_is_retired(
     for key in keys:
         land(lake, key)
     assert standing(instance, lake, inbox) == {}
-    list(register(instance, lake, inbox))
+    register(instance, lake, inbox)
     assert (standing(instance, lake, inbox), taken(instance, inbox)) == ({}, partitions)
     shutil.rmtree(lake.inbox("toy") / goes)
     assert standing(instance, lake, inbox) == {goes: gone(goes)}
-    list(register(instance, lake, inbox))
+    register(instance, lake, inbox)
     key = dg.AssetCheckKey(inbox.raw_drop, NAME)
     record = instance.event_log_storage.get_latest_asset_check_execution_by_key([key])[key]
-    assert rows(record.evaluation) == {goes: ("vanished", gone(goes))}
+    assert rows(record.evaluation) == {goes: ("gone", gone(goes))}
     retire(instance, inbox, goes, partitions[goes])
     assert standing(instance, lake, inbox) == {}
     assert taken(instance, inbox) == {stays: partitions[stays]}
@@ -279,7 +281,7 @@ def test_a_drop_of_fixed_partitions_is_known_until_it_is_retired(
     assert arrived.asset_materialization is not None and observed is not None
     assert observed.tags == {DATA_VERSION: arrived.asset_materialization.tags[DATA_VERSION]}
     (land(lake, goes) / "more.txt").touch()
-    list(register(instance, lake, inbox))
+    register(instance, lake, inbox)
     shutil.rmtree(lake.inbox("toy") / goes)
     assert standing(instance, lake, inbox) == {goes: gone(goes)}
 
@@ -288,14 +290,14 @@ def test_a_drop_that_another_one_replaced_in_all_partitions_did_not_vanish(insta
     inbox = fixed_inbox(SHARDED)
     for key in ("two_old", "two_new"):
         land(lake, key)
-        list(register(instance, lake, inbox))
+        register(instance, lake, inbox)
         shutil.rmtree(lake.inbox("toy") / key)
     assert standing(instance, lake, inbox) == {"two_new": gone("two_new")}
 
 
 def test_executed_without_its_data_root_it_names_no_drop(instance, lake, tmp_path):
     land(lake, "d1")
-    list(register(instance, lake, INBOX))
+    register(instance, lake, INBOX)
     gone = Lake(data_root=str(tmp_path / "unmounted"))
     defs = dg.Definitions(
         assets=[RAW], asset_checks=[arrivals_check(INBOX)], resources={"lake": gone}
