@@ -13,10 +13,10 @@ from commands.checkout import CheckoutCommand, called
 from commands.graph import INBOXES
 from commands.terminal import say, shown
 from gristmill import keys
-from gristmill.account import Account
 from gristmill.contract import GristmillError
-from gristmill.drop_states import DropStates
+from gristmill.data_root.states import DropStates
 from gristmill.inbox import READY, REFUSED
+from gristmill.inbox.account import Account
 from gristmill.inbox.copying import Copied, copy_in, source_files
 from gristmill.inbox.listing import list_inbox
 from gristmill.inbox.staging import Tools

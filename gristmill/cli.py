@@ -52,10 +52,10 @@ def ls(root: Path, asset: str | None, as_json: bool) -> None:
     its drops are not refused; a raw file with another time is hashed once. `gristmill verify`
     hashes all. Drops that nothing is built from follow, each with its state and the reason.
     """
-    from gristmill.drop_states import DropStates
+    from gristmill.data_root.states import DropStates
     from gristmill.provenance import list_artifacts
 
-    states = DropStates(root)
+    drops = DropStates(root)
     listed = list_artifacts.list_artifacts(root, asset, lambda above: DropStates(above).of)
     if as_json:
         click.echo(list_artifacts.as_json(listed))
@@ -64,7 +64,7 @@ def ls(root: Path, asset: str | None, as_json: bool) -> None:
         click.echo(f"{root}: no artifact{f' of {asset}' if asset else ''} with a record")
     for line in list_artifacts.lines(listed) if listed else ():
         click.echo(printable(line))
-    for drop in states.idle() if asset is None else ():
+    for drop in drops.idle() if asset is None else ():
         click.echo(printable(f"drops/{drop.key}: {drop.state}: {' '.join(drop.reason.split())}"))
 
 
@@ -114,7 +114,8 @@ def verify(path: Path, data_root: Path | None, no_inputs: bool, no_laws: bool) -
     Checked are sizes, sha256, files that no record lists, the records themselves, inputs, the laws
     of the contents, and whether all is there that the inventory of the data root names.
     """
-    from gristmill import drop_states, provenance
+    from gristmill import provenance
+    from gristmill.data_root import states
     from gristmill.provenance import find_artifacts
     from gristmill.run.shown_progress import shown_on_stderr
 
@@ -132,7 +133,7 @@ def verify(path: Path, data_root: Path | None, no_inputs: bool, no_laws: bool) -
             if path.exists():
                 raise
             raise click.UsageError(f"{printable(str(path))}: there is no such folder") from error
-    refused, notes = ([], []) if no_inputs else drop_states.of_artifacts(path)
+    refused, notes = ([], []) if no_inputs else states.of_artifacts(path)
     for note in notes:
         click.echo(printable(note))
     violations += refused

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from assets.reasoning.records import RAW, published_partitions, record_path
-from gristmill.account import Account
 from gristmill.contract import NothingToBuild
 from gristmill.data_root import DataRoot
 from gristmill.inbox import READY
+from gristmill.inbox.account import Account
 from gristmill.provenance import Input, raw_inputs
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.corpora import CORPORA, Corpus

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gristmill.account import Account
 from gristmill.chess import code
 from gristmill.chess.config import MonthConfig
 from gristmill.chess.raw.drops import ENDINGS
@@ -15,6 +14,7 @@ from gristmill.chess.raw.months import month_in
 from gristmill.contract import Trace, Violation
 from gristmill.families import Catalog, Column, Kind, Law, Option, Request, Subject
 from gristmill.inbox import DropKind, Shape
+from gristmill.inbox.account import Account
 from gristmill.settings.tables import Table
 from gristmill.untrusted.files import LinkRule
 

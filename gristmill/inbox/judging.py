@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gristmill.account import Unread, Waits
+from gristmill.inbox.account import Unread, Waits
 from gristmill.inbox.listing import Survey, survey
 from gristmill.inbox.lists import GOOD, HashOf, verdict
 from gristmill.inbox.marks import Settling

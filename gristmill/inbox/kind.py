@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gristmill.account import Account
+from gristmill.inbox.account import Account
 from gristmill.inbox.shape import FOLDER, Shape
 from gristmill.untrusted.files import LinkRule
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gristmill.account import Account
 from gristmill.contract import Trace, Violation
 from gristmill.families import Catalog, Column, Kind, Law, Misuse, Option, Request, Subject
 from gristmill.inbox import TOML, DropKind
+from gristmill.inbox.account import Account
 from gristmill.inbox.kind import IsThere
 from gristmill.macroxue import code
 from gristmill.macroxue.config import PackConfig, ValueConfig

@@ -15,9 +15,9 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Protocol
 
-from gristmill.account import Account
 from gristmill.contract import GristmillError
 from gristmill.families import Kind, kind_of_asset
+from gristmill.inbox.account import Account
 from gristmill.printable import printable
 from gristmill.provenance import find_artifacts, inventory
 from gristmill.provenance.check_artifact import MALFORMED
@@ -32,6 +32,7 @@ from gristmill.provenance.record import (
 )
 from gristmill.untrusted.files import LinkRule
 
+READY: Final = "ready"
 CURRENT: Final = "current"
 FILES_CHANGED: Final = "files changed"
 DROP_GONE: Final = "drop gone"
@@ -57,7 +58,6 @@ class Judged(Protocol):
 
 
 _MOST_SOURCES = 2
-_READY = "ready"
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,11 @@ def list_artifacts(
     records = _Records()
     states = cache(state_of) if state_of is not None else None
     found = list(find_artifacts.artifacts(root))
-    drops = _Drops(found, records, states)
+    drops = _UsedDrops(states)
+    for item in found if states is not None else ():
+        with suppress(*MALFORMED):  # a damaged record has a line of its own
+            record = records.read(item.record_path)
+            drops.add(record.asset, read_inputs(record, item.record_path))
     listed = [_listed(root, item.folder, item.record_path, records, drops) for item in found]
     listed += [
         Listed(gone.where, None, None, None, 0, None, None, (), MISSING, gone.found)
@@ -179,28 +183,31 @@ class _Records:
         return None
 
 
-class _Drops:
-    """What the drops of artifacts are now, beside what the artifacts were made from."""
+class _UsedDrops:
+    """The drops of the artifacts of a listing.
 
-    def __init__(
-        self,
-        found: Iterable[find_artifacts.Artifact],
-        records: _Records,
-        states: Callable[[Path], StateOf] | None,
-    ) -> None:
+    states: takes a data root, returns what judges its drops; None: nobody does.
+    """
+
+    def __init__(self, states: Callable[[Path], StateOf] | None) -> None:
         self._states = states
         self._used: dict[str, set[str]] = {}
-        for item in found if states is not None else ():
-            with suppress(*MALFORMED):  # a damaged record has a line of its own
-                record = records.read(item.record_path)
-                for given in read_inputs(record, item.record_path):
-                    if given.path is not None and given.data_version is None:
-                        self._used.setdefault(record.asset, set()).add(given.path)
+
+    def add(self, asset: str, inputs: Iterable[Input]) -> None:
+        """Note what an artifact of an asset was made from, before any state is asked for."""
+        used = self._used.setdefault(asset, set())
+        used.update(item.path for item in inputs if item.path and item.data_version is None)
 
     def state(self, root: Path, asset: str, inputs: Iterable[Input]) -> tuple[str, str]:
-        """The state of an artifact by its drops, and why; `current` where they are ready."""
+        """The state of an artifact's first drop that is not ready, or a file that is new.
+
+        root: the data root. asset: of the artifact. inputs: of its record.
+
+        Returns the state and the reason; (`ready`, the new file) where the drop has another file of
+        the artifact's split, and (`ready`, "") where nothing is to be said.
+        """
         if self._states is None:
-            return CURRENT, ""
+            return READY, ""
         own: dict[Path, set[str]] = {}
         for item in inputs:
             if item.path is not None and item.data_version is None:
@@ -209,12 +216,12 @@ class _Drops:
                     own.setdefault(drop, set()).add(name_in(drop, path))
         for drop, names in own.items():
             judged, account = self._states(root)(drop)
-            if judged.state != _READY:
-                return f"drop {judged.state}", judged.reason
+            if judged.state != READY:
+                return judged.state, judged.reason
             new = self._new(root, asset, drop, names, account)
             if new is not None:
-                return INPUT_CHANGED, f"{new} is new"
-        return CURRENT, ""
+                return READY, f"{new} is new"
+        return READY, ""
 
     def _new(
         self, root: Path, asset: str, drop: Path, names: set[str], account: Account | None
@@ -230,7 +237,7 @@ class _Drops:
         return None
 
 
-def _listed(root: Path, folder: Path, path: Path, records: _Records, drops: _Drops) -> Listed:
+def _listed(root: Path, folder: Path, path: Path, records: _Records, drops: _UsedDrops) -> Listed:
     try:
         return _described(root, folder, path, records, drops)
     except MALFORMED as error:
@@ -238,15 +245,19 @@ def _listed(root: Path, folder: Path, path: Path, records: _Records, drops: _Dro
         return Listed(folder.as_posix(), None, None, None, 0, None, None, (), RECORD_DAMAGED, why)
 
 
-def _described(root: Path, folder: Path, path: Path, records: _Records, drops: _Drops) -> Listed:
+def _described(
+    root: Path, folder: Path, path: Path, records: _Records, drops: _UsedDrops
+) -> Listed:
     record = records.read(path)
     inputs = read_inputs(record, path)
     above = _data_root(root, folder, record)
     state, why = _state(above, folder, record, inputs, records)
     if state in (CURRENT, INPUT_CHANGED):
-        of_drops = drops.state(above, record.asset, inputs)
-        if of_drops[0] != CURRENT and (state == CURRENT or of_drops[0] != INPUT_CHANGED):
-            state, why = of_drops
+        of_drop, reason = drops.state(above, record.asset, inputs)
+        if of_drop != READY:
+            state, why = f"drop {of_drop}", reason
+        elif reason and state == CURRENT:
+            state, why = INPUT_CHANGED, reason
     return Listed(
         folder=folder.as_posix(),
         asset=record.asset,

@@ -155,20 +155,7 @@ def raw_inputs(
     the drop, or has a name that is not UTF-8; OSError where a file cannot be read.
     Source: docs/drops.md#what-a-drop-may-hold.
     """
-    hashed: dict[Path, dict[str, tuple[str, Stamp]]] = {}
-    kept: dict[Path, DropHashes] = {}
-
-    def sum_of(file: Path, inbox: Path, stamp: Stamp) -> str:
-        drop = drop_of(root, file)
-        if drop is None:
-            with open_file(file, root=inbox, links=links, buffering=0) as opened:
-                return sha256_of(opened)
-        name, sums = name_in(drop, file), kept.setdefault(drop, DropHashes(root, drop))
-        if (sha256 := sums.known(name, stamp)) is None:
-            with open_file(file, root=inbox, links=links, buffering=0) as opened:
-                sha256 = sha256_of(opened)
-            hashed.setdefault(drop, {})[name] = sha256, stamp
-        return sha256
+    sums = _Sums(root, links)
 
     def describe(file: Path) -> tuple[Input, Entry]:
         inbox = _inbox(root, file)
@@ -181,7 +168,7 @@ def raw_inputs(
         if earlier is not None and stat.st_ctime_ns <= earlier.trusted_ns:
             sha256 = earlier.sha256
         else:
-            sha256 = sum_of(file, inbox, stamp)
+            sha256 = sums.of(file, inbox, stamp)
         described = RawFile(
             asset=asset,
             partition=partition,
@@ -196,12 +183,40 @@ def raw_inputs(
 
     with ThreadPoolExecutor() as threads:
         pairs = list(threads.map(describe, files))
-    for drop, sums in hashed.items():
-        kept[drop].keep(sums)
+    sums.keep()
     refused, _noted = hard_links(entry for _, entry in pairs)
     for path, reason in refused.items():
         raise BadInput(root / path, reason)
     return [described for described, _ in pairs]
+
+
+class _Sums:
+    """The sums of raw files: kept ones, and those that are computed now."""
+
+    def __init__(self, root: Path, links: LinkRule) -> None:
+        self._root, self._links = root, links
+        self._kept: dict[Path, DropHashes] = {}
+        self._hashed: dict[Path, dict[str, tuple[str, Stamp]]] = {}
+
+    def of(self, file: Path, inbox: Path, stamp: Stamp) -> str:
+        """The sha256 of a file with this stamp."""
+        drop = drop_of(self._root, file)
+        if drop is None:
+            return self._hash(file, inbox)
+        name, kept = name_in(drop, file), self._kept.setdefault(drop, DropHashes(self._root, drop))
+        if (sha256 := kept.known(name, stamp)) is None:
+            sha256 = self._hash(file, inbox)
+            self._hashed.setdefault(drop, {})[name] = sha256, stamp
+        return sha256
+
+    def keep(self) -> None:
+        """Keep what was computed, so that no file is hashed twice."""
+        for drop, hashed in self._hashed.items():
+            self._kept[drop].keep(hashed)
+
+    def _hash(self, file: Path, inbox: Path) -> str:
+        with open_file(file, root=inbox, links=self._links, buffering=0) as opened:
+            return sha256_of(opened)
 
 
 def _check_name(file: Path, root: Path) -> None:

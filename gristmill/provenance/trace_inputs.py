@@ -1,7 +1,7 @@
 """From an artifact back to what it was made from, by the records: the steps of a trace.
 
 A family's `read/origins.py` says where a sample is in each of the folders found here. See also
-`follow_inputs`: the same way for verification. Source: `docs/publishing.md#tracing`.
+`verification`: the same way without a trace. Source: `docs/publishing.md#tracing`.
 """
 
 from __future__ import annotations

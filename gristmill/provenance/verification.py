@@ -31,7 +31,6 @@ from gristmill.provenance.find_artifacts import (
     artifacts_in,
     folders_of,
 )
-from gristmill.provenance.follow_inputs import Used, used_by
 from gristmill.run.progress import SILENT, Progress
 
 _PASSES = 5
@@ -224,8 +223,8 @@ class _Checks:
             return artifacts_in(folder)
         return [item for item in self.only[folder] if os.path.lexists(item.record_path)]
 
-    def _used(self, items: Collection[Artifact]) -> Iterator[Used]:
-        return used_by(items, self.data_root)
+    def _used(self, items: Collection[Artifact]) -> Iterator[_Used]:
+        return _used_by(items, self.data_root)
 
     def _pass(self, folders: Collection[Path], hashes: Hashes) -> dict[Path, list[Finding]]:
         items = [item for folder in folders for item in self._items(folder)]
@@ -267,9 +266,60 @@ class _Checks:
         return by_folder
 
 
-def _as_input(used: Used, violations: Iterable[Violation]) -> Iterator[Violation]:
+def _as_input(used: _Used, violations: Iterable[Violation]) -> Iterator[Violation]:
     """What is wrong with an artifact, as its user is concerned."""
     title = used.user.folder if used.user.partition is None else used.user.record_path
     for broken in violations:
         found = broken.found if broken.law == "input" else f"{broken.law}: {broken.found}"
         yield Violation("input", broken.where, f"{found}: {title} was made from it")
+
+
+@dataclass(frozen=True)
+class _Used:
+    """An artifact that others were made from.
+
+    artifact: its record and folder.
+    user: the first of the artifacts asked about that it is an input of, over any number of steps.
+    """
+
+    artifact: Artifact
+    user: Artifact
+
+
+def _used_by(items: Iterable[Artifact], data_root: Path | None) -> Iterator[_Used]:
+    """The artifacts that `items` were made from, over any number of steps, each once.
+
+    data_root: where paths of inputs start; None takes it from each artifact's place.
+
+    Those among `items` are left out, and so is an input that is gone, was built again since, or
+    has a record that cannot be read: the check of the record that names it reports that.
+    """
+    todo = [(item, item) for item in items]
+    known = {item.record_path for item, _ in todo}
+    for item, user in todo:
+        for artifact in _inputs(item, data_root):
+            if artifact.record_path not in known:
+                known.add(artifact.record_path)
+                todo.append((artifact, user))
+                yield _Used(artifact, user)
+
+
+def _inputs(item: Artifact, data_root: Path | None) -> Iterator[Artifact]:
+    """The artifacts that `item` was made from and that are still the version it used."""
+    try:
+        record = provenance.read_record(item.record_path)
+        root = data_root or item.data_root(record)
+        inputs = provenance.read_inputs(record, item.record_path)
+    except MALFORMED:
+        return
+    for given in inputs:
+        if root is None or given.path is None or given.data_version is None:
+            continue
+        folder = root / given.path
+        try:
+            path = provenance.published_record_path(folder, given.partition)
+            if path is None or provenance.read_record(path).data_version != given.data_version:
+                continue
+        except MALFORMED:
+            continue
+        yield Artifact(folder, path)

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from gristmill import families, provenance
-from gristmill.account import Account
 from gristmill.code_digest import Code
 from gristmill.contract import GristmillError, Summary, Violation
+from gristmill.inbox.account import Account
 from gristmill.keys import refusal
 from gristmill.provenance import Input, Record, Tokenizer, environment
 from gristmill.run.parts import PartStore

@@ -8,11 +8,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gristmill.account import Account
 from gristmill.code_digest import Code
 from gristmill.contract import Trace, Violation
 from gristmill.families import Catalog, Column, Kind, Law, Option, Request, Subject
 from gristmill.inbox import TOML, DropKind, Shape
+from gristmill.inbox.account import Account
 from gristmill.inbox.kind import IsThere
 from gristmill.puzzles import code
 from gristmill.puzzles.format.names import IDENTIFIERS, SPLITS, metadata

@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gristmill.account import Account
 from gristmill.contract import Trace, Violation
 from gristmill.families import Catalog, Column, Kind, Law, Option, Request, Subject
 from gristmill.inbox import DropKind
+from gristmill.inbox.account import Account
 from gristmill.inbox.kind import IsThere
 from gristmill.settings.tables import Table
 from gristmill.synth import code

@@ -35,11 +35,12 @@ BELOW = {
     "untrusted": BASE | {"run"},
     "hub": BASE | {"run"},
     "settings": BASE | {"untrusted"},
-    "families": BASE | {"code_digest", "run", "settings"},
+    "families": BASE | {"code_digest", "inbox", "run", "settings"},
     "inbox": BASE | {"untrusted"},
     "vocabularies": BASE | {"run", "untrusted"},
-    "provenance": BASE | {"run", "families", "untrusted"},
-    "publish": BASE | {"code_digest", "run", "families", "provenance", "settings", "untrusted"},
+    "provenance": BASE | {"run", "families", "inbox", "untrusted"},
+    "publish": BASE
+    | {"code_digest", "run", "families", "inbox", "provenance", "settings", "untrusted"},
     "reading": BASE | {"provenance"},
     "mirror": BASE | {"hub", "run", "provenance", "publish", "reading"},
 }

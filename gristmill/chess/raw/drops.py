@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from gristmill.account import Account
 from gristmill.chess.raw.months import has_ended, month_in
 from gristmill.contract import BadInput
+from gristmill.inbox.account import Account
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
 ENDINGS: Final = (".zip", ".pgn", ".pgn.zst")

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gristmill.account import Account
 from gristmill.contract import BadInput, GristmillError
+from gristmill.inbox.account import Account
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.walk import Entry, list_files
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from gristmill import provenance
-from gristmill.account import Account, Waits
 from gristmill.data_root import DataRoot, NotBuilt
+from gristmill.inbox.account import Account, Waits
 from gristmill.inbox.kind import IsThere
 from gristmill.macroxue.raw.pool_file import read_pool_file
 from gristmill.provenance import Input

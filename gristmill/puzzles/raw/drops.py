@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from gristmill.account import Account
 from gristmill.contract import BadInput, GristmillError
+from gristmill.inbox.account import Account
 from gristmill.puzzles.raw.near_names import unpack_hint
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.walk import list_files

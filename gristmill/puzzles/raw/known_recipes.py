@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gristmill import keys, provenance
-from gristmill.account import Account, Unread, Waits
 from gristmill.contract import BadInput, GristmillError
 from gristmill.data_root import DataRoot, NotReady
 from gristmill.inbox import TOML, WAITS
+from gristmill.inbox.account import Account, Unread, Waits
 from gristmill.inbox.kind import IsThere
 from gristmill.inbox.listing import list_inbox
 from gristmill.puzzles.raw import drops

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from gristmill.account import Account
 from gristmill.contract import BadInput, GristmillError
+from gristmill.inbox.account import Account
 from gristmill.reasoning.format.corpora import CORPORA, Corpus
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.walk import list_files

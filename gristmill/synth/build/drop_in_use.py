@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from gristmill.account import Account, Unread
 from gristmill.contract import GristmillError
 from gristmill.data_root import DataRoot
+from gristmill.inbox.account import Account, Unread
 from gristmill.inbox.kind import IsThere
 from gristmill.synth.build import source as sources
 from gristmill.synth.build.source import Source

@@ -1,7 +1,6 @@
-"""The data root: paths of drops and artifacts, `gristmill.toml`, and drops that may be built from.
+"""The data root: drops that may be built from, and published artifacts as inputs.
 
-Every path that an asset uses is made here. Every name in a path must be a valid key, since the
-Dagster instance accepts any text as a partition key. `resources/lake.py` is the same as a Dagster
+See also `root_settings.py`: paths and settings. `resources/lake.py` is the same as a Dagster
 resource.
 """
 
@@ -10,13 +9,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 from gristmill import families, keys, provenance
-from gristmill.account import Account
-from gristmill.contract import BadInput, GristmillError, NothingToBuild
-from gristmill.inbox import GONE, READY, REFUSED, Asked, Judgement, Settling
+from gristmill.contract import GristmillError, NothingToBuild
+from gristmill.data_root.settings import RootSettings
+from gristmill.inbox import GONE, READY, REFUSED, Asked, Judgement
+from gristmill.inbox.account import Account
 from gristmill.inbox.judging import surveyed
 from gristmill.inbox.lists import listed_sums
 from gristmill.inbox.marks import SUMS
@@ -26,11 +25,8 @@ from gristmill.printable import command
 from gristmill.provenance import Input
 from gristmill.provenance import raw_inputs as rawfiles
 from gristmill.provenance.drop_hashes import DropHashes
-from gristmill.settings.fields import nearest, shown
-from gristmill.settings.inboxes import INBOX, InboxSettings, inbox_table
-from gristmill.settings.mirrors import MIRROR, MirrorSettings
-from gristmill.settings.tables import FILE, Settings, drop_refusal, read_drop, read_root
-from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_folder
+from gristmill.settings.tables import drop_refusal
+from gristmill.untrusted.files import open_folder
 
 
 class NotReady(NothingToBuild):
@@ -52,29 +48,8 @@ class NotRebuilt(NotBuilt):
     """Artifacts that a build needs do not fit each other until one of them is built again."""
 
 
-class DataRoot:
-    """A data root.
-
-    root: its absolute path.
-    """
-
-    def __init__(self, root: Path) -> None:
-        self._root = root.absolute()
-
-    @property
-    def root(self) -> Path:
-        """The absolute path of the data root."""
-        return self._root
-
-    def inbox(self, family: str) -> Path:
-        """Returns the path of an inbox; the folder may not exist yet.
-
-        family: name of the inbox, as `macroxue` or `pools`, or the path of one in another, as
-            `puzzles/recipes`.
-
-        Raises BadKey if a name is not a valid key.
-        """
-        return self.root.joinpath("drops", *map(keys.checked, family.split("/")))
+class DataRoot(RootSettings):
+    """A data root, with what is in it."""
 
     def drop(self, family: str, key: str) -> Path:
         """Returns the folder of a raw drop.
@@ -95,21 +70,6 @@ class DataRoot:
                 f"{folder}: the raw drop is gone: bring it back, or retire its partition with "
                 f"`{command('retire', key)}`"
             ) from error
-
-    def rules(self, inbox: str) -> tuple[LinkRule, Settling, str]:
-        """Returns what an inbox does with links, when its drops have arrived, and what is wrong.
-
-        inbox: its name.
-
-        Where the settings cannot be read, links are refused and the defaults count, so that drops
-        without links are still taken.
-        """
-        try:
-            return self.link_rule(), self.settling(inbox), ""
-        except (GristmillError, OSError) as error:
-            usual = InboxSettings()
-            settling = Settling(usual.settle_seconds, usual.require_done)
-            return REFUSE_LINKS, settling, f"{error}: links in drops are refused"
 
     def asked(
         self,
@@ -203,67 +163,6 @@ class DataRoot:
         until = young_until(seen.marks, now // 1_000_000, now, asked.settling)
         return by_person or seen.marks.says_complete or not until
 
-    def link_rule(self) -> LinkRule:
-        """Returns what happens to links in drops: `[inbox]` in the data root's gristmill.toml.
-
-        Raises BadInput if the file is not TOML, or if the table is wrong.
-        Source: docs/drops.md#links.
-        """
-        settings = self.settings(INBOX.name)
-        try:
-            chosen = InboxSettings(**settings)
-        except ValueError as error:
-            raise BadInput(settings.file, f"{INBOX.header} {error}") from error
-        return LinkRule(chosen.follow_links, tuple(str(self.root / path) for path in chosen.roots))
-
-    def mirror(self) -> MirrorSettings:
-        """Returns what builds push to: `[mirror]` in the data root's gristmill.toml.
-
-        A folder that is relative there is one relative to the data root.
-
-        Raises BadInput if the file is not TOML, or if the table is wrong or names no asset.
-        Source: docs/mirror.md#after-each-build.
-        """
-        settings = MirrorSettings(**self.settings(MIRROR.name))
-        for name in settings.assets:
-            if families.kind_of_asset(name) is None:
-                known = [kind.asset for each in families.catalogs() for kind in each.kinds]
-                meant = nearest(name, known)
-                hint = f": did you mean {meant}?" if meant else ""
-                raise BadInput(
-                    self.root / FILE, f"[mirror] assets: no asset is {shown(name)}{hint}"
-                )
-        if settings.push and "://" not in settings.push:
-            return replace(settings, push=os.path.normpath(self.root / settings.push))
-        return settings
-
-    def settling(self, inbox: str) -> Settling:
-        """Returns what an inbox waits for before it takes a drop: `[inbox.<name>]`, then `[inbox]`.
-
-        inbox: name of the inbox, as for `inbox`.
-
-        Raises BadInput if the data root's gristmill.toml is not TOML, or if a table is wrong.
-        Source: docs/drops.md#when-a-drop-has-arrived.
-        """
-        own = inbox_table(inbox)
-        chosen = {**self.settings(INBOX.name)}
-        if own.name in families.tables():
-            chosen |= self.settings(own.name)
-        default = InboxSettings()
-        return Settling(
-            chosen.get("settle_seconds", default.settle_seconds),
-            chosen.get("require_done", default.require_done),
-        )
-
-    def artifact(self, *names: str) -> str:
-        """Returns the POSIX path of an artifact relative to the data root.
-
-        names: the names of the path, each a valid key.
-
-        Raises BadKey if a name is not a valid key.
-        """
-        return "/".join(keys.checked(name) for name in names)
-
     def raw_inputs(
         self, artifact: str, files: Iterable[Path], asset: str, partition: str
     ) -> list[Input]:
@@ -311,27 +210,3 @@ class DataRoot:
             data_version=record.data_version,
             path=artifact,
         )
-
-    def settings(self, name: str, drop: Path | None = None) -> Settings:
-        """Returns a table of `gristmill.toml`, checked: of the drop, else of the data root.
-
-        A table in a drop's file takes the place of the whole table in the data root's file.
-
-        name: `macroxue/pack` is the table `[macroxue.pack]`. The tables are those of the
-            families' catalogs, and `inbox`.
-        drop: folder of a drop, whose file comes first; default None: the data root's file only.
-
-        Raises BadInput, naming file, table and key, for a file that is not TOML, a table or key
-        that is unknown or is not read there, and a value that its field cannot hold.
-        """
-        known = families.tables()
-        if name not in known:
-            raise ValueError(f"{name}: is no table of the families' catalogs: add it to `settings`")
-        table = known[name]
-        if drop is not None and os.path.lexists(drop / FILE):
-            tables = read_drop(drop / FILE, drop.parent.name, known, self.link_rule())
-            if values := tables.get(name):
-                return Settings(values, file=drop / FILE)
-        if (self.root / FILE).is_file():
-            return Settings(read_root(self.root / FILE, table, known), file=self.root / FILE)
-        return Settings({}, file=self.root / FILE)

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gristmill import families, provenance
-from gristmill.account import Account
 from gristmill.contract import GristmillError, Violation
 from gristmill.data_root import DataRoot
 from gristmill.inbox import READY, REFUSED, Judgement, Standing, present_drops
+from gristmill.inbox.account import Account
 from gristmill.layout import DROPS
 from gristmill.provenance import find_artifacts
 from gristmill.provenance.drop_hashes import drop_of
