@@ -6,7 +6,6 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -62,7 +61,7 @@ def lake(tmp_path: Path) -> DataRoot:
 
 
 @pytest.fixture
-def read(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the files that were hashed."""
     names: list[str] = []
 
@@ -71,7 +70,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         return open_file(path, **options)
 
     monkeypatch.setattr(raw_inputs, "open_file", spy)
-    yield names
+    return names
 
 
 def land(lake: DataRoot, key: str, **files: str) -> Path:
@@ -110,9 +109,7 @@ def test_a_drop_that_is_gone_is_not_ready_and_says_how_to_forget_it(lake):
     land(lake, "d1")
     state, reason = not_ready(lake, "d2")
     assert state == GONE
-    assert reason == (
-        "the drop is gone: bring it back, or forget it with `gristmill retire d2`"
-    )
+    assert reason == ("the drop is gone: bring it back, or forget it with `gristmill retire d2`")
     assert lake.judged("toy", lake.inbox("toy") / "d2").state == GONE
 
 

@@ -402,9 +402,7 @@ def test_a_loose_entry_does_not_hold_up_the_drop_of_its_key(tmp_path):
     found = look(tmp_path, state, asked(), 20, 60.0, TOML)
     assert [arrival.path.name for arrival in found.arrivals] == ["a.toml"]
     assert [refusal.key for refusal in found.refusals] == ["a"]
-    assert [arrival.key for arrival in present_drops(tmp_path, asked(), TOML).arrivals] == [
-        "a"
-    ]
+    assert [arrival.key for arrival in present_drops(tmp_path, asked(), TOML).arrivals] == ["a"]
 
 
 def test_many_files_of_one_key_make_a_small_cursor_and_reason(tmp_path):

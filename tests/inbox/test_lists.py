@@ -166,7 +166,7 @@ def test_a_look_opens_no_file_of_a_drop_but_its_lists(drop, monkeypatch):
 
     def spy(path: str, flags: int, *rest: int, **options: int | None) -> int:
         if not flags & os.O_DIRECTORY:
-            opened.append(os.path.basename(path))
+            opened.append(Path(path).name)
         return real(path, flags, *rest, **options)
 
     monkeypatch.setattr(os, "open", spy)

@@ -92,7 +92,8 @@ def test_other_files_are_refused_by_name(tick, inbox, name, reason):
     result = tick()
     assert result.run_requests == []
     assert reason in result.skip_reason.skip_message
-    (refusal,) = present_drops(inbox, INBOX.refuse, INBOX.shape).refusals
+    decides = Lake(data_root=str(inbox.parents[1])).asked("chess")
+    (refusal,) = present_drops(inbox, decides, INBOX.shape).refusals
     assert reason in refusal.reason
 
 
@@ -103,7 +104,8 @@ def test_two_files_of_a_month_wait_until_one_is_taken_away(tick, inbox):
     result = tick()
     assert result.run_requests == []
     assert "a_2024-01.pgn, b_2024-01.zip are the same partition" in result.skip_reason.skip_message
-    assert present_drops(inbox, INBOX.refuse, INBOX.shape).arrivals == []
+    decides = Lake(data_root=str(inbox.parents[1])).asked("chess")
+    assert present_drops(inbox, decides, INBOX.shape).arrivals == []
     (inbox / "a_2024-01.pgn").unlink()
     tick()
     assert [request.partition_key for request in tick().run_requests] == ["2024-01"]

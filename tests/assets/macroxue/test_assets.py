@@ -16,8 +16,8 @@ from assets.macroxue import assets
 from assets.macroxue.assets import pack, pool, pool_members_current, values
 from assets.macroxue.builds import pool_build
 from assets.macroxue.choices import CHOICES, POOL
-from assets.macroxue.pool_members import pool_refusal
 from gristmill import provenance
+from gristmill.inbox import READY, REFUSED, WAITS
 from gristmill.keys import BadKey
 from gristmill.macroxue.build import pack as pack_module
 from gristmill.macroxue.format.rows import to_packed
@@ -204,11 +204,15 @@ def two_packs(build, lake):
 
 def test_a_pool_waits_for_its_packs(build, lake):
     path = pool_file(lake, "both", 'members = ["d1", "d2"]\n')
-    assert "macroxue/packs/d1" in str(pool_refusal(path))
+    found = lake.judged("pools", path)
+    assert (found.state, "macroxue/pack d1, d2, which is not built" in found.reason) == (
+        WAITS,
+        True,
+    )
     for key, seed in (("d1", 1), ("d2", 2)):
         sample(lake, key, seed)
         build(pack, key)
-    assert pool_refusal(path) is None
+    assert lake.judged("pools", path).state == READY
 
 
 @pytest.mark.parametrize(
@@ -224,8 +228,10 @@ def test_a_pool_waits_for_its_packs(build, lake):
 )
 def test_a_pool_file_that_breaks_a_rule_is_refused_by_name(lake, text, rule):
     path = pool_file(lake, "wrong", text)
-    assert rule in str(pool_refusal(path))
-    assert "wrong.toml" in str(pool_refusal(path))
+    found = lake.judged("pools", path)
+    assert found.state == REFUSED
+    assert rule in found.reason
+    assert "wrong.toml" in found.reason
 
 
 def test_the_order_of_members_decides_the_pool(build, lake, two_packs):

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import dagster as dg
 import pytest
 
 from assets.puzzles.inbox import INBOXES
 from commands.arrivals import register
+from gristmill.inbox import REFUSED
 from gristmill.puzzles.raw.recipes import BUILT_IN
 from resources import Lake
 from sensors.raw_drops import raw_drop_sensor
 from tests.assets.puzzles.drops import put_recipe, put_tasks
 
-RAW, RECIPES = INBOXES
 Tick = Callable[[], list[tuple[str, str | None]]]
 
 
@@ -92,10 +91,11 @@ def test_a_drop_starts_the_recipes_whose_sources_are_then_all_there(
 
 def test_a_recipe_that_comes_after_its_drop_starts(look: Tick, lake: Lake, instance) -> None:
     put_tasks(lake, "tasks")
-    look(), look()
+    assert look() + look() == []
+    assert list(instance.get_dynamic_partitions("puzzles_sources")) == []  # nothing reads it
     put_recipe(lake, "late", "arc", ["tasks"])
-    look()
-    assert look() == [("puzzles/arc", "late")]
+    assert look() + look() + look() == [("puzzles/arc", "late")]
+    assert list(instance.get_dynamic_partitions("puzzles_sources")) == ["tasks"]
     put_recipe(lake, "late", "arc", ["tasks"], num_aug=3)
     look()
     assert look() == [("puzzles/arc", "late")]
@@ -129,18 +129,19 @@ def test_the_command_registers_built_in_recipes_files_and_drops(lake: Lake, inst
     put_recipe(lake, "mine", "arc", ["tasks"])
     put_recipe(lake, "arc-aug-1000", "sudoku", ["tasks"])
     (lake.inbox("puzzles") / "empty").mkdir()
-    refused = [line for inbox in INBOXES for line in register(instance, lake, inbox)]
-    assert len(refused) == 2
-    assert refused[0].startswith("puzzles/empty: ")
-    assert "holds no file" in refused[0]
-    assert refused[1].startswith("puzzles/recipes/arc-aug-1000: ")
-    assert "has the kind arc, and a name has one kind" in refused[1]
+    empty, recipe = (drop for inbox in INBOXES for drop in register(instance, lake, inbox))
+    assert (empty.key, empty.state) == ("empty", REFUSED)
+    assert "holds no file" in empty.reason
+    assert (recipe.key, recipe.state) == ("arc-aug-1000", REFUSED)
+    assert "has the kind arc, and a name has one kind" in recipe.reason
     assert keys(instance, "arc") == {*built_in("arc"), "mine"}
     assert keys(instance, "sudoku") == built_in("sudoku")
     assert list(instance.get_dynamic_partitions("puzzles_sources")) == ["tasks"]
 
 
-def test_a_drop_with_a_table_of_settings_is_refused(lake: Lake, tmp_path: Path) -> None:
+def test_a_drop_with_a_table_of_settings_is_refused(lake: Lake) -> None:
     folder = put_tasks(lake, "tasks")
     (folder / "gristmill.toml").write_text("[puzzles.arc]\nnum_aug = 3\n")
-    assert "is not read from a drop in drops/puzzles/" in str(RAW.refusal(folder))
+    found = lake.judged("puzzles", folder)
+    assert found.state == REFUSED
+    assert "is not read from a drop in drops/puzzles/" in found.reason

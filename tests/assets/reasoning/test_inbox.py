@@ -12,10 +12,11 @@ import pytest
 
 import definitions
 from assets.reasoning import FAMILY, assets
-from assets.reasoning.drops import available, keys_of, refusal
+from assets.reasoning.drops import available, keys_of
 from assets.reasoning.inbox import INBOXES
 from assets.reasoning.partitions import today
 from commands.arrivals import register
+from gristmill.inbox import READY
 from resources import Lake
 from sensors.raw_drops import raw_drop_sensor
 
@@ -110,12 +111,12 @@ def test_the_command_reports_a_drop_for_its_splits_once(
         return {str(key): keys.count(key) for key in keys}
 
     drop(lake, "gsm8k/test.jsonl", "wiqa/dev.jsonl")
-    assert list(register(instance, lake, INBOX)) == []
+    assert register(instance, lake, INBOX) == []
     assert versions() == {"gsm8k__test": 1, "wiqa__validation": 1}
-    assert list(register(instance, lake, INBOX)) == []
+    assert register(instance, lake, INBOX) == []
     assert versions() == {"gsm8k__test": 1, "wiqa__validation": 1}
     drop(lake, "gsm8k/train.jsonl")
-    assert list(register(instance, lake, INBOX)) == []
+    assert register(instance, lake, INBOX) == []
     assert versions() == {"gsm8k__test": 2, "gsm8k__train": 1, "wiqa__validation": 1}
 
 
@@ -128,7 +129,8 @@ def test_what_is_available_are_the_splits_of_the_drops_and_the_day_of_the_report
     drop(lake, "math/train.jsonl", "trip/readme.txt")
     assert available(lake) == {"gsm8k__test"}
     assert FAMILY.available(lake) == {"gsm8k__test", today().isoformat()}
-    assert (refusal(folder), keys_of(folder)) == (None, ["gsm8k__test"])
+    assert lake.judged("reasoning", folder).state == READY
+    assert keys_of(folder) == ["gsm8k__test"]
 
 
 def test_a_drop_whose_settings_are_wrong_is_refused(tick: Any, lake: Lake) -> None:

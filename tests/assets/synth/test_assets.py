@@ -21,9 +21,9 @@ from assets import tokenizers
 from assets.checking.results import THIS_RUN
 from assets.synth import assets
 from assets.synth.assets import harmony, harmony_manifest, kd_manifest, kd_shards
-from assets.synth.drops import refusal
 from assets.synth.harmony_builds import harmony_build
 from gristmill import provenance
+from gristmill.inbox import READY, REFUSED, UNREAD
 from gristmill.publish import remove_published
 from gristmill.publish.publish import publish
 from gristmill.run.parts import PartStore
@@ -58,6 +58,20 @@ def build(lake: Lake, instance: dg.DagsterInstance) -> Any:
         )
 
     return materialize
+
+
+def refusal(lake: Lake, drop: Path) -> str:
+    """Why a drop is refused."""
+    found = lake.judged(drop.parent.name, drop)
+    assert found.state == REFUSED
+    return found.reason
+
+
+def unread(lake: Lake, drop: Path) -> str:
+    """Why nothing reads a drop that is in order."""
+    found = lake.judged(drop.parent.name, drop)
+    assert found.state == UNREAD
+    return found.reason
 
 
 @pytest.fixture
@@ -251,31 +265,31 @@ def test_the_smoke_build_is_capped_unless_the_run_sets_another_cap(build, lake, 
 def test_a_drop_that_is_not_complete_waits(build, lake):
     folder = lake.inbox("synth") / "first"
     write_drop(folder, files=5, rows=3, done=False)
-    assert "5 Parquet files of 500" in str(refusal(folder))
+    assert "5 Parquet files of 500" in refusal(lake, folder)
     assert "5 Parquet files of 500" in failure(build(harmony, "00"))
     (folder / "gristmill.toml").write_text("[synth.raw]\nfiles = 5\n")
-    assert refusal(folder) is None
+    assert lake.judged("synth", folder).state == READY
     assert build(harmony, "00").success
     (folder / "gristmill.toml").unlink()
-    assert refusal(folder) is not None
+    assert lake.judged("synth", folder).state == REFUSED
     (folder / ".done").touch()
-    assert refusal(folder) is None
+    assert lake.judged("synth", folder).state == READY
 
 
 def test_too_few_files_for_the_shards_are_refused(lake):
     folder = lake.inbox("synth") / "first"
     write_drop(folder, files=3, rows=3)
-    assert "3 files: 4 shards need a file each" in str(refusal(folder))
+    assert "3 files: 4 shards need a file each" in refusal(lake, folder)
 
 
 def test_of_two_drops_one_must_be_named(build, lake, drop):
     second = lake.inbox("synth") / "second"
     write_drop(second, files=4, rows=3, seed=2)
-    assert "several drops are complete (synth/first, synth/second)" in str(refusal(drop))
+    assert "several drops are complete (synth/first, synth/second)" in unread(lake, drop)
     assert "[synth.harmony] drop" in failure(build(harmony, "00"))
     (lake.root / "gristmill.toml").write_text('[synth.harmony]\ndrop = "synth/second"\n')
-    assert refusal(second) is None
-    assert "synth/second is the drop in use" in str(refusal(drop))
+    assert lake.judged("synth", second).state == READY
+    assert "synth/second is the drop in use" in unread(lake, drop)
     assert build(harmony, "00").success
     record = provenance.read_record(lake.root / "synth_harmony/provenance/00.json")
     assert {item.partition for item in record.inputs} == {"second"}
@@ -286,8 +300,8 @@ def test_of_two_drops_one_must_be_named(build, lake, drop):
 def test_the_sample_drop_gives_way_to_any_other(lake, drop):
     samples = lake.inbox("synth") / "samples"
     write_drop(samples, files=4, rows=3)
-    assert refusal(drop) is None
-    assert "synth/first is the drop in use" in str(refusal(samples))
+    assert lake.judged("synth", drop).state == READY
+    assert "synth/first is the drop in use" in unread(lake, samples)
 
 
 def test_samples_do_not_replace_what_another_drop_was_built_into(build, lake, drop, tmp_path):
@@ -404,7 +418,7 @@ def test_a_ready_folder_is_taken_with_its_own_manifest(build, all_of, lake):
 def test_a_ready_folder_that_lacks_a_file_waits(lake, gone, reason):
     drop = ready(lake)
     (drop / gone).unlink()
-    assert reason in str(refusal(drop))
+    assert reason in refusal(lake, drop)
 
 
 def test_without_the_vocabulary_the_build_says_what_to_do(build, lake, drop):

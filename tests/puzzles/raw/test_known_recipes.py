@@ -2,92 +2,146 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from assets.puzzles import recipes as found
-from gristmill.contract import BadInput, NothingToBuild
+from gristmill.contract import BadInput
+from gristmill.data_root import DataRoot, NotReady
+from gristmill.inbox import ARRIVING, READY, REFUSED, UNREAD, WAITS
 from gristmill.keys import BadKey
-from gristmill.puzzles.raw.known_recipes import (
-    available,
-    check_sources,
-    missing_sources,
-    recipe_of,
-    refusal,
-)
+from gristmill.puzzles.raw import known_recipes as known
 from gristmill.puzzles.raw.recipes import BUILT_IN, Recipe
-from resources import Lake
 
 ARC = 'kind = "arc"\nsources = ["tasks", "more/corpus"]\n'
 
 
-def put(lake: Lake, name: str, text: str) -> Path:
+@pytest.fixture
+def lake(tmp_path: Path) -> DataRoot:
+    return DataRoot(tmp_path)
+
+
+def put(lake: DataRoot, name: str, text: str) -> Path:
     path = lake.inbox("puzzles/recipes") / f"{name}.toml"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
 
 
-def test_a_file_adds_a_recipe_or_takes_the_place_of_a_built_in_one(lake: Lake) -> None:
-    assert found.recipes(lake) == dict(BUILT_IN)
+def test_a_file_adds_a_recipe_or_takes_the_place_of_a_built_in_one(lake: DataRoot) -> None:
+    assert known.recipes(lake) == dict(BUILT_IN)
     put(lake, "mine", ARC)
     put(lake, "domino-sample", 'kind = "domino"\nsettings.num_games = 7\n')
     put(lake, "broken", "kind = 3")
     put(lake, "not a key", ARC)
-    every = found.recipes(lake)
+    every = known.recipes(lake)
     assert every["mine"] == Recipe("mine", "arc", ("tasks", "more/corpus"))
     assert every["domino-sample"].settings == {"num_games": 7}
     assert set(every) == {*BUILT_IN, "mine"}
 
 
-def test_a_recipe_is_available_when_all_its_sources_are_there(lake: Lake) -> None:
-    put(lake, "mine", ARC)
-    always = {"domino-optimal-play", "domino-sample"}
-    assert available(lake) == always
-    (lake.inbox("puzzles") / "tasks").mkdir()
+def put_tasks(lake: DataRoot, source: str) -> Path:
+    """Write a task of ARC into a source; returns its drop."""
+    folder = lake.inbox("puzzles") / source / "training"
+    folder.mkdir(parents=True)
+    pair = {"input": [[0, 1]], "output": [[1, 0]]}
+    (folder / "0.json").write_text(json.dumps({"train": [pair], "test": [pair]}))
+    return lake.inbox("puzzles") / source.partition("/")[0]
+
+
+def test_a_recipe_waits_until_all_its_sources_are_there(lake: DataRoot) -> None:
+    path = put(lake, "mine", ARC)
+    mine = known.recipes(lake)["mine"]
+    assert known.missing_sources(lake, mine) == ["tasks", "more/corpus"]
+    put_tasks(lake, "tasks")
     (lake.inbox("puzzles") / "more").mkdir()
-    assert available(lake) == always
-    mine = found.recipes(lake)["mine"]
-    assert missing_sources(lake, mine) == ["more/corpus"]
-    with pytest.raises(NothingToBuild, match="no folder drops/puzzles/more/corpus"):
-        check_sources(lake, mine)
-    (lake.inbox("puzzles") / "more/corpus").mkdir()
-    assert available(lake) == {*always, "mine"}
-    check_sources(lake, mine)
-    assert missing_sources(lake, mine, known=["more"]) == ["tasks"]
+    assert known.missing_sources(lake, mine) == ["more/corpus"]
+    found = lake.judged("puzzles/recipes", path)
+    assert found.state == WAITS
+    assert "waits for drops/puzzles/more/corpus: bring it" in found.reason
+    with pytest.raises(NotReady, match="mine waits for drops/puzzles/more/corpus") as caught:
+        known.ready_sources(lake, mine)
+    assert caught.value.state == WAITS
+    more = put_tasks(lake, "more/corpus")
+    assert lake.judged("puzzles/recipes", path).state == READY
+    known.ready_sources(lake, mine)
+    (more / ".incomplete").touch()
+    assert lake.judged("puzzles/recipes", path).state == WAITS
+    with pytest.raises(NotReady, match="waits for drops/puzzles/more/corpus"):
+        known.ready_sources(lake, mine)
+    built_in = known.recipes(lake)["arc-aug-1000"]
+    (put_tasks(lake, "arc_agi") / ".incomplete").touch()
+    put_tasks(lake, "concept_arc/corpus")
+    with pytest.raises(NotReady) as caught:
+        known.ready_sources(lake, built_in)
+    assert caught.value.state == ARRIVING
+    assert known.missing_sources(lake, mine, lambda _, name: name == "more") == ["tasks"]
 
 
-def test_a_partition_of_the_wrong_kind_names_the_right_asset(lake: Lake) -> None:
+def test_a_drop_that_no_recipe_reads_says_which_one_to_write(lake: DataRoot) -> None:
+    drop = put_tasks(lake, "tasks")
+    found = lake.judged("puzzles", drop)
+    assert found.state == UNREAD
+    assert f"write {lake.inbox('puzzles/recipes')}/NAME.toml" in found.reason
+    assert 'sources = ["tasks"]' in found.reason
     put(lake, "mine", ARC)
-    assert recipe_of(lake, "arc", "mine").kind == "arc"
+    found = lake.judged("puzzles", drop)
+    assert (found.state, "the recipe mine waits for drops/puzzles/more/corpus" in found.reason) == (
+        WAITS,
+        True,
+    )
+    put(lake, "alone", 'kind = "arc"\nsources = ["tasks"]\n')
+    assert lake.judged("puzzles", drop).state == READY
+
+
+def test_a_recipe_is_wanted_by_a_drop_a_file_or_a_dataset_and_not_for_being_built_in(
+    lake: DataRoot,
+) -> None:
+    assert known.wanted(lake) == set()
+    (lake.inbox("puzzles") / "arc_agi").mkdir(parents=True)
+    wanted = {name for name, recipe in BUILT_IN.items() if "arc_agi" in recipe.drops}
+    assert wanted
+    assert known.wanted(lake) == wanted
+    put(lake, "mine", ARC)
+    record = lake.root / "puzzles/domino-sample/provenance.json"
+    record.parent.mkdir(parents=True)
+    record.touch()
+    assert known.wanted(lake) == {*wanted, "mine", "domino-sample"}
+
+
+def test_a_partition_of_the_wrong_kind_names_the_right_asset(lake: DataRoot) -> None:
+    put(lake, "mine", ARC)
+    assert known.recipe_of(lake, "arc", "mine").kind == "arc"
     with pytest.raises(BadInput, match="mine is a recipe of the kind arc: build puzzles/arc, not"):
-        recipe_of(lake, "sudoku", "mine")
+        known.recipe_of(lake, "sudoku", "mine")
     with pytest.raises(BadInput, match="the recipe file is gone"):
-        recipe_of(lake, "arc", "never")
+        known.recipe_of(lake, "arc", "never")
 
 
-def test_a_partition_that_is_no_key_names_no_file(lake: Lake) -> None:
+def test_a_partition_that_is_no_key_names_no_file(lake: DataRoot) -> None:
     with pytest.raises(
         BadKey, match=r"^the name '\.\./\.\./x' may hold only ASCII letters"
     ) as caught:
-        recipe_of(lake, "arc", "../../x")
+        known.recipe_of(lake, "arc", "../../x")
     assert "retire" not in str(caught.value)
 
 
 def test_a_name_that_a_dataset_of_another_kind_has_is_refused(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
+    lake: DataRoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = put(lake, "mine", ARC)
     record = lake.root / "puzzles/mine/provenance.json"
     record.parent.mkdir(parents=True)
     record.touch()
     published = SimpleNamespace(asset="puzzles/maze")
-    monkeypatch.setattr(found.provenance, "read_record", lambda _: published)
-    assert "puzzles/maze has published a dataset of the name mine" in str(refusal(path))
-    assert "mine" not in found.recipes(lake)
+    monkeypatch.setattr(known.provenance, "read_record", lambda _: published)
+    found = lake.judged("puzzles/recipes", path)
+    assert found.state == REFUSED
+    assert "puzzles/maze has published a dataset of the name mine" in found.reason
+    assert "mine" not in known.recipes(lake)
     with pytest.raises(BadInput, match="has published a dataset of the name mine"):
-        recipe_of(lake, "arc", "mine")
+        known.recipe_of(lake, "arc", "mine")
     published.asset = "puzzles/arc"
-    assert refusal(path) is None
+    assert lake.judged("puzzles/recipes", path).state == WAITS
