@@ -231,7 +231,8 @@ def tables() -> dict[str, Table]:
     return {table.name: table for table in (*of_none, *of_families)}
 
 
-def inboxes() -> dict[str, DropKind]:
+@cache
+def inboxes() -> Mapping[str, DropKind]:
     """What the drops of each inbox are, by its name."""
     return {name: kind for each in catalogs() for name, kind in each.inboxes.items()}
 

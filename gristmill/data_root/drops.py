@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from gristmill import families, keys, provenance
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.data_root.settings import RootSettings
+from gristmill.hashing import sha256_of
 from gristmill.inbox import GONE, READY, REFUSED, Asked, Judgement
 from gristmill.inbox.account import Account
 from gristmill.inbox.judging import surveyed
-from gristmill.inbox.lists import listed_sums
+from gristmill.inbox.lists import HashOf, listed_sums
 from gristmill.inbox.marks import SUMS
 from gristmill.inbox.present import judged_now
 from gristmill.inbox.waiting import young_until
@@ -25,8 +29,9 @@ from gristmill.printable import command
 from gristmill.provenance import Input
 from gristmill.provenance import raw_inputs as rawfiles
 from gristmill.provenance.drop_hashes import DropHashes
+from gristmill.provenance.stamp_notes import Stamp, stamp_of
 from gristmill.settings.tables import drop_refusal
-from gristmill.untrusted.files import open_folder
+from gristmill.untrusted.files import LinkRule, open_file, open_folder, stat_file
 
 
 class NotReady(NothingToBuild):
@@ -102,24 +107,32 @@ class DataRoot(RootSettings):
                 kind.needs(drop, self.root, is_there)
             return None
 
-        return Asked(refuse, links, settling, lambda drop: DropHashes(self.root, drop).of_now)
+        def hash_of(drop: Path) -> HashOf:
+            return partial(DropHashes(self.root, drop).of_now, links=links)
 
-    def judged(self, inbox: str, drop: Path, made: list[Account] | None = None) -> Judgement:
+        return Asked(refuse, links, settling, hash_of)
+
+    def judged(
+        self,
+        inbox: str,
+        drop: Path,
+        made: list[Account] | None = None,
+        sums: Mapping[str, str] | None = None,
+    ) -> Judgement:
         """Returns the judgement of a drop that a person says is complete. Nothing is hashed.
 
         inbox: its name.
         drop: path of the drop in it.
         made: as for `asked`.
+        sums: of its files, by name; default: those that are kept.
         """
         if not os.path.lexists(drop):
-            key = families.drop_kind(inbox).shape.key_of(drop.name)
-            named = key if keys.refusal(key) is None else "KEY"
-            return Judgement(
-                GONE,
-                f"{drop}: the drop is gone: bring it back, or forget it with "
-                f"`{command('retire', named)}`",
-            )
-        return judged_now(drop, self.asked(inbox, made=made))[0]
+            return _gone(inbox, drop)
+        asked = self.asked(inbox, made=made)
+        if sums is not None:
+            asked = replace(asked, hash_of=lambda _: sums.get)
+        found = judged_now(drop, asked)[0]
+        return found if os.path.lexists(drop) else _gone(inbox, drop)
 
     def ready_drop(self, inbox: str, name: str) -> tuple[Path, Account]:
         """Returns the path of a drop that a build may read, and its account; compares its sums.
@@ -131,8 +144,7 @@ class DataRoot(RootSettings):
         reason for one that is refused. Source: docs/drops.md#states.
         """
         drop, made = self.inbox(inbox) / name, list[Account]()
-        self._hash_listed(inbox, drop)
-        found = self.judged(inbox, drop, made)
+        found = self.judged(inbox, drop, made, self._listed_sums(drop, self.rules(inbox)[0]))
         if found.state == READY:
             return drop, made[-1]
         named = "" if str(drop) in found.reason else f"{drop}: "
@@ -140,16 +152,33 @@ class DataRoot(RootSettings):
             raise GristmillError(f"{named}{found.reason}")
         raise NotReady(found.state, f"{named}{found.reason}")
 
-    def _hash_listed(self, inbox: str, drop: Path) -> None:
-        """Hash the files that a list of the drop has, but for those whose sums are known."""
-        links = self.rules(inbox)[0]
+    def _listed_sums(self, drop: Path, links: LinkRule) -> dict[str, str]:
+        """The sums of the files that a list of the drop has, hashed where they are not known.
+
+        A file that cannot be hashed has none: the judgement or the build says what is wrong.
+        """
         try:
             marks = surveyed(drop, links).marks
             listed = listed_sums(marks.path(SUMS), drop) if SUMS in marks.names else {}
-            files = [drop / name if drop.is_dir() else drop for name in listed]
-            rawfiles.raw_inputs(self.root, files, inbox, None, {}, links)
         except (GristmillError, OSError):
-            return  # the judgement says what is wrong
+            return {}
+        hashes, is_folder = DropHashes(self.root, drop), drop.is_dir()
+
+        def hashed(name: str) -> tuple[str, tuple[str, Stamp]] | None:
+            path = drop / name if is_folder else drop
+            try:
+                stamp = stamp_of(stat_file(path, root=drop.parent, links=links))
+                if (known := hashes.known(name, stamp)) is None:
+                    with open_file(path, root=drop.parent, links=links, buffering=0) as file:
+                        known = sha256_of(file)
+            except (GristmillError, OSError):
+                return None
+            return name, (known, stamp)
+
+        with ThreadPoolExecutor() as threads:
+            found = dict(filter(None, threads.map(hashed, listed)))
+        hashes.keep(found)
+        return {name: sha256 for name, (sha256, _) in found.items()}
 
     def _is_whole(self, inbox: str, drop: Path, by_person: bool) -> bool:
         """Whether another drop is there, complete and not refused, whatever it waits for."""
@@ -210,3 +239,13 @@ class DataRoot(RootSettings):
             data_version=record.data_version,
             path=artifact,
         )
+
+
+def _gone(inbox: str, drop: Path) -> Judgement:
+    """The judgement of a drop that is not there."""
+    key = families.drop_kind(inbox).shape.key_of(drop.name)
+    named = key if keys.refusal(key) is None else "KEY"
+    return Judgement(
+        GONE,
+        f"{drop}: the drop is gone: bring it back, or forget it with `{command('retire', named)}`",
+    )

@@ -48,6 +48,8 @@ def judged_now(path: Path, asked: Asked) -> tuple[Judgement, Survey | None]:
     try:
         seen = surveyed(path, asked.links)
         return judged(path, seen, asked), seen
+    except FileNotFoundError:
+        return Judgement(ARRIVING, "its files are being moved"), seen
     except Exception as error:  # noqa: BLE001  one drop must not stop all the others
         return Judgement(REFUSED, *explained(error)), seen
 

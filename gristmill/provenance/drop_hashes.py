@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
+from gristmill import families
 from gristmill.layout import DROPS, WORK
 from gristmill.provenance import record, stamp_notes
 from gristmill.provenance.stamp_notes import Stamp
@@ -88,7 +89,12 @@ def drop_of(root: Path, path: Path) -> Path | None:
     path: of the file, below the root.
     """
     parts = path.relative_to(root).parts
-    return root.joinpath(*parts[:3]) if parts[0] == DROPS and len(parts) > 2 else None
+    if parts[0] != DROPS:
+        return None
+    # An inbox may be in another one, as `puzzles/recipes`.
+    inboxes = {tuple(name.split("/")) for name in families.inboxes()}
+    depth = max((len(each) for each in inboxes if parts[1 : len(each) + 1] == each), default=1)
+    return root.joinpath(*parts[: depth + 2]) if len(parts) > depth + 1 else None
 
 
 def name_in(drop: Path, path: Path) -> str:
