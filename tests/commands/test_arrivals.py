@@ -13,9 +13,10 @@ from assets.inbox import Inbox
 from commands.arrivals import register, strangers
 from commands.graph import INBOXES, Graph
 from gristmill.families import catalogs
-from gristmill.inbox import present_drops
+from gristmill.inbox import REFUSED, WAITS, present_drops
 from resources.lake import Lake
 from tests.commands.drops import land
+from tests.toy_inbox import asked
 
 pytestmark = pytest.mark.sampled(0.5)
 
@@ -30,23 +31,23 @@ def test_a_drop_becomes_a_partition_and_is_reported_once_until_it_is_replaced(
     instance: dg.DagsterInstance, data: Path
 ) -> None:
     land(data, "one")
-    assert list(register(instance, Lake(), DROPS)) == []
+    assert register(instance, Lake(), DROPS) == []
     assert instance.get_dynamic_partitions("macroxue_drops") == ["one"]
     assert reported(instance) == 1
-    assert list(register(instance, Lake(), DROPS)) == []
+    assert register(instance, Lake(), DROPS) == []
     assert reported(instance) == 1
     shutil.rmtree(data / "drops/macroxue/one")
     land(data, "one", seed=2)
-    assert list(register(instance, Lake(), DROPS)) == []
+    assert register(instance, Lake(), DROPS) == []
     assert reported(instance) == 2
 
 
-def test_a_refused_drop_is_a_line_and_no_partition(
+def test_a_refused_drop_is_returned_and_no_partition(
     instance: dg.DagsterInstance, data: Path
 ) -> None:
     (data / "drops/macroxue/empty").mkdir()
-    (line,) = register(instance, Lake(), DROPS)
-    assert line.startswith("macroxue/empty: ")
+    (found,) = register(instance, Lake(), DROPS)
+    assert (found.key, found.state) == ("empty", REFUSED)
     assert instance.get_dynamic_partitions("macroxue_drops") == []
     assert reported(instance) == 0
 
@@ -63,7 +64,7 @@ def _good(inbox: Inbox, data: Path) -> set[str]:
         recipe = data / "drops/puzzles/recipes/good.toml"
         recipe.parent.mkdir(parents=True, exist_ok=True)
         recipe.write_text('kind = "domino"\n')
-    found = present_drops(data / "drops" / inbox.folder, lambda _: None, inbox.shape)
+    found = present_drops(data / "drops" / inbox.folder, asked(), inbox.shape)
     return {arrival.key for arrival in found.arrivals}
 
 
@@ -101,12 +102,13 @@ def test_hostile_drops_are_named_and_the_good_one_beside_them_arrives(
         pytest.skip("there is no sample of a finished conversion")
     good, hostile = _good(inbox, data), _hostile_drops(inbox, data)
     assert good
-    lines = list(register(instance, Lake(), inbox))
-    refused = {line.partition(": ")[0].removeprefix(f"{inbox.folder}/") for line in lines}
+    found = register(instance, Lake(), inbox)
+    assert {drop.key for drop in found if drop.state == REFUSED} == hostile
+    idle = {drop.key: drop.state for drop in found if drop.state != REFUSED}
     if inbox.folder == "pools":
-        assert refused == hostile | good  # the packs of the sample pool are not built
+        assert idle == dict.fromkeys(good, WAITS)  # the packs of the sample pool are not built
         return
-    assert refused == hostile
+    assert idle == {}
     if inbox.dynamic:
         assert set(instance.get_dynamic_partitions(inbox.dynamic)) == good
 
@@ -116,7 +118,7 @@ def test_hostile_drops_in_every_inbox_leave_the_graph_of_all_families_alone(
 ) -> None:
     for inbox in INBOXES:
         _hostile_drops(inbox, data)
-        list(register(instance, Lake(), inbox))
+        register(instance, Lake(), inbox)
     graph = Graph(instance, Lake())
     for asset in graph.select(()):
         graph.keys(asset, ())
@@ -133,3 +135,14 @@ def test_a_folder_that_is_no_inbox_is_named_with_the_inbox_that_was_meant(data: 
     ]
     shutil.rmtree(data / "drops")
     assert list(strangers(Lake())) == []
+
+
+def test_wrong_settings_of_an_inbox_are_returned_without_a_key(
+    instance: dg.DagsterInstance, data: Path
+) -> None:
+    land(data, "one")
+    (data / "gristmill.toml").write_text("[inbox]\nfollow_links = 3\n")
+    (found,) = register(instance, Lake(), DROPS)
+    assert (found.key, found.state) == ("", REFUSED)
+    assert "links in drops are refused" in found.reason
+    assert instance.get_dynamic_partitions("macroxue_drops") == ["one"]

@@ -15,7 +15,10 @@ from commands import drop as command
 from gristmill.contract import GristmillError
 from gristmill.inbox import State, look
 from gristmill.macroxue.samples import write_drop
+from gristmill.provenance import raw_inputs
+from gristmill.untrusted.files import open_file
 from resources.lake import Lake
+from tests.toy_inbox import asked
 
 
 def run(*words: str) -> Result:
@@ -51,7 +54,7 @@ def test_a_folder_is_copied_with_its_sums_and_taken_at_the_second_look(data, gam
     state, slow = State(), Lake().settling("macroxue")
     assert slow.seconds == 60
     for expected in ([], ["d6"]):
-        found = look(place.parent, state, lambda _: None, 20, 60.0, settling=slow)
+        found = look(place.parent, state, asked(settling=slow), 20, 60.0)
         assert [arrival.key for arrival in found.arrivals] == expected
 
 
@@ -95,7 +98,7 @@ def test_a_file_goes_into_an_inbox_of_files_with_its_sum_beside_it(data, tmp_pat
     pool.write_text('members = ["a"]\n')
     result = run(str(pool), "--family", "pools", "--name", "other")
     assert ": copied (1 file, 16 bytes)" in result.output
-    assert "it will be refused" in result.output
+    assert "refused: " in result.output
     assert result.exit_code == 1
     assert names(data / "drops/pools") == {"other.toml", "other.toml.sha256"}
     pool.write_text('members = ["b"]\n')
@@ -105,7 +108,7 @@ def test_a_file_goes_into_an_inbox_of_files_with_its_sum_beside_it(data, tmp_pat
     state = State()
     shape = command._INBOXES["pools"].shape
     for expected in ([], ["other"]):
-        found = look(data / "drops/pools", state, lambda _: None, 20, 60.0, shape)
+        found = look(data / "drops/pools", state, asked(), 20, 60.0, shape)
         assert [arrival.key for arrival in found.arrivals] == expected
     assert run(str(tmp_path / "made"), "--family", "pools").exit_code == 2
 
@@ -132,7 +135,7 @@ def test_every_inbox_takes_what_is_dropped(data, tmp_path, inbox):
         source.mkdir()
         (source / "file").write_bytes(b"x")
     result = run(str(source), "--family", inbox)
-    assert result.exit_code == ("it will be refused" in result.output), result.output
+    assert result.exit_code == ("refused: " in result.output), result.output
     assert (data / "drops" / inbox / f"{name}{ending}").exists()
 
 
@@ -172,11 +175,11 @@ def test_hostile_names_are_copied_as_they_are(data, tmp_path):
     (folder / "deep/er/f").write_text("f")
     result = run(str(folder), "--family", "macroxue")
     assert ": copied (10 files, " in result.output
-    assert "it will be refused: no game in it" in result.output
+    assert "refused: no game in it" in result.output
     place = data / "drops/macroxue/odd"
     assert names(place) == {*hostile, "deep/er/f", "SHA256SUMS"}
-    found = look(place.parent, state := State(), lambda _: None, 20, 60.0)
-    found = look(place.parent, state, lambda _: None, 20, 60.0)
+    found = look(place.parent, state := State(), asked(), 20, 60.0)
+    found = look(place.parent, state, asked(), 20, 60.0)
     assert (found.refusals, [each.notes for each in found.arrivals]) == ([], [()])
 
 
@@ -233,3 +236,46 @@ def test_a_copy_that_is_interrupted_says_so_and_goes_on(data, games, monkeypatch
     last = "interrupted; what stood is untouched; run the same command again"
     assert stopped.stderr.splitlines()[-1] == last
     assert run(str(games), "--family", "macroxue").exit_code == 0
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """Names of the files that were hashed as inputs."""
+    found: list[str] = []
+
+    def spy(path, **options):
+        found.append(path.name)
+        return open_file(path, **options)
+
+    monkeypatch.setattr(raw_inputs, "open_file", spy)
+    return found
+
+
+def test_what_was_copied_is_not_hashed_again_by_its_build(data, games, read):
+    assert run(str(games), "--family", "macroxue").exit_code == 0
+    drop, _ = Lake().ready_drop("macroxue", "d6")
+    files = [drop / name for name in names(games)]
+    made = Lake().raw_inputs("macroxue/packs/d6", files, "macroxue/raw_drop", "d6")
+    assert len(made) == 4
+    assert read == []
+    for words in ((), ("--name", "d7")):  # there already, and another drop of the same files
+        assert run(str(games), "--family", "macroxue", *words).exit_code == 0
+    Lake().ready_drop("macroxue", "d7")
+    assert read == []
+
+
+def test_the_last_line_is_the_state_of_the_drop(data, games, tmp_path):
+    pool = tmp_path / "both.toml"
+    pool.write_text('members = ["a", "b"]\n')
+    result = run(str(pool), "--family", "pools")
+    assert result.exit_code == 0
+    assert result.output.splitlines()[-1].startswith("waits: ")
+    result = run(str(games), "--family", "macroxue")
+    assert " files taken" in result.output
+    assert result.output.splitlines()[-1].startswith("ready: its sensor takes it")
+    (data / "gristmill.toml").write_text("[inbox]\nrequire_done = true\n")
+    result = run(str(games), "--family", "macroxue", "--name", "other")
+    assert result.output.splitlines()[-1].startswith("ready: ")  # its list says that it is whole
+    (data / "drops/macroxue/other/SHA256SUMS").unlink()
+    result = run(str(games), "--family", "macroxue", "--name", "other")
+    assert (result.exit_code, "arriving: " in result.output) == (0, True)
