@@ -26,6 +26,7 @@ from gristmill.provenance.record import (
     read_record,
 )
 from gristmill.provenance.stamp_notes import Stamp
+from gristmill.untrusted.equal_files import equal_rule
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file, stat_file
 from gristmill.untrusted.walk import Entry, hard_links
 
@@ -233,6 +234,19 @@ def raw_inputs(
     for path, reason in refused.items():
         raise BadInput(root / path, reason)
     return [described for described, _ in pairs]
+
+
+def refuse_equal(root: Path, inputs: Iterable[Input]) -> None:
+    """Raise BadInput where two inputs of one build have the same bytes.
+
+    root: the data root.
+    inputs: raw files, from `raw_inputs`; empty ones count nothing.
+    """
+    first: dict[str | None, str | None] = {}
+    for item in inputs:
+        other = first.setdefault(item.sha256, item.path)
+        if item.bytes and other != item.path:
+            raise BadInput(root / str(item.path), equal_rule(str(other)))
 
 
 def _check_name(file: Path, root: Path) -> None:
