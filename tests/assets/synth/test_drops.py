@@ -18,10 +18,11 @@ from resources import Lake
 def test_a_folder_that_gristmill_drop_brought_is_complete_without_a_mark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (tmp_path / "data/drops").mkdir(parents=True)
     monkeypatch.setenv("GRISTMILL_DATA", str(tmp_path / "data"))
     paths = write_drop(tmp_path / "mine", files=4, rows=1, done=False)
     result = CliRunner().invoke(command, [str(tmp_path / "mine"), "--family", "synth"])
-    assert (result.exit_code, "refused" in result.output) == (0, False), result.output
+    assert (result.exit_code, "refused" in result.output) == (0, False), repr(result.exception)
     place = tmp_path / "data/drops/synth/mine"
     assert not (place / ".done").exists()
     assert refusal(place) is None
