@@ -132,6 +132,8 @@ def _fetch_reasoning(
                 f"{name}: {shown(place.source.repo_id)} at {place.source.revision[:8]}, "
                 f"{len(place.files)} files ({place.bytes:,} bytes)"
             )
+            if place.left_out:
+                say(f"{name}: {shown(place.account.lines[0])}")
             _say_fetched(hub.fetch(inbox, name, place, reporter(work=name)), str(inbox / name))
         except HubError as error:
             # One corpus that needs an agreement, such as reveal, does not keep the others away.

@@ -66,9 +66,13 @@ def split_inputs(lake: Lake, files: Iterable[Path], partition: str) -> list[Inpu
     lake: the data root.
     files: the files of the split.
     partition: key of the partition.
+
+    Raises BadInput where two of them have the same bytes.
     """
     known = raw_inputs.known_hashes(record_path(lake, names.NORMALIZED, partition))
-    return raw_inputs.raw_inputs(lake.root, files, RAW, partition, known, lake.link_rule())
+    inputs = raw_inputs.raw_inputs(lake.root, files, RAW, partition, known, lake.link_rule())
+    raw_inputs.refuse_equal(lake.root, inputs)
+    return inputs
 
 
 def audit_inputs(lake: Lake, partition: str) -> list[Input]:

@@ -65,9 +65,11 @@ def drop_inputs(lake: Lake, source: Source, files: Iterable[Path], record: str) 
     source: the drop.
     files: the files, all below the drop.
     record: name of the record in `synth_harmony/`: a shard's number, or `manifest`.
+
+    Raises BadInput where two raw files have the same bytes.
     """
     known = raw_inputs.known_hashes(record_path(lake, FOLDER, record))
-    return raw_inputs.raw_inputs(
+    inputs = raw_inputs.raw_inputs(
         lake.root,
         files,
         _ASSETS[source.inbox],
@@ -75,3 +77,6 @@ def drop_inputs(lake: Lake, source: Source, files: Iterable[Path], record: str) 
         known=known,
         links=lake.link_rule(),
     )
+    if source.inbox == sources.RAW:
+        raw_inputs.refuse_equal(lake.root, inputs)
+    return inputs

@@ -28,6 +28,7 @@ from gristmill.provenance.record import (
     read_record,
 )
 from gristmill.provenance.stamp_notes import Stamp
+from gristmill.untrusted.equal_files import equal_rule
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file, stat_file
 from gristmill.untrusted.walk import Entry, hard_links
 
@@ -217,6 +218,19 @@ class _Sums:
     def _hash(self, file: Path, inbox: Path) -> str:
         with open_file(file, root=inbox, links=self._links, buffering=0) as opened:
             return sha256_of(opened)
+
+
+def refuse_equal(root: Path, inputs: Iterable[Input]) -> None:
+    """Raise BadInput where two inputs of one build have the same bytes.
+
+    root: the data root.
+    inputs: raw files, from `raw_inputs`; empty ones count nothing.
+    """
+    first: dict[str | None, str | None] = {}
+    for item in inputs:
+        other = first.setdefault(item.sha256, item.path)
+        if item.bytes and other != item.path:
+            raise BadInput(root / str(item.path), equal_rule(str(other)))
 
 
 def _check_name(file: Path, root: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -101,6 +101,40 @@ def _followed(
         return link, error.rule
     except OSError as error:
         return link, f"is a link whose target cannot be read: {error.strerror}"
+
+
+def visible_files(
+    drop: Path, links: LinkRule = REFUSE_LINKS, besides: Collection[str] = ()
+) -> dict[str, int]:
+    """The bytes of the files of a drop and of the folders below it, by name, sorted.
+
+    drop: a folder; one that is gone has no files.
+    links: what happens to files that are links; default: they are refused.
+    besides: names of files that are left out.
+
+    What is hidden is left out: files and folders whose name begins with a dot. Raises BadInput
+    for a link, pipe, socket or device, and for a folder that cannot be read.
+    """
+    found = {}
+    try:
+        for entry in list_files(
+            drop, root=drop, links=links, enter=lambda name: not _is_hidden(name)
+        ):
+            if _is_hidden(entry.name) or entry.name in besides:
+                continue
+            if entry.refusal is not None:
+                raise BadInput(drop / entry.name, entry.refusal)
+            if entry.stat.st_mode:  # else it vanished meanwhile
+                found[entry.name] = entry.stat.st_size
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise BadInput(drop, f"cannot be read: {error.strerror}") from error
+    return dict(sorted(found.items()))
+
+
+def _is_hidden(name: str) -> bool:
+    return name.rpartition("/")[2].startswith(".")
 
 
 def hard_links(entries: Iterable[Entry]) -> tuple[dict[str, str], list[str]]:

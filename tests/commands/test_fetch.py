@@ -82,6 +82,8 @@ def test_a_corpus_that_cannot_be_fetched_does_not_keep_the_others_away(
     assert "reveal: not fetched: google/reveal at main: 403" in done.output
     fetched = sorted(str(path.parent.name) for path in data.glob("drops/reasoning/*/*train.jsonl"))
     assert fetched == ["gsm8k", "wiqa"]
+    left_out = "gsm8k: 2 files taken; 1 left out: socratic/train.jsonl (another configuration than"
+    assert left_out in done.output
     last = done.output.splitlines()[-1]
     assert last == "not fetched: " + ", ".join(name for name in CORPORA if name not in fetched)
 

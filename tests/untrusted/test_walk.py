@@ -7,7 +7,7 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.untrusted.files import LinkRule
-from gristmill.untrusted.walk import hard_links, list_files
+from gristmill.untrusted.walk import Entry, hard_links, list_files, visible_files
 
 
 def _drop(tmp_path: Path) -> Path:
@@ -117,3 +117,37 @@ def test_a_file_of_the_same_owner_with_names_elsewhere_is_noted(tmp_path: Path) 
     (drop / "again").hardlink_to(drop / "b.txt")
     refused, noted = hard_links(list_files(drop, root=drop))
     assert (refused, sorted(noted)) == ({}, ["again", "b.txt"])
+
+
+def test_the_visible_files_are_sorted_with_their_sizes(tmp_path: Path) -> None:
+    for name in ("b/a.json", "a.json", ".cache/x", "b/.x", "SUMS", "b/SUMS"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    (tmp_path / "empty").mkdir()
+    assert list(visible_files(tmp_path, besides=("SUMS",)).items()) == [
+        ("a.json", 6),
+        ("b/SUMS", 6),
+        ("b/a.json", 8),
+    ]
+    assert visible_files(tmp_path / "absent") == {}
+    (tmp_path / ".cache/link").symlink_to("x")
+    (tmp_path / "b/link").symlink_to("a.json")
+    with pytest.raises(BadInput, match="b/link: is a link"):
+        visible_files(tmp_path)
+    followed = visible_files(tmp_path, LinkRule(True, (str(tmp_path),)))
+    assert followed["b/link"] == followed["b/a.json"]
+
+
+def test_a_folder_that_cannot_be_read_is_named_and_what_vanishes_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = Entry("x", os.stat_result((0,) * 10), None, 0)
+    monkeypatch.setattr("gristmill.untrusted.walk.list_files", lambda *_, **__: iter([gone]))
+    assert visible_files(tmp_path) == {}
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("gristmill.untrusted.walk.list_files", refuse)
+    with pytest.raises(BadInput, match="cannot be read: Permission denied"):
+        visible_files(tmp_path)

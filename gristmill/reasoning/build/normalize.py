@@ -99,7 +99,7 @@ def normalize(
     with (
         HashedFile(out / target) as file,
         OriginsWriter(out / origins) as places,
-        Refused(out / rejected, config.bad_rows) as refused,
+        Refused(out / rejected, config.bad_rows, source) as refused,
     ):
         work = _Work(which, paths, file, places, refused, config)
         work.run(links, progress)

@@ -25,18 +25,20 @@ class Refused:
 
     path: of the file that lists them.
     most: how many may be set aside.
+    drop: that the raw files are in.
 
     reasons: number of records by reason.
 
     Use it as a context manager. Memory does not grow with the number of records.
     """
 
-    def __init__(self, path: Path, most: int) -> None:
+    def __init__(self, path: Path, most: int, drop: Path) -> None:
         self.reasons: Counter[str] = Counter()
         self.path = path
         self._most = most
+        self._drop = drop
         self._file: TextIO | None = None
-        self._first: list[tuple[Path, int, str]] = []
+        self._first: list[tuple[str, int, str]] = []
 
     @property
     def count(self) -> int:
@@ -54,11 +56,12 @@ class Refused:
         if self._file is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self.path.open("x", encoding="ascii")
-        entry = {"reason": unfit.reason, "file": raw.name, "row": row, "rule": rule}
+        name = raw.relative_to(self._drop).as_posix()
+        entry = {"reason": unfit.reason, "file": name, "row": row, "rule": rule}
         self._file.write(json.dumps(entry) + "\n")
         self.reasons[unfit.reason] += 1
         if len(self._first) < _MOST_NAMED:
-            self._first.append((raw, row, rule))
+            self._first.append((name, row, rule))
 
     def check(self, kept: int) -> None:
         """Raise BadInput with the first records where they are too many, or all.
@@ -68,7 +71,8 @@ class Refused:
         is_all = not kept
         if not self.count or (self.count <= self._most and not is_all):
             return
-        raw, row, rule = self._first[0]
+        name, row, rule = self._first[0]
+        raw = self._drop / name
         advice = "no record of the split is left: correct the drop, or take the file out"
         if not is_all:
             advice = (
@@ -82,7 +86,7 @@ class Refused:
             advice = f"{advice} and must be {self.count}"
         lines = [f"{self.count:,} records are refused ({reasons}): {advice}:"]
         lines += [
-            f"  {named.name}:{place}: {cut(text, _MOST_RULE)}" for named, place, text in self._first
+            f"  {named}:{place}: {cut(text, _MOST_RULE)}" for named, place, text in self._first
         ]
         if more := self.count - len(self._first):
             lines.append(f"  and {more:,} more")

@@ -6,15 +6,20 @@ Source: `docs/formats/reasoning.md#drops`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
 from typing import Final
 
-from gristmill.contract import BadInput, GristmillError
+from gristmill.contract import BadInput
 from gristmill.inbox.account import Account
+from gristmill.inbox.listing import named_few
+from gristmill.inbox.marks import SUMS
+from gristmill.printable import printable
 from gristmill.reasoning.format.corpora import CORPORA, Corpus
+from gristmill.settings.tables import FILE
+from gristmill.untrusted.equal_files import refuse_equal
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
-from gristmill.untrusted.walk import list_files
+from gristmill.untrusted.walk import visible_files
 
 AUDITS: Final = "audits"
 """A folder of the inbox that is no drop."""
@@ -35,6 +40,13 @@ _UNCLEAR: Final = {"eval", "evals", "evalset", "evaluation"}
 """Words that say that records are not for training, but not which split they are."""
 _OTHER_FILES: Final = ("dataset_info.json", "dataset_infos.json", "state.json")
 """Files of known tools that hold no records."""
+_CONFIGURATIONS: Final = {
+    "gsm8k": re.compile("socratic", re.IGNORECASE),
+    "openr1_math_220k": re.compile("(?<![a-z])all(?![a-z])", re.IGNORECASE),
+    "reasoning_traces": re.compile("40k", re.IGNORECASE),
+}
+"""What marks a file of a configuration whose questions the other files of a corpus hold, too."""
+_NO_DATA: Final = "no data file"
 _WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _ENDINGS: Final = re.compile(
     rf"\.(?:{'|'.join(FORMATS)})(?:\.(?:{'|'.join(PACKED)}))?$", re.IGNORECASE
@@ -60,15 +72,20 @@ def kind(name: str) -> tuple[str, str] | None:
     return ending, packed
 
 
+def stem(name: str) -> str:
+    """The name of a data file without its endings; its folders stay."""
+    return _ENDINGS.sub("", name)
+
+
 def words(name: str) -> list[str]:
-    """The words of a file name in lower case, without its endings.
+    """The words of a file name, its folders included, in lower case, without its endings.
 
     name: `ClozeDev.json` gives cloze and dev, `test-00000-of-00001.parquet` gives test, 00000,
         of and 00001, `gsm8k.test.jsonl.gz` gives gsm, 8, k and test.
 
     Source: `docs/formats/reasoning.md#drops`.
     """
-    return [word.lower() for word in _WORD.findall(_ENDINGS.sub("", name))]
+    return [word.lower() for word in _WORD.findall(stem(name))]
 
 
 def named_splits(name: str, corpus: Corpus) -> list[str]:
@@ -88,80 +105,164 @@ def corpus_of(drop: Path) -> Corpus:
     return CORPORA[drop.name]
 
 
+def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
+    """What becomes of each file of a drop.
+
+    drop: a folder with the name of a corpus.
+    links: what happens to files that are links; default: they are refused.
+
+    Raises BadInput for a drop that is refused: the folder has no corpus's name or no data file, a
+    file is no regular one, the names or folders of the data files say no one split, they are of
+    two configurations, or two files of one split have the same bytes.
+    Source: `docs/formats/reasoning.md#drops`.
+    """
+    found = _account(drop, corpus_of(drop), links)
+    if not found.taken:
+        endings = ", ".join(f".{ending}" for ending in FORMATS)
+        rule = (
+            f"holds no data file: put files with an ending {endings} into it, plain or packed as "
+            f"{', '.join(f'.{ending}' for ending in PACKED)}"
+        )
+        raise BadInput(drop, rule)
+    return found
+
+
+def _account(drop: Path, corpus: Corpus, links: LinkRule) -> Account:
+    sizes, left_out = {}, {}
+    for name, size in visible_files(drop, links, (SUMS, FILE)).items():
+        if kind(name.rpartition("/")[2]) is None:
+            left_out[name] = _NO_DATA
+        else:
+            sizes[name] = size
+    taken = assigned(sizes, corpus, drop)
+    for names in taken.values():
+        refuse_equal(drop, {name: sizes[name] for name in names}, links)
+    return Account(taken, left_out)
+
+
 def splits(drop: Path, corpus: Corpus, links: LinkRule = REFUSE_LINKS) -> dict[str, list[Path]]:
     """The data files of a drop by split, in the order of the corpus; files sorted by name.
 
-    drop: the folder. Its subfolders are not read.
-    corpus: whose records it holds.
-    links: what happens to files that are links; default: they are refused.
+    drop: the folder. corpus: whose records it holds. links: as for `account`.
 
-    A file whose name names no split belongs to the first split of the corpus, if no other file
-    names a split. Raises BadInput for a link, pipe, socket or device with the name of a data
-    file, for a name with two splits or with one that the corpus does not have, for one that says
-    evaluation without a split, for a name without a split beside names with one, and for two
-    names that differ in their endings alone. Source: `docs/formats/reasoning.md#drops`.
+    None where the drop has no data file. Errors as `account`.
     """
-    return assigned(_data_files(drop, links), corpus)
+    taken = _account(drop, corpus, links).taken
+    return {split: [drop / name for name in names] for split, names in taken.items()}
 
 
-def assigned(paths: Iterable[Path], corpus: Corpus) -> dict[str, list[Path]]:
-    """Data files by split, by their names alone.
+def assigned(names: Iterable[str], corpus: Corpus, drop: Path = Path()) -> dict[str, list[str]]:
+    """Data files by split, by their names and folders alone.
 
-    paths: sorted by name; they need not exist.
+    names: sorted, relative to the drop; the files need not exist.
     corpus: whose records they hold.
+    drop: for error messages; default: names stand alone.
 
-    Errors as `splits`.
+    A file whose name and folders name no split belongs to the first split of the corpus, if no
+    other file names a split. Raises BadInput as `account`.
+    Source: `docs/formats/reasoning.md#drops`.
     """
-    found: dict[str, list[Path]] = {split: [] for split in corpus.splits}
-    nameless: list[Path] = []
-    named: Path | None = None
-    by_stem: dict[str, Path] = {}
-    for path in paths:
-        other = by_stem.setdefault(_ENDINGS.sub("", str(path)), path)
-        if other is not path:
-            rule = f"has the name of {other.name} but for the ending: its records would count twice"
-            raise BadInput(path, f"{rule}: take one out, or rename it if the records differ")
-        names = named_splits(path.name, corpus)
-        if not names:
-            if unclear := _UNCLEAR.intersection(words(path.name)):
-                rule = f"its name has {min(unclear)}, which says no split: rename it so that it has"
-                raise BadInput(path, f"{rule} one of {', '.join(corpus.splits)}")
-            nameless.append(path)
+    names = list(names)
+    _check_folders(names, corpus, drop)
+    found: dict[str, list[str]] = {split: [] for split in corpus.splits}
+    nameless: list[str] = []
+    named: str | None = None
+    by_stem: dict[str, str] = {}
+    for name in names:
+        other = by_stem.setdefault(stem(name), name)
+        if other != name:
+            rule = f"has the name of {other} but for the ending: its records would count twice"
+            raise BadInput(drop / name, f"{rule}: take one out, or rename it if the records differ")
+        split = _split_of(name, corpus, drop)
+        if split is None:
+            nameless.append(name)
             continue
-        if len(names) > 1:
-            rule = f"its name names the splits {' and '.join(names)}: rename it so that it has one"
-            raise BadInput(path, rule)
-        if names[0] not in found:
-            known = ", ".join(corpus.splits)
-            rule = f"its name names the split {names[0]}; {corpus.name} has {known}"
-            raise BadInput(path, f"{rule}: rename it or take it out")
-        named = path
-        found[names[0]].append(path)
+        named = name
+        found[split].append(name)
     if nameless and named is not None:
         rule = (
-            f"its name names no split, while {named.name} does: rename it so that it has one of "
+            f"its name names no split, while {named} does: rename it so that it has one of "
             f"{', '.join(corpus.splits)}"
         )
-        raise BadInput(nameless[0], rule)
+        raise BadInput(drop / nameless[0], rule)
     found[corpus.splits[0]] += nameless
-    return {split: paths for split, paths in found.items() if paths}
+    for names in found.values():
+        _check_configurations(names, corpus, drop)
+    return {split: names for split, names in found.items() if names}
 
 
-def _data_files(drop: Path, links: LinkRule) -> list[Path]:
-    paths = []
-    try:
-        for entry in list_files(drop, root=drop, links=links, deep=False):
-            if kind(entry.name) is None:
-                continue
-            if entry.refusal is not None:
-                raise BadInput(drop / entry.name, entry.refusal)
-            if entry.stat.st_mode:
-                paths.append(drop / entry.name)
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise BadInput(drop, f"cannot be read: {error.strerror}") from error
-    return sorted(paths)
+def _split_of(name: str, corpus: Corpus, drop: Path) -> str | None:
+    """The split that a data file names, None where it names none."""
+    names = named_splits(name, corpus)
+    if not names:
+        if unclear := _UNCLEAR.intersection(words(name)):
+            rule = f"its name has {min(unclear)}, which says no split: rename it so that it has"
+            raise BadInput(drop / name, f"{rule} one of {', '.join(corpus.splits)}")
+        return None
+    if len(names) > 1:
+        rule = f"its name names the splits {' and '.join(names)}: rename it so that it has one"
+        raise BadInput(drop / name, rule)
+    if names[0] not in corpus.splits:
+        known = ", ".join(corpus.splits)
+        rule = f"its name names the split {names[0]}; {corpus.name} has {known}"
+        raise BadInput(drop / name, f"{rule}: rename it or take it out")
+    return names[0]
+
+
+def _check_folders(names: Sequence[str], corpus: Corpus, drop: Path) -> None:
+    """Raise BadInput unless the data files are in one folder, or in one for each split."""
+    folders = sorted({PurePosixPath(name).parent for name in names})
+    if len(folders) < 2 or (
+        len({folder.parent for folder in folders}) == 1
+        and all(len(named_splits(folder.name, corpus)) == 1 for folder in folders)
+    ):
+        return
+    inner = [f"{folder}/" for folder in folders if folder.name]
+    shown = printable(named_few(inner))
+    if len(inner) < len(folders):
+        rule = (
+            f"holds data files in itself and in the subfolders {shown}, which are not read beside "
+            "them: put all data files into one folder, or into one for each split, as train/ and "
+            "test/; take those out that are not to be read, or hide their folder (.name/)"
+        )
+        raise BadInput(drop, rule)
+    one = subset_folder(names, corpus.public_subset) or inner[0]
+    rule = (
+        f"holds data files in the subfolders {shown}, which may be configurations of one dataset "
+        f"with the same records: bring one of them, as `gristmill drop .../{printable(one)} "
+        f"--family reasoning --name {corpus.name} --replace`, or put all data files into one folder"
+    )
+    raise BadInput(drop, rule)
+
+
+def subset_folder(names: Iterable[str], subset: str | None) -> str:
+    """The folder of a repository that is taken alone, ending in `/`; empty where none is.
+
+    names: of its data files.
+    subset: the configuration that a corpus is taken from; None for no one.
+
+    It is that of the configuration, else `data/`. Source: `docs/formats/reasoning.md#drops`.
+    """
+    names = list(names)
+    for folder in (subset, "data" if subset in (None, "default") else None):
+        if folder is not None and any(name.startswith(f"{folder}/") for name in names):
+            return f"{folder}/"
+    return ""
+
+
+def _check_configurations(names: Sequence[str], corpus: Corpus, drop: Path) -> None:
+    """Raise BadInput where names of one split are of two configurations with the same questions."""
+    pattern = _CONFIGURATIONS.get(corpus.name)
+    if pattern is None:
+        return
+    others = [name for name in names if pattern.search(name)]
+    if others and len(others) < len(names):
+        first = next(name for name in names if name not in others)
+        rule = (
+            f"is another configuration of {corpus.name} than {first}, with the same questions, "
+            "which would count twice: take the files of one of them out"
+        )
+        raise BadInput(drop / others[0], rule)
 
 
 def split_files(
@@ -179,7 +280,7 @@ def split_files(
 def splits_of(drop: Path, links: LinkRule = REFUSE_LINKS) -> list[str]:
     """The splits that a drop has, in the order of its corpus.
 
-    drop: a folder with the name of a corpus. Errors as `corpus_of` and `splits`.
+    drop: a folder with the name of a corpus. Errors as `corpus_of` and `account`.
     """
     return list(splits(drop, corpus_of(drop), links))
 
@@ -187,24 +288,10 @@ def splits_of(drop: Path, links: LinkRule = REFUSE_LINKS) -> list[str]:
 def refusal(drop: Path, links: LinkRule = REFUSE_LINKS) -> str | None:
     """Why nothing can be built from a drop, None where something can.
 
-    drop: a folder of the inbox. links: as for `splits`.
-
-    Source: `docs/formats/reasoning.md#drops`.
+    drop: a folder of the inbox. links: as for `account`.
     """
     try:
-        if splits_of(drop, links):
-            return None
+        account(drop, links)
     except BadInput as error:
         return str(error)
-    endings = ", ".join(f".{ending}" for ending in FORMATS)
-    return (
-        f"{drop}: holds no data file: put files with an ending {endings} into the folder itself, "
-        f"plain or packed as {', '.join(f'.{ending}' for ending in PACKED)}"
-    )
-
-
-def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
-    """What becomes of the files of a drop. Raises BadInput where it is refused."""
-    if reason := refusal(drop, links):
-        raise GristmillError(reason)
-    return Account()
+    return None

@@ -9,17 +9,19 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from gristmill import hub
 from gristmill.contract import BadInput
 from gristmill.hub import Fetched, HubError, RemoteFile, Source
+from gristmill.inbox.account import Account
 from gristmill.reasoning.format.corpora import Corpus
 from gristmill.reasoning.raw import drops
 from gristmill.run.progress import SILENT, Progress
+from gristmill.untrusted.walk import visible_files
 
 MIRROR: Final = "mirror"
 PUBLIC: Final = "public"
@@ -31,8 +33,13 @@ SOURCE: Final = ".source.json"
 _MIRROR: Final = re.compile(
     r"(?:(?P<endpoint>https?://[^\s@]+?)/)?(?P<repo>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?"
 )
-_DATA: Final = "data"
-_DEFAULT: Final = "default"
+_MAIN: Final = "main"
+_CONVERTED: Final = "refs/convert/parquet"
+"""The branch in which a hub keeps Parquet files of a repository that has a loading script."""
+_PARTIAL: Final = "partial-"
+"""Begins the folder of a split that was too large to be converted whole."""
+_FORMATS: Final = ("parquet", "csv", "tsv", "jsonl", "ndjson", "json")
+"""Of files that differ in their endings alone, the first of these is fetched."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +56,7 @@ class Place:
     kind: str
     repo: str
     subset: str | None = None
-    revision: str = "main"
+    revision: str = _MAIN
     endpoint: str | None = None
 
 
@@ -60,11 +67,18 @@ class Reached:
     place: the place.
     source: its repository at the commit that was found.
     files: each with its name in the drop, sorted by that.
+    left_out: why each other data file of the repository is not fetched, by its path.
     """
 
     place: Place
     source: Source
     files: Sequence[tuple[RemoteFile, str]]
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def account(self) -> Account:
+        """What becomes of each data file of the repository."""
+        return Account({"": [name for _, name in self.files]}, self.left_out)
 
     @property
     def bytes(self) -> int:
@@ -112,37 +126,73 @@ def reached(
     """
     sent = token if place.endpoint is None else False
     where = place.endpoint or endpoint
-    commit = hub.commit_of(place.repo, place.revision, where, sent)
-    source = Source(place.repo, commit, where, sent)
-    listed = hub.listed(source, lambda path: drops.kind(PurePosixPath(path).name) is not None)
-    folder = _folder([file.path for file in listed], place.subset)
+    source = Source(place.repo, hub.commit_of(place.repo, place.revision, where, sent), where, sent)
+    listed = _data_files(source)
+    if not listed and place.revision == _MAIN:
+        source = _converted(source)
+        listed = _data_files(source)
+    at = f"{place.repo} at {source.revision}"
+    folder = drops.subset_folder([file.path for file in listed], place.subset)
+    taken, left_out = _of_one_format([file for file in listed if file.path.startswith(folder)])
+    left_out |= {
+        file.path: f"another configuration than {folder}"
+        for file in listed
+        if not file.path.startswith(folder)
+    }
     files = sorted(
-        [
-            (file, file.path.removeprefix(folder).replace("/", "-"))
-            for file in listed
-            if file.path.startswith(folder)
-        ],
+        [(file, file.path.removeprefix(folder).replace("/", "-")) for file in taken],
         key=lambda named: named[1],
     )
     if not files:
-        raise HubError(f"{place.repo} at {commit}: holds no data file")
+        raise HubError(f"{at}: holds no data file")
+    if partial := [file.path for file in taken if f"/{_PARTIAL}" in f"/{file.path}"]:
+        raise HubError(f"{at}: {partial[0]}: the hub converted only a part: name a whole mirror")
     if len({name for _, name in files}) < len(files):
-        raise HubError(f"{place.repo} at {commit}: two files would have one name in the drop")
+        raise HubError(f"{at}: two files would have one name in the drop")
     if unsafe := [name for _, name in files if Path(name).name != name or "\0" in name]:
-        raise HubError(f"{place.repo} at {commit}: {unsafe[0]!r} is no name of a file")
+        raise HubError(f"{at}: {unsafe[0]!r} is no name of a file")
     try:
-        drops.assigned([Path(name) for _, name in files], corpus)
+        drops.assigned([name for _, name in files], corpus)
     except BadInput as error:
-        raise HubError(f"{place.repo} at {commit}: {error}") from error
-    return Reached(place, source, files)
+        raise HubError(f"{at}: {error}") from error
+    return Reached(place, source, files, left_out)
 
 
-def _folder(paths: Sequence[str], subset: str | None) -> str:
-    """The folder of a repository whose files are taken; empty for all."""
-    for name in (subset, _DATA if subset in (None, _DEFAULT) else None):
-        if name is not None and any(path.startswith(f"{name}/") for path in paths):
-            return f"{name}/"
-    return ""
+def _data_files(source: Source) -> list[RemoteFile]:
+    return hub.listed(source, lambda path: drops.kind(PurePosixPath(path).name) is not None)
+
+
+def _converted(source: Source) -> Source:
+    """The source at the branch of Parquet files that the hub makes of a repository."""
+    try:
+        commit = hub.commit_of(source.repo_id, _CONVERTED, source.endpoint, source.token)
+    except HubError as error:
+        why = " ".join(str(error).split())
+        raise HubError(
+            f"{source.repo_id} at {source.revision}: holds no data file, and {_CONVERTED}, where "
+            f"the hub puts Parquet files, cannot be reached ({why}): copy the files into the "
+            "drop by hand, or name a mirror in [reasoning.sources] of gristmill.toml"
+        ) from error
+    return replace(source, revision=commit)
+
+
+def _of_one_format(files: Sequence[RemoteFile]) -> tuple[list[RemoteFile], dict[str, str]]:
+    """The files that are taken, and why the others are not: they hold the same records."""
+    best: dict[str, RemoteFile] = {}
+    for file in sorted(files, key=lambda file: (_rank(file.name), file.path)):
+        best.setdefault(drops.stem(file.path), file)
+    taken = list(best.values())
+    left_out = {
+        file.path: f"{best[drops.stem(file.path)].name} holds the same in another format"
+        for file in files
+        if file not in taken
+    }
+    return taken, left_out
+
+
+def _rank(name: str) -> tuple[bool, int]:
+    ending, packed = drops.kind(name) or ("", "")
+    return packed != "", _FORMATS.index(ending)
 
 
 def fetch(drop: Path, place: Reached, *, progress: Progress = SILENT) -> Fetched:
@@ -158,11 +208,11 @@ def fetch(drop: Path, place: Reached, *, progress: Progress = SILENT) -> Fetched
     records would be counted twice. Source: `docs/formats/reasoning.md#pinned-downloads`.
     """
     names = {name for _, name in place.files}
-    others = [
-        path.name
-        for path in (sorted(drop.iterdir()) if drop.is_dir() else ())
-        if drops.kind(path.name) is not None and path.name not in names
-    ]
+    try:
+        present = visible_files(drop)
+    except BadInput as error:
+        raise HubError(str(error)) from error
+    others = [name for name in present if drops.kind(Path(name).name) and name not in names]
     if others:
         raise HubError(
             f"{drop}: holds {others[0]}, which {place.source.repo_id} does not have: take it out "

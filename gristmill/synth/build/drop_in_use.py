@@ -55,9 +55,7 @@ def account(inbox: str) -> Callable[[Path, LinkRule], Account]:
 
     def of_drop(drop: Path, links: LinkRule) -> Account:
         count = raw_file_count(DataRoot(drop.parents[2]), drop)
-        if reason := sources.refusal(Source(inbox, drop), count, links):
-            raise GristmillError(reason)
-        return Account()
+        return sources.account(Source(inbox, drop), count, links)
 
     return of_drop
 

@@ -12,19 +12,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from gristmill.contract import GristmillError
-from gristmill.synth.raw import files
+from gristmill.contract import BadInput, GristmillError
+from gristmill.inbox.account import Account
+from gristmill.synth.raw import drops as raw_drops
 from gristmill.untrusted.errors import explained
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
-RAW: Final = "synth"
+RAW: Final = raw_drops.RAW
 """Name of the inbox of raw files."""
-READY: Final = "synth_harmony"
+READY: Final = raw_drops.READY
 """Name of the inbox of finished conversions."""
 SAMPLES: Final = "samples"
 """Name of the sample drop."""
 
-NUMBERS: Final = tuple(f"{number:02d}" for number in range(files.SHARDS))
+NUMBERS: Final = raw_drops.NUMBERS
 """The numbers of the shards, in file names and partitions."""
 
 FilesOf = Callable[[Path], int]
@@ -48,53 +49,36 @@ class Source:
         return f"{self.inbox}/{self.folder.name}"
 
 
-def raw_refusal(folder: Path, expected: int, links: LinkRule = REFUSE_LINKS) -> str | None:
-    """Return why a drop of raw files cannot be built, or None.
+def account(source: Source, expected: int, links: LinkRule = REFUSE_LINKS) -> Account:
+    """What becomes of each file of a drop.
 
-    folder: the drop.
-    expected: number of its Parquet files.
+    source: the drop.
+    expected: number of its Parquet files, for raw files.
     links: what happens to files that are links; default: they are refused.
 
-    Source: `docs/formats/synth.md#complete-drop`.
+    Raises BadInput for a drop that cannot be built, whatever the other drops are.
+    Source: `docs/formats/synth.md#complete-drop`, `docs/formats/synth.md#import`.
     """
-    try:
-        paths = files.complete_files(folder, expected, links)
-    except GristmillError as error:
-        return str(error)
-    if len(paths) < len(NUMBERS):
-        return f"{folder}: {len(paths)} files: {len(NUMBERS)} shards need a file each"
-    return None
+    if source.inbox == RAW:
+        return raw_drops.raw_account(source.folder, links, expected)
+    from gristmill.synth.build import import_harmony
 
-
-def import_refusal(folder: Path, links: LinkRule = REFUSE_LINKS) -> str | None:
-    """Return why a finished conversion cannot be imported, or None.
-
-    folder: the drop.
-    links: what happens to files that are links; default: they are refused.
-
-    Source: `docs/formats/synth.md#import`.
-    """
-    from gristmill.synth.build import harmony_shard, import_harmony
-
-    shards = harmony_shard.shards(folder)
-    if missing := [number for number in NUMBERS if number not in shards]:
-        return f"{folder}: there is no {harmony_shard.shard_name(missing[0])}"
-    if unknown := sorted(set(shards) - set(NUMBERS)):
-        return f"{folder}: shard {unknown[0]} is none of {', '.join(NUMBERS)}"
-    violation = next(import_harmony.folder_violations(folder, links), None)
-    return None if violation is None else f"{folder}: {violation}"
+    found = raw_drops.ready_account(source.folder, links)
+    for violation in import_harmony.folder_violations(source.folder, links):
+        raise BadInput(source.folder, str(violation))
+    return found
 
 
 def refusal(source: Source, expected: int, links: LinkRule = REFUSE_LINKS) -> str | None:
     """Return why a drop cannot be built, whatever the other drops are, or None.
 
-    source: the drop.
-    expected: number of its Parquet files, for raw files.
-    links: what happens to files that are links; default: they are refused.
+    source, expected, links: as for `account`.
     """
-    if source.inbox == RAW:
-        return raw_refusal(source.folder, expected, links)
-    return import_refusal(source.folder, links)
+    try:
+        account(source, expected, links)
+    except BadInput as error:
+        return str(error)
+    return None
 
 
 def present_sources(drops: Path) -> list[Source]:

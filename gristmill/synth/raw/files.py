@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from gristmill.contract import BadInput, GristmillError
+from gristmill.contract import BadInput
+from gristmill.inbox.lists import listed_sums
+from gristmill.inbox.marks import SUMS
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.walk import list_files
 
@@ -21,6 +23,8 @@ FILES: Final = 500
 """Number of Parquet files in that repository."""
 SHARDS: Final = 4
 """Number of Harmony shards, and of Megatron shards."""
+ENDING: Final = ".parquet"
+"""Ending of their names."""
 DONE: Final = ".done"
 """Name of the file that marks a drop as complete."""
 
@@ -58,7 +62,7 @@ def files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[Path]:
     paths = []
     try:
         for entry in list_files(folder, root=folder, links=links, enter=lambda _: False):
-            if not entry.name.endswith(".parquet"):
+            if not entry.name.endswith(ENDING):
                 continue
             if entry.refusal is not None:
                 raise BadInput(folder / entry.name, entry.refusal)
@@ -75,15 +79,25 @@ def is_complete(folder: Path, expected: int = FILES, links: LinkRule = REFUSE_LI
     """Return whether a drop has all its files.
 
     folder: the drop.
-    expected: number of Parquet files, default 500. With a file `.done` any number
-        above 0 is complete.
+    expected: number of Parquet files, default 500. With a file `.done`, or a list `SHA256SUMS` of
+        just these Parquet files, any number above 0 is complete.
     links: what happens to files that are links; default: they are refused.
 
     Which files a shard takes depends on the whole list, so nothing is built from
-    an incomplete drop. Raises BadInput as `files`. Source: `docs/formats/synth.md#complete-drop`.
+    an incomplete drop. Raises BadInput as `files`, and for a list that is none.
+    Source: `docs/formats/synth.md#complete-drop`.
     """
-    count = len(files(folder, links))
-    return count == expected or ((folder / DONE).exists() and count > 0)
+    names = {path.name for path in files(folder, links)}
+    if len(names) == expected or not names:
+        return len(names) == expected
+    return (folder / DONE).exists() or names == _listed(folder)
+
+
+def _listed(folder: Path) -> set[str]:
+    """The Parquet files that the list of a drop names; none without a list."""
+    if not (folder / SUMS).exists():
+        return set()
+    return {name for name in listed_sums(folder / SUMS, folder) if name.endswith(ENDING)}
 
 
 def complete_files(
@@ -95,19 +109,21 @@ def complete_files(
     expected: number of Parquet files, default 500.
     links: what happens to files that are links; default: they are refused.
 
-    Raises GristmillError if the drop is not complete, BadInput as `files`.
+    Raises BadInput if the drop is not complete, and as `is_complete`.
     Source: `docs/formats/synth.md#complete-drop`.
     """
     paths = files(folder, links)
     if not paths:
-        raise GristmillError(
-            f"{folder}: 0 Parquet files of {expected}: put files whose names end in .parquet into "
-            "this folder itself, since its subfolders are not read"
+        raise BadInput(
+            folder,
+            f"0 Parquet files of {expected}: put files whose names end in {ENDING} into this "
+            "folder itself, since its subfolders are not read",
         )
     if not is_complete(folder, expected, links):
-        raise GristmillError(
-            f"{folder}: {len(paths)} Parquet files of {expected}: add the others, or a file "
-            f"{DONE} if these are all"
+        raise BadInput(
+            folder,
+            f"{len(paths)} Parquet files of {expected}: add the others, or, if these are all, a "
+            f"file {DONE}, or a {SUMS} that lists them",
         )
     return paths
 

@@ -117,19 +117,19 @@ def _renderer():  # type: ignore[no-untyped-def]
 def finished_conversion(data: bytes) -> None:
     """manifest.json and metadata.json of a finished conversion, and names of shards."""
     from gristmill.synth.build.import_harmony import folder_violations
-    from gristmill.synth.build.source import import_refusal
+    from gristmill.synth.build.source import READY, Source, refusal
 
     manifest, metadata = split(data, 2)
     with folder("conversion") as place:
         (place / "manifest.json").write_bytes(manifest)
         (place / "metadata.json").write_bytes(metadata)
         list(folder_violations(place))
-        import_refusal(place)
+        refusal(Source(READY, place), 4)
 
 
 def raw_names(data: bytes) -> None:
     """The names of files in a raw drop, one a line."""
-    from gristmill.synth.build.source import raw_refusal
+    from gristmill.synth.build.source import RAW, Source, refusal
     from gristmill.synth.raw.files import contiguous_run, files
 
     with folder("raw") as place:
@@ -138,7 +138,7 @@ def raw_names(data: bytes) -> None:
             if name not in (b"", b".", b".."):
                 with open(bytes(place) + b"/" + name, "wb"):  # noqa: PTH123 - need not be UTF-8
                     pass
-        raw_refusal(place, 3)
+        refusal(Source(RAW, place), 3)
         paths = files(place)
         runs = [contiguous_run(paths, number) for number in range(4)]
         assert [path for run in runs for path in run] == paths
@@ -220,9 +220,9 @@ PARSERS = (
     Parser(
         "synth_raw_names",
         raw_names,
-        ("gristmill.synth.raw.files",),
+        ("gristmill.synth.raw.files", "gristmill.synth.raw.drops"),
         most_bytes=400,
-        words=(b".parquet", b".done", b"\n", b"\xff"),
+        words=(b".parquet", b".PARQUET", b".done", b"SHA256SUMS", b"\n", b"\xff"),
     ),
     Parser("synth_holdout", holdout, (f"{_FORMAT}.holdout",)),
 )

@@ -141,6 +141,29 @@ def test_origins_name_file_and_row_and_skip_what_gives_no_record(tmp_path: Path)
     ]
 
 
+def test_files_in_folders_are_read_in_the_order_of_their_paths_and_named_by_them(
+    tmp_path: Path,
+) -> None:
+    drop = tmp_path / "gsm8k"
+    for name, answer in (("train_a/0.jsonl", "1"), ("train/1.jsonl", "2"), ("test/0.jsonl", "3")):
+        (drop / name).parent.mkdir(parents=True)
+        row = {**ROW, "answer": answer}
+        write(drop / name.partition("/")[0], name.partition("/")[2], [row, {"x": 1}])
+    summary = normalize(drop, tmp_path / "out", NormalizeConfig(), split="train")
+    lines = (tmp_path / "out/gsm8k/train.jsonl").read_text().splitlines()
+    assert [json.loads(line)["answer"] for line in lines] == ["2", "1"]
+    assert mapped(tmp_path / "out/origins/gsm8k__train.npy").tolist() == [[0, 1], [1, 1]]
+    refused = (tmp_path / "out/rejected/gsm8k__train.jsonl").read_text().splitlines()
+    places = [(entry["file"], entry["row"]) for entry in map(json.loads, refused)]
+    assert places == [("train/1.jsonl", 2), ("train_a/0.jsonl", 2)]
+    assert summary.rejected_by == {"shape": 2}
+    with pytest.raises(
+        BadInput, match=r"gsm8k/train/1\.jsonl:2: 2 records are refused .*"
+    ) as error:
+        normalize(drop, tmp_path / "none", NormalizeConfig(bad_rows=1), split="train")
+    assert "\n  train_a/0.jsonl:2: has the columns x;" in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
@@ -303,7 +326,8 @@ def test_of_several_parquet_files_one_may_be_empty(tmp_path: Path) -> None:
     pq.write_table(table.slice(0, 0), drop / "test-00000-of-00002.parquet")
     with pytest.raises(BadInput, match=r"test-00000-of-00002\.parquet: holds no row of gsm8k"):
         normalize(drop, tmp_path / "alone", NormalizeConfig(), split="test")
-    pq.write_table(table.slice(0, 0), drop / "test-00001-of-00002.parquet")
+    empty = table.slice(0, 0).replace_schema_metadata({"shard": "1"})
+    pq.write_table(empty, drop / "test-00001-of-00002.parquet")
     with pytest.raises(BadInput, match=r"test-00000-of-00002\.parquet: holds no row of gsm8k"):
         normalize(drop, tmp_path / "both", NormalizeConfig(), split="test")
     pq.write_table(table, drop / "test-00001-of-00002.parquet")

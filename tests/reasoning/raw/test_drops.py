@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from gristmill.contract import BadInput
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.raw import drops
+from gristmill.untrusted.files import LinkRule
 
 GSM8K, TRIP, WIQA = CORPORA["gsm8k"], CORPORA["trip"], CORPORA["wiqa"]
 
@@ -19,8 +21,13 @@ def _drop(root: Path, corpus: str, *names: str) -> Path:
     drop = root / corpus
     drop.mkdir(parents=True)
     for name in names:
+        (drop / name).parent.mkdir(parents=True, exist_ok=True)
         (drop / name).touch()
     return drop
+
+
+def _taken(root: Path, corpus: str, *names: str) -> Mapping[str, object]:
+    return drops.account(_drop(root, corpus, *names)).taken
 
 
 @pytest.mark.parametrize(
@@ -171,3 +178,162 @@ def test_links_and_pipes_are_refused(tmp_path: Path) -> None:
 
 def test_a_drop_that_is_gone_has_no_splits(tmp_path: Path) -> None:
     assert drops.splits(tmp_path / "gsm8k", GSM8K) == {}
+
+
+def test_every_file_of_a_drop_has_an_account(tmp_path: Path) -> None:
+    hidden = (".source.json", ".cache/huggingface/x.json", ".gitattributes", ".done", "._test.json")
+    drop = _drop(
+        tmp_path,
+        "gsm8k",
+        *("train.jsonl", "test.CSV", "README.md", "pictures/a.png", "dataset_infos.json"),
+        *("train.parquet.gz", "SHA256SUMS", "gristmill.toml", *hidden),
+    )
+    found = drops.account(drop)
+    assert found.taken == {"train": ["train.jsonl"], "test": ["test.CSV"]}
+    assert found.left_out == dict.fromkeys(
+        ["README.md", "dataset_infos.json", "pictures/a.png", "train.parquet.gz"], "no data file"
+    )
+
+
+@pytest.mark.parametrize(
+    ("corpus", "names", "taken"),
+    [
+        (
+            "gsm8k",
+            ["main/train-0.parquet", "main/test-0.parquet"],
+            {"train": ["main/train-0.parquet"], "test": ["main/test-0.parquet"]},
+        ),
+        ("cot_collection", ["data/CoT_en.json"], {"train": ["data/CoT_en.json"]}),
+        ("gsm8k", ["a/b/c.jsonl"], {"train": ["a/b/c.jsonl"]}),
+        ("gsm8k", ["test/data.jsonl"], {"test": ["test/data.jsonl"]}),
+        (
+            "wiqa",
+            ["default/validation/0000.parquet", "default/test/0000.parquet"],
+            {
+                "validation": ["default/validation/0000.parquet"],
+                "test": ["default/test/0000.parquet"],
+            },
+        ),
+        (
+            "reveal",
+            ["open/reveal_open.csv", "eval/reveal_eval.csv"],
+            {"validation": ["open/reveal_open.csv"], "test": ["eval/reveal_eval.csv"]},
+        ),
+        ("gsm8k", ["train_b/0.csv", "train/1.csv"], {"train": ["train/1.csv", "train_b/0.csv"]}),
+    ],
+)
+def test_data_files_in_one_folder_or_in_one_for_each_split_are_read(
+    tmp_path: Path, corpus: str, names: list[str], taken: Mapping[str, object]
+) -> None:
+    assert _taken(tmp_path, corpus, *names) == taken
+    assert list(_taken(tmp_path / "2", corpus, *reversed(names))) == list(taken)
+
+
+@pytest.mark.parametrize(
+    ("corpus", "names", "reason"),
+    [
+        (
+            "gsm8k",
+            ["train.jsonl", "test/data.jsonl", "extended/train-0.jsonl"],
+            r"gsm8k: holds data files in itself and in the subfolders extended/, test/, which are "
+            r"not read .* hide their folder \(\.name/\)$",
+        ),
+        ("gsm8k", ["train.jsonl", "test/data.jsonl"], "in itself and in the subfolders test/,"),
+        (
+            "gsm8k",
+            ["main/train-0.parquet", "socratic/train-0.parquet"],
+            r"subfolders main/, socratic/, .*: bring one of them, as `gristmill drop \.\.\./main/ "
+            "--family reasoning --name gsm8k --replace`",
+        ),
+        (
+            "openr1_math_220k",
+            ["all/default-0.parquet", "data/train-0.parquet", "extended/train-0.parquet"],
+            r"subfolders all/, data/, extended/, .* `gristmill drop \.\.\./data/ --family",
+        ),
+        ("gsm8k", ["a/train/0.csv", "b/test/0.csv"], r"a/train/, b/test/, .* drop \.\.\./a/train/"),
+        ("gsm8k", ["train/0.csv", "dev/0.csv"], "the split validation; gsm8k has train, test"),
+        ("gsm8k", ["train/test.csv"], "train/test.csv: its name names the splits train and test"),
+        ("wiqa", ["eval/0.csv"], "eval/0.csv: its name has eval, which says no split"),
+        (
+            "gsm8k",
+            ["data/train.csv", "data/b.csv"],
+            "b.csv: its name names no split, while data/tr",
+        ),
+        (
+            "gsm8k",
+            ["a/train.csv", "a/train.json"],
+            "has the name of a/train.csv but for the ending",
+        ),
+        (
+            "gsm8k",
+            ["train.jsonl", "train_socratic.jsonl", "test.jsonl"],
+            r"/train_socratic\.jsonl: is another configuration of gsm8k than train\.jsonl, with "
+            "the same questions, which would count twice: take the files of one of them out",
+        ),
+        ("gsm8k", ["Socratic.json", "main.json"], r"Socratic\.json: is another .* than main\.json"),
+        (
+            "openr1_math_220k",
+            ["openr1_all-0.parquet", "openr1_default-0.parquet"],
+            "openr1_all-0.parquet: is another configuration",
+        ),
+        (
+            "reasoning_traces",
+            ["MetaMathQA-395K.json", "MetaMathQA-40K.json"],
+            "MetaMathQA-40K.json: is another configuration",
+        ),
+    ],
+)
+def test_a_drop_whose_folders_or_configurations_are_not_clear_is_refused(
+    tmp_path: Path, corpus: str, names: list[str], reason: str
+) -> None:
+    drop = _drop(tmp_path, corpus, *names)
+    with pytest.raises(BadInput, match=reason) as raised:
+        drops.account(drop)
+    assert drops.refusal(drop) == str(raised.value)
+
+
+def test_one_configuration_alone_is_read(tmp_path: Path) -> None:
+    names = ["test_socratic.jsonl", "train_socratic.jsonl"]
+    assert _taken(tmp_path / "1", "gsm8k", *names) == {"train": names[1:], "test": names[:1]}
+    apart = {"train": ["train.jsonl"], "test": ["test_socratic.jsonl"]}
+    assert _taken(tmp_path / "2", "gsm8k", "train.jsonl", "test_socratic.jsonl") == apart
+    released = ["default-00000-of-00010.parquet", "extended-00000-of-00010.parquet"]
+    assert _taken(tmp_path / "3", "openr1_math_220k", *released) == {"train": released}
+    inner = [f"all/{name}" for name in released]
+    assert _taken(tmp_path / "4", "openr1_math_220k", *inner) == {"train": inner}
+    words = ["default-0.parquet", "overall-0.parquet"]
+    assert _taken(tmp_path / "5", "openr1_math_220k", *words) == {"train": words}
+
+
+def test_two_files_of_one_split_with_equal_bytes_are_refused(tmp_path: Path) -> None:
+    drop = _drop(tmp_path, "gsm8k", "train-0.jsonl", "train-1.jsonl", "test.jsonl")
+    assert drops.refusal(drop) is None  # empty files hold no record twice
+    for name in ("train-0.jsonl", "test.jsonl"):
+        (drop / name).write_text('{"question": "a", "answer": "1"}\n')
+    assert drops.refusal(drop) is None
+    (drop / "train-1.jsonl").write_text('{"question": "b", "answer": "1"}\n')
+    assert drops.refusal(drop) is None
+    (drop / "train-1.jsonl").write_bytes((drop / "train-0.jsonl").read_bytes())
+    assert drops.refusal(drop) == (
+        f"{drop}/train-1.jsonl: has the bytes of train-0.jsonl: its records would count twice: "
+        "take one of them out"
+    )
+
+
+def test_the_tree_of_a_hub_cache_is_refused_or_read_as_links_are_allowed(tmp_path: Path) -> None:
+    drop, blobs = _drop(tmp_path, "gsm8k", "refs/x"), tmp_path / "blobs"
+    folder = drop / "snapshots/abc/main"
+    folder.mkdir(parents=True)
+    blobs.mkdir()
+    for name in ("train.parquet", "test.parquet"):
+        (blobs / name[:2]).touch()
+        (folder / name).symlink_to(blobs / name[:2])
+    refused = str(drops.refusal(drop))
+    assert "main/test.parquet: is a link" in refused or "main/train.parquet: is a link" in refused
+    assert "allow links with [inbox] follow_links in gristmill.toml" in refused
+    found = drops.account(drop, LinkRule(True, (str(blobs),)))
+    assert found.taken == {
+        "train": ["snapshots/abc/main/train.parquet"],
+        "test": ["snapshots/abc/main/test.parquet"],
+    }
+    assert found.left_out == {"refs/x": "no data file"}

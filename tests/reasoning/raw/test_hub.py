@@ -15,16 +15,18 @@ import pytest
 from gristmill.hub import HubError
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.raw import hub
-from gristmill.reasoning.raw.drops import splits_of
+from gristmill.reasoning.raw.drops import account, splits_of
 from gristmill.reasoning.raw.hub import Place
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
+CONVERTED = "c0ffee89abcdef0123456789abcdef0123456789"
 GSM8K = CORPORA["gsm8k"]
 
 
 class Hub(ThreadingHTTPServer):
     """Repositories by name, each with its files at one commit; small ones have no sha256.
 
+    converted: the files of repositories at the branch refs/convert/parquet.
     requests: paths of files that were asked for.
     tokens: of all requests, the Authorization header.
     broken: whether files come with other bytes.
@@ -41,6 +43,7 @@ class Hub(ThreadingHTTPServer):
                 "socratic/train.jsonl": b"{}\n",
             }
         }
+        self.converted: dict[str, dict[str, bytes]] = {}
         self.requests: list[str] = []
         self.tokens: list[str | None] = []
         self.broken = False
@@ -61,21 +64,30 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.server.tokens.append(self.headers.get("Authorization"))
         api = re.fullmatch(
-            r"/api/datasets/([\w-]+/[\w.-]+)(/tree)?(?:/revision)?(?:/([\w]+))?(?:\?.*)?", self.path
+            r"/api/datasets/([\w-]+/[\w.-]+)(/tree)?(?:/revision)?(?:/([\w%]+))?(?:\?.*)?",
+            self.path,
         )
         file = re.fullmatch(r"/datasets/([\w-]+/[\w.-]+)/resolve/(\w+)/(.+)", self.path)
         if api and api[1] in self.server.gated:
             self._send(403, b"{}", {"X-Error-Code": "GatedRepo"})
-        elif api and api[1] in self.server.repositories and api[3] in (None, "main", COMMIT):
-            files = self.server.repositories[api[1]]
-            answer = self._tree(files) if api[2] else {"id": api[1], "sha": COMMIT}
+        elif api and (found := self._files(api[1], api[3])):
+            commit, files = found
+            answer = self._tree(files) if api[2] else {"id": api[1], "sha": commit}
             self._send(200, json.dumps(answer).encode())
-        elif file and file[1] in self.server.repositories and file[2] == COMMIT:
+        elif file and (found := self._files(file[1], file[2])):
             self.server.requests.append(file[3])
-            octets = self.server.repositories[file[1]][file[3]]
+            octets = found[1][file[3]]
             self._send(200, octets[::-1] if self.server.broken else octets)
         else:
             self._send(404, b"{}", {"X-Error-Code": "RepoNotFound"})
+
+    def _files(self, repo: str, revision: str | None) -> tuple[str, dict[str, bytes]] | None:
+        """The commit and the files of a repository at a revision."""
+        if revision in (None, "main", COMMIT) and repo in self.server.repositories:
+            return COMMIT, self.server.repositories[repo]
+        if revision in ("refs%2Fconvert%2Fparquet", CONVERTED) and repo in self.server.converted:
+            return CONVERTED, self.server.converted[repo]
+        return None
 
     def _tree(self, files: dict[str, bytes]) -> list[dict[str, object]]:
         entries: list[dict[str, object]] = []
@@ -172,10 +184,161 @@ def test_folders_become_words_of_names(
     assert [name for _, name in _reached(corpora_server, corpus, "o/r").files] == names
 
 
+TREES: dict[str, tuple[str, ...]] = {
+    "openai/gsm8k": (
+        *(".gitattributes", "README.md"),
+        *("main/test-00000-of-00001.parquet", "main/train-00000-of-00001.parquet"),
+        *("socratic/test-00000-of-00001.parquet", "socratic/train-00000-of-00001.parquet"),
+    ),
+    "kaist-ai/CoT-Collection": (
+        *(".gitattributes", "CoT-Collection.py", "README.md", "cot_collection.JPG"),
+        "data/CoT_collection_en.json",
+    ),
+    "open-r1/OpenR1-Math-220k": (
+        *(".gitattributes", "README.md"),
+        *(f"all/default-{number:05}-of-00010.parquet" for number in range(10)),
+        *(f"all/extended-{number:05}-of-00010.parquet" for number in range(10)),
+        *(f"data/train-{number:05}-of-00010.parquet" for number in range(10)),
+        *(f"extended/train-{number:05}-of-00010.parquet" for number in range(10)),
+    ),
+    "meta-math/MetaMathQA": (".gitattributes", "MetaMathQA-395K.json", "README.md"),
+    "google/reveal": (
+        *(".gitattributes", "README.md", "eval/reveal_eval.csv", "eval/reveal_eval.json"),
+        *("open/reveal_open.csv", "open/reveal_open.json"),
+    ),
+    "sled-umich/TRIP": (
+        *(".gitattributes", "README.md"),
+        *(
+            f"data/{kind}{split}-00000-of-00001-{digits}.parquet"
+            for kind, digits in (("Cloze", "f3a1eb119472cfde"), ("Order", "9deada110facade5"))
+            for split in ("Dev", "Test", "Train")
+        ),
+    ),
+    "allenai/wiqa": (".gitattributes", "README.md", "dataset_infos.json", "wiqa.py"),
+}
+"""The trees of the public releases as their pages and cards show them; contents are made up."""
+WIQA = [f"default/{split}/0000.parquet" for split in ("test", "train", "validation")]
+
+
+def _serve_trees(server: Hub) -> None:
+    for number, (repo, paths) in enumerate(TREES.items()):
+        server.repositories[repo] = {path: f"{number} {path}\n".encode() for path in paths}
+    server.converted["allenai/wiqa"] = {path: f"{path}\n".encode() for path in WIQA}
+
+
+@pytest.mark.parametrize(
+    ("corpus", "fetched", "left_out"),
+    [
+        (
+            "gsm8k",
+            {"train": ["train-00000-of-00001.parquet"], "test": ["test-00000-of-00001.parquet"]},
+            dict.fromkeys(TREES["openai/gsm8k"][4:], "another configuration than main/"),
+        ),
+        ("cot_collection", {"train": ["CoT_collection_en.json"]}, {}),
+        (
+            "openr1_math_220k",
+            {"train": [f"train-{number:05}-of-00010.parquet" for number in range(10)]},
+            dict.fromkeys(
+                [path for path in TREES["open-r1/OpenR1-Math-220k"] if path[:3] in ("all", "ext")],
+                "another configuration than data/",
+            ),
+        ),
+        ("reasoning_traces", {"train": ["MetaMathQA-395K.json"]}, {}),
+        (
+            "reveal",
+            {"validation": ["open-reveal_open.csv"], "test": ["eval-reveal_eval.csv"]},
+            {
+                "eval/reveal_eval.json": "reveal_eval.csv holds the same in another format",
+                "open/reveal_open.json": "reveal_open.csv holds the same in another format",
+            },
+        ),
+        (
+            "trip",
+            {
+                split: [
+                    f"Cloze{word}-00000-of-00001-f3a1eb119472cfde.parquet",
+                    f"Order{word}-00000-of-00001-9deada110facade5.parquet",
+                ]
+                for split, word in (("train", "Train"), ("validation", "Dev"), ("test", "Test"))
+            },
+            {},
+        ),
+        (
+            "wiqa",
+            {split: [f"default-{split}-0000.parquet"] for split in ("train", "validation", "test")},
+            {},
+        ),
+    ],
+)
+def test_the_tree_of_each_release_is_fetched_into_a_drop_that_is_taken(
+    corpora_server: Hub,
+    tmp_path: Path,
+    corpus: str,
+    fetched: dict[str, list[str]],
+    left_out: dict[str, str],
+) -> None:
+    _serve_trees(corpora_server)
+    reached = hub.reached(CORPORA[corpus], hub.places(CORPORA[corpus])[0], corpora_server.address)
+    assert reached.left_out == left_out
+    hub.fetch(tmp_path / corpus, reached)
+    found = account(tmp_path / corpus)
+    assert (found.taken, found.left_out) == (fetched, {})
+    assert list(found.taken) == list(fetched)
+    (line,) = reached.account.lines
+    count = sum(map(len, fetched.values()))
+    assert line.startswith(f"{count} file{'s' * (count > 1)} taken")
+    assert ("left out" in line) == bool(left_out)
+
+
+def test_a_repository_with_a_loading_script_is_read_at_the_branch_that_the_hub_converted(
+    corpora_server: Hub, tmp_path: Path
+) -> None:
+    _serve_trees(corpora_server)
+    reached = _reached(corpora_server, "wiqa", "allenai/wiqa")
+    assert reached.source.revision == CONVERTED
+    hub.fetch(tmp_path / "wiqa", reached)
+    assert json.loads((tmp_path / "wiqa/.source.json").read_text())["revision"] == CONVERTED
+    files = corpora_server.converted["allenai/wiqa"]
+    files["default/partial-train/0000.parquet"] = files.pop(WIQA[1])
+    with pytest.raises(
+        HubError, match=r"partial-train/0000\.parquet: the hub converted only a par"
+    ):
+        _reached(corpora_server, "wiqa", "allenai/wiqa")
+    files.clear()
+    with pytest.raises(HubError, match=f"allenai/wiqa at {CONVERTED}: holds no data file"):
+        _reached(corpora_server, "wiqa", "allenai/wiqa")
+    mirror = hub.places(CORPORA["wiqa"], f"{corpora_server.address}/allenai/wiqa@{COMMIT}")[0]
+    with pytest.raises(HubError, match=f"allenai/wiqa at {COMMIT}: holds no data file$"):
+        hub.reached(CORPORA["wiqa"], mirror)
+
+
+@pytest.mark.parametrize(
+    ("names", "taken"),
+    [
+        (["a.json", "a.jsonl", "a.ndjson", "a.tsv", "a.csv", "a.parquet"], "a.parquet"),
+        (["a.json", "a.jsonl", "a.tsv", "a.csv"], "a.csv"),
+        (["a.csv.gz", "a.json"], "a.json"),
+        (["a.json.xz", "a.jsonl.gz"], "a.jsonl.gz"),
+        (["A.CSV", "A.json"], "A.CSV"),
+    ],
+)
+def test_of_files_that_differ_in_their_endings_alone_one_is_fetched(
+    corpora_server: Hub, names: list[str], taken: str
+) -> None:
+    corpora_server.repositories["o/r"] = dict.fromkeys(names, b"{}\n")
+    reached = _reached(corpora_server, repo="o/r")
+    assert [name for _, name in reached.files] == [taken]
+    assert sorted(reached.left_out) == sorted(set(names) - {taken})
+
+
 @pytest.mark.parametrize(
     ("files", "reason"),
     [
-        ({"README.md": b"x"}, "holds no data file"),
+        (
+            {"README.md": b"x"},
+            "holds no data file, and refs/convert/parquet, where the hub puts Parquet files, "
+            r"cannot be reached \(o/r at refs/convert/parquet: .*\): copy the files into the drop",
+        ),
         ({"main/dev.jsonl": b"x"}, "names the split validation; gsm8k has train, test"),
         ({"a/b.json": b"x", "a-b.json": b"x"}, "two files would have one name"),
     ],
@@ -244,4 +407,13 @@ def test_a_drop_with_files_of_another_source_is_refused(
     (drop / "notes.txt").touch()
     (drop / "train-seed.jsonl").touch()
     with pytest.raises(HubError, match=r"holds train-seed\.jsonl, which openai/gsm8k does not"):
+        hub.fetch(drop, _reached(corpora_server))
+    (drop / "train-seed.jsonl").rename(drop / ".train-seed.jsonl")
+    (drop / "main").mkdir()
+    (drop / "main/train.jsonl").touch()
+    with pytest.raises(HubError, match=r"holds main/train\.jsonl, which openai/gsm8k does not"):
+        hub.fetch(drop, _reached(corpora_server))
+    (drop / "main/train.jsonl").unlink()
+    (drop / "test.jsonl").symlink_to(drop / "train.jsonl")
+    with pytest.raises(HubError, match=r"test\.jsonl: is a link"):
         hub.fetch(drop, _reached(corpora_server))

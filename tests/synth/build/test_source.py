@@ -6,12 +6,17 @@ import pytest
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.synth.build import source
+from gristmill.synth.raw.drops import READY_FILES
 from gristmill.synth.samples import write_drop
-from gristmill.untrusted.files import LinkRule
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
 
 def chosen(drops: Path, name: str | None = None) -> str:
     return source.chosen(drops, name, lambda _: 4).name
+
+
+def _refusal(folder: Path, expected: int, links: LinkRule = REFUSE_LINKS) -> str | None:
+    return source.refusal(source.Source(source.RAW, folder), expected, links)
 
 
 def test_the_one_complete_drop_is_chosen(tmp_path: Path) -> None:
@@ -52,7 +57,7 @@ def test_hidden_folders_are_not_drops(tmp_path: Path) -> None:
 
 def test_a_drop_with_fewer_files_than_shards_is_refused(tmp_path: Path) -> None:
     write_drop(tmp_path / "synth/a", files=3, rows=1)
-    refusal = source.raw_refusal(tmp_path / "synth/a", 500)
+    refusal = _refusal(tmp_path / "synth/a", 500)
     assert refusal == f"{tmp_path / 'synth/a'}: 3 files: 4 shards need a file each"
 
 
@@ -61,7 +66,7 @@ def test_a_drop_with_fewer_files_than_shards_is_refused(tmp_path: Path) -> None:
     [
         (["00", "01", "03"], "there is no synth_harmony_shard_02.parquet"),
         (["00", "01", "02", "03", "04"], "shard 04 is none of 00, 01, 02, 03"),
-        (["00", "01", "02", "03"], "manifest.json: manifest: cannot be read"),
+        (["00", "01", "02", "03"], "there is no manifest.json"),
     ],
 )
 def test_a_finished_conversion_needs_its_four_shards(
@@ -69,7 +74,17 @@ def test_a_finished_conversion_needs_its_four_shards(
 ) -> None:
     for number in numbers:
         (tmp_path / f"synth_harmony_shard_{number}.parquet").touch()
-    assert rule in str(source.import_refusal(tmp_path))
+    assert rule in str(source.refusal(source.Source(source.READY, tmp_path), 4))
+
+
+def test_what_a_finished_conversion_holds_is_looked_at_after_its_names(tmp_path: Path) -> None:
+    for name in READY_FILES:
+        (tmp_path / name).touch()
+    ready = source.Source(source.READY, tmp_path)
+    with pytest.raises(BadInput, match=r"manifest\.json: manifest: ") as raised:
+        source.account(ready, 4)
+    assert str(raised.value).startswith(f"{tmp_path}: ")
+    assert source.refusal(ready, 4) == str(raised.value)
 
 
 def test_wrong_settings_of_one_drop_do_not_hide_another(tmp_path: Path) -> None:
@@ -91,8 +106,8 @@ def test_a_drop_with_a_link_is_refused_unless_links_are_allowed(tmp_path: Path) 
     target = paths[2].rename(tmp_path / "elsewhere.parquet")
     paths[2].symlink_to(target)
     rule = LinkRule(True, (str(tmp_path),))
-    assert "synth_003.parquet: is a link" in str(source.raw_refusal(tmp_path / "synth/a", 4))
-    assert source.raw_refusal(tmp_path / "synth/a", 4, rule) is None
+    assert "synth_003.parquet: is a link" in str(_refusal(tmp_path / "synth/a", 4))
+    assert _refusal(tmp_path / "synth/a", 4, rule) is None
     with pytest.raises(GristmillError, match=r"synth_003\.parquet: is a link"):
         chosen(tmp_path)
     assert source.chosen(tmp_path, None, lambda _: 4, rule).name == "synth/a"

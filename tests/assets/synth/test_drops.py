@@ -1,0 +1,46 @@
+"""Drops of SYNTH and their files as inputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from assets.synth.drops import drop_inputs, refusal
+from commands.drop import drop as command
+from gristmill.contract import BadInput
+from gristmill.synth.build.source import RAW, READY, Source
+from gristmill.synth.samples import write_drop
+from resources import Lake
+
+
+def test_a_folder_that_gristmill_drop_brought_is_complete_without_a_mark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data/drops").mkdir(parents=True)
+    monkeypatch.setenv("GRISTMILL_DATA", str(tmp_path / "data"))
+    paths = write_drop(tmp_path / "mine", files=4, rows=1, done=False)
+    result = CliRunner().invoke(command, [str(tmp_path / "mine"), "--family", "synth"])
+    assert (result.exit_code, "refused" in result.output) == (0, False), repr(result.exception)
+    place = tmp_path / "data/drops/synth/mine"
+    assert not (place / ".done").exists()
+    assert refusal(place) is None
+    (place / paths[0].name).unlink()
+    assert "3 Parquet files of 500" in str(refusal(place))
+
+
+def test_raw_files_with_equal_sums_are_refused_where_a_look_did_not_compare_them(
+    tmp_path: Path,
+) -> None:
+    lake = Lake(data_root=str(tmp_path))
+    for inbox in (RAW, READY):
+        folder = lake.inbox(inbox) / "a"
+        folder.mkdir(parents=True)
+        for name in "xy":
+            (folder / name).write_text("{}")
+    files = [lake.inbox(READY) / "a/x", lake.inbox(READY) / "a/y"]
+    assert len(drop_inputs(lake, Source(READY, files[0].parent), files, "manifest")) == 2
+    files = [lake.inbox(RAW) / "a/x", lake.inbox(RAW) / "a/y"]
+    with pytest.raises(BadInput, match=r"a/y: has the bytes of drops/synth/a/x: its records would"):
+        drop_inputs(lake, Source(RAW, files[0].parent), files, "00")
