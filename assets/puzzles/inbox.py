@@ -12,7 +12,14 @@ import dagster as dg
 from assets.inbox import Inbox, Start
 from assets.puzzles import assets
 from assets.puzzles.partitions import BUILT_IN_KEYS, puzzles_recipes, puzzles_sources
-from assets.puzzles.recipes import RECIPES_INBOX, link_rule, missing_sources, recipes, refusal
+from assets.puzzles.recipes import (
+    RECIPES_INBOX,
+    buildable,
+    link_rule,
+    missing_sources,
+    recipes,
+    refusal,
+)
 from gristmill.inbox import TOML, Shape
 from gristmill.puzzles.raw import drops
 from gristmill.puzzles.raw.recipe_file import FOLDER, read_recipe_file
@@ -39,8 +46,10 @@ def starts_of_drop(
     """
     lake = Lake(data_root=str(path.parents[2]))
     known = {*_sources(instance), *settled, path.name}
+    built = {recipe.name for recipe in buildable(lake, known)}
     chosen = [recipe for recipe in recipes(lake).values() if path.name in recipe.drops]
-    return [_start(lake, recipe, known) for recipe in chosen]
+    starts = [_start(lake, recipe, known) for recipe in chosen]
+    return [start for start in starts if start.waiting or start.partition in built]
 
 
 def starts_of_recipe(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from assets.family import Local
 from assets.puzzles.assets import RUNS
-from assets.puzzles.recipes import missing_sources, recipes
+from assets.puzzles.recipes import buildable
 from resources import Lake
 
 if TYPE_CHECKING:
@@ -25,15 +25,10 @@ def _build(kind: str, lake: Lake, key: str, values: Mapping[str, Any]) -> Build:
 
 
 def _names(kind: str) -> Callable[[Lake], Sequence[str]]:
-    """What returns the recipes of a kind whose input is there, sorted by name."""
+    """What returns the recipes of a kind that are built where none is named, sorted by name."""
 
     def present(lake: Lake) -> Sequence[str]:
-        every = recipes(lake).values()
-        return sorted(
-            recipe.name
-            for recipe in every
-            if recipe.kind == kind and not missing_sources(lake, recipe)
-        )
+        return sorted(recipe.name for recipe in buildable(lake) if recipe.kind == kind)
 
     return present
 

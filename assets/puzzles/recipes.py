@@ -10,7 +10,7 @@ from gristmill.contract import BadInput, GristmillError, NothingToBuild
 from gristmill.inbox import TOML, present_drops
 from gristmill.puzzles.raw import drops
 from gristmill.puzzles.raw.recipe_file import FOLDER, read_recipe_file
-from gristmill.puzzles.raw.recipes import BUILT_IN, Recipe
+from gristmill.puzzles.raw.recipes import BUILT_IN, Recipe, is_part
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from resources import Lake
 
@@ -107,12 +107,33 @@ def check_sources(lake: Lake, recipe: Recipe) -> None:
         raise NothingToBuild(f"the recipe {recipe.name} has no input: there is no folder {folders}")
 
 
+def buildable(lake: Lake, known: Collection[str] | None = None) -> list[Recipe]:
+    """Returns the recipes whose sources are there, without those that a larger one takes in.
+
+    lake: the data root.
+    known: as for `missing_sources`.
+
+    ARC alone is built where there is no ConceptARC, not beside the dataset of both: a person asks
+    for it by name. Once it stands it is kept current.
+    """
+    found = [each for each in recipes(lake).values() if not missing_sources(lake, each, known)]
+    return [
+        recipe
+        for recipe in found
+        if not any(is_part(recipe, other) for other in found) or _stands(lake, recipe)
+    ]
+
+
 def available(lake: Lake) -> set[str]:
-    """Returns the names of the recipes whose input is there.
+    """Returns the names of the recipes that are built where nobody names one.
 
     lake: the data root.
     """
-    return {name for name, recipe in recipes(lake).items() if not missing_sources(lake, recipe)}
+    return {recipe.name for recipe in buildable(lake)}
+
+
+def _stands(lake: Lake, recipe: Recipe) -> bool:
+    return (lake.root / lake.artifact("puzzles", recipe.name) / provenance.RECORD).exists()
 
 
 def _read(lake: Lake, path: Path, links: LinkRule) -> Recipe:

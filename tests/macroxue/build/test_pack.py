@@ -229,7 +229,7 @@ def test_strict_refuses_and_quarantine_sets_aside(tmp_path: Path, case: dict[str
     assert list(pack_laws(tmp_path / "kept")) == []
     assert summary.quarantined_by_rule == {entry["rule"]: 1}
     with pytest.raises(
-        BadInput, match="1 of 3 runs are bad and quarantine_share allows 0.*raise q"
+        BadInput, match=r"1 of 3 runs are bad and quarantine_share allows 0.*raise q"
     ):
         pack(drop, tmp_path / "refused", PackConfig(on_error="quarantine", quarantine_share=0.33))
 
