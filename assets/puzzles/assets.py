@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from functools import partial
+from pathlib import Path
 
 import dagster as dg
 
@@ -9,6 +10,7 @@ from assets import configs
 from assets.checks import disk_checks
 from assets.publishing import BATCH, Event, publish_asset
 from assets.puzzles.partitions import OF_KIND, puzzles_recipes, puzzles_sources
+from gristmill.contract import Violation
 from gristmill.publish.build import Published
 from gristmill.puzzles.raw.recipes import CONFIGS, DOMINO, KINDS
 from resources import Lake
@@ -98,6 +100,14 @@ def _preview(published: Published) -> Figures:
     return puzzle_figures(published.folder, published.record.counts)
 
 
+def _notes(folder: Path) -> Iterator[Violation]:
+    from gristmill.puzzles.laws.notes import puzzle_notes
+
+    return puzzle_notes(folder)
+
+
 BUILT = {kind: _built(kind) for kind in KINDS}
 ASSETS: list[dg.AssetsDefinition | dg.AssetSpec] = [raw, recipe, *BUILT.values()]
-CHECKS = [check for asset in BUILT.values() for check in disk_checks(asset, "puzzles")]
+CHECKS = [
+    check for asset in BUILT.values() for check in disk_checks(asset, "puzzles", notes=_notes)
+]

@@ -14,7 +14,12 @@ from assets.puzzles import assets
 from assets.puzzles.partitions import BUILT_IN_KEYS, puzzles_recipes, puzzles_sources
 from gristmill.data_root import DataRoot
 from gristmill.puzzles.raw import drops
-from gristmill.puzzles.raw.known_recipes import RECIPES_INBOX, missing_sources, recipes
+from gristmill.puzzles.raw.known_recipes import (
+    RECIPES_INBOX,
+    buildable,
+    missing_sources,
+    recipes,
+)
 from gristmill.puzzles.raw.recipe_file import read_recipe_file
 from gristmill.puzzles.raw.recipes import Recipe
 
@@ -30,8 +35,10 @@ def starts_of_drop(
     """
     lake = DataRoot(path.parents[2])
     known = {*_sources(instance), *settled, path.name}
+    built = {recipe.name for recipe in buildable(lake, lambda _, name: name in known)}
     chosen = [recipe for recipe in recipes(lake).values() if path.name in recipe.drops]
-    return [_start(lake, recipe, known) for recipe in chosen]
+    starts = [_start(lake, recipe, known) for recipe in chosen]
+    return [start for start in starts if start.waiting or start.partition in built]
 
 
 def starts_of_recipe(

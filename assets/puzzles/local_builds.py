@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from assets.family import Local
 from assets.puzzles.assets import RUNS
-from gristmill.puzzles.raw.known_recipes import missing_sources, recipes
+from gristmill.puzzles.raw.known_recipes import recipes, wanted
 from resources import Lake
 
 if TYPE_CHECKING:
@@ -25,17 +25,13 @@ def _build(kind: str, lake: Lake, key: str, values: Mapping[str, Any]) -> Build:
 
 
 def _names(kind: str) -> Callable[[Lake], Sequence[str]]:
-    """What returns the recipes of a kind whose input is there, sorted by name."""
+    """What returns the recipes of a kind that somebody asked for, sorted by name."""
 
-    def present(lake: Lake) -> Sequence[str]:
-        every = recipes(lake).values()
-        return sorted(
-            recipe.name
-            for recipe in every
-            if recipe.kind == kind and not missing_sources(lake, recipe)
-        )
+    def asked_for(lake: Lake) -> Sequence[str]:
+        every, names = recipes(lake), wanted(lake)
+        return sorted(name for name in names if every[name].kind == kind)
 
-    return present
+    return asked_for
 
 
 LOCAL = {f"puzzles/{kind}": Local(partial(_build, kind), _names(kind)) for kind in RUNS}

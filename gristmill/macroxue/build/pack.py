@@ -25,6 +25,7 @@ from gristmill.macroxue.format.rows import STEP_FORMATS
 from gristmill.macroxue.format.shards import ShardWriter
 from gristmill.macroxue.format.valuation_types import write_valuation_types
 from gristmill.macroxue.raw.drops import find_runs
+from gristmill.macroxue.read.splits import identity
 from gristmill.run.parts import PartStore, run_parts
 from gristmill.run.progress import SILENT, Progress
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
@@ -42,7 +43,10 @@ class PackSummary(Summary):
 
     runs, rows, shards: what was written.
     quarantined: runs that were set aside.
+    quarantined_by_rule: these by the rule that they break; rules beyond the first twenty together.
     unpaired: meta files without a steps file.
+    unpaired_logs: steps files without a meta file.
+    repeated_runs: runs that equal an earlier run in seed, steps, score and highest tile.
     count_mismatches: runs whose rows differ from their num_moves.
     warnings: lines of warnings.jsonl.
     empty_runs: runs without steps.
@@ -57,7 +61,10 @@ class PackSummary(Summary):
     rows: int
     shards: int
     quarantined: int
+    quarantined_by_rule: Mapping[str, int]
     unpaired: int
+    unpaired_logs: int
+    repeated_runs: int
     count_mismatches: int
     warnings: int
     empty_runs: int
@@ -130,8 +137,7 @@ def pack(
             ids, kinds = ledger.add(part, summary)
             _copy_rows(part, path, ids, kinds, writer)
             stage.advance(part.size)
-    if ledger.rows == 0:
-        raise BadInput(_where(drops), f"{ledger.runs} runs, but no step in any of them")
+    ledger.check_rows()
     write_metadata(out / "metadata.db", ledger.run_table, ledger.session(session or {}))
     write_valuation_types(out / "valuation_types.json", ledger.names.known, config.enum_form)
     files = {name: FileNote(rows=rows) for name, rows in writer.written}
@@ -174,7 +180,10 @@ def _summary(ledger: Ledger, files: dict[str, FileNote], shards: int) -> PackSum
         rows=ledger.rows,
         shards=shards,
         quarantined=len(ledger.quarantine),
+        quarantined_by_rule=ledger.quarantined_by_rule(),
         unpaired=ledger.noted["unpaired_meta"],
+        unpaired_logs=ledger.noted["unpaired_log"],
+        repeated_runs=ledger.runs - len(set(map(identity, ledger.run_table))),
         count_mismatches=ledger.noted["count_mismatch"],
         warnings=len(ledger.warnings),
         empty_runs=ledger.noted["empty_run"],

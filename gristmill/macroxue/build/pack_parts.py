@@ -28,6 +28,7 @@ PART_BYTES = 4_000_000
 """Zipped bytes of a part: about 130,000 rows of real logs, 6 MB in its file."""
 
 _BATCH_ROWS = 1 << 15
+_CURE = '; mend the game, take it out, or set on_error = "quarantine" to set it aside'
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ def make_part(part: Part, path: Path) -> dict[str, Any]:
                 entries.append(_entry(facts))
             except BadInput as error:
                 if part.on_error != "quarantine":
-                    raise
+                    raise BadInput(error.file, error.rule + _CURE, error.row) from error
                 file.seek(start)
                 file.truncate()
                 del names.known[known:]

@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,18 @@ from gristmill.macroxue.format.jsonl import json_text, write_lines
 from gristmill.macroxue.format.metadata_db import Run, signed64
 from gristmill.macroxue.raw.drops import Drop, RunFiles
 from gristmill.macroxue.raw.names import Names
+from gristmill.printable import printable
 
 SOURCE = "macroxue self-play logs"
 """Value of the session key `source`."""
+
+_CURE: Final = "mend these files, or take their games out of the drop"
+_MOST_RULES: Final = 20
+
+
+def _named(entry: Mapping[str, Any]) -> str:
+    line = "" if entry["row"] is None else f" line {entry['row']}"
+    return f"{entry['file']}{line}: {entry['rule']}"
 
 
 class Ledger:
@@ -106,9 +115,26 @@ class Ledger:
             raise BadInput(
                 self._where,
                 f"{len(self.quarantine)} of {len(self._drop.runs)} runs are bad and"
-                f" quarantine_share allows {self._most}; the last is {entry['file']}"
-                f" line {entry['row']}: {entry['rule']}",
+                f" quarantine_share allows {self._most}; the last is {_named(entry)}; {_CURE}, or"
+                " raise quarantine_share",
             )
+
+    def check_rows(self) -> None:
+        """Raise BadInput where no run was kept, whatever quarantine_share allows, or no row."""
+        if not self.runs:
+            bad = self.quarantine
+            last = _named(bad[-1])
+            rule = f"none of its {len(bad)} runs can be read; the last is {last}; {_CURE}"
+            raise BadInput(self._where, rule)
+        if self.rows == 0:
+            raise BadInput(self._where, f"{self.runs} runs, but no step in any of them")
+
+    def quarantined_by_rule(self) -> dict[str, int]:
+        """Runs that were set aside by the rule that they break, the most frequent rules first."""
+        rules = Counter(printable(entry["rule"]) for entry in self.quarantine)
+        counted = dict(rules.most_common(_MOST_RULES))
+        others = len(self.quarantine) - sum(counted.values())
+        return counted | ({"other rules": others} if others else {})
 
     def _keep(self, files: RunFiles, entry: Mapping[str, Any], names: list[str]) -> None:
         run_id = self.runs

@@ -1,4 +1,4 @@
-"""Notes on the games of `macroxue/pack`: what is unusual in them, but breaks no law.
+"""Notes on `macroxue/pack`: what is unusual in its games and its drop, but breaks no law.
 
 See also `games.py`: the laws of games, for which a pack is refused; they look for these notes in
 the same pass.
@@ -12,11 +12,15 @@ from pathlib import Path
 import numpy as np
 
 from gristmill.contract import BadInput, Violation
+from gristmill.macroxue.format.jsonl import read_lines
 from gristmill.macroxue.format.metadata_db import signed64
 from gristmill.macroxue.format.valuation_types import read_valuation_types
 from gristmill.macroxue.laws.report import Finder, Played, fresh, played, run_facts
+from gristmill.macroxue.raw.drops import UNPAIRED
+from gristmill.macroxue.read.splits import identity
 from gristmill.macroxue.read.step_stream import Batch, StepStream
 from gristmill.macroxue.rules.moves import legal_moves
+from gristmill.printable import printable
 from gristmill.run.progress import current_progress
 
 
@@ -33,6 +37,9 @@ def game_notes(path: Path) -> Iterator[Violation]:
     search_legality: search rows with an expected value for a move that the board does not allow.
         Tuple rows have a value for each move, and a search may leave a legal move out.
     chosen_ev: rows whose chosen move has no legal bit; the tokenizer of the original stops there.
+    repeated_game: runs that equal an earlier run in seed, steps, score and highest tile.
+    unpaired_meta, unpaired_log: files of the drop that were left out, since the other file of
+        their game is missing.
     files_open: the files can be read, and agree with metadata.db.
     The current progress gets the stage "game notes" in rows.
     Source: docs/formats/macroxue.md#game-notes.
@@ -61,7 +68,7 @@ class Notes:
     def __init__(self, stream: StepStream, path: Path) -> None:
         names = read_valuation_types(path / "valuation_types.json")
         self._search = names.index("search") if "search" in names else len(names)
-        self._stream, self._finder = stream, Finder()
+        self._stream, self._finder, self._path = stream, Finder(), path
 
     def of(self, batch: Batch, facts: Played) -> Iterator[Violation]:
         """Yields the notes on some rows; arguments as `played` takes and returns them."""
@@ -69,8 +76,27 @@ class Notes:
         yield from _run_notes(self._stream, batch, facts, self._finder)
 
     def rest(self) -> Iterator[Violation]:
-        """Yields the number of further notes of each kind, at the end."""
+        """Yields the notes on whole games and on the drop, and the number of further notes."""
+        yield from _repeated(self._stream, self._finder)
+        yield from _unpaired(self._path, self._finder)
         yield from self._finder.rest()
+
+
+def _repeated(stream: StepStream, finder: Finder) -> Iterator[Violation]:
+    first_of: dict[tuple[int, ...], int] = {}
+    for run in stream.runs:
+        first = first_of.setdefault(identity(run), run.id)
+        if first != run.id:
+            found = f"the same seed, steps, score and highest tile as run {first}"
+            yield from finder.run("repeated_game", run.id, found)
+
+
+def _unpaired(path: Path, finder: Finder) -> Iterator[Violation]:
+    warnings = path / "warnings.jsonl"
+    for line in read_lines(warnings) if warnings.exists() else ():
+        kind = str(line.get("kind"))
+        if kind in UNPAIRED:
+            yield from finder.at(kind, printable(str(line.get("path"))), UNPAIRED[kind])
 
 
 def _row_notes(batch: Batch, facts: Played, search: int, finder: Finder) -> Iterator[Violation]:

@@ -70,9 +70,18 @@ class Finder:
         run_id: of the run.
         found: what is there instead.
         """
+        yield from self.at(law, f"run {run_id}", found)
+
+    def at(self, law: str, where: str, found: str) -> Iterator[Violation]:
+        """A violation at a place that is no row.
+
+        law: its name.
+        where: the place.
+        found: what is there instead.
+        """
         self.counts[law] += 1
         if self.counts[law] <= SHOWN:
-            yield Violation(law, f"run {run_id}", found)
+            yield Violation(law, where, found)
 
     def rest(self) -> Iterator[Violation]:
         """One violation for each law that has more than SHOWN, with the number of the others."""

@@ -1,4 +1,4 @@
-"""Raw drops: finding runs in a folder, and their order.
+"""Raw drops: finding runs in a folder, their order, and the account of every other file.
 
 See also `gzip_files.py`: the texts of their files.
 """
@@ -6,16 +6,27 @@ See also `gzip_files.py`: the texts of their files.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-from gristmill.contract import BadInput, GristmillError
+from gristmill.contract import BadInput
 from gristmill.inbox.account import Account
+from gristmill.inbox.marks import is_mark
+from gristmill.printable import printable
+from gristmill.settings.tables import FILE
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.walk import Entry, list_files
 
 _PLAIN, _ZIPPED, _STEPS = b".meta.json", b".meta.json.gz", b".jsonl.gz"
+_UNZIPPED: Final = b".jsonl"
+_Parts = tuple[bytes, ...]
+UNPAIRED: Final = {
+    "unpaired_meta": "a meta without its .jsonl.gz",
+    "unpaired_log": "a log without its .meta.json",
+}
+"""Files of a game that lacks the other one, by the kind of their warning."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +58,13 @@ class Drop:
     names: of the drop folders, in the given order.
     runs: in run order (docs/formats/macroxue.md#run-order).
     notes: what was left out and why, by path; lines of warnings.jsonl.
+    others: paths of all other files, which nothing reads.
     """
 
     names: tuple[str, ...]
     runs: tuple[RunFiles, ...]
     notes: tuple[dict[str, str], ...]
+    others: tuple[str, ...] = ()
 
 
 def _utf8(name: bytes) -> bool:
@@ -62,14 +75,16 @@ def _utf8(name: bytes) -> bool:
     return True
 
 
-def _shown(parts: tuple[bytes, ...]) -> str:
+def _shown(parts: _Parts) -> str:
     return b"/".join(parts).decode("utf-8", "backslashreplace")
 
 
 def _files(
-    root: Path, links: LinkRule, notes: list[dict[str, str]]
-) -> dict[tuple[bytes, ...], Entry]:
+    root: Path, links: LinkRule, notes: list[dict[str, str]], strange: list[_Parts]
+) -> dict[_Parts, Entry]:
     """The regular files with UTF-8 names by the components of their paths.
+
+    notes: gets what is left out for its name and might be a game. strange: gets other such files.
 
     Raises BadInput for any other entry, OSError where a folder cannot be read.
     """
@@ -90,7 +105,13 @@ def _files(
             files[tuple(name.split(b"/"))] = entry
         elif name.endswith((_PLAIN, _ZIPPED)):
             notes.append({"kind": "name_not_utf8", "path": _shown((name,))})
+        else:
+            strange.append(tuple(name.split(b"/")))
     return files
+
+
+def _is_hidden(parts: _Parts) -> bool:
+    return any(part.startswith(b".") for part in parts)
 
 
 def _stem(name: bytes) -> bytes:
@@ -101,8 +122,10 @@ def _find(root: Path, links: LinkRule) -> Drop:
     name = _shown((os.fsencode(root.resolve().name),))
     notes: list[dict[str, str]] = []
     runs = []
-    games: set[tuple[bytes, ...]] = set()
-    files = _files(root, links, notes)
+    games: set[_Parts] = set()
+    taken: set[_Parts] = set()
+    strange: list[_Parts] = []
+    files = _files(root, links, notes, strange)
     # Tuples of bytes compare component by component, each as raw bytes
     # (docs/formats/macroxue.md#run-order).
     for parts in sorted(parts for parts in files if parts[-1].endswith((_PLAIN, _ZIPPED))):
@@ -119,8 +142,19 @@ def _find(root: Path, links: LinkRule) -> Drop:
             continue
         path, size = root / steps.name, steps.stat.st_size
         runs.append(RunFiles(name, meta, path, _shown(parts), steps.name, size, root, links))
+        taken |= {parts, (*parts[:-1], game[-1] + _STEPS)}
+    others = {*strange, *files} - taken
+    for parts in filter(files.__contains__, others):
+        if parts[-1].endswith(_STEPS) and not _is_hidden(parts):
+            notes.append({"kind": "unpaired_log", "path": _shown(parts)})
+    noted = {note["path"] for note in notes}
     notes.sort(key=lambda note: note["path"])
-    return Drop((name,), tuple(runs), tuple({"drop": name, **note} for note in notes))
+    return Drop(
+        (name,),
+        tuple(runs),
+        tuple({"drop": name, **note} for note in notes),
+        tuple(sorted({_shown(parts) for parts in others if not _is_hidden(parts)} - noted)),
+    )
 
 
 def find_runs(drops: Path | Sequence[Path], links: LinkRule = REFUSE_LINKS) -> Drop:
@@ -130,7 +164,8 @@ def find_runs(drops: Path | Sequence[Path], links: LinkRule = REFUSE_LINKS) -> D
     links: what happens to links in them; default: they are refused.
 
     A run is a regular file `*.meta.json` or `*.meta.json.gz` with a `.jsonl.gz` of the same stem
-    next to it. Meta files without partner, and names that are not UTF-8, are left out and noted.
+    next to it. Metas and logs without partner, and names that are not UTF-8, are left out and
+    noted.
 
     Raises BadInput where a folder is missing, equals or contains another one, has a game with
     both spellings of a meta file, or holds a link, pipe, socket or device. Raises OSError where a
@@ -154,6 +189,7 @@ def find_runs(drops: Path | Sequence[Path], links: LinkRule = REFUSE_LINKS) -> D
         tuple(drop.names[0] for drop in each),
         tuple(run for drop in each for run in drop.runs),
         tuple(note for drop in each for note in drop.notes),
+        tuple(name for drop in each for name in drop.others),
     )
 
 
@@ -163,12 +199,63 @@ def raw_files(drop: Path, links: LinkRule = REFUSE_LINKS) -> list[Path]:
     drop: one drop folder.
     links: what happens to links in it; default: they are refused.
 
-    Returns both files of each run, then the meta files without partner. Raises as `find_runs`.
+    Returns both files of each run, then the metas and logs without partner. Raises as `find_runs`.
     """
     content = find_runs(drop, links)
     paired = [file for run in content.runs for file in (run.meta, run.steps)]
-    unpaired = [drop / note["path"] for note in content.notes if note["kind"] == "unpaired_meta"]
-    return [*paired, *unpaired]
+    return [*paired, *(drop / note["path"] for note in content.notes if note["kind"] in UNPAIRED)]
+
+
+def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
+    """What becomes of each file of a drop, by names alone.
+
+    drop: one drop folder.
+    links: what happens to links in it; default: they are refused.
+
+    Raises BadInput for a drop without a game, and as `find_runs`; OSError where it cannot be read.
+    Source: docs/formats/macroxue.md#discovery.
+    """
+    found = find_runs(drop, links)
+    left_out = {note["path"]: UNPAIRED.get(note["kind"], _NOT_UTF8) for note in found.notes}
+    unzipped = set()
+    for name in found.others:
+        if is_mark(name) or name == FILE:
+            continue
+        left_out[name] = _CAPITALS if _has_capitals(name) else _OTHER
+        stem = name.removesuffix(os.fsdecode(_UNZIPPED))
+        for meta in (f"{stem}{os.fsdecode(ending)}" for ending in (_PLAIN, _ZIPPED)):
+            if name != stem and meta in left_out:
+                left_out[name] = left_out[meta] = "a log that is not zipped"
+                unzipped.add(name)
+    if not found.runs:
+        raise BadInput(drop, _no_game(sorted(unzipped), left_out))
+    taken = [name for run in found.runs for name in (run.meta_name, run.steps_name)]
+    return Account({"": taken}, left_out)
+
+
+_NOT_UTF8: Final = "a name that is not UTF-8"
+_OTHER: Final = "no file of a game"
+_CAPITALS: Final = "an ending in capitals: rename it"
+_NEEDED: Final = "it needs a `.meta.json` or `.meta.json.gz` with a `.jsonl.gz` next to it"
+
+
+def _has_capitals(name: str) -> bool:
+    """Whether a file that is none of a game would be one with its ending in lower case."""
+    endings = tuple(map(os.fsdecode, (_PLAIN, _ZIPPED, _STEPS)))
+    return name.lower().endswith(endings) and not name.endswith(endings)
+
+
+def _no_game(unzipped: Sequence[str], left_out: Mapping[str, str]) -> str:
+    """Why a drop without a game is refused, and what to do."""
+    rule = f"no game in it: {_NEEDED}"
+    if unzipped:
+        return f"{rule}; {unzipped[0]} is not zipped: `gzip` it ({len(unzipped):,} such files)"
+    if any(name.endswith(".npy") for name in left_out):
+        return f"{rule}; a pack of other programs (.npy) is read by StepDataset, and is no drop"
+    if left_out:
+        name = min(left_out)
+        return f"{rule}; {printable(name)}: {left_out[name]}"
+    return rule
 
 
 def refusal(folder: Path, links: LinkRule = REFUSE_LINKS) -> str | None:
@@ -180,15 +267,7 @@ def refusal(folder: Path, links: LinkRule = REFUSE_LINKS) -> str | None:
     Raises OSError where it cannot be read.
     """
     try:
-        if find_runs(folder, links).runs:
-            return None
+        account(folder, links)
     except BadInput as error:
         return str(error)
-    return "no game in it: it needs a `.meta.json` or `.meta.json.gz` with a `.jsonl.gz` next to it"
-
-
-def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
-    """What becomes of the files of a drop. Raises BadInput where it is refused."""
-    if reason := refusal(drop, links):
-        raise GristmillError(reason)
-    return Account({"": [path.relative_to(drop).as_posix() for path in raw_files(drop, links)]})
+    return None

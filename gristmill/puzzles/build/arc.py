@@ -51,6 +51,8 @@ class ArcSummary(DatasetSummary):
     leaks_dropped: test pairs that are left out, because training has them.
     known_leaks: test pairs that are not, because the published benchmark counts them.
     files_dropped: files whose id another file has.
+    equal_tasks: tasks with the pairs of an earlier one, in any order; the published benchmark has
+        one. They are kept.
     training_tasks, evaluation_tasks: tasks by the name of their source; a source with 0 of one of
         them has that folder not. One without evaluation tasks is for training alone.
     """
@@ -61,6 +63,7 @@ class ArcSummary(DatasetSummary):
     leaks_dropped: int
     known_leaks: int
     files_dropped: int
+    equal_tasks: int
     training_tasks: Mapping[str, int]
     evaluation_tasks: Mapping[str, int]
 
@@ -127,6 +130,7 @@ def build_arc(
         leaks_dropped=selection.leaks_dropped,
         known_leaks=selection.known_leaks,
         files_dropped=selection.files_dropped,
+        equal_tasks=len(plan.files) - len({file.facts[TASK_HASH] for file in plan.files}),
         training_tasks=_of_sources(selection, folders, is_evaluation=False),
         evaluation_tasks=_of_sources(selection, folders, is_evaluation=True),
     )

@@ -28,7 +28,7 @@ from gristmill.puzzles.format.names import SET, SPLITS, Split
 from gristmill.puzzles.format.part_file import Sets
 from gristmill.puzzles.format.sources import SourceFile
 from gristmill.puzzles.raw.folders import labelled_folders, source_folders
-from gristmill.puzzles.raw.near_names import check_names
+from gristmill.puzzles.raw.table_names import both_tables
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
 from gristmill.run.workers import threaded_map
@@ -37,7 +37,6 @@ from gristmill.untrusted.walk import list_files
 
 _TASK_BYTES = 16 << 20
 _MOST_NAMED: Final = 10
-_FILES: Final = frozenset(f"{split}.csv" for split in SPLITS)
 
 
 @dataclass(frozen=True)
@@ -45,10 +44,12 @@ class MazeSummary(DatasetSummary):
     """What was built.
 
     duplicates_removed: mazes that an earlier one of their split is the same as, up to symmetry.
+    first_repeats: of each file with such mazes the line of the first one.
     leaks_dropped: mazes of the test split that the training split has, up to symmetry.
     """
 
     duplicates_removed: int
+    first_repeats: Mapping[str, int]
     leaks_dropped: int
 
 
@@ -100,9 +101,6 @@ def build_maze(
     """
     config = config or MazeConfig()
     folders = labelled_folders(source_folders(csv_dir))
-    for _, folder in folders:
-        listed = list_files(folder, root=folder, links=links, deep=False)
-        check_names(folder, [entry.name for entry in listed], _FILES.__contains__)
     with _tokens_file(parts, out) as path:
         reader = _Reader(links)
         with path.open("wb") as tokens, progress.stage("read", "files", None) as stage:
@@ -126,7 +124,12 @@ def build_maze(
             engine=threaded_map,
         )
         summary = build_dataset(plan, out, parts, progress)
-    return MazeSummary(**vars(summary), duplicates_removed=reader.duplicates, leaks_dropped=leaks)
+    return MazeSummary(
+        **vars(summary),
+        duplicates_removed=reader.duplicates,
+        first_repeats=reader.first_repeats,
+        leaks_dropped=leaks,
+    )
 
 
 @contextmanager
@@ -148,24 +151,26 @@ class _Reader:
     """Reads the files of both splits.
 
     files: those read so far. length: cells of every maze. duplicates: mazes left out.
+    first_repeats: of each file the line of the first one that is left out.
     """
 
     def __init__(self, links: LinkRule) -> None:
         self.files: list[SourceFile] = []
         self.length = 0
         self.duplicates = 0
+        self.first_repeats: dict[str, int] = {}
         self._links = links
         self._rows = 0
 
-    def read(self, folders: Sequence[tuple[str, Path]], split: str, tokens: BinaryIO) -> _Mazes:
+    def read(self, folders: Sequence[tuple[str, Path]], split: Split, tokens: BinaryIO) -> _Mazes:
         """Read a split; each maze's input and label go to `tokens`. folders: with their names."""
         if not folders:
             raise BadInput(split, "is missing: a maze source needs it")
         mazes, seen = _Mazes([], [], [], []), set[bytes]()
         for label, folder in folders:
-            path = folder / f"{split}.csv"
-            if not has_file(path, root=folder, links=self._links):
-                raise BadInput(path, "is missing: a maze source needs it")
+            listed = list_files(folder, root=folder, links=self._links, deep=False)
+            path = both_tables(folder, [entry.name for entry in listed])[split]
+            has_file(path, root=folder, links=self._links)  # it raises for a link
             self._read_file(path, label, tokens, mazes, seen)
         return mazes
 
@@ -185,6 +190,7 @@ class _Reader:
             for row, (line, key) in enumerate(zip(read.lines.tolist(), keys, strict=True)):
                 if key in seen:
                     self.duplicates += 1
+                    self.first_repeats.setdefault(f"{label}/{path.name}", line)
                     continue
                 seen.add(key)
                 mazes.files.append(len(self.files))

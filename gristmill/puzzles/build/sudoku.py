@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput
 from gristmill.puzzles.build.dataset import DatasetSummary, Plan, build_dataset
-from gristmill.puzzles.build.sudoku_choice import RowNumbers, chosen_rows
+from gristmill.puzzles.build.sudoku_choice import FIRST_REPEAT, RowNumbers, chosen_rows
 from gristmill.puzzles.build.sudoku_table import Boards, Table, read_boards, read_sources
 from gristmill.puzzles.config import SudokuConfig
 from gristmill.puzzles.domains.sudoku.board import CELLS, ENCODING, KIND, text_of
@@ -41,6 +41,7 @@ class SudokuSummary(DatasetSummary):
 
     sources_read: rows of the sources. below_difficulty: rows left out by their rating.
     duplicates_removed: rows whose question an earlier row of the split has.
+    first_repeats: of each file with such rows the line of the first one.
     ambiguous_dropped: rows looked at with another number of solutions than one.
     leaks_dropped: test rows that are training rows up to symmetry.
     augmentations_missing: augmentations that repeated an example of their group too often.
@@ -49,6 +50,7 @@ class SudokuSummary(DatasetSummary):
     sources_read: int
     below_difficulty: int
     duplicates_removed: int
+    first_repeats: Mapping[str, int]
     ambiguous_dropped: int
     leaks_dropped: int
     augmentations_missing: int
@@ -159,6 +161,11 @@ def build_sudoku(
         sources_read=counts["sources_read"],
         below_difficulty=counts["below_difficulty"],
         duplicates_removed=counts["duplicates_removed"],
+        first_repeats={
+            name.removeprefix(FIRST_REPEAT): line
+            for name, line in counts.items()
+            if name.startswith(FIRST_REPEAT)
+        },
         ambiguous_dropped=counts["ambiguous_dropped"],
         leaks_dropped=counts["leaks_dropped"],
         augmentations_missing=made.groups["train"] * config.num_aug - made.augmented,

@@ -22,6 +22,8 @@ from gristmill.run.workers import threaded_map
 
 RowNumbers = npt.NDArray[np.int64]
 
+FIRST_REPEAT: Final = "first repeat in "
+"""Begins the names of counts that are lines: of each file that of the first row left out."""
 _TOGETHER: Final = 8192
 _SHOWN: Final = 10
 
@@ -67,6 +69,11 @@ def _without_duplicates(table: Table, rows: RowNumbers, counts: Counter[str]) ->
             repeated[place] = text in seen
             seen.add(text)
     counts["duplicates_removed"] += int(np.count_nonzero(repeated))
+    files, places = np.unique(table.files[rows[repeated]], return_index=True)
+    for number, row in zip(files.tolist(), rows[repeated][places].tolist(), strict=True):
+        # A file has rows of both splits where it is a bank.
+        name, line = FIRST_REPEAT + table.sources[number].path, int(table.lines[row])
+        counts[name] = min(line, counts[name] or line)
     return rows[~repeated]
 
 

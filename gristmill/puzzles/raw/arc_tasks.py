@@ -19,6 +19,8 @@ from gristmill.contract import BadInput
 from gristmill.puzzles.domains.arc_augment import MOST_BASE, is_base
 from gristmill.puzzles.domains.arc_grid import COLOURS, SIDE, Grid
 from gristmill.puzzles.raw.near_names import check_names, unpack_hint
+from gristmill.puzzles.raw.other_forms import id_form, json_form, task_form
+from gristmill.puzzles.raw.texts import BYTE_ORDER_MARK, check_encoding
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, read_file
 from gristmill.untrusted.json_text import check_nesting
 from gristmill.untrusted.limits import Limits
@@ -80,18 +82,31 @@ def read_tasks(source: Path, links: LinkRule = REFUSE_LINKS) -> list[ArcTask]:
     source: the folder, such as `ARC-AGI/data` or `ConceptARC/corpus`.
     links: what happens to links; default: they are refused.
 
+    Raises BadInput for a file that cannot be opened by the rules of drops, and as `task_entries`
+    and `parse_task`. Source: `docs/formats/puzzles.md#arc`.
+    """
+    return [read_task(source, entry.name, links) for entry in task_entries(source, links)]
+
+
+def read_task(source: Path, name: str, links: LinkRule = REFUSE_LINKS) -> ArcTask:
+    """Read one task of a source. name: path of its file in the source. Raises as `read_tasks`."""
+    octets = read_file(source / name, root=source, most=_LIMITS.bytes, links=links)
+    return parse_task(octets, source, name)
+
+
+def task_entries(source: Path, links: LinkRule = REFUSE_LINKS) -> list[Entry]:
+    """The files of the tasks of a source, sorted by their paths.
+
+    source, links: as for `read_tasks`.
+
     Files with other endings do not count, nor do names that begin with a dot.
     Raises BadInput for a source without tasks, a `.json` file that is not directly in a
-    sub-folder, a packed one, `.JSON` or `Evaluation` in capitals, a file that cannot be opened by
-    the rules of drops, and as `parse_task`.
+    sub-folder, a packed one, one of a form that is not read, and `Evaluation` in capitals.
     Source: `docs/formats/puzzles.md#arc`.
     """
-    tasks = []
     entries = sorted(list_files(source, root=source, links=links), key=lambda each: each.name)
     check_names(source, [entry.name for entry in entries], _is_task)
-    for name in _names(source, entries):
-        octets = read_file(source / name, root=source, most=_LIMITS.bytes, links=links)
-        tasks.append(parse_task(octets, source, name))
+    tasks = list(_tasks(source, entries))
     if not tasks:
         raise BadInput(
             source,
@@ -102,21 +117,22 @@ def read_tasks(source: Path, links: LinkRule = REFUSE_LINKS) -> list[ArcTask]:
 
 
 def _is_task(name: str) -> bool:
-    return name.endswith(_ENDING)
+    return name.lower().endswith(_ENDING)
 
 
-def _names(source: Path, entries: Sequence[Entry]) -> Iterator[str]:
+def _tasks(source: Path, entries: Sequence[Entry]) -> Iterator[Entry]:
     for entry in entries:
         name = entry.name
         if entry.refusal and "/" not in name and not name.startswith("."):
             raise BadInput(source / name, entry.refusal)  # a link may lead to a folder of tasks
-        if not name.endswith(_ENDING) or any(part.startswith(".") for part in name.split("/")):
+        if not _is_task(name) or any(part.startswith(".") for part in name.split("/")):
             continue
         if name.count("/") != 1:
             raise BadInput(
                 source / name,
-                "is not in a sub-folder of the source, where tasks are: name the folder two levels"
-                " above the files as source, such as ARC-AGI/data or ConceptARC/corpus",
+                json_form(name)
+                or "is not in a sub-folder of the source, where tasks are: name the folder two"
+                " levels above the files as source, such as ARC-AGI/data or ConceptARC/corpus",
             )
         if entry.refusal:
             raise BadInput(source / name, entry.refusal)
@@ -127,7 +143,7 @@ def _names(source: Path, entries: Sequence[Entry]) -> Iterator[str]:
                 f"is not named {EVALUATION}, so that its test pairs would be for training: rename"
                 " it",
             )
-        yield name
+        yield entry
 
 
 def parse_task(octets: bytes, source: Path, name: str) -> ArcTask:
@@ -169,12 +185,21 @@ def _object(octets: bytes, path: Path) -> dict[str, Any]:
             raise BadInput(path, "has a key twice in one object")
         return read
 
-    if len(octets) > _LIMITS.values or not _is_shallow(octets):
-        check_nesting(octets, path, _LIMITS)
+    def constant(name: str) -> None:
+        raise ValueError(f"{name} is no JSON")
+
+    check_encoding(octets, path)
+    text = octets.removeprefix(BYTE_ORDER_MARK)
+    if not text.strip():
+        raise BadInput(path, "is empty: get the file again, or remove it")
+    if len(text) > _LIMITS.values or not _is_shallow(text):
+        check_nesting(text, path, _LIMITS)
     try:
-        task = json.loads(octets.decode("utf-8"), object_pairs_hook=members)
+        task = json.loads(text.decode("utf-8"), object_pairs_hook=members, parse_constant=constant)
     except (ValueError, RecursionError) as error:
         raise BadInput(path, f"not JSON: {error}") from error
+    if form := task_form(task):
+        raise BadInput(path, form)
     if not isinstance(task, dict):
         raise BadInput(path, "must hold an object with train and test")
     return task
@@ -195,13 +220,14 @@ def _is_shallow(octets: bytes) -> bool:
 
 
 def _base(task: dict[str, Any], path: Path) -> str:
-    base = task.get(_NAME, path.name.removesuffix(_ENDING))
+    base = task.get(_NAME, path.stem)
     if not isinstance(base, str) or not 0 < len(base) <= MOST_BASE or not base.isprintable():
         raise BadInput(path, f"name {_shown(base)} is no text of 1 to {MOST_BASE} letters")
     if not is_base(base):
         raise BadInput(
             path,
-            f"the id {_shown(base)} has '_' or begins with '<': ids of augmentations are made of"
+            id_form(base)
+            or f"the id {_shown(base)} has '_' or begins with '<': ids of augmentations are made of"
             " the id, '_' and their parameters; rename the file, or its key name",
         )
     return base
@@ -212,7 +238,9 @@ def _pair(pair: Any, path: Path, where: str) -> tuple[Grid, Grid]:
         raise BadInput(path, f"{where} must be an object with input and output only")
     for key in ("input", "output"):
         if key not in pair:
-            raise BadInput(path, f"{where} has no {key}: every pair needs one, those of test, too")
+            rule = f"{where} has no {key}: every pair needs one, those of test, too"
+            hidden = ", which hidden tests of Kaggle do not have: leave such tasks out"
+            raise BadInput(path, rule + (hidden if where.startswith("test") else ""))
     if more := [key for key in pair if key not in ("input", "output")]:
         raise BadInput(path, f"{where} has the key {_shown(more[0])}: it has input and output only")
     before, after = (_grid(pair[key], path, f"{where}, {key}") for key in ("input", "output"))

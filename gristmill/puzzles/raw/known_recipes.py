@@ -14,7 +14,7 @@ from gristmill.inbox.kind import IsThere
 from gristmill.inbox.listing import list_inbox
 from gristmill.puzzles.raw import drops
 from gristmill.puzzles.raw.recipe_file import FOLDER, read_recipe_file
-from gristmill.puzzles.raw.recipes import BUILT_IN, KINDS, Recipe
+from gristmill.puzzles.raw.recipes import BUILT_IN, KINDS, Recipe, is_part
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
 RECIPES_INBOX = f"{drops.INBOX}/{FOLDER}"
@@ -152,19 +152,43 @@ def ready_sources(lake: DataRoot, recipe: Recipe) -> Account:
     return Account({"": taken}, left_out)
 
 
+def buildable(lake: DataRoot, is_there: IsThere | None = None) -> list[Recipe]:
+    """Returns the recipes whose sources are there, without those that a larger one takes in.
+
+    lake: the data root.
+    is_there: as for `missing_sources`.
+
+    ARC alone is built where there is no ConceptARC, not beside the dataset of both: a person asks
+    for it by name. Once it stands it is kept current.
+    """
+    found = [each for each in recipes(lake).values() if not missing_sources(lake, each, is_there)]
+    return [
+        recipe
+        for recipe in found
+        if not any(is_part(recipe, other) for other in found) or _stands(lake, recipe)
+    ]
+
+
 def wanted(lake: DataRoot) -> set[str]:
     """Returns the names of the recipes that somebody asked for: by a drop, a file, or a dataset.
 
-    lake: the data root. A built-in recipe without sources counts once it is published.
+    lake: the data root. A recipe that waits for another drop is one of them.
     """
-    inbox = lake.inbox(drops.INBOX)
+    inbox, built = lake.inbox(drops.INBOX), {recipe.name for recipe in buildable(lake)}
     return {
         name
         for name, recipe in recipes(lake).items()
-        if any((inbox / drop).is_dir() for drop in recipe.drops)
+        if (
+            any((inbox / drop).is_dir() for drop in recipe.drops)
+            and (name in built or missing_sources(lake, recipe))
+        )
         or (lake.inbox(RECIPES_INBOX) / f"{name}.toml").exists()
-        or (lake.root / lake.artifact("puzzles", name) / provenance.RECORD).exists()
+        or _stands(lake, recipe)
     }
+
+
+def _stands(lake: DataRoot, recipe: Recipe) -> bool:
+    return (lake.root / lake.artifact("puzzles", recipe.name) / provenance.RECORD).exists()
 
 
 def _read(lake: DataRoot, path: Path, links: LinkRule) -> Recipe:

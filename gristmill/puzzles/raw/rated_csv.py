@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput
+from gristmill.puzzles.raw.other_forms import csv_form
+from gristmill.puzzles.raw.texts import BYTE_ORDER_MARK, CARRIAGE_RETURN, check_encoding
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 from gristmill.untrusted.limits import LIMITS, Limits
 from gristmill.untrusted.lines import reads
@@ -26,7 +28,6 @@ CSV_LIMITS: Final = replace(LIMITS, bytes=1 << 36, rows=(1 << 31) - 1, line_byte
 """Limits of a CSV file: 64 GiB, 2,147,483,647 lines, 256 KiB for a line."""
 
 _ROWS: Final = 8192
-_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _SHOWN: Final = 40
 
 Bytes = npt.NDArray[np.uint8]
@@ -106,6 +107,17 @@ def read_rows(
     yield from reader.end()
 
 
+def check_header(path: Path, links: LinkRule = REFUSE_LINKS) -> None:
+    """Raise BadInput where the first line of a file is not the header of a rated CSV file.
+
+    path: the file, in its drop. links: as for `read_rows`.
+    """
+    reader = _Reader(path, None, CSV_LIMITS)
+    with open_file(path, root=path.parent, links=links, buffering=0) as file:
+        head = file.read(CSV_LIMITS.line_bytes)
+    reader.check_header(head)
+
+
 class _Reader:
     """Takes the bytes of a file, gives its rows."""
 
@@ -113,6 +125,13 @@ class _Reader:
         self._path, self._length, self._limits = path, length, limits
         self._rest = b""
         self._line = 1
+        self._has_row = False
+
+    def check_header(self, head: bytes) -> None:
+        """Check the first line. head: the beginning of the file."""
+        if not head:
+            self._end_of_file()
+        self._header(head + b"\n")
 
     def take(self, part: bytes) -> Iterator[RatedRows]:
         """The rows that are whole with this part of the file."""
@@ -120,6 +139,8 @@ class _Reader:
         end = text.rfind(b"\n") + 1
         self._rest = text[end:]
         if len(self._rest) > self._limits.line_bytes:
+            if b"\r" in self._rest and not end:
+                raise self._wrong(CARRIAGE_RETURN)
             line = self._line + text.count(b"\n")
             raise self._wrong(f"a line of more than {self._limits.line_bytes:,} bytes", line)
         yield from self._rows(text, end)
@@ -128,8 +149,13 @@ class _Reader:
         """The last row, where no newline ends it."""
         if self._rest:
             yield from self._rows(self._rest + b"\n", len(self._rest) + 1)
+        self._end_of_file()
+
+    def _end_of_file(self) -> None:
         if self._line == 1:
             raise self._wrong("is empty: the first line must be " + ",".join(COLUMNS), None)
+        if not self._has_row:
+            raise self._wrong("has no row below its header: get the file again", None)
 
     def _rows(self, text: bytes, end: int) -> Iterator[RatedRows]:
         from gristmill.puzzles.raw.csv_kernel import scan
@@ -147,9 +173,12 @@ class _Reader:
                 )
                 count, begin, self._line = scan(view, begin, end, self._line, *arrays.all())
                 if count:
+                    self._has_row = True
                     yield arrays.rows(count, self._path, text)
                     continue
-                yield from self._unusual(text, begin)
+                for unusual in self._unusual(text, begin):
+                    self._has_row = True
+                    yield unusual
             begin = self._past(text, begin)
 
     def _first_length(self, text: bytes, begin: int) -> int:
@@ -164,9 +193,15 @@ class _Reader:
         return text.index(b"\n", begin) + 1
 
     def _header(self, text: bytes) -> int:
+        check_encoding(text, self._path)
         text = text[: text.index(b"\n") + 1]
-        found = self._fields(text, len(_BYTE_ORDER_MARK) * text.startswith(_BYTE_ORDER_MARK), False)
-        if found is None or tuple(name.strip().lower() for name in found) != COLUMNS:
+        if b"\r" in text.rstrip(b"\r\n"):
+            raise self._wrong(CARRIAGE_RETURN, 1)
+        found = self._fields(text, len(BYTE_ORDER_MARK) * text.startswith(BYTE_ORDER_MARK), False)
+        columns = tuple(name.strip().lower() for name in found or ())
+        if columns != COLUMNS:
+            if form := csv_form(columns):
+                raise self._wrong(form, 1)
             shown = text.decode("utf-8", "replace").strip()[:_SHOWN]
             raise self._wrong(f"the first line is {shown!r}, must be {','.join(COLUMNS)}", 1)
         return self._past(text, 0)

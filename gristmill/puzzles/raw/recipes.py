@@ -57,6 +57,7 @@ _BUILT_IN = (
         ("arc_agi", "concept_arc/corpus"),
         {"num_aug": 1000, "dtype": "uint8"},
     ),
+    Recipe("arc-1-aug-1000", "arc", ("arc_agi",), {"num_aug": 1000, "dtype": "uint8"}),
     Recipe("arc-2-aug-1000", "arc", ("arc_agi_2",), {"num_aug": 1000, "dtype": "uint8"}),
     Recipe("arc-sample", "arc", ("arc-sample",), {"num_aug": 8}),
     Recipe("sudoku-extreme-full", "sudoku", ("sudoku-extreme",)),
@@ -68,3 +69,9 @@ _BUILT_IN = (
 )
 BUILT_IN: Final[Mapping[str, Recipe]] = {recipe.name: recipe for recipe in _BUILT_IN}
 """The recipes that there are without a file, by name."""
+
+
+def is_part(recipe: Recipe, other: Recipe) -> bool:
+    """Whether two recipes are built in, and the other one has all sources of the first and more."""
+    is_built_in = BUILT_IN.get(recipe.name) == recipe and BUILT_IN.get(other.name) == other
+    return is_built_in and bool(recipe.sources) and set(recipe.sources) < set(other.sources)

@@ -49,7 +49,9 @@ def space(config: object, files: Sequence[tuple[str, int]]) -> int:
 def _sudoku(config: SudokuConfig, files: Sequence[tuple[str, int]]) -> int:
     """A line of a CSV file has two boards at least, one of a bank has one."""
     lines = {path: size // _line(path) for path, size in files}
-    tested = sum(count for path, count in lines.items() if PurePath(path).name == "test.csv")
+    tested = sum(
+        count for path, count in lines.items() if PurePath(path).name.lower() == "test.csv"
+    )
     trained = sum(lines.values()) - tested
     taken = min(trained, config.subsample_size or trained)
     rows = taken * (1 + config.num_aug) + tested
@@ -58,7 +60,7 @@ def _sudoku(config: SudokuConfig, files: Sequence[tuple[str, int]]) -> int:
 
 
 def _line(path: str) -> int:
-    return 2 * _SUDOKU_CELLS if path.endswith(".csv") else _SUDOKU_CELLS
+    return 2 * _SUDOKU_CELLS if path.lower().endswith(".csv") else _SUDOKU_CELLS
 
 
 def _example(tokens: int, config: Any) -> int:

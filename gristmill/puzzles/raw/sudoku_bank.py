@@ -6,7 +6,7 @@ Source: docs/formats/puzzles.md#sudoku-sources
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -16,7 +16,11 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput
 from gristmill.puzzles.domains.sudoku.board import CELLS
+from gristmill.puzzles.format.names import SPLITS, Split
 from gristmill.puzzles.raw.near_names import check_names, unpack_hint
+from gristmill.puzzles.raw.rated_csv import check_header
+from gristmill.puzzles.raw.table_names import is_table, split_tables
+from gristmill.puzzles.raw.texts import BYTE_ORDER_MARK, CARRIAGE_RETURN, check_encoding
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 from gristmill.untrusted.limits import LIMITS, Limits
 from gristmill.untrusted.lines import lines, reads
@@ -24,11 +28,9 @@ from gristmill.untrusted.walk import list_files
 
 BANK_LIMITS: Final = replace(LIMITS, bytes=1 << 36, rows=(1 << 31) - 1, line_bytes=1 << 12)
 """Limits of a bank: 64 GiB, 2,147,483,647 lines, 4 KiB for a line."""
-CSV_FILES: Final = {"train.csv": "train", "test.csv": "test"}
 NO_BANKS: Final = ("license", "licence", "readme", "copying", "notice")
 """Names of text files, without their ending and in lower case, that hold no puzzles."""
 
-_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _ROWS: Final = 4096
 _SHOWN: Final = 40
 
@@ -47,8 +49,8 @@ def sudoku_files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[SudokuFil
     folder: with `train.csv` and `test.csv`, or else with banks, `*.txt`.
     links: what happens to links; default: they are refused.
 
-    Raises BadInput where there is neither, one of the CSV files alone, or a file that is packed or
-    has capitals in its name and would count without.
+    Raises BadInput where there is neither, one of the CSV files alone, a packed file that would
+    count unpacked, or tables of another form.
     Source: docs/formats/puzzles.md#sudoku-sources
     """
     try:
@@ -58,26 +60,43 @@ def sudoku_files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[SudokuFil
     except OSError as error:
         raise BadInput(folder, f"cannot be read: {error.strerror}") from error
     names = [entry.name for entry in entries]
-    check_names(folder, names, lambda name: name in CSV_FILES)
-    tables = [entry for entry in entries if entry.name in CSV_FILES]
+    tables = split_tables(folder, names)
     if len(tables) == 1:
-        lacking = next(name for name in CSV_FILES if name != tables[0].name)
-        raise BadInput(folder, f"has {tables[0].name}, but no {lacking}: add it")
+        ((split, name),) = tables.items()
+        lacking = next(other for other in SPLITS if other != split)
+        raise BadInput(folder, f"has {name}, but no {lacking}.csv: add it")
     if not tables:
-        check_names(folder, names, _is_bank)
-    chosen = tables or [entry for entry in entries if _is_bank(entry.name)]
+        check_names(folder, names, is_bank)
+    chosen: dict[str, Split | None] = {name: split for split, name in tables.items()} or {
+        name: None for name in names if is_bank(name)
+    }
     if not chosen:
-        rule = "holds neither train.csv and test.csv nor a bank, `*.txt`"
-        raise BadInput(folder, rule + unpack_hint(names))
-    for entry in chosen:
-        if entry.refusal is not None:
+        raise BadInput(folder, _no_file(folder, names, links))
+    for entry in entries:
+        if entry.name in chosen and entry.refusal is not None:
             raise BadInput(folder / entry.name, entry.refusal)
-    return [SudokuFile(folder / entry.name, CSV_FILES.get(entry.name)) for entry in chosen]
+    return [
+        SudokuFile(folder / entry.name, chosen[entry.name])
+        for entry in entries
+        if entry.name in chosen
+    ]
 
 
-def _is_bank(name: str) -> bool:
+def _no_file(folder: Path, names: Sequence[str], links: LinkRule) -> str:
+    """Why a folder without a file of Sudokus is refused: the form of its tables, if it has some."""
+    for name in filter(is_table, names):
+        check_header(folder / name, links)
+    rule = "holds neither train.csv and test.csv nor a bank, `*.txt`"
+    others = [name for name in names if is_table(name)]
+    if others:
+        rule += f": rename {others[0]} to {SPLITS[0]}.csv or {SPLITS[1]}.csv"
+    return rule + unpack_hint(names)
+
+
+def is_bank(name: str) -> bool:
+    """Whether a file of a source is a bank by its name."""
     stem, _, ending = name.rpartition(".")
-    return ending == "txt" and stem.lower() not in NO_BANKS and not name.startswith(".")
+    return ending.lower() == "txt" and stem.lower() not in NO_BANKS and not name.startswith(".")
 
 
 @dataclass
@@ -128,7 +147,8 @@ def read_bank(
     limits: `bytes`, `rows` and `line_bytes` count.
     see: called with all bytes of the file in order, as a hash takes them; default None.
 
-    Blank lines are passed over. Raises BadInput with the line for any other form of a line.
+    Blank lines are passed over. Raises BadInput with the line for any other form of a line, and
+    for a file without a puzzle.
     Memory: some MiB. Source: docs/formats/puzzles.md#sudoku-sources
     """
     held: list[tuple[int, bytes, bytes, bytes | None]] = []
@@ -136,14 +156,23 @@ def read_bank(
         if file.seek(0, 2) > limits.bytes:
             raise BadInput(path, f"has more than {limits.bytes:,} bytes")
         file.seek(0)
+        has_row = False
         for number, line in enumerate(lines(_seen(reads(file), see), path, limits), 1):
-            words = (line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line).split()
+            if number == 1:
+                check_encoding(line, path)
+                line = line.removeprefix(BYTE_ORDER_MARK)  # noqa: PLW2901
+            words = line.split()
             if not words:
                 continue
+            if b"\r" in line.rstrip(b"\r\n"):
+                raise BadInput(path, CARRIAGE_RETURN, number)
+            has_row = True
             held.append((number, *_row(words, path, number)))
             if len(held) == _ROWS:
                 yield _together(held, path)
                 held = []
+    if not has_row:
+        raise BadInput(path, "holds no puzzle: get the file again, or remove it")
     if held:
         yield _together(held, path)
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from gristmill import markdown
 from gristmill.markdown import Markdown, escape
+from gristmill.puzzles.laws.notes import equal_tasks
 from gristmill.puzzles.read.example import example
 from gristmill.puzzles.read.rows import Dataset, SetArrays
 from gristmill.puzzles.show.overview import (
@@ -67,6 +68,12 @@ def puzzle_figures(folder: Path, counts: Mapping[str, int | float]) -> Figures:
     noted = [(text, f"{counts[name]:,}") for name, text in _NAMED.items() if name in counts]
     if noted:
         figures["left out"] = markdown.table(("what", "number"), noted, "lr")
+    if equal := equal_tasks(data.sources) if data.kind is not None else []:
+        rows = [
+            (escape(path, _LONGEST), escape(first, _LONGEST))
+            for path, first in equal[:_MOST_FIELDS]
+        ]
+        figures["equal tasks"] = markdown.table(("task", "has the pairs of"), rows, "ll")
     if data.kind is not None:
         figures["made from"] = _made_from(data)
     histograms = list(_histograms(numbers[:_MOST_SETS]))

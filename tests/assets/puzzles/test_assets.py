@@ -46,6 +46,23 @@ def record(lake: Lake, name: str) -> provenance.Record:
     return provenance.read_record(lake.root / "puzzles" / name / provenance.RECORD)
 
 
+def test_equal_tasks_are_noteworthy_and_named_in_the_event(build: Build, lake: Lake) -> None:
+    folder = put_tasks(lake, "tasks")
+    (task,) = (folder / "training").iterdir()
+    shutil.copy(task, folder / "training" / "again.json")
+    put_recipe(lake, "mine", "arc", ["tasks"], num_aug=1)
+    result = build("arc", "mine")
+    assert result.success, failure(result)
+    checks = {check.check_name: check for check in result.get_asset_check_evaluations()}
+    assert {name for name, check in checks.items() if not check.passed} == {"noteworthy"}
+    assert checks["noteworthy"].severity == dg.AssetCheckSeverity.WARN
+    assert "1 tasks have the pairs of an earlier one" in str(checks["noteworthy"].metadata)
+    (event,) = result.get_asset_materialization_events()
+    metadata = event.step_materialization_data.materialization.metadata
+    assert task.stem in str(metadata["equal tasks"].value)
+    assert record(lake, "mine").counts["equal_tasks"] == 1
+
+
 def test_a_recipe_of_games_becomes_a_dataset_with_report_record_and_checks(
     build: Build, lake: Lake
 ) -> None:

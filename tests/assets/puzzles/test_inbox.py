@@ -8,6 +8,7 @@ import dagster as dg
 import pytest
 
 from assets.puzzles.inbox import INBOXES
+from assets.puzzles.recipes import available
 from commands.arrivals import register
 from gristmill.inbox import REFUSED
 from gristmill.puzzles.raw.recipes import BUILT_IN
@@ -79,7 +80,8 @@ def test_a_drop_starts_the_recipes_whose_sources_are_then_all_there(
     put_tasks(lake, "arc_agi")
     put_recipe(lake, "alone", "arc", ["arc_agi"])
     look()
-    assert look() == [("puzzles/arc", "alone")]  # once, though two inboxes could start it
+    # Each once, though two inboxes could start the first one.
+    assert look() == [("puzzles/arc", "arc-1-aug-1000"), ("puzzles/arc", "alone")]
     assert {"alone", "arc-aug-1000"} <= keys(instance, "arc")
     put_tasks(lake, "concept_arc/corpus")
     look()
@@ -111,8 +113,24 @@ def test_a_drop_that_is_still_arriving_starts_nothing_by_another(look: Tick, lak
     put_tasks(lake, "arc_agi")
     look()
     put_tasks(lake, "concept_arc/corpus")
-    assert look() == []  # the corpus has been seen once
+    # The corpus has been seen once: ARC is alone as yet.
+    assert look() == [("puzzles/arc", "arc-1-aug-1000")]
     assert look() == [("puzzles/arc", "arc-aug-1000")]
+
+
+def test_arc_alone_is_not_built_beside_the_dataset_that_takes_it_in(look: Tick, lake: Lake) -> None:
+    for name in ("arc_agi", "concept_arc/corpus"):
+        put_tasks(lake, name)
+    look()
+    assert look() == [("puzzles/arc", "arc-aug-1000")]
+    assert "arc-aug-1000" in available(lake) and "arc-1-aug-1000" not in available(lake)
+    standing = lake.root / "puzzles" / "arc-1-aug-1000"
+    standing.mkdir(parents=True)
+    (standing / "provenance.json").write_text('{"asset": "puzzles/arc"}')
+    assert {"arc-aug-1000", "arc-1-aug-1000"} <= available(lake), "what stands is kept current"
+    put_tasks(lake, "arc_agi", number=2)
+    look()
+    assert sorted(look()) == [("puzzles/arc", "arc-1-aug-1000"), ("puzzles/arc", "arc-aug-1000")]
 
 
 def test_a_replaced_drop_starts_its_recipes_again(look: Tick, lake: Lake) -> None:

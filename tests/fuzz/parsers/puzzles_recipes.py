@@ -8,6 +8,12 @@ _WORDS = (
     *(b'kind = "', b"sources = [", b"[settings]\n", b'"arc"', b'"sudoku"', b'"maze"', b'"domino"'),
     *(b"num_aug = ", b"../", b"/", b'"', b"nan", b"true", b"1e999", b"\n", b"[[", b"\xff"),
 )
+_GRID = b'[{"input": [[1]], "output": [[2]]}]'
+_TEXTS = (
+    (b".json", b'{"train": %b, "test": %b}' % (_GRID, _GRID)),
+    (b".csv", b"source,question,answer,rating\n"),
+    (b".txt", b"." * 81),
+)
 
 
 def recipe(data: bytes) -> None:
@@ -25,7 +31,7 @@ def recipe(data: bytes) -> None:
 
 def source_names(data: bytes) -> None:
     """The names of files in a source, one a line; those that begin with `a` are a level below."""
-    from gristmill.puzzles.raw.drops import refusal, source_files
+    from gristmill.puzzles.raw.drops import account, refusal, source_files
     from gristmill.puzzles.raw.near_names import check_names
     from gristmill.puzzles.raw.recipes import KINDS
 
@@ -35,13 +41,21 @@ def source_names(data: bytes) -> None:
             name = line.replace(b"\0", b"").replace(b"/", b"")[:200]
             below = b"/tasks/" if name.startswith(b"a") else b"/"
             if name not in (b"", b".", b"..", b"tasks"):
-                with open(bytes(place) + below + name, "wb"):  # noqa: PTH123 - need not be UTF-8
-                    pass
+                with open(bytes(place) + below + name, "wb") as held:  # noqa: PTH123 - need not be UTF-8
+                    held.write(next((t for e, t in _TEXTS if name.lower().endswith(e)), b""))
         found = [path for kind in KINDS for path in source_files(kind, place)]
         assert all(path.is_file() for path in found)
-        assert refusal(place) is None or not found
         names = [path.name for path in place.iterdir()]
-        check_names(place, names, lambda name: name.endswith(".json"))
+        check_names(place, names, lambda name: name.lower().endswith(".json"))
+        refused = refusal(place)
+        account_of = account(place)
+        assert refused is None
+        for path in place.rglob("*"):
+            name = path.relative_to(place).as_posix()
+            if path.is_file() and not any(part.startswith(".") for part in path.parts):
+                folders = [f"{each.as_posix()}/" for each in path.relative_to(place).parents]
+                named = {*account_of.taken[""], *account_of.left_out}
+                assert named & {name, *folders} or name in ("SHA256SUMS", "gristmill.toml")
 
 
 PARSERS = (
@@ -57,6 +71,7 @@ PARSERS = (
         "puzzles_source_names",
         source_names,
         ("gristmill.puzzles.raw.drops", "gristmill.puzzles.raw.near_names"),
+        covers=("gristmill.puzzles.raw.other_forms", "gristmill.puzzles.raw.table_names"),
         most_bytes=400,
         words=(b".json", b".csv", b".txt", b".gz", b".JSON", b"\n", b"\xff", b"LICENSE"),
     ),

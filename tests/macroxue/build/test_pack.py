@@ -227,7 +227,10 @@ def test_strict_refuses_and_quarantine_sets_aside(tmp_path: Path, case: dict[str
     assert str(tmp_path) not in (tmp_path / "kept" / "quarantine.jsonl").read_text()
     assert packed_rows(tmp_path / "kept")["run_id"].tolist() == [0, 0, 1, 1, 1]
     assert list(pack_laws(tmp_path / "kept")) == []
-    with pytest.raises(BadInput, match="1 of 3 runs are bad and quarantine_share allows 0"):
+    assert summary.quarantined_by_rule == {entry["rule"]: 1}
+    with pytest.raises(
+        BadInput, match=r"1 of 3 runs are bad and quarantine_share allows 0.*raise q"
+    ):
         pack(drop, tmp_path / "refused", PackConfig(on_error="quarantine", quarantine_share=0.33))
 
 
@@ -238,11 +241,14 @@ def test_warnings_trace_session_and_summary(tmp_path: Path) -> None:
     write_run(drop, "c", [step(branch_evs={"up": None, "LEFT": 1})] * 2, meta={"seconds": None})
     write_run(drop, "d", [step()])
     (drop / "d.jsonl.gz").unlink()
+    write_run(drop, "killed", [step()])
+    (drop / "killed.meta.json").unlink()
     write_run(drop, "e", [], steps=gzip.compress(step() + b"\n") + gzip.compress(step() + b"\n"))
     (drop / "e.meta.json").write_bytes((drop / "c.meta.json").read_bytes())
     summary = pack(drop, tmp_path / "p", PackConfig(), session={"fingerprint": "f00"})
     assert lines_of(tmp_path / "p" / "warnings.jsonl") == [
         {"drop": "d9", "kind": "unpaired_meta", "path": "d.meta.json"},
+        {"drop": "d9", "kind": "unpaired_log", "path": "killed.jsonl.gz"},
         {"kind": "count_mismatch", "run_id": 0, "drop": "d9", "meta": "a.meta.json", "rows": 1,
          "num_moves": 5},
         {"kind": "empty_run", "run_id": 1, "drop": "d9", "meta": "b.meta.json"},
@@ -269,7 +275,9 @@ def test_warnings_trace_session_and_summary(tmp_path: Path) -> None:
         "fingerprint": "f00",
     }
     assert (summary.runs, summary.rows, summary.unpaired, summary.empty_runs) == (4, 5, 1, 1)
-    assert (summary.count_mismatches, summary.warnings, summary.shards) == (1, 5, 1)
+    assert (summary.count_mismatches, summary.warnings, summary.shards) == (1, 6, 1)
+    assert (summary.unpaired_logs, summary.repeated_runs) == (1, 1)  # e is c again
+    assert (summary.quarantined, summary.quarantined_by_rule) == (0, {})
     assert (summary.score_min, summary.score_max) == (80004, 80004)
     assert summary.rows_by_valuation_type == {"search": 5, "tuple11": 0, "tuple10": 0}
     assert summary.rows_by_max_rank == {"3": 5}
@@ -280,6 +288,29 @@ def test_warnings_trace_session_and_summary(tmp_path: Path) -> None:
     assert set(summary.files) == set(contents(tmp_path / "p"))
     with pytest.raises(ValueError, match="reserved for the pack"):
         pack(drop, tmp_path / "q", PackConfig(), session={"seconds": "1"})
+
+
+def test_a_drop_without_one_good_game_fails_whatever_the_share(tmp_path: Path) -> None:
+    for name in "ab":
+        write_run(tmp_path / "drop", name, [step(), b"{}"])
+    for share in (0.5, 1.0):
+        config = PackConfig(on_error="quarantine", quarantine_share=share)
+        with pytest.raises(
+            BadInput, match=r"drop: .* b\.jsonl\.gz line 2: .*; mend these"
+        ) as raised:
+            pack(tmp_path / "drop", tmp_path / f"p{share}", config)
+    assert raised.value.rule.startswith("none of its 2 runs can be read; the last is")
+
+
+def test_rules_of_a_quarantine_beyond_twenty_count_together(tmp_path: Path) -> None:
+    write_run(tmp_path / "drop", "good", [step()])
+    for number in (0, *range(23)):
+        bad = step(branch_evs={f"x{number}\n": ""})
+        write_run(tmp_path / "drop", f"x{len(list((tmp_path / 'drop').iterdir()))}", [bad])
+    config = PackConfig(on_error="quarantine", quarantine_share=1.0)
+    counted = pack(tmp_path / "drop", tmp_path / "p", config).quarantined_by_rule
+    assert len(counted) == 21 and counted["other rules"] == 3
+    assert next(iter(counted.items())) == (r"branch_evs['x0\n'] must be a number or null", 2)
 
 
 def test_seconds_beyond_all_floats_stop_no_pack(tmp_path: Path) -> None:

@@ -65,6 +65,29 @@ def test_laws_note_in_their_own_pass_what_the_notes_find(
     assert len([note for note in noted if note.law == "chosen_ev"]) == report.SHOWN + 1
 
 
+def test_notes_name_equal_games_and_files_without_the_other_one_of_their_game(
+    tmp_path: Path,
+) -> None:
+    games = [*GAMES[:2], GAMES[1], GAMES[0]]
+    pack = write_pack(tmp_path / "p", games)
+    lines = [
+        '{"drop":"d","kind":"unpaired_log","path":"a/killed.jsonl.gz"}',
+        '{"drop":"d","kind":"unpaired_meta","path":"b.meta.json"}',
+        '{"drop":"d","kind":"name_not_utf8","path":"c"}',
+    ]
+    (pack / "warnings.jsonl").write_text("\n".join(lines) + "\n")
+    noted: list[Violation] = []
+    assert list(game_laws(pack, noted)) == []
+    assert noted == list(game_notes(pack))
+    same = "the same seed, steps, score and highest tile as run"
+    assert noted == [
+        Violation("repeated_game", "run 2", f"{same} 1"),
+        Violation("repeated_game", "run 3", f"{same} 0"),
+        Violation("unpaired_log", "a/killed.jsonl.gz", "a log without its .meta.json"),
+        Violation("unpaired_meta", "b.meta.json", "a meta without its .jsonl.gz"),
+    ]
+
+
 def test_the_notes_report_their_progress(tmp_path: Path) -> None:
     pack = write_pack(tmp_path / "p", GAMES)
     reports: list[Report] = []

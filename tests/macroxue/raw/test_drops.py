@@ -36,7 +36,8 @@ def test_partners_and_names(tmp_path: Path) -> None:
     (root / "alone.jsonl.gz").rename(root / "alone.jsonl")
     write_run(root, "Upper", [step()])
     (root / "Upper.meta.json").rename(root / "Upper.META.json")
-    (root / "orphan.jsonl.gz").write_bytes(b"never looked at")
+    (root / "orphan.jsonl.gz").write_bytes(b"never unpacked")
+    (root / ".hidden.jsonl.gz").write_bytes(b"no part of the drop")
     (root / "folder.meta.json").mkdir()
     for raw in (b"/bad\xff.meta.json", b"/also\xff.txt", b"/in\xff/x.meta.json"):
         path = Path(os.fsdecode(os.fsencode(root) + raw))
@@ -45,10 +46,74 @@ def test_partners_and_names(tmp_path: Path) -> None:
     drop = drops.find_runs(root)
     assert names(drop) == ["kept"]
     assert list(drop.notes) == [
+        {"drop": "drop", "kind": "unpaired_log", "path": "Upper.jsonl.gz"},
         {"drop": "drop", "kind": "unpaired_meta", "path": "alone.meta.json"},
         {"drop": "drop", "kind": "name_not_utf8", "path": "bad\\xff.meta.json"},
         {"drop": "drop", "kind": "name_not_utf8", "path": "in\\xff"},
+        {"drop": "drop", "kind": "unpaired_log", "path": "orphan.jsonl.gz"},
     ]
+    assert drop.others == ("Upper.META.json", "alone.jsonl", "also\\xff.txt")
+    assert [path.name for path in drops.raw_files(root)] == [
+        *("kept.meta.json", "kept.jsonl.gz"),
+        *("Upper.jsonl.gz", "alone.meta.json", "orphan.jsonl.gz"),
+    ]
+
+
+def test_the_account_names_every_file_of_a_drop(tmp_path: Path) -> None:
+    root = tmp_path / "drop"
+    write_run(root, "a", [step()])
+    write_run(root / "below", "b", [step()], zipped_meta=True)
+    write_run(root, "c", [step()])
+    (root / "c.jsonl.gz").rename(root / "c.jsonl")
+    write_run(root, "killed", [step()])
+    (root / "killed.meta.json").unlink()
+    write_run(root, "lost", [step()])
+    (root / "lost.jsonl.gz").unlink()
+    for name in ("b.META.json", "a.JSONL.gz"):
+        (root / name).write_bytes(b"{}")
+    for name in ("a.jsonl", "README", "a", "below/steps.npy", "games.tar.gz", ".jsonl"):
+        (root / name).write_bytes(b"x")
+    for name in (".done", "SHA256SUMS", ".incomplete", "gristmill.toml", ".x/y.npy"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_bytes(b"")
+    Path(os.fsdecode(os.fsencode(root) + b"/bad\xff.meta.json")).write_bytes(b"{}")
+    found = drops.account(root)
+    assert found.taken == {
+        "": ["a.meta.json", "a.jsonl.gz", "below/b.meta.json.gz", "below/b.jsonl.gz"]
+    }
+    assert found.left_out == {
+        "bad\\xff.meta.json": "a name that is not UTF-8",
+        "c.meta.json": "a log that is not zipped",
+        "c.jsonl": "a log that is not zipped",
+        "killed.jsonl.gz": "a log without its .meta.json",
+        "lost.meta.json": "a meta without its .jsonl.gz",
+        **dict.fromkeys(("b.META.json", "a.JSONL.gz"), "an ending in capitals: rename it"),
+        **dict.fromkeys(
+            ("README", "a", "a.jsonl", "below/steps.npy", "games.tar.gz"), "no file of a game"
+        ),
+    }
+
+
+@pytest.mark.parametrize(
+    ("names", "rule"),
+    [
+        ([], "next to it"),
+        (["a.meta.json", "a.jsonl"], "a.jsonl is not zipped: `gzip` it (1 such files)"),
+        (["a.jsonl.gz"], "a.jsonl.gz: a log without its .meta.json"),
+        (["p/steps.npy"], "read by StepDataset, and is no drop"),
+        (["a.txt"], "a.txt: no file of a game"),
+    ],
+)
+def test_a_drop_without_a_game_is_refused_with_what_to_do(
+    tmp_path: Path, names: list[str], rule: str
+) -> None:
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"{}")
+    with pytest.raises(BadInput, match=r"no game in it: it needs a `\.meta\.json`") as raised:
+        drops.account(tmp_path)
+    assert raised.value.rule.endswith(rule)
+    assert drops.refusal(tmp_path) == str(raised.value)
 
 
 @pytest.mark.parametrize("name", ["far.meta.json", "far.jsonl.gz", "folder", "notes.txt"])

@@ -49,7 +49,7 @@ def mazes(count: int, seed: int, side: int = 6) -> Pairs:
 
 
 def drop(folder: Path, train: Pairs, test: Pairs) -> Path:
-    folder.mkdir()
+    folder.mkdir(parents=True)
     write_csv(folder / "train.csv", train)
     write_csv(folder / "test.csv", test)
     return folder
@@ -249,13 +249,13 @@ def test_mazes_of_another_size_and_missing_files_are_refused(tmp_path: Path) -> 
     with pytest.raises(BadInput, match=r"test\.csv: is missing"):
         build(source, tmp_path / "out")
     (source / "test.csv").write_text("source,question,answer,rating\n")
-    with pytest.raises(BadInput, match="split test would have no example"):
+    with pytest.raises(BadInput, match=r"test\.csv: has no row below its header"):
         build(source, tmp_path / "empty")
 
 
 @pytest.mark.parametrize(
     ("name", "rule"),
-    [("test.csv.gz", "unpack it"), ("TEST.csv", "rename it"), ("test.CSV", "rename it")],
+    [("test.csv.gz", "unpack it"), ("TEST.csv.gz", "unpack it")],
 )
 def test_a_table_that_would_be_passed_over_is_refused(name: str, rule: str, tmp_path: Path) -> None:
     one = drop(tmp_path / "one", mazes(2, 1), mazes(2, 2))
@@ -267,6 +267,22 @@ def test_a_table_that_would_be_passed_over_is_refused(name: str, rule: str, tmp_
     (two / name).rename(two / "test.csv")
     (two / "test.csv.gz").write_text("packed")
     build_maze([one, two], tmp_path / "out", MazeConfig())
+
+
+def test_tables_in_capitals_make_the_same_dataset(tmp_path: Path) -> None:
+    plain = drop(tmp_path / "a" / "drop", mazes(2, 1), mazes(2, 2))
+    capitals = drop(tmp_path / "b" / "drop", mazes(2, 1), mazes(2, 2))
+    (capitals / "train.csv").rename(capitals / "Train.CSV")
+    for source, out in ((plain, "p"), (capitals, "q")):
+        build(source, tmp_path / out)
+    for split in ("train", "test"):
+        for field in ("inputs", "labels"):
+            first, second = (array(tmp_path / out, split, field) for out in "pq")
+            assert first.tobytes() == second.tobytes()
+    assert "drop/Train.CSV" in (tmp_path / "q/trace/sources.json").read_text()
+    (capitals / "train.csv").write_bytes((capitals / "Train.CSV").read_bytes())
+    with pytest.raises(BadInput, match=r"train\.csv: is there beside Train\.CSV: keep one"):
+        build(capitals, tmp_path / "no")
 
 
 def test_links_are_refused_unless_they_may_be_followed(tmp_path: Path) -> None:

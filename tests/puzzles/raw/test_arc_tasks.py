@@ -47,6 +47,19 @@ def test_only_evaluation_has_pairs_of_the_test_split() -> None:
     assert task.numbers("train") == (0, 1) and task.numbers("test") == ()
 
 
+def test_a_byte_order_mark_and_an_ending_in_capitals_change_no_task() -> None:
+    octets = json.dumps(TASK, indent=1).replace("\n", "\r").encode()
+    plain, marked = (
+        parse_task(text, Path("drop"), "training/x.JSON")
+        for text in (octets, b"\xef\xbb\xbf" + octets)
+    )
+    assert (marked.base, marked.is_test) == ("x", (False, True)) == (plain.base, plain.is_test)
+    assert [pair[0].tolist() for pair in marked.pairs] == [PAIR["input"]] * 2
+    assert marked.sha256 == hashlib.sha256(b"\xef\xbb\xbf" + octets).hexdigest() != plain.sha256
+    with pytest.raises(BadInput, match=r"x\.json: is UTF-16: save it as UTF-8"):
+        parse_task(json.dumps(TASK).encode("utf-16"), Path("drop"), "training/x.json")
+
+
 def test_a_name_takes_the_place_of_the_stem() -> None:
     assert parsed({**TASK, "name": "other"}).base == "other"
 
@@ -61,7 +74,15 @@ def _with(change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
     ("value", "rule"),
     [
         ("[1", "not JSON"),
-        ('{"train": NaN}', "train must be a list"),
+        ('{"train": NaN}', "not JSON: NaN is no JSON"),
+        ('{"train": -Infinity}', "not JSON: -Infinity is no JSON"),
+        ("", "is empty: get the file again, or remove it"),
+        ("\ufeff\r\n", "is empty"),
+        ({**TASK, "name": "1d_fill_0"}, "is of 1D-ARC's form"),
+        ([PAIR], "is of RE-ARC's form"),
+        ({"00d62c1b": TASK}, "is of Kaggle's form of ARC"),
+        ({"00d62c1b": [[[1]]]}, "is of Kaggle's form of ARC"),
+        ({"pad_id": 0}, "is of a dataset of the HRM project"),
         ("[]", "must hold an object"),
         ('{"train": [], "train": []}', "key twice"),
         ("[" * 20, "nested deeper"),
@@ -72,7 +93,7 @@ def _with(change: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
         ({**TASK, "test": {}}, "test must be a list"),
         ({**TASK, "train": [PAIR] * (MOST_PAIRS + 1)}, "more than 100 pairs"),
         ({**TASK, "train": [1]}, "train pair 0 must be an object"),
-        ({**TASK, "test": [PAIR, {"input": [[1]]}]}, "test pair 1 has no output: every pair needs"),
+        ({**TASK, "test": [PAIR, {"input": [[1]]}]}, "hidden tests of Kaggle do not have"),
         ({**TASK, "train": [{"output": [[1]]}]}, "train pair 0 has no input"),
         (_with(lambda pair: pair.update({"": 1})), "train pair 0 has the key ''"),
         (_with(lambda pair: pair.update(more=1)), "input and output only"),
@@ -195,8 +216,8 @@ def test_a_task_has_up_to_100_pairs_in_both_lists_together() -> None:
 @pytest.mark.parametrize(
     ("name", "rule"),
     [
-        ("training/b.JSON", "rename it to training/b.json"),
-        ("B.JSON", "rename it to B.json"),
+        ("B.JSON", "is not in a sub-folder"),
+        ("training/b.JSON.gz", "unpack it"),
         ("training/b.json.gz", "unpack it"),
         ("evaluation/b.json.zip", "unpack it"),
     ],
@@ -248,10 +269,8 @@ def test_hostile_puzzle_files_are_refused_in_bounded_memory(tmp_path: Path) -> N
     lines = [line.split("\t") for line in done.stdout.splitlines()]
     said = {name: rule for name, _, _, rule in lines}
     assert len(said) == 20
-    assert {name for name, rule in said.items() if rule == "0 batches"} == {
-        "blank_lines.csv",
-        "blank_lines.txt",
-    }
+    assert "0 batches" not in said.values()
+    assert said["blank_lines.txt"].startswith("holds no puzzle")
     many = "more than 262,144 values: brackets and commas are counted"
     names = ["deep", "keys", "lists", "numbers", "objects"]
     assert [said[f"{name}.json"] for name in names] == [many] * 5

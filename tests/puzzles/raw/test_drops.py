@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.puzzles.raw.drops import refusal, source_files
+from gristmill.puzzles.raw.drops import account, refusal, source_files
+from gristmill.puzzles.raw.recipes import Recipe
 from gristmill.untrusted.files import LinkRule
+from tests.paths import REAL_DATA
+from tests.puzzles import arc_tasks
+
+PAIR = {"input": [[0, 1]], "output": [[3]]}
+TASK = {"train": [PAIR], "test": [PAIR]}
+TABLE = "source,question,answer,rating\n"
+BOARD = "." * 81
 
 
 def laid(folder: Path, *names: str) -> Path:
@@ -32,8 +41,11 @@ def test_tasks_are_in_folders_one_level_below_a_source(tmp_path: Path) -> None:
         "training/deep/d.json",
         "training/.e.json",
         "training/f.txt",
+        "training/g.JSON",
     )
-    assert names_of("arc", folder) == ["evaluation/c.json", "training/a.json", "training/b.json"]
+    assert names_of("arc", folder) == [
+        *("evaluation/c.json", "training/a.json", "training/b.json", "training/g.JSON"),
+    ]
 
 
 @pytest.mark.parametrize("kind", ["sudoku", "maze"])
@@ -52,12 +64,131 @@ def test_a_link_with_the_name_of_a_task_is_refused_or_followed(tmp_path: Path) -
     assert len(source_files("arc", folder, links)) == 2
 
 
-def test_a_drop_without_a_file_of_puzzles_is_refused(tmp_path: Path) -> None:
-    folder = laid(tmp_path / "drop", "README.md", "more/.hidden.csv", "gristmill.toml")
-    assert "holds no file of puzzles" in str(refusal(folder))
-    assert refusal(laid(folder, "more/train.csv")) is None
+def test_the_account_of_tasks_names_every_file(tmp_path: Path) -> None:
+    drop = tmp_path / "mine"
+    arc_tasks.write(drop, {"training/a": TASK, "evaluation/b": TASK})
+    (drop / "evaluation" / "b.json").rename(drop / "evaluation" / "b.JSON")
+    laid(drop, "LICENSE", "training.txt", "training/notes.md", "more/x/y.md", ".git/x/y.json")
+    laid(drop, "SHA256SUMS", ".done", "gristmill.toml", "training/.c.json")
+    found = account(drop)
+    assert found.taken == {"": ["evaluation/b.JSON", "training/a.json"]}
+    assert found.left_out == {
+        "LICENSE": "no file of puzzles",
+        "more/": "no recipe reads this folder",
+        "training.txt": "other files are the source",
+        "training/notes.md": "no file of puzzles",
+    }
+    assert found.notes == []
+    assert refusal(drop) is None
 
 
-def test_a_drop_of_packed_files_says_what_to_unpack(tmp_path: Path) -> None:
-    folder = laid(tmp_path / "drop", "README.md", "train.csv.gz")
-    assert str(refusal(folder)).endswith("into it; unpack train.csv.gz")
+def test_a_recipe_says_which_folders_of_a_drop_are_read(tmp_path: Path) -> None:
+    drop = tmp_path / "concept_arc"
+    arc_tasks.write(drop, {"corpus/Center/a": TASK, "MinimalTasks/b": TASK})
+    found = account(drop)  # the built-in recipe reads concept_arc/corpus
+    assert found.taken == {"": ["corpus/Center/a.json"]}
+    assert found.left_out == {"MinimalTasks/": "no recipe reads this folder"}
+    whole = Recipe("whole", "arc", ("concept_arc",))
+    with pytest.raises(BadInput, match=r"Center/a\.json: is not in a sub-folder of the source"):
+        account(drop, recipes=[whole])
+    both = account(drop, recipes=[whole, Recipe("part", "arc", ("concept_arc/corpus",))])
+    assert both.taken == found.taken
+    (note,) = both.notes
+    assert note.startswith("not for the recipe whole: ") and "Center/a.json" in note
+    other = account(drop, recipes=[Recipe("part", "arc", ("elsewhere",))])
+    assert other.taken == found.taken, "a drop that no recipe names is taken for what it holds"
+    arc_tasks.write(tmp_path / "arc_agi_2", {"data/training/a": TASK})
+    with pytest.raises(BadInput, match="is not in a sub-folder of the source"):
+        account(tmp_path / "arc_agi_2")
+
+
+def test_the_account_of_tables_names_what_is_read_in_their_place(tmp_path: Path) -> None:
+    drop = laid(tmp_path / "mine", "bank.txt", "README.txt", "valid.csv", "more/train.csv")
+    for name in ("TRAIN.csv", "test.CSV"):
+        (drop / name).write_text(TABLE + "x\n")
+    (drop / "more" / "test.csv").write_text(TABLE)
+    (drop / "more" / "train.csv").write_text(TABLE)
+    found = account(drop)
+    assert found.taken == {"": ["TRAIN.csv", "more/test.csv", "more/train.csv", "test.CSV"]}
+    assert found.left_out == {
+        "README.txt": "no file of puzzles",
+        "bank.txt": "other files are the source",
+        "valid.csv": "other files are the source",
+    }
+    maze = account(drop, recipes=[Recipe("m", "maze", ("mine",))])
+    assert maze.taken == {"": ["TRAIN.csv", "test.CSV"]}
+    assert maze.left_out["more/"] == "no recipe reads this folder"
+
+
+def test_the_account_of_banks_takes_capitals_and_a_byte_order_mark(tmp_path: Path) -> None:
+    drop = laid(tmp_path / "mine", "LICENSE.TXT")
+    (drop / "easy.TXT").write_bytes(b"\xef\xbb\xbf" + BOARD.encode() + b"\r\n")
+    assert account(drop).taken == {"": ["easy.TXT"]}
+    assert account(drop).left_out == {"LICENSE.TXT": "no file of puzzles"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("README.md", "", "mine: holds no file of puzzles"),
+        ("train.csv.gz", "", "into it; unpack train.csv.gz"),
+        ("arc-agi_training_challenges.json", "{}", "challenges.json: is of Kaggle's form of ARC"),
+        ("arc-agi_evaluation_solutions.json", "{}", "solutions.json: is of Kaggle's form of ARC"),
+        ("a/x.json", '{"0": {"train": [], "test": []}}', "x.json: is of Kaggle's form of ARC"),
+        ("a/x.json", '{"0": [[[1]]]}', "x.json: is of Kaggle's form of ARC"),
+        ("metadata.json", "{}", "metadata.json: is of RE-ARC's form"),
+        ("tasks/x.json", '[{"input": [[1]], "output": [[2]]}]', "x.json: is of RE-ARC's form"),
+        ("1d_fill/1d_fill_0.json", "TASK", "1d_fill_0.json: is of 1D-ARC's form"),
+        ("identifiers.json", "[]", "identifiers.json: is of a dataset of the HRM project"),
+        ("train/dataset.json", '{"pad_id": 0}', "is of a dataset of the HRM project"),
+        ("sudoku.csv", "quizzes,solutions\n", "sudoku.csv:1: is of Kaggle's form of Sudokus"),
+        ("s.csv", "id,Puzzle,solution,clues\n", "-f2,3 | tr , ' ' > sudoku.txt`"),
+        ("s.csv", "source,question,answer,rating\n", "rename s.csv to train.csv or test.csv"),
+        ("s.csv", "a,b\n", "the first line is 'a,b', must be source,question,answer,rating"),
+        ("train.csv", TABLE, "has train.csv, but no test.csv: add it"),
+        ("a/x.json", "", "x.json: is empty: get the file again, or remove it"),
+        ("a/x.json", "\ufeff \n", "x.json: is empty: get the file again, or remove it"),
+        ("bank.txt", "# a comment\n", "bank.txt:1: has words of 1, 1, 7 characters"),
+        ("bank.txt", "\n\n", "bank.txt: holds no puzzle: get the file again, or remove it"),
+        ("bank.txt", f"{BOARD}\r{BOARD}\r", "bank.txt:1: has line ends of one carriage return"),
+    ],
+)
+def test_what_no_recipe_can_read_is_refused_by_the_name_of_its_form(
+    tmp_path: Path, name: str, text: str, said: str
+) -> None:
+    drop = laid(tmp_path / "mine", name)
+    (drop / name).write_text(json.dumps(TASK) if text == "TASK" else text, newline="")
+    with pytest.raises(BadInput) as raised:
+        account(drop)
+    assert said in str(raised.value)
+    assert refusal(drop) == str(raised.value)
+
+
+def test_an_empty_task_beside_others_refuses_the_drop(tmp_path: Path) -> None:
+    drop = tmp_path / "mine"
+    arc_tasks.write(drop, {"training/a": TASK, "training/b": TASK})
+    (drop / "training" / "b.json").write_bytes(b"")
+    with pytest.raises(BadInput, match=r"training/b\.json: is empty"):
+        account(drop)
+
+
+def test_a_link_anywhere_in_a_drop_refuses_it(tmp_path: Path) -> None:
+    drop = tmp_path / "mine"
+    arc_tasks.write(drop, {"training/a": TASK})
+    (drop / "LICENSE").symlink_to(drop / "training" / "a.json")
+    with pytest.raises(BadInput, match="LICENSE: is a link"):
+        account(drop)
+
+
+@pytest.mark.skipif(not REAL_DATA.exists(), reason="needs the real drops")
+def test_the_real_drops_are_taken_or_named() -> None:
+    taken = {
+        name: len(account(REAL_DATA / "puzzles" / name).taken[""])
+        for name in (
+            "arc",
+            "concept_arc",
+            "sudoku_bank",
+        )
+    }
+    assert taken == {"arc": 800, "concept_arc": 160, "sudoku_bank": 6}
+    assert "is built already" in str(refusal(REAL_DATA / "puzzles" / "maze_hrm_built"))

@@ -42,7 +42,6 @@ def _by_csv(text: bytes) -> list[tuple[bytes, bytes, str]]:
 @pytest.mark.parametrize(
     "text",
     [
-        HEADER,
         HEADER + b"s,12,34,5\n",
         HEADER + b"s,12,34,5",
         HEADER.replace(b"\n", b"\r\n") + b"s,12,34,5\r\nt,..,67,\r\n",
@@ -81,6 +80,12 @@ def test_all_bytes_are_seen_in_order(tmp_path: Path) -> None:
     ("text", "row", "rule"),
     [
         (b"", None, "is empty"),
+        (HEADER, None, "has no row below its header"),
+        (HEADER + b"\n\n", None, "has no row below its header"),
+        (HEADER.replace(b"\n", b"\r") + b"s,12,34,5\r", 1, "line ends of one carriage return (CR)"),
+        (HEADER.replace(b"\n", b"\r") + b"s,12,34,5\r" * 200, 1, "of one carriage return (CR)"),
+        ((HEADER + b"s,12,34,5\n").decode().encode("utf-16"), None, "is UTF-16: save it as UTF-8"),
+        (b"quizzes,solutions\n12,34\n", 1, "is of Kaggle's form of Sudokus (quizzes,solutions)"),
         (b"id,question,answer,rating\ns,12,34,5\n", 1, "the first line is 'id,question"),
         (HEADER + b"s,12,34,5\ns,123,34,5\n", 3, "the question has 3 characters, must have 2"),
         (HEADER + b"s,12,34,5\n\ns,12,3,5\n", 4, "the answer has 1 characters, must have 2"),

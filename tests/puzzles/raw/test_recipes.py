@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.puzzles.raw.recipe_file import read_recipe_file
-from gristmill.puzzles.raw.recipes import BUILT_IN, CONFIGS, KINDS, Recipe
+from gristmill.puzzles.raw.recipes import BUILT_IN, CONFIGS, KINDS, Recipe, is_part
 
 
 def shown(value: object) -> str:
@@ -32,5 +32,19 @@ def test_every_kind_has_a_config_and_a_recipe() -> None:
 def test_the_recipes_of_the_original_have_its_settings() -> None:
     assert BUILT_IN["arc-aug-1000"].settings == {"num_aug": 1000, "dtype": "uint8"}
     assert BUILT_IN["arc-aug-1000"].sources == ("arc_agi", "concept_arc/corpus")
+    assert BUILT_IN["arc-1-aug-1000"].settings == BUILT_IN["arc-aug-1000"].settings
+    assert BUILT_IN["arc-1-aug-1000"].sources == ("arc_agi",)
     assert BUILT_IN["domino-optimal-play"].settings == {}
     assert BUILT_IN["maze-30x30-hard-1k"].settings == {}
+
+
+def test_of_built_in_recipes_arc_alone_is_part_of_another_one() -> None:
+    pairs = {
+        (one.name, two.name)
+        for one in BUILT_IN.values()
+        for two in BUILT_IN.values()
+        if is_part(one, two)
+    }
+    assert pairs == {("arc-1-aug-1000", "arc-aug-1000")}
+    whole = BUILT_IN["arc-aug-1000"]
+    assert not is_part(Recipe("arc-1-aug-1000", "arc", ("arc_agi",)), whole), "a person's own"

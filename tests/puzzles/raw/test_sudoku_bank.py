@@ -113,9 +113,9 @@ def test_a_link_is_refused(tmp_path: Path) -> None:
     ("there", "name", "rule"),
     [
         ((), "bank.txt.gz", "unpack it"),
-        (("a.txt",), "b.TXT", "rename it to b.txt"),
+        (("a.txt",), "b.TXT.gz", "unpack it"),
         (("train.csv",), "test.csv.zst", "unpack it"),
-        (("train.csv",), "Test.csv", "rename it to test.csv"),
+        (("test.csv", "train.csv"), "Train.csv", "is there beside Train.csv|keep one of them"),
         (("a.txt",), "train.csv.gz", "unpack it"),
     ],
 )
@@ -124,7 +124,7 @@ def test_a_file_that_would_be_passed_over_is_refused(
 ) -> None:
     for each in (*there, name):
         (tmp_path / each).touch()
-    with pytest.raises(BadInput, match=f"{name}: .*{rule}"):
+    with pytest.raises(BadInput, match=f"(?i:{name}): .*({rule})"):
         sudoku_files(tmp_path)
 
 
@@ -134,6 +134,29 @@ def test_packed_banks_beside_tables_do_not_count_and_other_packed_files_are_name
     (tmp_path / "all.zip").touch()
     with pytest.raises(BadInput, match=r"nor a bank, `\*\.txt`; unpack all\.zip"):
         sudoku_files(tmp_path)
-    for name in ("train.csv", "test.csv", "bank.txt.gz", "bank.TXT"):
+    for name in ("train.CSV", "Test.csv", "bank.txt.gz", "bank.TXT"):
         (tmp_path / name).touch()
-    assert [file.path.name for file in sudoku_files(tmp_path)] == ["test.csv", "train.csv"]
+    found = [(file.path.name, file.split) for file in sudoku_files(tmp_path)]
+    assert found == [("Test.csv", "test"), ("train.CSV", "train")]
+
+
+def test_capitals_and_a_byte_order_mark_change_no_bank_and_other_ends_are_refused(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "bank.TXT"
+    line = b"." * 80 + b"1"
+    path.write_bytes(b"\xef\xbb\xbf" + line + b"\r\n" + line)
+    assert [file.path for file in sudoku_files(tmp_path)] == [path]
+    (rows,) = read_bank(path)
+    assert rows.lines.tolist() == [1, 2]
+    assert rows.questions.tobytes() == line * 2
+    for text, rule in (
+        (line + b"\r" + line + b"\r", r":1: has line ends of one carriage return \(CR\)"),
+        (line + b"\n" + line + b"\r" + line, r":2: has line ends of one carriage return"),
+        (line.decode().encode("utf-16"), ": is UTF-16: save it as UTF-8"),
+        (b"", ": holds no puzzle: get the file again, or remove it"),
+        (b"\xef\xbb\xbf \n\n", ": holds no puzzle"),
+    ):
+        path.write_bytes(text)
+        with pytest.raises(BadInput, match=f"bank.TXT{rule}"):
+            list(read_bank(path))
