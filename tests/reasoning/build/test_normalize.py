@@ -126,7 +126,7 @@ def test_origins_name_file_and_row_and_skip_what_gives_no_record(tmp_path: Path)
     drop = tmp_path / "gsm8k"
     write(drop, "train-00001-of-00002.jsonl", [ROW, ROW])
     write(drop, "train-00000-of-00002.jsonl", b'\n\n{"x": 1}\n' + text_of([ROW], "jsonl"))
-    summary = normalize(drop, tmp_path / "out", NormalizeConfig(), split="train")
+    summary = normalize(drop, tmp_path / "out", NormalizeConfig(bad_rows=1), split="train")
     origins = np.load(tmp_path / "out/origins/gsm8k__train.npy")
     assert origins.dtype == np.int64
     assert origins.tolist() == [[0, 4], [1, 1], [1, 2]]
@@ -176,7 +176,17 @@ def test_a_chain_without_an_answer_is_kept_and_reveal_needs_evidence(tmp_path: P
     rows[0]["citation"] = "page 3"
     records, summary = built(tmp_path, "reveal", rows)
     assert [record["cot"] for record in records] == ["c"]
-    assert summary.rejected_by == {"evidence": 1}
+    assert (summary.rejected, summary.rejected_by, summary.left_out_by) == (1, {}, {"evidence": 1})
+    assert (tmp_path / "out/rejected/reveal__train.jsonl").read_text() == (
+        '{"reason": "evidence", "file": "train.jsonl", "row": 2, '
+        '"rule": "it has neither context nor citation"}\n'
+    )
+
+
+def test_a_split_of_which_all_records_are_left_out_fails(tmp_path: Path) -> None:
+    rule = r"train\.jsonl: no record of the split is left \(2 evidence\): correct the drop, or take"
+    with pytest.raises(BadInput, match=rule):
+        built(tmp_path, "reveal", [ROW, ROW])
 
 
 def test_numbers_that_are_not_finite_are_refused_in_parquet_where_they_are_read(
@@ -188,7 +198,7 @@ def test_numbers_that_are_not_finite_are_refused_in_parquet_where_they_are_read(
         {"question": "q", "answer": 0.5, "unused": math.nan},
     ]
     drop = write(tmp_path / "gsm8k", "train.parquet", rows).parent
-    summary = normalize(drop, tmp_path / "out", NormalizeConfig(), split="train")
+    summary = normalize(drop, tmp_path / "out", NormalizeConfig(bad_rows=2), split="train")
     assert (summary.records, summary.rejected_by) == (1, {"number": 2})
     assert mapped(tmp_path / "out/origins/gsm8k__train.npy").tolist() == [[0, 3]]
 
@@ -202,9 +212,9 @@ def test_the_longest_run_of_white_space_is_kept(tmp_path: Path) -> None:
 
 def test_too_many_refused_records_fail_the_build_and_are_named(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"train\.jsonl:2: has the columns x.*bad_rows, which is 0"):
-        built(tmp_path, "gsm8k", text_of([ROW, {"x": 1}], "jsonl"), bad_rows=0)
+        built(tmp_path, "gsm8k", text_of([ROW, {"x": 1}], "jsonl"))
     with pytest.raises(BadInput) as escaped:
-        built(tmp_path / "escape", "gsm8k", b'{"\\u001b[31m\\ud800": 1}\n', bad_rows=0)
+        built(tmp_path / "escape", "gsm8k", b'{"\\u001b[31m\\ud800": 1}\n')
     assert str(escaped.value).isprintable()
     rows: list[dict[str, Any]] = [ROW] + [{"x": 1}] * 30
     with pytest.raises(BadInput) as error:
@@ -215,13 +225,13 @@ def test_too_many_refused_records_fail_the_build_and_are_named(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("count", [1, 30])
-def test_a_split_of_which_all_records_are_refused_fails(tmp_path: Path, count: int) -> None:
+def test_a_file_of_which_all_records_are_refused_fails(tmp_path: Path, count: int) -> None:
     rows: list[dict[str, Any]] = [{"Question": "q", "Answer": "a"}] * count
     with pytest.raises(BadInput) as error:
         built(tmp_path, "gsm8k", rows, bad_rows=1000)
     text = str(error.value)
     assert "has the columns Question, Answer; the known forms of gsm8k are seed (question)" in text
-    assert "no record of the split is left: correct the drop, or take the file out" in text
+    assert "no row of the file is good: correct the file, or take it out" in text
     assert "bad_rows" not in text
     assert count == 1 or "30 records are refused (30 shape)" in text
 
