@@ -236,6 +236,105 @@ def test_a_file_of_which_all_records_are_refused_fails(tmp_path: Path, count: in
     assert count == 1 or "30 records are refused (30 shape)" in text
 
 
+def _two(tmp_path: Path, second: bytes, name: str = "train-1.jsonl", **config: Any) -> str:
+    """What is said of a split with a good file and another one."""
+    write(tmp_path / "gsm8k", "train-0.jsonl", [ROW] * 300)
+    (tmp_path / "gsm8k" / name).write_bytes(second)
+    with pytest.raises(BadInput) as error:
+        normalize(tmp_path / "gsm8k", tmp_path / "out", NormalizeConfig(**config), split="train")
+    return str(error.value).removeprefix(f"{tmp_path}/gsm8k/")
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        (
+            text_of([{"problem": "p", "solution": "s"}], "jsonl"),
+            "train-1.jsonl:1: has the columns problem, solution; the known forms of gsm8k are seed "
+            "(question) (no row of the file is good: correct the file, or take it out)",
+        ),
+        (
+            text_of([{"problem": "p"}] * 25, "jsonl"),
+            "train-1.jsonl:1: 25 records are refused (25 shape): no row of the file is good: "
+            "correct the file, or take it out:\n  train-1.jsonl:1: has the columns problem; ",
+        ),
+        (
+            text_of([{"question": "", "answer": None}] * 2, "jsonl"),
+            "train-1.jsonl: has 2 records, all without a text: no row of the file is good: correct",
+        ),
+        (
+            text_of([{"question": "q", "solution": "s"}], "jsonl"),
+            "train-1.jsonl:1: lacks the column answer; has the columns question, solution (no",
+        ),
+        (
+            b"version https://git-lfs.github.com/spec/v1\nsize 4\n",
+            "train-1.jsonl: is a Git LFS ",
+        ),
+    ],
+)
+def test_a_file_without_a_good_row_fails_whatever_is_tolerated(
+    tmp_path: Path, second: bytes, said: str
+) -> None:
+    assert _two(tmp_path, second, bad_rows=10**6).startswith(said)
+
+
+def test_a_file_with_one_good_row_is_tolerated(tmp_path: Path) -> None:
+    second = text_of([{"problem": "p"}] * 9 + [ROW], "jsonl")
+    assert "9 records are refused (9 shape): correct the drop, or set such" in _two(
+        tmp_path, second, bad_rows=8
+    )
+    drop = tmp_path / "gsm8k"
+    summary = normalize(drop, tmp_path / "more", NormalizeConfig(bad_rows=9), split="train")
+    assert (summary.records, summary.rejected, summary.rejected_by) == (301, 9, {"shape": 9})
+
+
+@pytest.mark.parametrize("name", ["train-1.jsonl", "train-1.json", "train-1.csv", "train-1.tsv"])
+def test_an_empty_text_beside_others_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    empty = {"jsonl": b"\xef\xbb\xbf\n", "json": b"[]"}.get(name[8:], b"question\n")
+    assert _two(tmp_path, empty, name).startswith(f"{name}: holds no row of gsm8k: take it out, or")
+    assert _two(tmp_path / "2", packed(empty, "gz"), f"{name}.gz").startswith(
+        f"{name}.gz: holds no"
+    )
+
+
+def test_files_of_reveal_fail_by_the_answers_that_begin_in_them(tmp_path: Path) -> None:
+    step = {"step_idx": 0, "step": "s", "evidence": "e", "question": "q"}
+    write(tmp_path / "reveal", "train-0.jsonl", [step | {"answer_id": "a"}])
+    rows = [step | {"answer_id": "a", "step_idx": 1}, {"answer_id": "b"} | step | {"question": ""}]
+    bad = write(tmp_path / "reveal", "train-1.jsonl", rows)
+    config = NormalizeConfig(bad_rows=5)
+    with pytest.raises(BadInput, match=r"train-1\.jsonl:2: its question is empty \(no row of the"):
+        normalize(tmp_path / "reveal", tmp_path / "1", config, split="train")
+    bad.write_bytes(text_of([rows[0], {"answer_id": "", **step} | {"answer_id": ""}], "jsonl"))
+    summary = normalize(tmp_path / "reveal", tmp_path / "2", config, split="train")
+    assert (summary.records, summary.rejected_by) == (1, {"answer_id": 1})
+    bad.write_bytes(text_of([rows[0], step | {"answer_id": "c", "evidence": None}], "jsonl"))
+    summary = normalize(tmp_path / "reveal", tmp_path / "3", NormalizeConfig(), split="train")
+    assert (summary.records, summary.left_out_by) == (1, {"evidence": 1})
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "tsv"])
+def test_lines_that_end_in_cr_alone_give_the_same_file(tmp_path: Path, ending: str) -> None:
+    rows = [{"question": f"q{n}", "answer": f"a {n}"} for n in range(3)]
+    text = text_of(rows, ending).replace(b"\r\n", b"\n")
+    for name, octets in (("lf", text), ("cr", text.replace(b"\n", b"\r"))):
+        write(tmp_path / name / "gsm8k", f"train.{ending}", octets)
+        drop = tmp_path / name / "gsm8k"
+        normalize(drop, tmp_path / name / "out", NormalizeConfig(), split="train")
+    for path in ("gsm8k/train.jsonl", "origins/gsm8k__train.npy"):
+        one, other = (tmp_path / name / "out" / path for name in ("lf", "cr"))
+        assert one.read_bytes() == other.read_bytes()
+
+
+def test_a_missing_column_is_named_as_missing(tmp_path: Path) -> None:
+    drop = write(
+        tmp_path / "openr1_math_220k", "train.parquet", [{"prompt": "p", "uuid": "1"}]
+    ).parent
+    rule = "lacks the column response, and chain_of_thought too; has the columns prompt, uuid"
+    with pytest.raises(BadInput, match=rule):
+        normalize(drop, tmp_path / "out", NormalizeConfig(), split="train")
+
+
 def test_an_empty_record_is_kept_and_counted(tmp_path: Path) -> None:
     records, summary = built(tmp_path, "gsm8k", [{"question": "", "answer": None}, ROW])
     assert (summary.records, summary.empty, len(records)) == (2, 1, 2)
