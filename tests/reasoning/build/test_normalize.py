@@ -308,9 +308,11 @@ def test_files_of_reveal_fail_by_the_answers_that_begin_in_them(tmp_path: Path) 
     bad.write_bytes(text_of([rows[0], {"answer_id": "", **step} | {"answer_id": ""}], "jsonl"))
     summary = normalize(tmp_path / "reveal", tmp_path / "2", config, split="train")
     assert (summary.records, summary.rejected_by) == (1, {"answer_id": 1})
-    bad.write_bytes(text_of([rows[0], step | {"answer_id": "c", "evidence": None}], "jsonl"))
-    summary = normalize(tmp_path / "reveal", tmp_path / "3", NormalizeConfig(), split="train")
-    assert (summary.records, summary.left_out_by) == (1, {"evidence": 1})
+    left_out = step | {"answer_id": "c", "evidence": None}
+    bad.write_bytes(text_of([left_out, step | {"answer_id": ""}], "jsonl"))
+    summary = normalize(tmp_path / "reveal", tmp_path / "3", config, split="train")
+    assert (summary.records, summary.rejected_by) == (1, {"answer_id": 1})
+    assert (summary.rejected, summary.left_out_by) == (2, {"evidence": 1})
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "tsv"])
