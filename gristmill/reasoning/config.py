@@ -35,7 +35,7 @@ class NormalizeConfig:
     Source: `docs/formats/reasoning.md#normalised-files`.
     """
 
-    CODE_VERSION: ClassVar = "1"
+    CODE_VERSION: ClassVar = "2"
 
     cleaning: tuple[str, ...] = field(
         default=(),
@@ -46,12 +46,12 @@ class NormalizeConfig:
         },
     )
     bad_rows: int = field(
-        default=100,
+        default=0,
         metadata={
             "affects_output": False,
             "counted_before": True,
             "least": 0,
-            "help": "Refused records of one split to set aside, at most; one more fails the build.",
+            "help": "Damaged records of one split to set aside, at most; one more fails the build.",
             "unit": "records",
         },
     )

@@ -153,7 +153,6 @@ def _cot_collection(folder: Path) -> None:
         f"{_asked(number)[0]}\\nOptions:\\n(A) {number}\\n(B) {number + 1}\t(B)\t{chain}"
         for number, chain in enumerate(("One reason. Another one.", "Step 1: Read.\\nStep 2: Add."))
     ]
-    lines.append("A line without its columns.")
     (folder / "sums_train.tsv").write_text("\n".join(lines), encoding="utf-8")
 
 

@@ -153,7 +153,9 @@ def _death(code: int, file: Path, request: Request) -> GristmillError:
     if name == "SIGXCPU":
         return _out_of_time(file, request)
     if name in _CRASHES:
-        return BadInput(file, f"crashes the library that reads it ({name}): get it again")
+        return BadInput(
+            file, f"crashes the library that reads it ({name}): write it again with another program"
+        )
     return ChildDied(f"{file}: the process that read it was ended ({name}): start again")
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from gristmill.contract import BadInput
 from gristmill.untrusted.limits import LIMITS, Limits
+
+Made = Callable[[Sequence[tuple[str, Any]]], dict[str, Any]]
+"""Takes the keys and values of an object in order, gives the object."""
 
 _BLANK: Final = b" \t\r\n"
 # A string, or a mark of the structure. A string that does not end matches as one quote.
@@ -103,18 +106,25 @@ def _has_long_number(octets: bytes, digits: int) -> bool:
     return long_run.search(outside) is not None
 
 
-def load_json(octets: bytes, path: Path, limits: Limits = LIMITS, row: int | None = None) -> Any:
+def load_json(
+    octets: bytes,
+    path: Path,
+    limits: Limits = LIMITS,
+    row: int | None = None,
+    made: Made | None = None,
+) -> Any:
     """Parse one JSON value.
 
     octets: its UTF-8 text.
     path, row: for errors, as in `check_nesting`.
     limits: as in `check_nesting`.
+    made: what an object is made by; default: a dict, with the last value of each key.
 
     Raises BadInput for a text that is no JSON, and as `check_nesting`.
     """
     check_nesting(octets, path, limits, row)
     try:
-        return json.loads(octets.decode("utf-8"))
+        return json.loads(octets.decode("utf-8"), object_pairs_hook=made)
     except (ValueError, RecursionError) as error:
         raise BadInput(path, f"not JSON: {error}", row) from error
 
@@ -214,7 +224,7 @@ class _Window:
 
 
 def members(
-    texts: Iterable[bytes], path: Path, limits: Limits = LIMITS
+    texts: Iterable[bytes], path: Path, limits: Limits = LIMITS, made: Made | None = None
 ) -> Iterator[tuple[str | int, Any]]:
     """The members of one large JSON object or array, each parsed alone: (key or index, value).
 
@@ -222,6 +232,7 @@ def members(
     path: the file, for errors.
     limits: `line_bytes` counts for each member, `rows` for their number, the others
         as in `load_json`.
+    made: as in `load_json`, for objects in members.
 
     Memory: a few times one member, whatever the size of the file. A key that occurs twice
     is yielded twice. Raises BadInput, with the 1-based number of the member as row.
@@ -245,7 +256,7 @@ def members(
             octets = window.value(b"," + last)
             if len(octets) > limits.line_bytes:
                 raise window.bad(f"a member of more than {limits.line_bytes} bytes")
-            yield key, load_json(octets, path, limits, window.number)
+            yield key, load_json(octets, path, limits, window.number, made)
             if window.peek() == last:
                 window.take(last)
                 break

@@ -108,7 +108,7 @@ def test_a_child_that_waits_without_end_is_given_up(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL"])
 def test_a_crash_is_bad_input(name: str) -> None:
-    with pytest.raises(BadInput, match=rf"crashes the library that reads it \({name}\): get it"):
+    with pytest.raises(BadInput, match=rf"crashes the library that reads it \({name}\): write it"):
         run(hostile.die, signal.Signals[name], file=FILE)
 
 

@@ -24,11 +24,12 @@ from gristmill.reasoning.format.corpora import Corpus
 from gristmill.reasoning.format.origins import OriginsWriter
 from gristmill.reasoning.format.records import LineWriter, Record
 from gristmill.reasoning.raw import drops
-from gristmill.reasoning.raw.flatten import Unfit, flattened
+from gristmill.reasoning.raw.flatten import LEFT_OUT, Unfit, flattened
 from gristmill.reasoning.raw.readers import Place, Reader
 from gristmill.reasoning.raw.rows import rows
+from gristmill.reasoning.raw.shapes import with_columns
 from gristmill.reasoning.render.cleaning import HOOKS
-from gristmill.run.progress import SILENT, Progress
+from gristmill.run.progress import SILENT, Progress, Stage
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.vocabularies.encode import LONGEST_RUN, WHITE_SPACE
 
@@ -44,8 +45,9 @@ class NormalizeSummary(Summary):
     with_cot: records whose chain of thought is not blank.
     with_steps: records whose chain of thought was a list.
     empty: records whose texts are all blank.
-    rejected: raw records that were refused.
-    rejected_by: their number by reason.
+    rejected: raw records that are no record: damaged, or left out by a rule of the corpus.
+    rejected_by: number of damaged ones by reason.
+    left_out_by: number of those that are whole and left out, by reason.
     shapes: number of records by the form of the raw record.
     cleaned: number of records that each cleaning hook changed.
     """
@@ -56,6 +58,7 @@ class NormalizeSummary(Summary):
     empty: int
     rejected: int
     rejected_by: Mapping[str, int]
+    left_out_by: Mapping[str, int]
     shapes: Mapping[str, int]
     cleaned: Mapping[str, int]
 
@@ -76,15 +79,16 @@ def normalize(
     out: folder to write, which must not exist: `<corpus>/<split>.jsonl`,
         `origins/<corpus>__<split>.npy`, and `rejected/<corpus>__<split>.jsonl` if a record is
         refused.
-    config: cleaning, and how many records may be refused.
+    config: cleaning, and how many damaged records are set aside.
     corpus: its name; default None: that of the drop's folder.
     split: its name.
     links: what happens to raw files that are links; default: they are refused.
     progress: gets the stage "normalise", in rows.
 
     Raises NothingToBuild where the drop has no file of the split, BadInput for raw files that
-    are damaged or break a limit, for too many refused records, and where all are refused,
-    ValueError for an unknown split. Source: `docs/formats/reasoning.md#normalised-files`.
+    are damaged or break a limit, for a file without a good row, for too many damaged records,
+    and where no record is left, ValueError for an unknown split.
+    Source: `docs/formats/reasoning.md#normalised-files`.
     """
     which = drops.corpus_of(source if corpus is None else source.with_name(corpus))
     paths = drops.split_files(source, which, split, links)
@@ -114,7 +118,8 @@ def normalize(
         with_steps=work.with_steps,
         empty=work.empty,
         rejected=refused.count,
-        rejected_by=dict(refused.reasons),
+        rejected_by=dict(refused.damaged),
+        left_out_by=dict(refused.left_out),
         shapes=dict(work.shapes),
         cleaned=dict(work.cleaned),
     )
@@ -147,44 +152,70 @@ class _Work:
         self._lines: list[bytes] = []
         self._origins: list[int] = []
         self._waiting = 0
+        self._good_files: set[int] = set()
 
     def run(self, links: LinkRule, progress: Progress) -> None:
         """Write the records of all files."""
-        reader = Reader(self._corpus)
-        read, has_rows = reader.read, False
+        reader, has_rows = Reader(self._corpus), False
         with progress.stage("normalise", "rows") as stage:
             for number, path in enumerate(self._paths):
-                row = 0
-                for row, value in rows(path, self._corpus, links):
-                    try:
-                        if isinstance(value, Unfit):
-                            raise value
-                        place = (number, row)
-                        record = read(value, place)
-                        if record is not None:
-                            self._take(record, place)
-                    except Unfit as unfit:
-                        self._refused.add(path, row, unfit)
-                    if self._waiting > _FLUSHED:
-                        stage.advance(self._flush())
-                has_rows = has_rows or row > 0
+                has_row = self._read_file(reader, number, links, stage)
+                has_rows = has_rows or has_row
                 # Of several Parquet files one may be empty: its footer says so. A text may be cut.
-                if not row and not (path.suffix.lower() == ".parquet" and len(self._paths) > 1):
+                if not has_row and not (path.suffix.lower() == ".parquet" and len(self._paths) > 1):
                     raise self._empty(path)
             if not has_rows:
                 raise self._empty(self._paths[0])
-            for place, record in reader.rest():
-                try:
-                    self._take(record, place)
-                except Unfit as unfit:
-                    self._refused.add(self._paths[place[0]], place[1], unfit)
-                if self._waiting > _FLUSHED:
-                    stage.advance(self._flush())
+            self._read_rest(reader, stage)
             stage.advance(self._flush())
-        self._refused.check(self.records)
+        self._refused.check(self._paths[0], self.records)
+
+    def _read_file(self, reader: Reader, number: int, links: LinkRule, stage: Stage) -> bool:
+        """Write the records of one file; whether it has a row. Raises BadInput if none is good."""
+        path, read = self._paths[number], reader.read
+        row, begun, empty, has_part = 0, self._good, self.empty, False
+        for row, value in rows(path, self._corpus, links):
+            try:
+                if isinstance(value, Unfit):
+                    raise value
+                place = (number, row)
+                record = read(value, place)
+                if record is not None:
+                    self._take(record, place)
+                else:
+                    has_part = True
+            except Unfit as unfit:
+                self._refused.add(path, row, with_columns(unfit, self._corpus, value))
+            if self._waiting > _FLUSHED:
+                stage.advance(self._flush())
+        if self._good > begun:
+            self._good_files.add(number)
+        elif not has_part:
+            self._refused.check_file(path, self.empty - empty)
+        return row > 0
+
+    def _read_rest(self, reader: Reader, stage: Stage) -> None:
+        """Write the records that were made of several rows."""
+        broken: set[int] = set()
+        for place, record in reader.rest():
+            try:
+                self._take(record, place)
+                self._good_files.add(place[0])
+            except Unfit as unfit:
+                self._refused.add(self._paths[place[0]], place[1], unfit)
+                (self._good_files if unfit.reason in LEFT_OUT else broken).add(place[0])
+            if self._waiting > _FLUSHED:
+                stage.advance(self._flush())
+        for number in sorted(broken - self._good_files):
+            self._refused.check_file(self._paths[number], 0)
+
+    @property
+    def _good(self) -> int:
+        """Number of raw records so far with a text, or that a rule of the corpus leaves out."""
+        return self.records - self.empty + self._refused.left_out.total()
 
     def _empty(self, path: Path) -> BadInput:
-        rule = f"holds no row of {self._corpus.name}: get it again, or take it out"
+        rule = f"holds no row of {self._corpus.name}: take it out, or get it again if it had some"
         return BadInput(path, rule)
 
     def _take(self, record: Record, place: Place) -> None:

@@ -1,49 +1,84 @@
 """Refused records of a split: the file that lists them, and the error where they are too many.
 
+A record that a stated rule of its corpus leaves out is listed, too, but no damage.
+
 Source: `docs/formats/reasoning.md#refused-records`.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TextIO
 
 from gristmill.contract import BadInput
 from gristmill.printable import cut, printable
-from gristmill.reasoning.raw.flatten import Unfit
+from gristmill.reasoning.raw.flatten import LEFT_OUT, Unfit
 
 _MOST_NAMED: Final = 20
 _MOST_RULE: Final = 160
 _MOST_KEPT: Final = 1000
 
 
+class _Damage:
+    """Damaged records of a file or a split: their number by reason, and the first of them."""
+
+    def __init__(self) -> None:
+        self.reasons: Counter[str] = Counter()
+        self._first: list[tuple[Path, str, int, str]] = []
+
+    def add(self, raw: Path, name: str, row: int, reason: str, rule: str) -> None:
+        self.reasons[reason] += 1
+        if len(self._first) < _MOST_NAMED:
+            self._first.append((raw, name, row, rule))
+
+    def error(self, advice: str) -> BadInput:
+        """Names the first records. There is one at least."""
+        raw, _, row, rule = self._first[0]
+        count = self.reasons.total()
+        if count == 1:
+            return BadInput(raw, f"{rule} ({advice})", row)
+        lines = [f"{count:,} records are refused ({_listed(self.reasons)}): {advice}:"]
+        lines += [
+            f"  {name}:{place}: {cut(text, _MOST_RULE)}" for _, name, place, text in self._first
+        ]
+        if more := count - len(self._first):
+            lines.append(f"  and {more:,} more")
+        return BadInput(raw, "\n".join(lines), row)
+
+
 class Refused:
     """Writes the refused records of a split; the file begins with the first one.
 
     path: of the file that lists them.
-    most: how many may be set aside.
+    most: how many damaged ones may be set aside.
     drop: that the raw files are in.
 
-    reasons: number of records by reason.
+    left_out: number of records that a rule of the corpus leaves out, by reason.
 
     Use it as a context manager. Memory does not grow with the number of records.
     """
 
     def __init__(self, path: Path, most: int, drop: Path) -> None:
-        self.reasons: Counter[str] = Counter()
+        self.left_out: Counter[str] = Counter()
         self.path = path
         self._most = most
         self._drop = drop
         self._file: TextIO | None = None
-        self._first: list[tuple[str, int, str]] = []
+        self._split, self._by_file = _Damage(), defaultdict[Path, _Damage](_Damage)
+
+    @property
+    def damaged(self) -> Mapping[str, int]:
+        """Number of damaged records by reason."""
+        return self._split.reasons
 
     @property
     def count(self) -> int:
-        """Number of refused records."""
-        return self.reasons.total()
+        """Number of records in the file."""
+        return self._split.reasons.total() + self.left_out.total()
 
     def add(self, raw: Path, row: int, unfit: Unfit) -> None:
         """Note a record.
@@ -59,38 +94,40 @@ class Refused:
         name = raw.relative_to(self._drop).as_posix()
         entry = {"reason": unfit.reason, "file": name, "row": row, "rule": rule}
         self._file.write(json.dumps(entry) + "\n")
-        self.reasons[unfit.reason] += 1
-        if len(self._first) < _MOST_NAMED:
-            self._first.append((name, row, rule))
+        if unfit.reason in LEFT_OUT:
+            self.left_out[unfit.reason] += 1
+            return
+        for damage in (self._split, self._by_file[raw]):
+            damage.add(raw, name, row, unfit.reason, rule)
 
-    def check(self, kept: int) -> None:
-        """Raise BadInput with the first records where they are too many, or all.
+    def check_file(self, raw: Path, empty: int) -> None:
+        """Raise BadInput for a file without a good row, however many may be set aside.
 
+        raw: the file; none of its rows is a record with a text, or is left out by a rule.
+        empty: number of its records without a text.
+        """
+        advice = "no row of the file is good: correct the file, or take it out"
+        if raw in self._by_file:
+            raise self._by_file[raw].error(advice)
+        if empty:
+            raise BadInput(raw, f"has {empty:,} records, all without a text: {advice}")
+
+    def check(self, raw: Path, kept: int) -> None:
+        """Raise BadInput where too many records are damaged, or none is left.
+
+        raw: the first file of the split.
         kept: how many records of the split are not refused.
         """
-        is_all = not kept
-        if not self.count or (self.count <= self._most and not is_all):
-            return
-        name, row, rule = self._first[0]
-        raw = self._drop / name
-        advice = "no record of the split is left: correct the drop, or take the file out"
-        if not is_all:
-            advice = (
+        count = self._split.reasons.total()
+        if count > self._most:
+            raise self._split.error(
                 "correct the drop, or set such records aside with [reasoning.normalized] bad_rows, "
-                f"which is {self._most}"
+                f"which is {self._most} and must be {count}"
             )
-        if self.count == 1:
-            raise BadInput(raw, f"{rule} ({advice})", row)
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.reasons.most_common())
-        if not is_all:
-            advice = f"{advice} and must be {self.count}"
-        lines = [f"{self.count:,} records are refused ({reasons}): {advice}:"]
-        lines += [
-            f"  {named}:{place}: {cut(text, _MOST_RULE)}" for named, place, text in self._first
-        ]
-        if more := self.count - len(self._first):
-            lines.append(f"  and {more:,} more")
-        raise BadInput(raw, "\n".join(lines), row)
+        if self.count and not kept:
+            reasons = _listed(Counter(self.damaged) + self.left_out)
+            advice = "correct the drop, or take the files of the split out"
+            raise BadInput(raw, f"no record of the split is left ({reasons}): {advice}")
 
     def __enter__(self) -> Self:
         return self
@@ -103,3 +140,7 @@ class Refused:
     ) -> None:
         if self._file is not None:
             self._file.close()
+
+
+def _listed(reasons: Counter[str]) -> str:
+    return ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common())

@@ -77,15 +77,16 @@ def projection_laws(
         where = names.alignment(corpus, split)
         found = Offenders(where)
         batch: list[Example] = []
-        characters = 0
+        characters = before = 0
         try:
             for example in examples(normalized, tokenized, folder, corpus, split):
                 batch.append(example)
                 characters += len(example.rendered.text)
                 if characters >= _BATCH_CHARACTERS:
-                    _projections(batch, vocabulary, found)
+                    _projections(batch, where, before, vocabulary, found)
+                    before += len(batch)
                     batch, characters = [], 0
-            _projections(batch, vocabulary, found)
+            _projections(batch, where, before, vocabulary, found)
         except GristmillError as error:
             found.add("one row each", where, str(error))
         yield from found.violations()
@@ -160,8 +161,14 @@ def _ascend(ranges: list[list[int]], shared: int) -> bool:
     return all(a[1] <= b[0] + shared and a[0] <= b[0] and a[1] <= b[1] for a, b in pairwise(ranges))
 
 
-def _projections(batch: list[Example], vocabulary: Path, found: Offenders) -> None:
-    """Check rows with their texts: lengths, and the tokens of each range."""
+def _projections(
+    batch: list[Example], file: str, before: int, vocabulary: Path, found: Offenders
+) -> None:
+    """Check rows with their texts: lengths, and the tokens of each range.
+
+    file: of the rows. before: number of rows in it before these.
+    """
+    lines = [f"{file}:{number}" for number in range(before + 1, before + len(batch) + 1)]
     texts = [example.rendered.text for example in batch]
     ids = encoder(GPT2, vocabulary).encode(texts).ids
     counts = [each.nbytes // 4 for each in ids]
@@ -176,9 +183,9 @@ def _projections(batch: list[Example], vocabulary: Path, found: Offenders) -> No
         ):
             if value != example.index[key]:
                 rule = f"{key} is {value!r}, the index has {example.index[key]!r}"
-                found.add("index", row.example_id, rule)
+                found.add("index", lines[place], f"{row.example_id}: {rule}")
         if problem := _outside(row, len(texts[place]), count):
-            found.add("bounds", row.example_id, problem)
+            found.add("bounds", lines[place], f"{row.example_id}: {problem}")
         elif len(row.text_offset_ranges) == len(row.token_offset_ranges):
             usable.append(place)
     where = np.repeat(usable, [len(batch[place].row.text_offset_ranges) for place in usable])
@@ -193,8 +200,9 @@ def _projections(batch: list[Example], vocabulary: Path, found: Offenders) -> No
         row = batch[int(where[at])].row
         found.add(
             "projection",
-            row.example_id,
-            f"characters {pairs[at]} are tokens {expected[at].tolist()}, not {recorded[at]}",
+            lines[int(where[at])],
+            f"{row.example_id}: characters {pairs[at]} are tokens {expected[at].tolist()}, "
+            f"not {recorded[at]}",
         )
 
 

@@ -30,5 +30,11 @@ def _flan(row: Mapping[str, Any]) -> Record:
 
 FORMS: Final = (
     Form(FLAN, (FLAN, "question", "answer", "rationale"), _flan),
-    Form(PUBLIC, ("source", "target"), _public, without=("question",)),
+    Form(
+        PUBLIC,
+        ("source", "target"),
+        _public,
+        without=("question",),
+        optional=("rationale", "task", "type"),
+    ),
 )

@@ -22,6 +22,8 @@ REASONS: Final = (
     "white_space",
 )
 """Why a record may be refused: `docs/formats/reasoning.md#refused-records`."""
+LEFT_OUT: Final = frozenset({"evidence"})
+"""Those of records that are whole, and that a rule of their corpus leaves out."""
 
 
 class Unfit(Exception):

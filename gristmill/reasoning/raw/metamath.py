@@ -50,7 +50,7 @@ def _output(row: Mapping[str, Any]) -> Record:
 
 
 FORMS: Final = (
-    Form(PUBLIC, ("query", "response"), _public, without=("problem",)),
+    Form(PUBLIC, ("query", "response"), _public, without=("problem",), optional=("type",)),
     Form(
         BACKWARD,
         ("question", "answer", "inv_question_pred_answer"),

@@ -62,4 +62,12 @@ def _public(row: Mapping[str, Any]) -> Record:
     return Record(text(row["problem"]), text(row["answer"]), cot, (None,), shape=PUBLIC)
 
 
-FORMS: Final = (Form(PUBLIC, ("problem", "answer", "generations"), _public, without=("prompt",)),)
+FORMS: Final = (
+    Form(
+        PUBLIC,
+        ("problem", "answer", "generations"),
+        _public,
+        without=("prompt",),
+        optional=(_COMPLETE, *_VERIFIED, "solution"),
+    ),
+)

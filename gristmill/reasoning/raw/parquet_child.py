@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from gristmill.contract import BadInput
+from gristmill.untrusted.arrow_errors import cure
 from gristmill.untrusted.json_text import has_more_values
 from gristmill.untrusted.limits import LIMITS
 
@@ -41,11 +43,15 @@ _BUFFER: Final = 1 << 20
 _SHOWN: Final = 300
 
 
-def read(descriptor: int, path: Path) -> Iterator[list[bytes | str]]:
+def read(
+    descriptor: int, path: Path, wanted: Collection[str] | None = None
+) -> Iterator[list[bytes | str]]:
     """Yield the rows in order, some at a time: of each its JSON object, or why it has none.
 
     descriptor: of the open file.
     path: of the file, for error messages.
+    wanted: names of the columns to read, which must hold what JSON has; default None: all. The
+        others are null in every row, whatever they hold.
 
     Raises BadInput for a file that is damaged or breaks a limit.
     """
@@ -53,10 +59,15 @@ def read(descriptor: int, path: Path) -> Iterator[list[bytes | str]]:
     allowed = max(ANY_RATIO_BYTES, RATIO * os.fstat(descriptor).st_size)
     try:
         parquet = _opened(descriptor, path)
-        for batch in parquet.iter_batches(_BATCH, use_threads=False):
+        names = parquet.schema_arrow.names
+        columns = [name for name in names if wanted is None or name in wanted]
+        if wanted is not None:
+            _check_types(parquet.schema_arrow, columns, path)
+        empty = dict.fromkeys(names) if len(columns) < len(names) else {}
+        for batch in parquet.iter_batches(_BATCH, columns=columns, use_threads=False):
             made: list[bytes | str] = []
             size = 0
-            for item in _rows(batch):
+            for item in _rows(batch, empty):
                 row += 1
                 if len(item) > ROW_BYTES:
                     raise BadInput(path, f"a row of more than {ROW_BYTES:,} bytes", row)
@@ -76,16 +87,21 @@ def read(descriptor: int, path: Path) -> Iterator[list[bytes | str]]:
         rule = "takes too much memory to read in this row or one after it"
         raise BadInput(path, f"{rule}: it looks like a decompression bomb", row + 1) from error
     except _errors() as error:
-        rule = f"is damaged in this row or one after it ({_cut(error)}): get it again"
+        rule = f"is damaged in this row or one after it ({_cut(error)}): {cure(error)}"
         raise BadInput(path, rule, row + 1) from error
 
 
-def _rows(batch: pa.RecordBatch) -> Iterator[bytes | str]:
-    """The rows of a batch, one by one: a text that is not UTF-8 refuses its row alone."""
+def _rows(batch: pa.RecordBatch, empty: Mapping[str, None]) -> Iterator[bytes | str]:
+    """The rows of a batch, one by one: a text that is not UTF-8 refuses its row alone.
+
+    empty: a null for each column of the file, where some are not in the batch.
+    """
     has_floats = _has_floats(batch.schema)
     for at in range(len(batch)):
         try:
             (value,) = batch.slice(at, 1).to_pylist()
+            if empty:
+                value = {**empty, **value}
             octets = orjson.dumps(value, default=_plain)
             if has_floats and b"null" in octets:
                 octets = _with_odd_numbers(value, octets)
@@ -153,7 +169,11 @@ def _opened(descriptor: int, path: Path) -> pq.ParquetFile:
     except MemoryError:
         raise
     except _errors() as error:
-        rule = f"is not a readable Parquet file ({_cut(error)}): get it again"
+        if isinstance(error, UnicodeDecodeError):
+            # Arrow decodes names when they are asked for.
+            rule = f"has a column whose name is not UTF-8 ({error.object[:_SHOWN]!r}): rename it"
+        else:
+            rule = f"is not a readable Parquet file ({_cut(error)}): {cure(error)}"
         raise BadInput(path, rule) from error
     groups = [parquet.metadata.row_group(at).num_rows for at in range(parquet.num_row_groups)]
     rows, size = parquet.metadata.num_rows, os.fstat(descriptor).st_size
@@ -169,9 +189,6 @@ def _opened(descriptor: int, path: Path) -> pq.ParquetFile:
 def _check_schema(schema: pa.Schema, path: Path) -> None:
     import pyarrow as pa
 
-    names = schema.names
-    if len(set(names)) < len(names):
-        raise BadInput(path, "has a column twice: leave one of them")
     columns = 0
     fields = [(field, 1) for field in schema]
     while fields:
@@ -185,6 +202,23 @@ def _check_schema(schema: pa.Schema, path: Path) -> None:
         if isinstance(kind, pa.BaseExtensionType):
             kind = kind.storage_type
         fields += [(kind.field(at), depth + 1) for at in range(kind.num_fields)]
+
+
+def _check_types(schema: pa.Schema, columns: Sequence[str], path: Path) -> None:
+    """Raise BadInput for a column that is there twice, or holds bytes that nobody calls a text."""
+    import pyarrow as pa
+
+    for name, count in Counter(columns).items():
+        if count > 1:
+            raise BadInput(path, f"has the column {name} {count} times: leave one of them")
+    for name in columns:
+        kind = schema.field(name).type
+        if pa.types.is_dictionary(kind):
+            kind = kind.value_type
+        is_binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+        if is_binary or pa.types.is_fixed_size_binary(kind) or pa.types.is_binary_view(kind):
+            rule = f"has the column {name}, which is {kind} and not a string: write it as strings"
+            raise BadInput(path, rule)
 
 
 def _errors() -> tuple[type[Exception], ...]:

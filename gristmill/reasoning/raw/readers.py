@@ -5,18 +5,19 @@ See also `shapes.py`: forms. Source: `docs/formats/reasoning.md#forms`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from gristmill.reasoning.format.corpora import Corpus
 from gristmill.reasoning.format.records import Record
 from gristmill.reasoning.raw import cot_collection, metamath, openr1, reveal, trip, wiqa
 from gristmill.reasoning.raw.flatten import Unfit
-from gristmill.reasoning.raw.shapes import PUBLIC, Form, seed_form
+from gristmill.reasoning.raw.shapes import PUBLIC, Form, columns_in, seed_form
 
 Place = tuple[int, int]
 """Number of a file in its split from 0, and row in it from 1."""
 
+_REVEAL: Final = "reveal"
 _FORMS: Final[Mapping[str, tuple[Form, ...]]] = {
     "cot_collection": cot_collection.FORMS,
     "openr1_math_220k": openr1.FORMS,
@@ -24,7 +25,16 @@ _FORMS: Final[Mapping[str, tuple[Form, ...]]] = {
     "trip": trip.FORMS,
     "wiqa": wiqa.FORMS,
 }
-_SHOWN: Final = 20
+
+
+def columns_of(corpus: Corpus) -> frozenset[str]:
+    """The columns that a form of a corpus reads, or is told by.
+
+    corpus: any.
+    """
+    forms = (*_FORMS.get(corpus.name, ()), seed_form(corpus))
+    read = (name for form in forms for name in (*form.columns, *form.without, *form.optional))
+    return frozenset((*read, *(reveal.READ if corpus.name == _REVEAL else ())))
 
 
 class Reader:
@@ -38,7 +48,7 @@ class Reader:
     def __init__(self, corpus: Corpus) -> None:
         self.corpus = corpus
         self._forms = (*_FORMS.get(corpus.name, ()), seed_form(corpus))
-        self._answers = reveal.Answers() if corpus.name == "reveal" else None
+        self._answers = reveal.Answers() if corpus.name == _REVEAL else None
 
     def read(self, row: Mapping[str, Any], place: Place) -> Record | None:
         """The record of a row; None where it is a part of a record that `rest` gives.
@@ -57,10 +67,21 @@ class Reader:
         known = [str(form) for form in self._forms]
         if self._answers is not None:
             known.insert(0, f"{PUBLIC} ({', '.join(reveal.COLUMNS)})")
-        columns = ", ".join(list(row)[:_SHOWN])[:500]
-        rule = f"has the columns {columns}; the known forms of {self.corpus.name} are "
-        raise Unfit("shape", rule + ", ".join(known))
+        rule = f"{columns_in(row)}; the known forms of {self.corpus.name} are {', '.join(known)}"
+        raise Unfit("shape", rule + _nearly(self._forms, row))
 
     def rest(self) -> Iterator[tuple[Place, Record]]:
         """Records that were made of several rows, with the place of their first row."""
         return iter(()) if self._answers is None else self._answers.records()
+
+
+def _nearly(forms: Sequence[Form], row: Mapping[str, Any]) -> str:
+    """Which columns a row lacks of the form that comes nearest; empty where it has none of any."""
+    lacks = [(form, [name for name in form.columns if name not in row]) for form in forms]
+    near = [
+        (len(lacked), form, lacked) for form, lacked in lacks if 0 < len(lacked) < len(form.columns)
+    ]
+    if not near:
+        return ""
+    _, form, lacked = min(near, key=lambda each: each[0])
+    return f"; of {form.name} it lacks {', '.join(lacked)}"

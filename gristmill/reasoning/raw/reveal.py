@@ -21,6 +21,8 @@ MOST_BYTES: Final = 256 << 20
 """Bytes of the texts of one split, at most; the public release has a few million."""
 _CITATIONS: Final = ("citation", "http_link", "evidence_link")
 _ROW_BYTES: Final = 500
+READ: Final = (*COLUMNS, "step", "question", "answer", "evidence", *_CITATIONS)
+"""Columns that are read of a row."""
 
 
 @dataclass

@@ -1,14 +1,16 @@
 """The rows of a data file, whatever its format: each an object, or why it is refused.
 
-See also `unpacked.py`: the bytes; `tables.py`: CSV and TSV; `parquet.py`; `shapes.py`: what the
-objects mean. Source: `docs/formats/reasoning.md#drops`.
+See also `unpacked.py`: the bytes; `json_files.py` and `line_ends.py`: how they are divided;
+`tables.py`: CSV and TSV; `parquet.py`; `shapes.py`: what the objects mean.
+Source: `docs/formats/reasoning.md#drops`.
 """
 
 from __future__ import annotations
 
 import re
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +21,9 @@ from gristmill.contract import BadInput
 from gristmill.reasoning.format.corpora import Corpus
 from gristmill.reasoning.raw.drops import kind
 from gristmill.reasoning.raw.flatten import Unfit
+from gristmill.reasoning.raw.json_files import BLANK, FORMS, holds_columns, one_or_lines
+from gristmill.reasoning.raw.line_ends import with_line_feeds
+from gristmill.reasoning.raw.readers import columns_of
 from gristmill.reasoning.raw.unpacked import unpacked
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.json_text import check_nesting, has_more_values, load_json, members
@@ -28,14 +33,9 @@ from gristmill.untrusted.lines import line_bytes, lines
 Row = tuple[int, dict[str, Any] | Unfit]
 """Number of a row in its file, from 1, and the row or why it is refused."""
 
-_NUMBERED: Final = re.compile(rb'\s*\{\s*"[0-9]+"\s*:\s*\{')
-"""Begins one object with an object for each number, as CoT-Collection has it."""
-_NUMBER_FIRST: Final = re.compile(rb'\s*\{\s*"[0-9]+"\s*:')
-_LOOKED: Final = 1 << 20
-"""Bytes, a member more or less, in which the first object of such a file must begin."""
-_BLANK: Final = b" \t\r\n"
-_FORMS: Final = "write an object a line, or one array of objects"
 # Whole numbers of more than 64 bits, which orjson reads as floats.
+_ESCAPED_COLON: Final = b"\\u003"
+"""Begins one, as it may begin other characters."""
 _LONG_NUMBER: Final = re.compile(rb"[0-9]{19}")
 
 
@@ -51,21 +51,22 @@ def rows(
 
     Rows are numbered from 1: lines of JSON lines and of tables without a header, blank ones
     included, members of a JSON array or object, rows of Parquet, and records of CSV and TSV
-    below the header. Raises BadInput where the file itself is damaged or breaks a limit.
+    below the header. What columns hold that no form of the corpus reads does not matter.
+    Raises BadInput where the file itself is damaged or breaks a limit.
     Memory: a few rows. Source: `docs/formats/reasoning.md#drops`.
     """
     from gristmill.reasoning.raw import parquet, tables
 
     ending, _ = kind(path.name) or ("", "")
     if ending == "parquet":
-        yield from parquet.rows(path, links)
+        yield from parquet.rows(path, links, columns_of(corpus))
         return
     with unpacked(path, links, limits) as texts:
         _, unmarked = _without_mark(texts, path)
         if ending in ("csv", "tsv"):
-            yield from tables.rows(unmarked, path, corpus, limits)
+            yield from tables.rows(_lined(unmarked, ending), path, corpus, limits)
         else:
-            yield from _json_rows(unmarked, path, limits)
+            yield from _json_rows(unmarked, path, columns_of(corpus), limits)
 
 
 def row_bytes(path: Path, corpus: Corpus, row: int) -> dict[str, object]:
@@ -87,10 +88,10 @@ def row_bytes(path: Path, corpus: Corpus, row: int) -> dict[str, object]:
     with unpacked(path, links) as texts:
         before, unmarked = _without_mark(texts, path)
         if ending in ("csv", "tsv"):
-            place = tables.place_of(unmarked, path, corpus, row)
+            place = tables.place_of(_lined(unmarked, ending), path, corpus, row)
         else:
-            is_whole, whole = _one_or_lines(unmarked, path, LIMITS)
-            place = None if is_whole else line_bytes(whole, path, row)
+            is_whole, whole = one_or_lines(unmarked, path, LIMITS)
+            place = None if is_whole else line_bytes(_lined(whole, ending), path, row)
     if place is None:
         return {}
     name = "raw_row_bytes_unpacked" if packing else "raw_row_bytes"
@@ -114,131 +115,156 @@ def _without_mark(texts: Iterable[bytes], path: Path) -> tuple[int, Iterator[byt
     return len(head) - len(unmarked), chain([unmarked], parts)
 
 
-def _json_rows(texts: Iterator[bytes], path: Path, limits: Limits) -> Iterator[Row]:
-    is_whole, whole = _one_or_lines(texts, path, limits)
+def _lined(texts: Iterator[bytes], ending: str) -> Iterator[bytes]:
+    """A text with LF for CR where its lines end in CR alone."""
+    if ending == "csv":
+        return with_line_feeds(texts, lambda _: True)
+    # A cell of FLAN CoT may hold a CR, and so may the blanks of a JSON object.
+    return with_line_feeds(texts, _is_json if ending != "tsv" else lambda line: b"\t" in line)
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def _json_rows(
+    texts: Iterator[bytes], path: Path, columns: Collection[str], limits: Limits
+) -> Iterator[Row]:
+    is_whole, whole = one_or_lines(texts, path, limits)
     if is_whole:
-        for number, (_, value) in enumerate(members(whole, path, limits), 1):
-            yield number, value if isinstance(value, dict) else _no_object()
+        for number, (_, value) in enumerate(members(whole, path, limits, _object), 1):
+            yield number, _unrepeated(value, columns)
         return
-    found = _json_lines(whole, path, limits)
+    found = _json_lines(_lined(whole, "jsonl"), path, columns, limits)
     begun = list(islice(found, 2))
-    if len(begun) == 1 and _holds_columns(begun[0][1]):
-        raise BadInput(path, f"holds its columns in one object, and no rows: {_FORMS}")
+    if len(begun) == 1 and holds_columns(begun[0][1]):
+        raise BadInput(path, f"holds its columns in one object, and no rows: {FORMS}")
     yield from begun
     yield from found
 
 
-def _holds_columns(row: dict[str, Any] | Unfit) -> bool:
-    """Whether the only row of a file is a table by columns, as pandas and datasets write one.
-
-    Its values are lists of one length, or objects with the same numbers as keys.
-    """
-    if isinstance(row, Unfit) or len(row) < 2:
-        return False
-    values = list(row.values())
-    if all(isinstance(value, list) for value in values):
-        return len(values[0]) > 1 and len({len(value) for value in values}) == 1
-    return (
-        all(isinstance(value, dict) for value in values)
-        and len({tuple(value) for value in values}) == 1
-        and bool(values[0])
-        and all(key.isascii() and key.isdigit() for key in values[0])
-    )
-
-
-def _one_or_lines(
-    texts: Iterator[bytes], path: Path, limits: Limits
-) -> tuple[bool, Iterator[bytes]]:
-    """Whether a JSON file is one array or object of rows, and no JSON lines; its text again.
-
-    texts, path, limits: as for `members`; a byte order mark is no part of the texts.
-    """
-    head = b""
-    for part in texts:
-        head += part
-        if head.strip(_BLANK) and len(head) >= 64:
-            break
-        if len(head) > limits.line_bytes:
-            raise BadInput(path, f"begins with more than {limits.line_bytes:,} blank bytes")
-    whole: Iterator[bytes] = chain([head], texts)
-    is_whole = head.lstrip(_BLANK).startswith(b"[") or bool(_NUMBERED.match(head))
-    if not is_whole and _NUMBER_FIRST.match(head):
-        is_whole, whole = _looked_at(whole, path, limits)
-    return is_whole, whole
-
-
-def _looked_at(texts: Iterator[bytes], path: Path, limits: Limits) -> tuple[bool, Iterator[bytes]]:
-    """Whether a text is an object of numbers whose first values are broken; the text again.
-
-    One line of JSON lines may have numbers as columns, too, but it holds no objects below them.
-    """
-    seen: list[bytes] = []
-
-    def kept() -> Iterator[bytes]:
-        for part in texts:
-            seen.append(part)
-            yield part
-
-    is_numbered = False
-    try:
-        for key, value in members(kept(), path, limits):
-            is_number = isinstance(key, str) and key.isascii() and key.isdigit()
-            is_numbered = is_number and isinstance(value, dict)
-            if is_numbered or not is_number or sum(map(len, seen)) > _LOOKED:
-                break
-    except BadInput:
-        pass  # As lines it says where it is damaged.
-    return is_numbered, chain(seen, texts)
-
-
-def _json_lines(texts: Iterator[bytes], path: Path, limits: Limits) -> Iterator[Row]:
-    loads = orjson.loads
+def _json_lines(
+    texts: Iterator[bytes], path: Path, columns: Collection[str], limits: Limits
+) -> Iterator[Row]:
+    loads, dumps = orjson.loads, orjson.dumps
+    blanks: int | None = None
     for number, line in enumerate(lines(texts, path, limits), 1):
-        if number == 1 and line.strip(_BLANK) == b"{":
-            raise BadInput(path, f"its first object has several lines: {_FORMS}", number)
+        if number == 1 and line.strip(BLANK) == b"{":
+            raise BadInput(path, f"its first object has several lines: {FORMS}", number)
         if len(line) > limits.values and has_more_values(line, limits.values):
-            yield number, _exact(line, path, limits, number)
+            yield number, _exact(line, path, columns, limits, number)
             continue
         try:
             value = loads(line)
         except orjson.JSONDecodeError:
             if line.isspace():
                 continue
-            yield number, _exact(line, path, limits, number)
+            yield number, _exact(line, path, columns, limits, number)
             continue
         if type(value) is not dict:
             yield number, _no_object()
             continue
         for item in value.values():
             if type(item) is not str and item is not None:
-                yield number, _checked(value, line, path, limits, number)
+                yield number, _checked(value, line, path, columns, limits, number)
                 break
         else:
-            yield number, value
+            # A key that is there twice makes the line longer than the object is.
+            if blanks is None:
+                blanks = _blanks(line)
+            more = len(line) - len(dumps(value))
+            if more != (blanks * len(value) or 1) and not _is_whole(value, line):
+                yield number, _exact(line, path, columns, limits, number)
+            else:
+                yield number, value
+
+
+def _blanks(line: bytes) -> int:
+    """Blanks that the writer of a line puts beside each key: behind its colon and its comma."""
+    colon = line.find(b'":') + 1
+    return 2 if line[colon + 1 : colon + 2] == b" " else 0
+
+
+def _is_whole(value: Mapping[str, Any], line: bytes) -> bool:
+    """Whether a line that is this object has surely no key twice."""
+    # An escaped colon would take the place of one that is lost.
+    return _ESCAPED_COLON not in line and line.count(b":") == orjson.dumps(value).count(b":")
 
 
 def _checked(
-    value: dict[str, Any], line: bytes, path: Path, limits: Limits, number: int
+    value: dict[str, Any],
+    line: bytes,
+    path: Path,
+    columns: Collection[str],
+    limits: Limits,
+    number: int,
 ) -> dict[str, Any] | Unfit:
-    """A value with numbers, lists or objects, after a look at what orjson does not refuse."""
+    """A value after a look at what orjson does not refuse: long numbers, nesting, equal keys."""
     if _LONG_NUMBER.search(line):
-        return _exact(line, path, limits, number)
+        return _exact(line, path, columns, limits, number)
     try:
         check_nesting(line, path, limits, number)
     except BadInput as error:
         return Unfit("json", error.rule)
+    if not _is_whole(value, line):
+        return _exact(line, path, columns, limits, number)
     return value
 
 
-def _exact(line: bytes, path: Path, limits: Limits, number: int) -> dict[str, Any] | Unfit:
+def _exact(
+    line: bytes, path: Path, columns: Collection[str], limits: Limits, number: int
+) -> dict[str, Any] | Unfit:
     """A line as the standard library parses it, which keeps all digits and lone surrogates."""
     try:
-        value = load_json(line, path, limits, number)
+        value = load_json(line, path, limits, number, _object)
     except BadInput as error:
         if isinstance(error.__cause__, UnicodeDecodeError):
             return Unfit("utf8", f"is not UTF-8: {error.__cause__}")
         return Unfit("json", error.rule)
-    return value if isinstance(value, dict) else _no_object()
+    return _unrepeated(value, columns)
+
+
+class _Repeated(dict[str, Any]):
+    """An object that has keys several times; of each the last value is kept.
+
+    keys_again: these keys.
+    """
+
+    keys_again: Collection[str] = ()
+
+
+def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) == len(pairs):
+        return made
+    repeated = _Repeated(made)
+    counts = Counter(key for key, _ in pairs)
+    repeated.keys_again = [key for key, count in counts.items() if count > 1]
+    return repeated
+
+
+def _unrepeated(value: Any, columns: Collection[str]) -> dict[str, Any] | Unfit:
+    """A row, refused if a column that is read is there twice, or an object in it has a key twice.
+
+    Nobody knows which of the values is meant.
+    """
+    if not isinstance(value, dict):
+        return _no_object()
+    again = value.keys_again if isinstance(value, _Repeated) else ()
+    for name, item in value.items():
+        if name in columns and (name in again or _is_repeated(item)):
+            return Unfit("json", f"has a key twice, {name!r} or one in it: leave one of them")
+    return value
+
+
+def _is_repeated(value: Any) -> bool:
+    if isinstance(value, dict):
+        return isinstance(value, _Repeated) or any(map(_is_repeated, value.values()))
+    return isinstance(value, list) and any(map(_is_repeated, value))
 
 
 def _no_object() -> Unfit:

@@ -12,12 +12,15 @@ from typing import Any, Final
 
 from gristmill.reasoning.format.corpora import Corpus
 from gristmill.reasoning.format.records import Record
-from gristmill.reasoning.raw.flatten import chain, extra, text
+from gristmill.reasoning.raw.flatten import Unfit, chain, extra, text
 
 SEED: Final = "seed"
 """Name of the form with the columns that the seed names; gsm8k is published in it."""
 PUBLIC: Final = "public"
 """Name of the form of the public release."""
+
+_SHOWN: Final = 20
+_LONGEST: Final = 500
 
 Read = Callable[[Mapping[str, Any]], Record]
 """Takes a raw row, gives the record. Raises flatten.Unfit."""
@@ -31,12 +34,14 @@ class Form:
     columns: that a row of this form has, null or not.
     read: a row to a record.
     without: columns that a row of this form does not have.
+    optional: further columns that are read where a row has them.
     """
 
     name: str
     columns: tuple[str, ...]
     read: Read
     without: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
 
     def fits(self, row: Mapping[str, Any]) -> bool:
         """Whether a row has this form."""
@@ -64,4 +69,24 @@ def seed_form(corpus: Corpus) -> Form:
         values = tuple([extra(row.get(name)) for name in extras])
         return Record(text(row[question]), text(row.get(answer)), made, values, steps)
 
-    return Form(SEED, (question,), read)
+    others = (answer, *extras) if cot is None else (answer, cot, *extras)
+    return Form(SEED, (question,), read, optional=others)
+
+
+def with_columns(unfit: Unfit, corpus: Corpus, row: object) -> Unfit:
+    """Why a row is refused; of an answer that is empty, whether its column is missing.
+
+    unfit: the reason.
+    corpus: whose row it is.
+    row: the row, of any form.
+    """
+    answer, cot = corpus.answer_column, corpus.cot_column
+    if unfit.reason != "answer" or not isinstance(row, dict) or answer in row:
+        return unfit
+    missing = answer if cot is None or cot in row else f"{answer}, and {cot} too"
+    return Unfit("answer", f"lacks the column {missing}; {columns_in(row)}")
+
+
+def columns_in(row: Mapping[str, Any]) -> str:
+    """The part of a rule that says which columns a row has. row: of any form."""
+    return f"has the columns {', '.join(list(row)[:_SHOWN])[:_LONGEST]}"

@@ -37,7 +37,8 @@ def rows(
     corpus: whose rows they are.
     limits: `line_bytes` and `values` count for a row, `rows` for their number.
 
-    The first row names the columns; an empty cell is None. A TSV of cot_collection whose first
+    The first row names the columns, blanks around a name are no part of it; of cells they are. An
+    empty cell is None. A TSV of cot_collection whose first
     row does not is a file of FLAN CoT: question, answer and rationale, where `\n` is a newline.
     Raises BadInput for a header that is none, and for text that is no CSV.
     Source: `docs/formats/reasoning.md#drops`.
@@ -60,7 +61,7 @@ def _is_headerless(first: bytes, path: Path, corpus: Corpus) -> bool:
 def _is_header(line: bytes, corpus: Corpus) -> bool:
     if line.count(b"\t") >= _MOST_COLUMNS:
         return False
-    names = {cell.strip(b'"\r\n') for cell in line.split(b"\t")}
+    names = {cell.strip(b'" \r\n') for cell in line.split(b"\t")}
     seed = {corpus.question_column.encode(), corpus.answer_column.encode()}
     return seed <= names or {b"source", b"target"} <= names
 
@@ -120,6 +121,10 @@ def _table_rows(
 def _header(cells: Sequence[str], path: Path) -> Sequence[str]:
     if len(cells) > _MOST_COLUMNS:
         raise BadInput(path, f"has more than {_MOST_COLUMNS:,} columns")
+    stripped = [cell.strip() for cell in cells]
+    # As in `question, answer`. Two names that differ in blanks alone stay two.
+    if len(set(stripped)) == len(cells):
+        return stripped
     if len(set(cells)) < len(cells):
         repeated, _ = Counter(cells).most_common(1)[0]
         rule = f"has the column {repeated[:_SHOWN]!r} twice: the first row must name columns"

@@ -184,7 +184,11 @@ def _curated(row: Mapping[str, Any]) -> Record:
     return _read(row, CURATED)
 
 
+_OPTIONAL: Final = (
+    *("program", "location", "objects", "pair_confl_pairs", "confl_pairs", "confl_sents"),
+    *("breakpoint", "pair_states", "pair_entities", "pair_plausible_story", "label"),
+)
 FORMS: Final = (
-    Form(CURATED, ("stories", "pair_plausible_story"), _curated, without=("question",)),
-    Form(PUBLIC, ("stories", "label"), _public, without=("question",)),
+    Form(CURATED, ("stories", "pair_plausible_story"), _curated, ("question",), _OPTIONAL),
+    Form(PUBLIC, ("stories", "label"), _public, ("question",), _OPTIONAL),
 )

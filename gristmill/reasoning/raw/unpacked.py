@@ -18,13 +18,26 @@ from gristmill.reasoning.raw.drops import kind
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 from gristmill.untrusted.limits import LIMITS, Limits, bounded
 from gristmill.untrusted.lines import reads
+from gristmill.untrusted.pointer import HEAD_BYTES, refuse_pointer
 
 _READ_BYTES: Final = 1 << 18
 _TEXT_BYTES: Final = 1 << 20
 # One byte of zstd can unpack to 32 KiB, so small reads bound what one read unpacks to.
 _ZSTD_READ_BYTES: Final = 1 << 10
-_ZSTD_WINDOW: Final = 1 << 27
+# The largest that `zstd --long` packs with. Its memory is taken as far as there is text.
+_ZSTD_WINDOW: Final = 1 << 31
 _XZ_MEMORY: Final = 256 << 20
+_BEGINS: Final = {
+    "gzip": (b"\x1f\x8b",),
+    "bzip2": (b"BZh",),
+    "xz": (b"\xfd7zXZ\0",),
+    # A frame, or one that is skipped.
+    "zstd": (b"\x28\xb5\x2f\xfd", *(bytes([at]) + b"\x2a\x4d\x18" for at in range(0x50, 0x60))),
+}
+_REPACKED: Final = {
+    "xz": "pack it again with a smaller dictionary, as `xz -d | xz -6` does",
+    "zstd": "pack it again with a smaller window, as `zstd -d --long=31 | zstd` does",
+}
 _MEMBERS: Final = 100_000
 """Members or frames of one file, at most."""
 
@@ -48,6 +61,8 @@ def unpacked(
         file.seek(0)
         if size > limits.bytes:
             raise BadInput(path, f"has more than {limits.bytes:,} bytes")
+        refuse_pointer(file.read(HEAD_BYTES), path)
+        file.seek(0)
         if not packing:
             yield reads(file)
             return
@@ -81,6 +96,31 @@ def _xz() -> Any:
     return lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
 
 
+def _check_begin(data: bytes, path: Path, name: str, members: int) -> None:
+    """Raise BadInput for what does not begin as a member or frame.
+
+    data: from its first byte on. members: those before it.
+    """
+    begins = _BEGINS[name]
+    if any(begin.startswith(data[: len(begin)]) for begin in begins):
+        return
+    if members:
+        raise BadInput(path, f"has bytes behind its {name} data that are none: pack it again")
+    rule = f"is broken {name}, or none: give it the ending of what it is, or pack it again"
+    raise BadInput(path, rule)
+
+
+def _broken(path: Path, name: str, error: Exception) -> BadInput:
+    """The error for what an unpacker does not take."""
+    text = str(error).lower()
+    if "memory" in text:
+        rule = f"takes too much memory to unpack ({error})"
+        return BadInput(path, f"{rule}: {_REPACKED[name]}")
+    if "dictionary" in text:
+        return BadInput(path, f"needs a dictionary ({error}): pack it again without one")
+    return BadInput(path, f"is broken {name} ({error}): get it again")
+
+
 def _members(file: BinaryIO, path: Path, new: Callable[[], Any], name: str) -> Iterator[bytes]:
     """The text of all members of a file."""
     member, members = None, 0
@@ -91,6 +131,7 @@ def _members(file: BinaryIO, path: Path, new: Callable[[], Any], name: str) -> I
                     data = data.lstrip(b"\0") if members else data  # padding between members
                     if not data:
                         break
+                    _check_begin(data, path, name, members)
                     member, members = new(), members + 1
                     if members > _MEMBERS:
                         raise BadInput(path, f"has more than {_MEMBERS:,} members: pack it again")
@@ -101,7 +142,7 @@ def _members(file: BinaryIO, path: Path, new: Callable[[], Any], name: str) -> I
                 if member.eof:
                     data, member = member.unused_data, None
     except (zlib.error, OSError, EOFError, lzma.LZMAError) as error:
-        raise BadInput(path, f"is broken {name} ({error}): get it again") from error
+        raise _broken(path, name, error) from error
     if member is not None or not members:
         raise BadInput(path, f"ends in the middle of its {name} data: get it again")
 
@@ -128,6 +169,7 @@ def _unzstd(file: BinaryIO, path: Path) -> Iterator[bytes]:
         while data := file.read(_ZSTD_READ_BYTES):
             while data:
                 if frame is None:
+                    _check_begin(data, path, "zstd", frames)
                     unpacker = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
                     frame, frames = unpacker.decompressobj(), frames + 1
                     if frames > _MEMBERS:
@@ -137,7 +179,7 @@ def _unzstd(file: BinaryIO, path: Path) -> Iterator[bytes]:
                 if frame.eof:
                     frame = None
     except zstandard.ZstdError as error:
-        raise BadInput(path, f"is broken zstd ({error}): get it again") from error
+        raise _broken(path, "zstd", error) from error
     if frame is not None or not frames:
         raise BadInput(path, "ends in the middle of its zstd data: get it again")
 

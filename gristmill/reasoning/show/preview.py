@@ -124,14 +124,17 @@ def allowed(value: bool | None) -> str:
 
 
 def rejected_table(counts: Counts) -> str:
-    """The rejected records by reason as a Markdown table; empty where there are none.
+    """The rejected records by reason as a Markdown table, those that are left out last.
+
+    Empty where there are none.
 
     counts: of the record of a split.
     """
     reasons = [
-        (name.removeprefix("rejected_by/"), int(number))
+        (name.removeprefix(kind), int(number))
+        for kind in ("rejected_by/", "left_out_by/")
         for name, number in counts.items()
-        if name.startswith("rejected_by/")
+        if name.startswith(kind)
     ]
     rows = shares(reasons, int(counts.get("records", 0) + counts.get("rejected", 0)))
     return markdown.table(("reason", "records", "percent"), rows, "lrr") if rows else ""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gristmill.contract import BadInput
+from gristmill.untrusted.arrow_errors import cure
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,7 +37,7 @@ def opened(path: Path, once: Sequence[str]) -> pq.ParquetFile:
     # A column name that is not UTF-8 is a UnicodeDecodeError; an exception of Arrow's C++ library
     # that has no class in Python is a RuntimeError.
     except (pa.ArrowException, OSError, UnicodeDecodeError, RuntimeError) as error:
-        raise BadInput(path, f"is not a readable Parquet file ({error}): get it again") from error
+        raise BadInput(path, f"is not a readable Parquet file ({error}): {cure(error)}") from error
     if repeated := [name for name in once if names.count(name) > 1]:
         count = names.count(repeated[0])
         raise BadInput(path, f"has the column {repeated[0]} {count} times: leave one of them")
@@ -79,7 +80,7 @@ def batches(
             rows += len(batch)
             yield _without_views(batch)
     except (pa.ArrowException, OSError, RuntimeError) as error:
-        rule = f"is damaged in this row or one after it ({error}): get it again"
+        rule = f"is damaged in this row or one after it ({error}): {cure(error)}"
         raise BadInput(path, rule, first_row + rows + 1) from error
     if rows != expected:
         rule = f"holds {rows:,} rows, but its footer says {expected:,}: get it again"

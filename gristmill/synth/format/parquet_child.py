@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from gristmill.contract import BadInput
 from gristmill.synth.format.batch_bytes import divided, with_strings
 from gristmill.synth.format.parquet import null_count, rows_without_text
+from gristmill.untrusted.arrow_errors import cure
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -125,7 +126,7 @@ def read(descriptor: int, path: Path, wanted: Wanted) -> Iterator[memoryview]:
         rule = "takes too much memory to read in this row or one after it"
         raise BadInput(path, f"{rule}: it looks like a decompression bomb", row + 1) from error
     except _errors() as error:
-        rule = f"is damaged in this row or one after it ({_cut(error)}): get it again"
+        rule = f"is damaged in this row or one after it ({_cut(error)}): {cure(error)}"
         raise BadInput(path, rule, row + 1) from error
 
 
@@ -151,7 +152,7 @@ def filled(descriptor: int, path: Path, wanted: Wanted, rows: int | None) -> int
             if row == rows:
                 break
     except _errors() as error:
-        rule = f"is damaged in this row or one after it ({_cut(error)}): get it again"
+        rule = f"is damaged in this row or one after it ({_cut(error)}): {cure(error)}"
         raise BadInput(path, rule, row + 1) from error
     return count
 
@@ -242,7 +243,7 @@ def _unreadable(path: Path, error: Exception) -> BadInput:
         # Arrow decodes names when they are asked for.
         name = error.object[:_SHOWN]
         return BadInput(path, f"has a column whose name is not UTF-8 ({name!r}): rename it")
-    return BadInput(path, f"is not a readable Parquet file ({_cut(error)}): get it again")
+    return BadInput(path, f"is not a readable Parquet file ({_cut(error)}): {cure(error)}")
 
 
 def _cut(error: Exception) -> str:

@@ -62,7 +62,7 @@ class UntrustedParquet:
         try:
             self._file = opened(path, links)
         except OSError as error:
-            rule = f"is not a readable Parquet file ({error}): get it again"
+            rule = f"is not a readable Parquet file ({error.strerror})"
             raise BadInput(path, rule) from error
         try:
             described: parquet_child.Described = child.run(

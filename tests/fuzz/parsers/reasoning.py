@@ -189,7 +189,12 @@ PARSERS = (
         inputs=TEN_THOUSAND,
         words=(*_JSON, *_COLUMNS, *_CSV),
     ),
-    Parser("reasoning_json", json_rows, (f"{_RAW}.rows",), words=(*_JSON, b'{"0":{', b"\n", b"[{")),
+    Parser(
+        "reasoning_json",
+        json_rows,
+        (f"{_RAW}.rows", f"{_RAW}.json_files", f"{_RAW}.line_ends"),
+        words=(*_JSON, b'{"0":{', b"\n", b"\r", b"[{", b'"train":[', b'{"question":', b'"answer":'),
+    ),
     Parser(
         "reasoning_packed",
         packed,

@@ -126,7 +126,7 @@ def test_origins_name_file_and_row_and_skip_what_gives_no_record(tmp_path: Path)
     drop = tmp_path / "gsm8k"
     write(drop, "train-00001-of-00002.jsonl", [ROW, ROW])
     write(drop, "train-00000-of-00002.jsonl", b'\n\n{"x": 1}\n' + text_of([ROW], "jsonl"))
-    summary = normalize(drop, tmp_path / "out", NormalizeConfig(), split="train")
+    summary = normalize(drop, tmp_path / "out", NormalizeConfig(bad_rows=1), split="train")
     origins = np.load(tmp_path / "out/origins/gsm8k__train.npy")
     assert origins.dtype == np.int64
     assert origins.tolist() == [[0, 4], [1, 1], [1, 2]]
@@ -199,7 +199,17 @@ def test_a_chain_without_an_answer_is_kept_and_reveal_needs_evidence(tmp_path: P
     rows[0]["citation"] = "page 3"
     records, summary = built(tmp_path, "reveal", rows)
     assert [record["cot"] for record in records] == ["c"]
-    assert summary.rejected_by == {"evidence": 1}
+    assert (summary.rejected, summary.rejected_by, summary.left_out_by) == (1, {}, {"evidence": 1})
+    assert (tmp_path / "out/rejected/reveal__train.jsonl").read_text() == (
+        '{"reason": "evidence", "file": "train.jsonl", "row": 2, '
+        '"rule": "it has neither context nor citation"}\n'
+    )
+
+
+def test_a_split_of_which_all_records_are_left_out_fails(tmp_path: Path) -> None:
+    rule = r"train\.jsonl: no record of the split is left \(2 evidence\): correct the drop, or take"
+    with pytest.raises(BadInput, match=rule):
+        built(tmp_path, "reveal", [ROW, ROW])
 
 
 def test_numbers_that_are_not_finite_are_refused_in_parquet_where_they_are_read(
@@ -211,7 +221,7 @@ def test_numbers_that_are_not_finite_are_refused_in_parquet_where_they_are_read(
         {"question": "q", "answer": 0.5, "unused": math.nan},
     ]
     drop = write(tmp_path / "gsm8k", "train.parquet", rows).parent
-    summary = normalize(drop, tmp_path / "out", NormalizeConfig(), split="train")
+    summary = normalize(drop, tmp_path / "out", NormalizeConfig(bad_rows=2), split="train")
     assert (summary.records, summary.rejected_by) == (1, {"number": 2})
     assert mapped(tmp_path / "out/origins/gsm8k__train.npy").tolist() == [[0, 3]]
 
@@ -225,9 +235,9 @@ def test_the_longest_run_of_white_space_is_kept(tmp_path: Path) -> None:
 
 def test_too_many_refused_records_fail_the_build_and_are_named(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"train\.jsonl:2: has the columns x.*bad_rows, which is 0"):
-        built(tmp_path, "gsm8k", text_of([ROW, {"x": 1}], "jsonl"), bad_rows=0)
+        built(tmp_path, "gsm8k", text_of([ROW, {"x": 1}], "jsonl"))
     with pytest.raises(BadInput) as escaped:
-        built(tmp_path / "escape", "gsm8k", b'{"\\u001b[31m\\ud800": 1}\n', bad_rows=0)
+        built(tmp_path / "escape", "gsm8k", b'{"\\u001b[31m\\ud800": 1}\n')
     assert str(escaped.value).isprintable()
     rows: list[dict[str, Any]] = [ROW] + [{"x": 1}] * 30
     with pytest.raises(BadInput) as error:
@@ -238,15 +248,116 @@ def test_too_many_refused_records_fail_the_build_and_are_named(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("count", [1, 30])
-def test_a_split_of_which_all_records_are_refused_fails(tmp_path: Path, count: int) -> None:
+def test_a_file_of_which_all_records_are_refused_fails(tmp_path: Path, count: int) -> None:
     rows: list[dict[str, Any]] = [{"Question": "q", "Answer": "a"}] * count
     with pytest.raises(BadInput) as error:
         built(tmp_path, "gsm8k", rows, bad_rows=1000)
     text = str(error.value)
     assert "has the columns Question, Answer; the known forms of gsm8k are seed (question)" in text
-    assert "no record of the split is left: correct the drop, or take the file out" in text
+    assert "no row of the file is good: correct the file, or take it out" in text
     assert "bad_rows" not in text
     assert count == 1 or "30 records are refused (30 shape)" in text
+
+
+def _two(tmp_path: Path, second: bytes, name: str = "train-1.jsonl", **config: Any) -> str:
+    """What is said of a split with a good file and another one."""
+    write(tmp_path / "gsm8k", "train-0.jsonl", [ROW] * 300)
+    (tmp_path / "gsm8k" / name).write_bytes(second)
+    with pytest.raises(BadInput) as error:
+        normalize(tmp_path / "gsm8k", tmp_path / "out", NormalizeConfig(**config), split="train")
+    return str(error.value).removeprefix(f"{tmp_path}/gsm8k/")
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        (
+            text_of([{"problem": "p", "solution": "s"}], "jsonl"),
+            "train-1.jsonl:1: has the columns problem, solution; the known forms of gsm8k are seed "
+            "(question) (no row of the file is good: correct the file, or take it out)",
+        ),
+        (
+            text_of([{"problem": "p"}] * 25, "jsonl"),
+            "train-1.jsonl:1: 25 records are refused (25 shape): no row of the file is good: "
+            "correct the file, or take it out:\n  train-1.jsonl:1: has the columns problem; ",
+        ),
+        (
+            text_of([{"question": "", "answer": None}] * 2, "jsonl"),
+            "train-1.jsonl: has 2 records, all without a text: no row of the file is good: correct",
+        ),
+        (
+            text_of([{"question": "q", "solution": "s"}], "jsonl"),
+            "train-1.jsonl:1: lacks the column answer; has the columns question, solution (no",
+        ),
+        (
+            b"version https://git-lfs.github.com/spec/v1\nsize 4\n",
+            "train-1.jsonl: is a Git LFS ",
+        ),
+    ],
+)
+def test_a_file_without_a_good_row_fails_whatever_is_tolerated(
+    tmp_path: Path, second: bytes, said: str
+) -> None:
+    assert _two(tmp_path, second, bad_rows=10**6).startswith(said)
+
+
+def test_a_file_with_one_good_row_is_tolerated(tmp_path: Path) -> None:
+    second = text_of([{"problem": "p"}] * 9 + [ROW], "jsonl")
+    assert "9 records are refused (9 shape): correct the drop, or set such" in _two(
+        tmp_path, second, bad_rows=8
+    )
+    drop = tmp_path / "gsm8k"
+    summary = normalize(drop, tmp_path / "more", NormalizeConfig(bad_rows=9), split="train")
+    assert (summary.records, summary.rejected, summary.rejected_by) == (301, 9, {"shape": 9})
+
+
+@pytest.mark.parametrize("name", ["train-1.jsonl", "train-1.json", "train-1.csv", "train-1.tsv"])
+def test_an_empty_text_beside_others_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    empty = {"jsonl": b"\xef\xbb\xbf\n", "json": b"[]"}.get(name[8:], b"question\n")
+    assert _two(tmp_path, empty, name).startswith(f"{name}: holds no row of gsm8k: take it out, or")
+    assert _two(tmp_path / "2", packed(empty, "gz"), f"{name}.gz").startswith(
+        f"{name}.gz: holds no"
+    )
+
+
+def test_files_of_reveal_fail_by_the_answers_that_begin_in_them(tmp_path: Path) -> None:
+    step = {"step_idx": 0, "step": "s", "evidence": "e", "question": "q"}
+    write(tmp_path / "reveal", "train-0.jsonl", [step | {"answer_id": "a"}])
+    rows = [step | {"answer_id": "a", "step_idx": 1}, {"answer_id": "b"} | step | {"question": ""}]
+    bad = write(tmp_path / "reveal", "train-1.jsonl", rows)
+    config = NormalizeConfig(bad_rows=5)
+    with pytest.raises(BadInput, match=r"train-1\.jsonl:2: its question is empty \(no row of the"):
+        normalize(tmp_path / "reveal", tmp_path / "1", config, split="train")
+    bad.write_bytes(text_of([rows[0], {"answer_id": "", **step} | {"answer_id": ""}], "jsonl"))
+    summary = normalize(tmp_path / "reveal", tmp_path / "2", config, split="train")
+    assert (summary.records, summary.rejected_by) == (1, {"answer_id": 1})
+    left_out = step | {"answer_id": "c", "evidence": None}
+    bad.write_bytes(text_of([left_out, step | {"answer_id": ""}], "jsonl"))
+    summary = normalize(tmp_path / "reveal", tmp_path / "3", config, split="train")
+    assert (summary.records, summary.rejected_by) == (1, {"answer_id": 1})
+    assert (summary.rejected, summary.left_out_by) == (2, {"evidence": 1})
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "tsv"])
+def test_lines_that_end_in_cr_alone_give_the_same_file(tmp_path: Path, ending: str) -> None:
+    rows = [{"question": f"q{n}", "answer": f"a {n}"} for n in range(3)]
+    text = text_of(rows, ending).replace(b"\r\n", b"\n")
+    for name, octets in (("lf", text), ("cr", text.replace(b"\n", b"\r"))):
+        write(tmp_path / name / "gsm8k", f"train.{ending}", octets)
+        drop = tmp_path / name / "gsm8k"
+        normalize(drop, tmp_path / name / "out", NormalizeConfig(), split="train")
+    for path in ("gsm8k/train.jsonl", "origins/gsm8k__train.npy"):
+        one, other = (tmp_path / name / "out" / path for name in ("lf", "cr"))
+        assert one.read_bytes() == other.read_bytes()
+
+
+def test_a_missing_column_is_named_as_missing(tmp_path: Path) -> None:
+    drop = write(
+        tmp_path / "openr1_math_220k", "train.parquet", [{"prompt": "p", "uuid": "1"}]
+    ).parent
+    rule = "lacks the column response, and chain_of_thought too; has the columns prompt, uuid"
+    with pytest.raises(BadInput, match=rule):
+        normalize(drop, tmp_path / "out", NormalizeConfig(), split="train")
 
 
 def test_an_empty_record_is_kept_and_counted(tmp_path: Path) -> None:

@@ -212,7 +212,8 @@ def test_the_first_twenty_offenders_are_given_and_the_rest_counted(root: Path) -
     _change(_aligned(root), lambda rows: [row.update(sequence_index=99) for row in rows])
     violations = _broken(root)
     assert len(violations) == 21
-    assert violations[0].where == "gsm8k_test_000000"
+    assert violations[0].where == "gsm8k/test.align.jsonl:1"
+    assert violations[0].found.startswith("gsm8k_test_000000: ")
     assert violations[-1].found == "10 more of 30 rows"
 
 

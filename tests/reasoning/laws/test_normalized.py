@@ -45,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
     """A normalised split of reveal with one record, and one refused record."""
     rows = [{**RECORD, "rationale": ["x", "y"]}, {"x": 1}]
     write(tmp_path / "reveal", "test.jsonl", rows)
-    normalize(tmp_path / "reveal", tmp_path / "out", NormalizeConfig(), split="test")
+    normalize(tmp_path / "reveal", tmp_path / "out", NormalizeConfig(bad_rows=1), split="test")
     return tmp_path / "out"
 
 
@@ -92,7 +92,7 @@ def test_a_number_is_evidence(tmp_path: Path) -> None:
     rows = [{"question": "q", "answer": "a", **evidence} for evidence in given]
     write(tmp_path / "reveal", "test.jsonl", [*rows, {**rows[0], "context": " "}])
     summary = normalize(tmp_path / "reveal", tmp_path / "out", NormalizeConfig(), split="test")
-    assert (summary.records, summary.rejected_by) == (3, {"evidence": 1})
+    assert (summary.records, summary.left_out_by) == (3, {"evidence": 1})
     lines = (tmp_path / "out/reveal/test.jsonl").read_text().splitlines()
     assert [json.loads(line)["context"] for line in lines] == [5, None, " "]
     assert _laws(tmp_path / "out") == set()
@@ -129,7 +129,7 @@ def test_names_and_columns_that_are_no_utf8_break_no_law(tmp_path: Path) -> None
     path = os.fsencode(drop) + b"/a\xff.jsonl"
     with open(path, "wb") as file:  # noqa: PTH123 - a name that is not UTF-8
         file.write(b'{"\\ud800": 1}\n{"a\\nb": "\\u0007"}\n{"question": "q", "answer": "a"}\n')
-    summary = normalize(drop, tmp_path / "out", NormalizeConfig(), split="train")
+    summary = normalize(drop, tmp_path / "out", NormalizeConfig(bad_rows=2), split="train")
     assert summary.rejected_by == {"shape": 2}
     assert list(normalized_laws(tmp_path / "out", "gsm8k__train")) == []
 

@@ -16,11 +16,13 @@ from gristmill.contract import BadInput
 from gristmill.reasoning.raw import parquet, parquet_child
 from gristmill.reasoning.raw.flatten import Unfit
 
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 4\n"
 
-def _found(path: Path) -> list[tuple[int, Any]]:
+
+def _found(path: Path, columns: set[str] | None = None) -> list[tuple[int, Any]]:
     return [
         (number, value.reason if isinstance(value, Unfit) else value)
-        for number, value in parquet.rows(path)
+        for number, value in parquet.rows(path, columns=columns)
     ]
 
 
@@ -111,6 +113,67 @@ def test_a_file_that_is_no_parquet_is_refused(tmp_path: Path) -> None:
         (tmp_path / "x.parquet").write_bytes(octets)
         with pytest.raises(BadInput, match="get it again"):
             _found(tmp_path / "x.parquet")
+    for octets, rule in (
+        (b"a,b\n1,2\n", "is no Parquet file: give it the ending of what it is"),
+        (b"PARE" + whole[4:], "is encrypted: write it again without encryption"),
+        (POINTER, "is a Git LFS pointer and not the data: run `git lfs pull`"),
+    ):
+        (tmp_path / "x.parquet").write_bytes(octets)
+        with pytest.raises(BadInput, match=rf"x\.parquet: {rule}"):
+            _found(tmp_path / "x.parquet")
+
+
+def test_columns_that_are_not_read_may_hold_anything(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "image": pa.array([b"\xff", None]),
+            "a": pa.array(["x", "y"]).dictionary_encode(),
+            "images": pa.array([[b"\xff"], []]),
+            "b": pa.array(["p", "q"], pa.large_string()),
+            "a.b": pa.array([b"\0", b"\1"]),
+            "c": pa.array([7, None]),
+        }
+    )
+    pq.write_table(table, tmp_path / "x.parquet")
+    unread = {"image": None, "images": None, "a.b": None}
+    assert _found(tmp_path / "x.parquet", {"a", "b", "c", "d"}) == [
+        (1, unread | {"a": "x", "b": "p", "c": 7}),
+        (2, unread | {"a": "y", "b": "q", "c": None}),
+    ]
+    assert [list(row) for _, row in _found(tmp_path / "x.parquet", {"c"})] == [
+        table.schema.names
+    ] * 2
+    assert _found(tmp_path / "x.parquet", {"d"})[1] == (2, dict.fromkeys(table.schema.names))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.binary(),
+        pa.large_binary(),
+        pa.binary(1),
+        pa.binary_view(),
+        pa.dictionary(pa.int8(), pa.binary()),
+    ],
+    ids=str,
+)
+def test_a_column_of_bytes_that_is_read_refuses_the_file_by_its_name(
+    tmp_path: Path, kind: pa.DataType
+) -> None:
+    pq.write_table(pa.table({"a": ["x"], "b": pa.array([b"x"]).cast(kind)}), tmp_path / "x.parquet")
+    rule = (
+        r"x\.parquet: has the column b, which is .*binary.* and not a string: write it as strings"
+    )
+    with pytest.raises(BadInput, match=rule):
+        _found(tmp_path / "x.parquet", {"a", "b"})
+
+
+def test_a_column_whose_name_is_not_utf8_is_named(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"query": ["x"]}, pa.schema([("query", pa.string())])), tmp_path / "x")
+    octets = (tmp_path / "x").read_bytes().replace(b"query", b"qu\xffry")
+    (tmp_path / "x.parquet").write_bytes(octets)
+    with pytest.raises(BadInput, match=r"has a column whose name is not UTF-8 \(.*qu\\xffry"):
+        _found(tmp_path / "x.parquet")
 
 
 def test_limits_of_a_file_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,9 +196,10 @@ def test_limits_of_a_file_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_columns_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.parquet"
-    pq.write_table(pa.table([["a"], ["b"]], names=["a", "a"]), path)
-    with pytest.raises(BadInput, match="has a column twice"):
-        _in_this_process(path)
+    pq.write_table(pa.table([["a"], ["b"], ["c"]], names=["a", "a", "b"]), path)
+    with pytest.raises(BadInput, match="has the column a 2 times: leave one of them"):
+        _found(path, {"a", "b"})
+    assert _found(path, {"b"}) == [(1, {"a": None, "b": "c"})]
     nested: Any = "x"
     for _ in range(parquet_child.DEPTH):
         nested = [nested]

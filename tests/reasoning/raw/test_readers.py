@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.format.records import Record
+from gristmill.reasoning.raw.drops import splits
 from gristmill.reasoning.raw.flatten import Unfit
-from gristmill.reasoning.raw.readers import Reader
+from gristmill.reasoning.raw.readers import Reader, columns_of
+from gristmill.reasoning.raw.rows import rows
+from gristmill.reasoning.samples import write_drop
 
 
 def read(corpus: str, row: dict[str, Any]) -> Record:
@@ -34,6 +38,53 @@ def test_the_seed_s_columns_of_every_corpus_are_read(corpus: str) -> None:
     assert read(corpus, full | {spec.cot_column: " x "}).cot == " x "
     del row[spec.answer_column]
     assert read(corpus, row).answer == ""
+
+
+class _Asked(dict[str, Any]):
+    """A row that notes the columns that it is asked for."""
+
+    def __init__(self, row: dict[str, Any]) -> None:
+        super().__init__(row)
+        self.names: set[object] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self.names.add(name)
+        return super().__getitem__(name)
+
+    def __contains__(self, name: object) -> bool:
+        self.names.add(name)
+        return super().__contains__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.names.add(name)
+        return super().get(name, default)
+
+
+@pytest.mark.parametrize("corpus", CORPORA)
+def test_the_columns_of_a_corpus_are_those_that_are_read(corpus: str, tmp_path: Path) -> None:
+    write_drop(tmp_path / corpus, corpus)
+    names: set[object] = set()
+    for paths in splits(tmp_path / corpus, CORPORA[corpus]).values():
+        reader = Reader(CORPORA[corpus])
+        for path in paths:
+            for place in rows(path, CORPORA[corpus]):
+                assert isinstance(place[1], dict)
+                asked = _Asked(place[1])
+                reader.read(asked, (0, place[0]))
+                names |= asked.names
+    # What only a release has, and no sample.
+    rest = {"http_link", "evidence_link", "breakpoint", "confl_pairs", "confl_sents", "output"}
+    rest |= {"pair_entities", "pair_states", "pair_confl_pairs", "inv_question_pred_answer"}
+    assert names <= columns_of(CORPORA[corpus]) <= names | rest
+
+
+def test_a_row_that_nearly_has_a_form_is_told_what_it_lacks() -> None:
+    with pytest.raises(Unfit) as error:
+        read("openr1_math_220k", {"problem": "p", "answer": "a", "solution": "s"})
+    assert error.value.rule == (
+        "has the columns problem, answer, solution; the known forms of openr1_math_220k are public "
+        "(problem, answer, generations), seed (prompt); of public it lacks generations"
+    )
 
 
 @pytest.mark.parametrize(

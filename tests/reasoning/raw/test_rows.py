@@ -56,6 +56,59 @@ def test_a_file_may_hold_no_row(tmp_path: Path, octets: bytes) -> None:
     assert _found(tmp_path / "x.json", octets) == []
 
 
+@pytest.mark.parametrize("first", [b"", b"\xef\xbb\xbf", b"\r"])
+def test_lines_may_end_in_cr_alone(tmp_path: Path, first: bytes) -> None:
+    path, text = tmp_path / "x.jsonl", first + b"\r".join([json.dumps(A).encode()] * 3) + b"\r"
+    begin = len(first) if first == b"\r" else 0
+    assert _found(path, text) == [(number + begin, A) for number in (1, 2, 3)]
+    at = row_bytes(path, GSM8K, 2 + begin)["raw_row_bytes"]
+    begin, end = map(int, str(at).split("-"))
+    assert json.loads(text[begin:end]) == A
+
+
+def test_cr_within_an_object_ends_no_line(tmp_path: Path) -> None:
+    text = b'{\r"question": "a",\r"answer": "b"\r}\r'
+    assert _found(tmp_path / "x.jsonl", text) == [(1, A)]
+    assert _found(tmp_path / "x.jsonl", b"[" + text + b",\r" + text + b"]") == [(1, A), (2, A)]
+    damaged = json.dumps(A).encode() + b"\r" + json.dumps(A).encode() + b"\n"
+    assert _found(tmp_path / "x.jsonl", damaged) == [(1, "json")]
+
+
+TWICE = (
+    '{"question": "a", "answer": "b", "question": "c"}',
+    '{"question":"a","answer":"b","answer":"b"}',
+    '{"question" :"a","answer":"x","answer"  : "b"}',
+    '{"question": "a", "answer": {"text": "b", "text": "c"}}',
+    '{"question": "a", "answer": [{"more": {"b": 1, "b": 2}}]}',
+    '{"question": "\\u003a", "answer": "b", "answer": "b"}',
+    '{"question": "a", "answer": "\\u003a", "answer": ":"}',
+    '{"question": "a", "answer": 1, "answer": 12345678901234567890}',
+)
+
+
+@pytest.mark.parametrize("row", TWICE)
+def test_a_row_with_a_key_twice_is_refused(tmp_path: Path, row: str) -> None:
+    path, good = tmp_path / "x.jsonl", json.dumps(A)
+    path.write_text(f"{good}\n{row}\n{good}\n")
+    found = list(rows(path, GSM8K))
+    assert isinstance(found[1][1], Unfit) and found[0][1] == found[2][1] == A
+    name = "question" if row.endswith('"c"}') else "answer"
+    assert found[1][1].rule == f"has a key twice, {name!r} or one in it: leave one of them"
+    assert _found(path, f"[{good}, {row}]".encode()) == [(1, A), (2, "json")]
+
+
+@pytest.mark.parametrize(
+    "more",
+    ['"a": 1, "a": 2', '"a": "x", "a": "x"', '"n": {"a": 1, "a": 1}', '"n": NaN', '"n": 1e999'],
+)
+@pytest.mark.parametrize("text", ["b", ': \\": \\u003a', "ä:"])
+def test_columns_that_are_not_read_do_not_matter(tmp_path: Path, more: str, text: str) -> None:
+    row = f'{{"question": "{text}", {more}, "answer": "b"}}'
+    for octets in (f"{row}\n", f"[{row}]"):
+        ((_, value),) = _found(tmp_path / "x.jsonl", octets.encode())
+        assert (value["question"], value["answer"]) == (json.loads(f'"{text}"'), "b")
+
+
 def test_blank_lines_count_as_rows_and_give_none(tmp_path: Path) -> None:
     found = _found(tmp_path / "x.jsonl", b"\n" + json.dumps(A).encode() + b"\n \r\n{}\n")
     assert found == [(2, A), (4, {})]

@@ -43,6 +43,36 @@ def test_a_tsv_may_have_names_of_columns(tmp_path: Path) -> None:
     ]
 
 
+def test_blanks_around_names_of_columns_are_no_part_of_them(tmp_path: Path) -> None:
+    text = b"question, answer ,\tmore\nq, #### 4 , \n"
+    expected = [(1, {"question": "q", "answer": " #### 4 ", "more": " "})]
+    assert _found(tmp_path / "x.csv", text) == expected
+    assert _found(tmp_path / "x.csv", b"\xef\xbb\xbf " + text) == expected
+    # Two names that differ in blanks alone stay two.
+    assert _found(tmp_path / "x.csv", b"a, a\n1,2\n") == [(1, {"a": "1", " a": "2"})]
+    public = b"source \t target\nq\ta\n"
+    assert _found(tmp_path / "x.tsv", public, "cot_collection") == [
+        (1, {"source": "q", "target": "a"})
+    ]
+
+
+def test_lines_of_tables_may_end_in_cr_alone(tmp_path: Path) -> None:
+    text = b'question,answer\r"a\nb","c\rd"\re,f\r'
+    assert _found(tmp_path / "x.csv", text.replace(b"\n", b" ")) == [
+        (1, {"question": "a b", "answer": "c\nd"}),
+        (2, {"question": "e", "answer": "f"}),
+    ]
+    flan = {"flan_cot": "x", "question": "q", "answer": "a", "rationale": "r"}
+    assert _found(tmp_path / "x.tsv", b"q\ta\tr\rq\ta\tr\r", "cot_collection") == [
+        (1, flan),
+        (2, flan),
+    ]
+    # A cell may hold one.
+    assert _found(tmp_path / "x.tsv", b"q\ta\tr\rs", "cot_collection") == [
+        (1, flan | {"rationale": "r\rs"})
+    ]
+
+
 def test_a_tsv_of_flan_has_none(tmp_path: Path) -> None:
     text = b'a\\nb\t"yes"\tc\\\\nd\\t\r\n\nx\ty\n\xff\ty\tz\nq\ta\tr'
     found = _found(tmp_path / "sums_train.tsv", text, "cot_collection")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import lzma
 import random
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from gristmill.contract import BadInput
 from gristmill.reasoning.raw.unpacked import unpacked
@@ -59,6 +61,41 @@ def test_limits_hold(tmp_path: Path, packing: str) -> None:
         _text(path, octets, Limits(any_ratio_bytes=1000, ratio=2))
     with pytest.raises(BadInput, match="has more than 5 bytes"):
         _text(path, octets, Limits(bytes=5))
+
+
+@pytest.mark.parametrize("log", [28, 31])
+def test_a_long_window_of_zstd_is_read(tmp_path: Path, log: int) -> None:
+    parameters = zstandard.ZstdCompressionParameters(window_log=log, enable_ldm=True)
+    packer = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    octets = packer.compress(b"some text " * 999) + packer.flush()
+    assert zstandard.get_frame_parameters(octets).window_size == 1 << log
+    assert _text(tmp_path / "x.jsonl.zst", octets) == b"some text " * 999
+
+
+def test_a_packed_file_that_needs_too_much_memory_says_how_to_pack_it(tmp_path: Path) -> None:
+    # A frame that begins with a window of 4 GiB.
+    with pytest.raises(BadInput, match=r"too much memory to unpack .*`zstd -d --long=31 \| zstd`"):
+        _text(tmp_path / "x.jsonl.zst", b"\x28\xb5\x2f\xfd\x00\xb0" + bytes(20))
+    filters = [{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 30}]
+    with pytest.raises(BadInput, match=r"too much memory to unpack .*`xz -d \| xz -6`"):
+        _text(tmp_path / "x.jsonl.xz", lzma.compress(b"a", filters=filters))
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+def test_what_is_not_packed_as_its_name_says_is_told_so(tmp_path: Path, packing: str) -> None:
+    path = tmp_path / f"x.jsonl.{packing}"
+    with pytest.raises(BadInput, match=r"or none: give it the ending of what it is, or pack it"):
+        _text(path, b'{"question": 1}')
+    with pytest.raises(BadInput, match=r"has bytes behind its \w+ data that are none: pack it"):
+        _text(path, packed(b"a", packing) + b"garbage")
+    with pytest.raises(BadInput, match="is a Git LFS pointer"):
+        _text(path, b"version https://git-lfs.github.com/spec/v1\n")
+
+
+def test_frames_of_zstd_that_are_skipped_are_skipped(tmp_path: Path) -> None:
+    skipped = b"\x50\x2a\x4d\x18\x04\0\0\0abcd"
+    octets = skipped + packed(b"a", "zst") + skipped + packed(b"b", "zst")
+    assert _text(tmp_path / "x.jsonl.zst", octets) == b"ab"
 
 
 def test_too_many_members_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

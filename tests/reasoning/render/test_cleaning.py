@@ -129,6 +129,6 @@ def test_hooks_run_in_their_order_and_are_counted(tmp_path: Path) -> None:
 
 def test_a_record_that_is_empty_after_cleaning_is_refused(tmp_path: Path) -> None:
     rows = [{"question": "q", "answer": answer} for answer in ("####", "#### 1")]
-    records, summary = built(tmp_path, "gsm8k", rows, cleaning=("final_line",))
+    records, summary = built(tmp_path, "gsm8k", rows, cleaning=("final_line",), bad_rows=1)
     assert [record["answer"] for record in records] == ["1"]
     assert summary.rejected_by == {"answer": 1}

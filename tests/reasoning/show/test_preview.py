@@ -21,11 +21,13 @@ from tests.drawings import images, texts
 
 
 def test_records_are_shown_with_source_licence_and_rejections(built: Path) -> None:
-    counts = {"records": 4, "with_cot": 1, "rejected": 1, "rejected_by/no answer": 1}
+    counts = {"records": 3, "with_cot": 1, "rejected": 2, "rejected_by/no answer": 1}
+    counts |= {"left_out_by/evidence": 1}
     figures = normalized_figures(built / names.NORMALIZED, "gsm8k__test", counts)
-    assert figures["with_cot_percent"] == 25
+    assert figures["with_cot_percent"] == 33.333
     assert "openai/gsm8k main" in str(figures["source and licence"])
     assert "no answer | 1 | 20.0 %" in str(figures["rejected records"])
+    assert "evidence | 1 | 20.0 %" in str(figures["rejected records"])
     first = str(figures["first records"])
     assert "Two and two?" in first and "&lt;b&gt;" in first and "<b>" not in first
 

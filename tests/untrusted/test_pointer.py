@@ -1,0 +1,26 @@
+"""Pointers of Git LFS are told from data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gristmill.contract import BadInput
+from gristmill.untrusted.pointer import HEAD_BYTES, refuse_pointer
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12345\n"
+
+
+def test_a_pointer_is_refused_with_the_cure() -> None:
+    with pytest.raises(BadInput) as error:
+        refuse_pointer(POINTER[:HEAD_BYTES], Path("drop/train.jsonl"))
+    assert str(error.value) == (
+        "drop/train.jsonl: is a Git LFS pointer and not the data: run `git lfs pull` where it was "
+        "cloned, and copy the file from there"
+    )
+
+
+@pytest.mark.parametrize("head", [b"", b"version https://example.org/spec/v1", b" " + POINTER])
+def test_other_files_are_not(head: bytes) -> None:
+    refuse_pointer(head, Path("x"))
