@@ -6,13 +6,15 @@ from pathlib import Path
 
 from assets.chess.partitions import chess_months
 from gristmill import provenance
+from gristmill.chess.raw.drops import ENDINGS
 from gristmill.chess.raw.months import month_in
 from gristmill.contract import BadInput, GristmillError
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, has_file
 from resources import Lake
 
+__all__ = ["ENDINGS", "RAW_DROP", "available", "drop_of", "drop_refusal"]
+
 RAW_DROP = "chess/raw_drop"
-ENDINGS = (".zip", ".pgn", ".pgn.zst")
 
 
 def drop_of(lake: Lake, month: str) -> Path | None:
@@ -77,4 +79,8 @@ def _can_be_built(path: Path, links: LinkRule) -> bool:
 def _drops(lake: Lake) -> list[Path]:
     inbox = lake.inbox("chess")
     files = sorted(inbox.iterdir()) if inbox.is_dir() else []
-    return [path for path in files if path.name.endswith(ENDINGS) and not path.name.startswith(".")]
+    return [
+        path
+        for path in files
+        if path.name.lower().endswith(ENDINGS) and not path.name.startswith(".")
+    ]
