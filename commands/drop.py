@@ -132,7 +132,7 @@ def _place(lake: Lake, inbox: Inbox, path: Path, name: str | None, links: LinkRu
             f"{path} is a file: drops/{inbox.folder}/ takes folders; put it into one"
         )
     file = path.name
-    ending = next((one for one in shape.endings if file.endswith(one)), "")
+    ending = shape.ending_of(file)
     if shape.endings and not ending:
         raise click.UsageError(f"{file} must end in {' or '.join(shape.endings)}")
     if name is not None:

@@ -128,6 +128,4 @@ def _newest(
 
 def _drop_of(inbox: Inbox, path: str) -> str:
     """The key of a drop by its path."""
-    name = PurePath(path).name
-    ending = next((end for end in inbox.shape.endings if name.endswith(end)), "")
-    return name.removesuffix(ending)
+    return inbox.shape.key_of(PurePath(path).name)

@@ -51,4 +51,8 @@ def available(lake: Lake) -> set[str]:
 def _drops(lake: Lake) -> list[Path]:
     inbox = lake.inbox("chess")
     files = sorted(inbox.iterdir()) if inbox.is_dir() else []
-    return [path for path in files if path.name.endswith(ENDINGS) and not path.name.startswith(".")]
+    return [
+        path
+        for path in files
+        if path.name.lower().endswith(ENDINGS) and not path.name.startswith(".")
+    ]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeVar
 
 from gristmill.chess.format import config_help
-from gristmill.chess.format.config_help import choice
+from gristmill.chess.format.config_help import added_later, choice
 from gristmill.settings.fields import MOST_WORKERS, check_fields
 
 Compat = Literal["current", "reference"]
@@ -59,7 +59,7 @@ class ValidateConfig:
     Raises ValueError for a value of another type, an unknown word or a number out of its range.
     """
 
-    CODE_VERSION: ClassVar = "5"
+    CODE_VERSION: ClassVar = "6"
 
     compat: Compat = always("current", config_help.COMPAT, COMPATS)
     min_plies: int = number(8, config_help.MIN_PLIES, least=0, unit="plies")
@@ -92,6 +92,7 @@ class GameConfig:
     allow_draws: keep games without a winner; False by default.
     keep_headers: write the tags into the rows; False by default.
     allow_live_bot_games: accept games of a live bot; False by default.
+    drop_duplicates: take rows with an equal game_id once; False by default.
     share_bytes: bytes of a byte range of rows, about; 4 MiB by default.
     workers: processes; 1 by default.
 
@@ -113,6 +114,7 @@ class GameConfig:
     allow_draws: bool = choice(False, config_help.ALLOW_DRAWS)
     keep_headers: bool = choice(False, config_help.KEEP_HEADERS)
     allow_live_bot_games: bool = choice(False, config_help.ALLOW_BOTS)
+    drop_duplicates: bool = added_later(False, config_help.DROP_DUPLICATES)
     share_bytes: int = number(
         4 << 20, "Size of a byte range of rows, about.", least=1, unit="bytes", affects_output=False
     )
@@ -139,6 +141,7 @@ class SpliceConfig:
     split: `moves` (the default) or `shuffle`, as in GameConfig.
     allow_draws: keep games without a winner; False by default.
     allow_live_bot_games: accept games of a live bot; False by default.
+    drop_duplicates: take rows with an equal game_id once; False by default.
     share_bytes: bytes of a byte range of rows, about; 1 MiB by default.
     workers: processes; 1 by default.
 
@@ -161,6 +164,7 @@ class SpliceConfig:
     split: Split = always("moves", config_help.SPLIT, SPLIT_RULES)
     allow_draws: bool = choice(False, config_help.ALLOW_DRAWS)
     allow_live_bot_games: bool = choice(False, config_help.ALLOW_BOTS)
+    drop_duplicates: bool = added_later(False, config_help.DROP_DUPLICATES)
     share_bytes: int = number(
         1 << 20, "Size of a byte range of rows, about.", least=1, unit="bytes", affects_output=False
     )
@@ -253,6 +257,7 @@ class MonthConfig:
     allow_draws: bool = choice(False, config_help.ALLOW_DRAWS)
     keep_headers: bool = choice(False, config_help.KEEP_HEADERS)
     allow_live_bot_games: bool = choice(False, config_help.ALLOW_BOTS)
+    drop_duplicates: bool = added_later(False, config_help.DROP_DUPLICATES)
     vocabulary: bool = choice(True, config_help.VOCABULARY)
     workers: int = number(
         1, config_help.WORKERS, least=0, most=MOST_WORKERS, unit="processes", affects_output=False

@@ -176,7 +176,7 @@ CATALOG = Catalog(
         ),
         Option("split", str, "The split; train by default.", choices=("train", "val", "test")),
     ],
-    inboxes={"chess": DropKind(_account, Shape(ENDINGS, key_in=month_in))},
+    inboxes={"chess": DropKind(_account, Shape(ENDINGS, key_in=month_in, any_case=True))},
     samples={
         "chess/sample_2024-01.zip": partial(_write_month, "2024-01", 600),
         "chess/sample_2024-02.pgn": partial(_write_month, "2024-02", 700),

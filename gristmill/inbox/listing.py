@@ -104,7 +104,7 @@ def list_inbox(
             changed = entry.stat(follow_symlinks=False).st_ctime_ns
         except FileNotFoundError:
             continue  # removed after it was listed
-        file = marked_file(entry.name, shape.endings)
+        file = marked_file(entry.name, shape.ending_of)
         if file is None:
             loose[entry.name] = Loose(changed, reason)
         elif not (inbox / file).exists():

@@ -8,7 +8,7 @@ Source: docs/drops.md#marks.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -123,15 +123,15 @@ def is_mark(name: str) -> bool:
     return name in (INCOMPLETE, DONE, SUMS)
 
 
-def marked_file(name: str, endings: Iterable[str]) -> str | None:
+def marked_file(name: str, ending_of: Callable[[str], str]) -> str | None:
     """Returns the name of the file that an entry of an inbox is a mark of; None for no mark.
 
     name: of the entry.
-    endings: those of the drops in the inbox; none where a drop is a folder.
+    ending_of: returns the ending of a drop in the inbox; empty for another name.
     """
     for ending in _BESIDE:
         file = name.removesuffix(ending)
-        if file != name and file.endswith(tuple(endings)) and any(endings):
+        if file != name and ending_of(file):
             return file
     return None
 

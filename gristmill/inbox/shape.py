@@ -20,12 +20,14 @@ class Shape:
     endings: of file names; none where a drop is a folder.
     key_in: finds the key in a file's name, or returns None, and the file is
         refused. Default None: the key is the name without its ending.
+    any_case: whether endings may have capitals; default False.
     reserved: names of entries that are no drops and are left out, as folders that a family has
         in its inbox for other files.
     """
 
     endings: tuple[str, ...] = ()
     key_in: Callable[[str], str | None] | None = None
+    any_case: bool = False
     reserved: tuple[str, ...] = ()
 
     @property
@@ -50,8 +52,13 @@ class Shape:
         """The partition key of an entry by its name."""
         if self.key_in is not None:
             return self.key_in(name) or name
-        ending = next((end for end in self.endings if name.endswith(end)), "")
-        return name.removesuffix(ending)
+        return name[: len(name) - len(self.ending_of(name))]
+
+    def ending_of(self, name: str) -> str:
+        """The ending of a name as it is written; empty where it is none of `endings`."""
+        known = name.lower() if self.any_case else name
+        ending = next((each for each in self.endings if known.endswith(each)), "")
+        return name[len(name) - len(ending) :]
 
     def refusal(self, entry: os.DirEntry[str], links: LinkRule = REFUSE_LINKS) -> str | None:
         """Why this entry is no drop, whatever it contains; None where it is one.
@@ -72,7 +79,7 @@ class Shape:
         if not self.endings:
             if not stat.S_ISDIR(mode):
                 return "a drop is a folder: put the files into one"
-        elif not (stat.S_ISREG(mode) and entry.name.endswith(self.endings)):
+        elif not (stat.S_ISREG(mode) and self.ending_of(entry.name)):
             return f"only files that end in {' or '.join(self.endings)} belong here"
         elif self.key_in is not None and self.key_in(entry.name) is None:
             return "its name does not say which partition it is"

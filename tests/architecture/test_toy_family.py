@@ -79,13 +79,13 @@ def test_the_family_is_two_folders_and_one_line(checkout: Path) -> None:
     assert sum(one != other for one, other in zip(before, after, strict=True)) == 1
 
 
-def _built(checkout: Path, *drops: str) -> str:
-    """What building these drops says; each holds two lines."""
+def _built(checkout: Path, *drops: str, fails: bool = False) -> str:
+    """What building these drops says; each holds two lines. fails: another drop is refused."""
     for name in drops:
         drop = checkout / "data/drops/letters" / name
         drop.mkdir(parents=True)
         (drop / "a.txt").write_text("Abba\ncab\n")
-    return _run(checkout, "operate.py", "materialize", "letters/counts")
+    return _run(checkout, "operate.py", "materialize", "letters/counts", fails=fails)
 
 
 def test_a_drop_goes_through_the_definitions_to_the_reader(checkout: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_drop_without_text_is_refused_and_a_damaged_artifact_is_found(checkout
     other = checkout / "data/drops/letters/other"
     other.mkdir(parents=True)
     (other / "notes.md").write_text("no letters")
-    table = _built(checkout, "second")
+    table = _built(checkout, "second", fails=True)
     assert "letters/other: it holds no .txt file" in table
     lines = checkout / "data/letters/counts/second/lines.jsonl"
     lines.write_text("")

@@ -34,7 +34,7 @@ def all_by_python_chess(pgn: Path, config: ValidateConfig) -> dict[str, bytes]:
         # From the game on: behind a blank line python-chess would keep its byte order mark.
         blank = BLANK_LINES.match(text, pos)
         pos = blank.end() if blank else pos
-        read = read_game(text, pos, cut_comments=cut)[0]
+        read = read_game(text, pos, current=cut)[0]
         if read is None:
             break
         add_game(output, PlacedGame(pos, read.end - pos, read))

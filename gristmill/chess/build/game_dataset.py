@@ -39,6 +39,7 @@ class GameSummary(Summary):
     games: rows written, by split.
     plies: plies of these rows, by split.
     duplicate_games: rows whose moves an earlier row of their split has too.
+    dropped_duplicates: rows left out by `drop_duplicates`; they are in dropped_games.csv.
     shared_sequences: move sequences in more than one split; 0 unless `split="shuffle"`.
     """
 
@@ -48,6 +49,7 @@ class GameSummary(Summary):
     games: Mapping[str, int]
     plies: Mapping[str, int]
     duplicate_games: int
+    dropped_duplicates: int
     shared_sequences: int
 
 
@@ -111,7 +113,7 @@ class _Totals:
     """Counts over all parts."""
 
     def __init__(self) -> None:
-        self.games = self.eligible = 0
+        self.games = self.eligible = self.dropped = 0
         self.split_games = dict.fromkeys(SPLITS, 0)
         self.split_plies = dict.fromkeys(SPLITS, 0)
         self.winners: dict[str, dict[str, int]] = {s: {"W": 0, "B": 0} for s in SPLITS}
@@ -151,6 +153,8 @@ def _stats(valid: Path, published: Path, config: GameConfig, totals: _Totals) ->
         "split_avg_plies": {s: plies[s] / games[s] if games[s] else 0.0 for s in SPLITS},
         "split_winner_counts": totals.winners,
     }
+    if config.drop_duplicates:
+        stats["dropped_duplicates"] = totals.dropped
     if config.split != "shuffle":
         stats["split_rule"] = "move_key"
     return stats
@@ -197,6 +201,7 @@ def build_game_dataset(
         for (_, task), (streams, part) in zip(tasks, finished, strict=True):
             _append(streams, written)
             totals.add(part)
+            totals.dropped += len(task.repeated)
             stage.advance(task.size)
     if sidecar.sources_file(valid.parent).exists():
         sidecar.sources_file(out).write_bytes(sidecar.sources_file(valid.parent).read_bytes())
@@ -223,5 +228,6 @@ def _summary(totals: _Totals, duplicates: int, shared: int) -> GameSummary:
         games=totals.split_games,
         plies=totals.split_plies,
         duplicate_games=duplicates,
+        dropped_duplicates=totals.dropped,
         shared_sequences=shared,
     )

@@ -29,12 +29,14 @@ class RangeTask:
     file: number of the file among the inputs, from 0.
     source: text for `source_file`.
     config: of the validation.
+    month: that the file's name has, as dates begin (`2024.01`); empty for none.
     """
 
     range: ByteRange
     file: int
     source: str
     config: ValidateConfig
+    month: str = ""
 
     @property
     def size(self) -> int:
@@ -52,6 +54,7 @@ class RangeOutput:
     phases: phase codes as bytes, some games at a time.
     counts: number by name, such as `total` or `reason.too_short`.
     openings: games, White wins, draws, Black wins and the opening's name, by ECO code.
+    outside: tag, value and byte offset of the first game whose date is not in the month.
     row_bytes: bytes of `rows`.
     """
 
@@ -61,6 +64,7 @@ class RangeOutput:
     phases: list[bytes] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     openings: dict[str, list[Any]] = field(default_factory=dict)
+    outside: list[Any] = field(default_factory=list)
     row_bytes: int = 0
 
     def __post_init__(self) -> None:
@@ -104,6 +108,20 @@ class RangeOutput:
                 self.counts[f"flag.{name}"] += 1
                 self.flagged.writerow([game_id, self.task.source, name, result, detail, offset])
 
+    def date(self, utc_date: str, date: str, offset: int) -> None:
+        """Count a valid game if it has a date that is not in the month of its file.
+
+        utc_date: the tag `UTCDate`; empty where it is missing.
+        date: the tag `Date`; empty where it is missing.
+        offset: byte offset of the game in its PGN.
+
+        Source: docs/formats/chess.md#games-outside-the-month
+        """
+        day = rows.day_of(utc_date, date)
+        if self.task.month and day and not day[1].startswith(f"{self.task.month}."):
+            self.counts["outside_month"] += 1
+            self.outside = self.outside or [*day, offset]
+
     def keep(self, valid: list[bytes], records: NDArray[np.void]) -> None:
         """Add valid rows.
 
@@ -137,7 +155,7 @@ class RangeOutput:
         end: byte after the last game.
 
         Returns the streams `valid`, `invalid`, `flagged`, `games` and `phases`, and `end`,
-        `counts` and `openings`.
+        `counts`, `openings` and `outside`.
         """
         records = np.frombuffer(b"".join(self.records), GAME)
         phases = b"".join(self.phases)
@@ -155,4 +173,5 @@ class RangeOutput:
             "games": records.tobytes(),
             "phases": phases,
         }
-        return streams, {"end": end, "counts": dict(self.counts), "openings": self.openings}
+        facts = {"counts": dict(self.counts), "openings": self.openings, "outside": self.outside}
+        return streams, {"end": end, **facts}

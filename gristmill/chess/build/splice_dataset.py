@@ -194,6 +194,8 @@ def _stats(
         "phase_labels": True,
         "allow_live_bot_games": config.allow_live_bot_games,
     }
+    if config.drop_duplicates:
+        params["drop_duplicates"] = True
     if config.split != "shuffle":
         params |= {"split_rule": "move_key", "seed": config.seed}
     return {

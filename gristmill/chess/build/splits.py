@@ -8,6 +8,7 @@ docs/formats/chess.md#split-by-shuffle
 
 from __future__ import annotations
 
+import csv
 import json
 import random
 from collections.abc import Iterator, Sequence
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from gristmill.chess.config import GameConfig, SpliceConfig
 from gristmill.chess.format.move_keys import count_shared, split_of
+from gristmill.chess.format.names import DROPPED
 from gristmill.chess.format.sidecar import Sidecar
 from gristmill.chess.read.row_batches import RowBatch, RowRange, read_batch, row_ranges
 from gristmill.contract import BadInput, GristmillError
@@ -190,11 +192,13 @@ class SplitTask(Generic[Config]):
     range: the byte range.
     stored: splits of the shuffle; None where the moves decide.
     config: of the builder.
+    repeated: numbers of its rows that are dropped, since an earlier row has their id.
     """
 
     range: RowRange
     stored: StoredSplits | None
     config: Config
+    repeated: tuple[int, ...] = ()
 
     @property
     def size(self) -> int:
@@ -206,7 +210,35 @@ class SplitTask(Generic[Config]):
 
         batch: the rows of the range.
         """
-        return splits_of(batch, self.config, self.stored)
+        places = splits_of(batch, self.config, self.stored).copy()
+        places[list(self.repeated)] = NO_SPLIT
+        return places
+
+
+def _write_repeated(
+    ranges: Sequence[RowRange], config: GameConfig | SpliceConfig, path: Path
+) -> list[tuple[int, ...]]:
+    """Find the rows whose id an earlier row that is taken has, and list them in a file.
+
+    The ids of all games that are taken are in memory.
+    """
+    first: dict[str, int] = {}
+    repeated: list[tuple[int, ...]] = []
+    rows = 0
+    with path.open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["game_id", "row", "first_row"])
+        for item in ranges:
+            batch = read_batch(item)
+            spliceable = eligible(batch, config)[1].tolist()
+            again = []
+            for number, (game_id, taken) in enumerate(zip(batch.ids(), spliceable, strict=True)):
+                if taken and game_id and first.setdefault(game_id, rows + number) < rows + number:
+                    table.writerow([game_id, rows + number, first[game_id]])
+                    again.append(number)
+            repeated.append(tuple(again))
+            rows += len(spliceable)
+    return repeated
 
 
 @contextmanager
@@ -233,9 +265,12 @@ def split_tasks(
     file: Path = out / ".splits"
     if config.split == "shuffle":
         stored = [*store_shuffled_splits(ranges, config, file, drop_empty, progress)]
+    repeated: list[tuple[int, ...]] = [()] * len(ranges)
+    if config.drop_duplicates:
+        repeated = _write_repeated(ranges, config, out / DROPPED)
     yield [
-        (f"{item.start:014d}", SplitTask(item, splits, config))
-        for item, splits in zip(ranges, stored, strict=True)
+        (f"{item.start:014d}", SplitTask(item, splits, config, again))
+        for item, splits, again in zip(ranges, stored, repeated, strict=True)
     ]
     file.unlink(missing_ok=True)
 

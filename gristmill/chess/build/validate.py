@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from gristmill.chess.build.equal_games import EqualGames, find_equal_games
 from gristmill.chess.build.range_output import RangeTask
 from gristmill.chess.build.validate_range import validate_range
 from gristmill.chess.build.validate_reports import Tally, profile_of, report_of
@@ -22,6 +23,7 @@ from gristmill.chess.config import ValidateConfig
 from gristmill.chess.format import sidecar
 from gristmill.chess.format.move_keys import count_duplicates
 from gristmill.chess.format.names import FLAGGED, INVALID, PROFILE, SUMMARY, VALID
+from gristmill.chess.raw.months import month_in
 from gristmill.chess.raw.pgn import follow, plan
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.hashing import sha256_file
@@ -41,6 +43,8 @@ class ValidateSummary(Summary):
     valid_games: games that became rows.
     invalid_games: rejected games.
     duplicate_games: valid games whose moves an earlier valid game has too.
+    equal_games: valid games with the id of an earlier valid game.
+    games_outside_month: valid games with a date that is not in the month of their file.
     oracle_games: games that needed python-chess.
     plies: plies of the valid games.
     white_wins: valid games that White won.
@@ -55,6 +59,8 @@ class ValidateSummary(Summary):
     valid_games: int
     invalid_games: int
     duplicate_games: int
+    equal_games: int
+    games_outside_month: int
     oracle_games: int
     plies: int
     white_wins: int
@@ -83,19 +89,23 @@ def validate(
     parts: store of finished parts, from which a killed build goes on; None for no store.
     progress: gets the stages `validate` and `hash`, in bytes of PGN.
 
-    Raises BadInput for no input, for a file that cannot be PGN, and where there are not as
-    many source names as files. Raises MissingPythonChess where a game needs python-chess.
+    Raises BadInput for no input, for a file that cannot be PGN, for files without one game, and
+    where there are not as many source names as files. Raises MissingPythonChess where a game
+    needs python-chess.
     Source: docs/formats/chess.md#validation
     """
     paths = [Path(path) for path in pgn_paths]
     names = _source_names(paths, config)
     out.mkdir()
     tally = _write_streams(paths, names, out, config, parts, progress)
+    if tally.counts["total"] == tally.counts["no_game"]:
+        raise BadInput(paths[0], "holds no game: no tag and no move of it can be read; bring a PGN")
+    equal = find_equal_games(out)
     duplicates = count_duplicates([sidecar.games_file(out, "games")])
     _write_json(sidecar.sources_file(out), {"sources": _sources(paths, names, progress)})
-    _write_json(out / SUMMARY, report_of(tally, duplicates, names, config))
+    _write_json(out / SUMMARY, report_of(tally, duplicates, equal, names, config))
     _write_json(out / PROFILE, profile_of(tally, duplicates))
-    return _summary(tally, duplicates)
+    return _summary(tally, duplicates, equal)
 
 
 def _source_names(paths: Sequence[Path], config: ValidateConfig) -> list[str]:
@@ -140,8 +150,9 @@ def _tasks(
     paths: Sequence[Path], names: Sequence[str], config: ValidateConfig
 ) -> list[tuple[str, RangeTask]]:
     return [
-        (f"{i:04d}_{item.start:014d}_{item.stop:014d}", RangeTask(item, i, names[i], config))
+        (f"{i:04d}_{item.start:014d}_{item.stop:014d}", RangeTask(item, i, names[i], config, month))
         for i, path in enumerate(paths)
+        for month in [(month_in(path.name) or "").replace("-", ".")]
         for item in plan(path, config.share_bytes)
     ]
 
@@ -213,7 +224,7 @@ def _write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, indent=2))
 
 
-def _summary(tally: Tally, duplicates: int) -> ValidateSummary:
+def _summary(tally: Tally, duplicates: int, equal: EqualGames) -> ValidateSummary:
     counts, flags = tally.counts, tally.by_name("flag")
     valid, total = counts["valid"], counts["total"]
     return ValidateSummary(
@@ -229,6 +240,8 @@ def _summary(tally: Tally, duplicates: int) -> ValidateSummary:
         valid_games=valid,
         invalid_games=total - valid,
         duplicate_games=duplicates,
+        equal_games=equal.games,
+        games_outside_month=counts["outside_month"],
         oracle_games=counts["oracle"],
         plies=counts["plies"],
         white_wins=counts["winner.W"],

@@ -33,6 +33,8 @@ def add_game(output: RangeOutput, placed: PlacedGame) -> None:
         game_id = rows.reference_id(task.source, headers, game.moves)
     else:
         game_id = rows.content_id(headers, game.moves)
+    if not game.moves and not headers.keys() - {"Result"}:
+        output.counts["no_game"] += 1
     if reason:
         without_id = (
             "unclosed_comment",
@@ -52,6 +54,7 @@ def add_game(output: RangeOutput, placed: PlacedGame) -> None:
     output.keep([row], records)
     output.phases.append(phase_codes([game.moves])[0])
     eco = headers.get("ECO", "")
+    output.date(headers.get("UTCDate", ""), headers.get("Date", ""), placed.offset)
     known = bool(_ECO.fullmatch(eco))
     name = headers.get("Opening", "") if known else ""
     output.opening(eco if known else "?", name, [int(winner == side) for side in "WDB?"])

@@ -26,6 +26,7 @@ from gristmill.chess.raw.batches import Batch
 _DRAW, _UNKNOWN, _OTHER = 3, 4, 5
 _WINNERS = "?WBD??"
 _ECO_TAG, _OPENING_TAG, _RESULT_TAG = 14, 15, 6
+_PLAYER_TAGS, _DATE_TAG, _UTC_DATE_TAG = [4, 5], 2, 7
 # After the codes A00 to E99, which are numbered 0 to 499.
 _NO_CODE = 500
 
@@ -124,8 +125,30 @@ def _flags(
         claimable * rows.CLAIMABLE_DRAW
         + conflict * rows.RESULT_CONFLICT
         + (result == _OTHER) * rows.ODD_RESULT
+        + _nameless(batch) * rows.NO_PLAYERS
     )
     return flags
+
+
+def _nameless(batch: Batch) -> NDArray[np.bool_]:
+    """Whether a player of each game has no name (`rows.NO_NAMES`)."""
+    spans = batch.known[:, _PLAYER_TAGS]
+    starts, sizes = spans[..., 0], spans[..., 1] - spans[..., 0]
+    first = np.frombuffer(batch.buf, np.uint8)[np.maximum(starts, 0)]
+    missing = (starts < 0) | (sizes == 0) | ((sizes == 1) & (first == ord("?")))
+    return np.asarray(missing.any(axis=1))
+
+
+def _date_games(output: RangeOutput, batch: Batch, valid: NDArray[np.bool_]) -> None:
+    """Give `output` the dates of valid games that do not begin with the month."""
+    month, utc_dates = output.task.month, batch.known[:, _UTC_DATE_TAG, 0]
+    starts = np.where(utc_dates >= 0, utc_dates, batch.known[:, _DATE_TAG, 0])
+    places = np.maximum(starts, 0)[:, None] + np.arange(len(month))
+    text = np.frombuffer(batch.buf, np.uint8)
+    begins = text[np.minimum(places, len(text) - 1)] == np.frombuffer(month.encode(), np.uint8)
+    for i in np.flatnonzero(valid & ~((starts >= 0) & begins.all(axis=1))).tolist():
+        dates = [_text(batch, i, tag) for tag in (_UTC_DATE_TAG, _DATE_TAG)]
+        output.date(*dates, _offset(batch, i))
 
 
 def _count_openings(output: RangeOutput, batch: Batch, valid: NDArray[np.bool_]) -> None:
@@ -175,6 +198,8 @@ def add_batch(output: RangeOutput, batch: Batch) -> None:
     output.keep(lines, records)
     output.phases.append(batch.phases[np.repeat(valid, batch.games[:, scan.PLIES])].tobytes())
     _count_openings(output, batch, valid)
+    if output.task.month:
+        _date_games(output, batch, valid)
 
 
 def _add_games(

@@ -27,7 +27,7 @@ def validate_range(task: RangeTask) -> Made:
     from gristmill.chess.build.validate_fast import add_batch
 
     output, end = RangeOutput(task), task.range.start
-    for item in read_range(task.range, cut_comments=not output.reference):
+    for item in read_range(task.range, current=not output.reference):
         if isinstance(item, Batch):
             add_batch(output, item)
         elif isinstance(item, PlacedGame):

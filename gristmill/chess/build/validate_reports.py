@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gristmill.chess.build.equal_games import EqualGames
 from gristmill.chess.config import ValidateConfig
 from gristmill.chess.format.names import INVALID, VALID
 
@@ -18,9 +19,11 @@ class Tally:
 
     counts: number by name, such as `valid`, `plies` or `reason.too_short`.
     openings: games, White wins, draws, Black wins and the opening's name, by ECO code.
+    outside: tag, value and byte offset of the first game whose date is not in the month.
     """
 
     def __init__(self) -> None:
+        self.outside: list[Any] = []
         self.counts: Counter[str] = Counter()
         self.openings: dict[str, list[Any]] = {}
 
@@ -30,6 +33,7 @@ class Tally:
         summary: that of `RangeOutput.finish`.
         """
         self.counts.update(summary["counts"])
+        self.outside = self.outside or summary["outside"]
         for code, entry in summary["openings"].items():
             known = self.openings.setdefault(code, [0, 0, 0, 0, ""])
             for i in range(4):
@@ -72,12 +76,17 @@ def profile_of(tally: Tally, duplicates: int) -> dict[str, Any]:
 
 
 def report_of(
-    tally: Tally, duplicates: int, names: Sequence[str], config: ValidateConfig
+    tally: Tally,
+    duplicates: int,
+    equal: EqualGames,
+    names: Sequence[str],
+    config: ValidateConfig,
 ) -> dict[str, Any]:
     """The object of summary.json.
 
     tally: counts of all parts.
     duplicates: valid games whose moves an earlier valid game has too.
+    equal: valid games that an earlier valid game equals.
     names: names of the PGN files, as in `source_file`.
     config: of the validation.
 
@@ -100,4 +109,11 @@ def report_of(
         report["compat"] = config.compat
         report["flag_counts"] = tally.by_name("flag")
         report["duplicate_games"] = duplicates
+        if equal.games:
+            first = {"game_id": equal.game_id, "pgn_offset": equal.pgn_offset}
+            report["equal_games"] = {"games": equal.games, "first": first}
+        if tally.outside:
+            tag, value, offset = tally.outside
+            first = {"tag": tag, "value": value, "pgn_offset": offset}
+            report["games_outside_month"] = {"games": tally.counts["outside_month"], "first": first}
     return report

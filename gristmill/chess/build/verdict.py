@@ -127,4 +127,6 @@ def _flags(game: ParsedGame, reference: bool) -> int:
         flags |= rows.RESULT_CONFLICT
     if result not in rows.RESULTS[1:]:
         flags |= rows.ODD_RESULT
+    if any(game.headers.get(tag, "") in rows.NO_NAMES for tag in ("White", "Black")):
+        flags |= rows.NO_PLAYERS
     return flags

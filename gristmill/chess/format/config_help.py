@@ -17,6 +17,11 @@ def choice(default: Any, text: str, choices: tuple[str, ...] = (), **bounds: flo
     return field(default=default, metadata=metadata)
 
 
+def added_later(default: Any, text: str) -> Any:
+    """A field that is no part of the fingerprint while it has its default, with its help text."""
+    return field(default=default, metadata={"added_later": True, "help": text})
+
+
 def machine(default: Any, text: str, **bounds: float) -> Any:
     """A field that cannot change the output, with its help text and bounds."""
     return field(default=default, metadata={"affects_output": False, "help": text, **bounds})
@@ -47,4 +52,5 @@ ALLOW_DRAWS = "Keep games without a winner."
 KEEP_HEADERS = "Write the tags of a game into its row."
 ALLOW_BOTS = "Accept games of a live bot."
 VOCABULARY = "Write the vocabulary of the train games into the cache."
+DROP_DUPLICATES = "Take rows with an equal game_id once, and list the others as dropped."
 WORKERS = "Processes that work at the same time."

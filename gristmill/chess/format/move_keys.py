@@ -55,6 +55,18 @@ def count_duplicates(files: Sequence[Path]) -> int:
     return duplicates
 
 
+def repeated_keys(path: Path) -> NDArray[np.uint64]:
+    """The move keys that more than one game of a file has, uint64 [keys].
+
+    path: a `*.games.bin` file (docs/formats/chess.md#game-records).
+    """
+    passes, repeated = _passes([path]), []
+    for number in range(passes):
+        keys, times = np.unique(_within(path, number, passes), return_counts=True)
+        repeated.append(keys[times > 1])
+    return np.concatenate(repeated)
+
+
 def count_shared(files: Sequence[Path]) -> int:
     """The number of move keys that are in more than one of these files: leakage.
 

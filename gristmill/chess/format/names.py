@@ -24,6 +24,8 @@ PROFILE = "profile.json"
 
 # A game dataset or a splice dataset: its counts and its config.
 STATS = "stats.json"
+# The rows that `drop_duplicates` left out, one line each.
+DROPPED = "dropped_games.csv"
 
 # The splice cache inside a game dataset.
 CACHE_FOLDER = "runtime_splice_cache"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -58,13 +59,29 @@ WINNER_IDS = {"W": 0, "B": 1, "D": 2}
 # Variant tags in lower case that mean standard chess, as a missing tag does.
 STANDARD_VARIANTS = ("", "standard", "chess")
 # Bits of the field `flags` in a game record (docs/formats/chess.md#flags).
-CLAIMABLE_DRAW, RESULT_CONFLICT, ODD_RESULT, NONSTANDARD = 1, 2, 4, 8
+CLAIMABLE_DRAW, RESULT_CONFLICT, ODD_RESULT, NONSTANDARD, NO_PLAYERS = 1, 2, 4, 8, 16
 FLAGS = {
     CLAIMABLE_DRAW: "claimable_draw",
     RESULT_CONFLICT: "result_conflict",
     ODD_RESULT: "odd_result",
     NONSTANDARD: "nonstandard_start_or_moves",
+    NO_PLAYERS: "no_players",
 }
+
+
+# Values of `White` and `Black` that name no player, besides a missing tag.
+NO_NAMES = ("", "?")
+_DAY = re.compile(r"\d{4}\.\d\d\.\d\d", re.ASCII)
+
+
+def day_of(utc_date: str, date: str) -> tuple[str, str] | None:
+    """The tag that dates a game, and its value: `UTCDate`, else `Date`; None without a whole date.
+
+    utc_date: the tag `UTCDate`; empty where it is missing.
+    date: the tag `Date`; empty where it is missing.
+    """
+    dated = (("UTCDate", utc_date), ("Date", date))
+    return next(((tag, value) for tag, value in dated if _DAY.fullmatch(value)), None)
 
 
 def winner_side(result: str) -> str:

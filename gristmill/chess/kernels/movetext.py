@@ -68,7 +68,7 @@ def _begins_game(buf, p, first):
 
 
 @njit
-def _skip_comment(buf, p, size, cut_comments):
+def _skip_comment(buf, p, size, current):
     """The position after the comment at p; -1 at the end of text, -2 if it is unusual."""
     first = p
     while p < size:
@@ -81,7 +81,7 @@ def _skip_comment(buf, p, size, cut_comments):
             following = buf[p + 1]
             if following == 37:
                 return -2
-            if cut_comments and (following == 91 or following == 0xEF):
+            if current and (following == 91 or following == 0xEF):
                 if _begins_game(buf, p + 1, first):
                     return -2
         p += 1
@@ -89,10 +89,11 @@ def _skip_comment(buf, p, size, cut_comments):
 
 
 @njit(forceinline=True)
-def read_movetext(buf, p, size, at_eof, cut_comments, board, keys, moves, phases, m, limit):
+def read_movetext(buf, p, size, at_eof, current, board, keys, moves, phases, m, limit):
     """Read movetext from p; return (code, position after it, plies, terminator).
 
-    cut_comments: a comment that the next game begins in makes the game unusual.
+    current: a comment that the next game begins in makes the game unusual, and so does text
+    other than tags behind a blank line, where no result was read.
     """
     bb, kinds, st, key = board
     reset(bb, kinds, st, key)
@@ -105,6 +106,12 @@ def read_movetext(buf, p, size, at_eof, cut_comments, board, keys, moves, phases
             if after >= 0:
                 if after == size and not at_eof:
                     return MORE, p, n, terminator
+                if current and terminator == NO_RESULT:
+                    q = skip_blank(buf, after, size)
+                    if q >= size and not at_eof:
+                        return MORE, p, n, terminator
+                    if q < size and (n == 0 or buf[q] != 91):
+                        return UNUSUAL, p, n, terminator
                 return (UNUSUAL if depth else OK), after, n, terminator
             line_start = False
             if buf[p] == 37:
@@ -124,7 +131,7 @@ def read_movetext(buf, p, size, at_eof, cut_comments, board, keys, moves, phases
                 return (MORE if p + 1 >= size and not at_eof else UNUSUAL), p, n, terminator
             p += 1
         elif c == 123:
-            after = _skip_comment(buf, p, size, cut_comments)
+            after = _skip_comment(buf, p, size, current)
             if after < 0:
                 return (MORE if after == -1 and not at_eof else UNUSUAL), p, n, terminator
             p = after

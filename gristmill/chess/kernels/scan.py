@@ -166,12 +166,13 @@ def _entry(stamp):
 
     @kernel()
     def scan_games(
-        buf, size, at_eof, cut_comments, pos, stop, games, known, tags, moves, phases, text, board
+        buf, size, at_eof, current, pos, stop, games, known, tags, moves, phases, text, board
     ):
         """Read games that start in [pos, stop) of buf[:size].
 
         buf: uint8, with PADDING zeros after `size`. at_eof: the text ends the file.
-        cut_comments: stop before a game with a comment that the next game begins in.
+        current: stop before a game with a comment that the next game begins in, and before one
+        whose tags or moves may have come apart.
         games: int64 [games, COLUMNS]. known: int64 [games, 16, 2]. tags: int64 [tags, 4].
         moves, phases: uint16 and uint8, one a ply. text: two uint8 arrays, for JSON and
         for moves joined by spaces. board: see `new_board`.
@@ -196,6 +197,10 @@ def _entry(stamp):
                 return n, pos, UNUSUAL_GAME
             code, p, last, wide = _tags(buf, pos, size, at_eof, tags, t, known[n])
             plies, terminator = 0, NO_RESULT
+            if code == OK and current:  # the movetext may follow any number of blank lines
+                p = skip_blank(buf, p, size)
+                if p >= size and not at_eof:
+                    code = MORE
             if code == OK and p < size and buf[p] == 91:
                 code = UNUSUAL
             if code == OK:
@@ -204,7 +209,7 @@ def _entry(stamp):
                     p,
                     size,
                     at_eof,
-                    cut_comments,
+                    current,
                     position,
                     keys,
                     moves,

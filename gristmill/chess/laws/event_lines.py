@@ -157,10 +157,15 @@ def _outside(text: bytes, start: int, lines: list[int]) -> Iterator[tuple[int, s
             opened, closed = next(comments, (len(text), len(text)))
         if at >= len(text):
             yield line, f"it lies behind the game at byte {start}, and starts none"
-        elif at >= movetext and _follows_blank(text, at):
+        elif _follows_blank(text, at) and (at >= movetext or _has_event(text[:at])):
             yield line, f"it follows a blank line of the game at byte {start}, and starts none"
         elif closed is None and opened < at:
             yield line, f"it lies in an unclosed comment of the game at byte {start}"
+
+
+def _has_event(tags: bytes) -> bool:
+    """Whether a line of the tags begins with `[Event `: behind a blank line none may follow it."""
+    return re.search(rb"(?:\A|[\r\n])(?:\xef\xbb\xbf)?\[Event ", tags) is not None
 
 
 def _follows_blank(text: bytes, at: int) -> bool:
@@ -172,19 +177,13 @@ def _follows_blank(text: bytes, at: int) -> bool:
 
 
 def _end_of_tags(text: bytes) -> int:
-    """The position of the first line of movetext, by the rule of python-chess for tags."""
-    at, blank, tags = 0, 0, False
+    """The position of the first line of movetext: blank lines and comments may lie before it."""
+    at = 0
     while at < len(text):
         found = _LINE_END.search(text, at)
         end = found.end() if found else len(text)
         line = text[at:end].decode("utf-8", "replace").removeprefix("\ufeff")
-        if line.startswith("["):
-            blank, tags = 0, True
-        elif line.isspace():
-            blank += tags
-            if blank > 1:
-                return at
-        elif not line.startswith(("%", ";")):
+        if not (line.isspace() or line.startswith(("[", "%", ";"))):
             return at
         at = end
     return at

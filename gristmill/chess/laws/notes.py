@@ -20,17 +20,30 @@ def validated_notes(path: Path) -> Iterator[Violation]:
 
     path: folder of the artifact `chess/valid_games`.
 
-    Yields `no_valid_game` where every game of the PGN is rejected.
+    Yields `no_valid_game` where every game of the PGN is rejected, `equal_games` where one is in
+    the PGN more than once, and `other_month` for dates that are not in the month.
     Source: docs/formats/chess.md#notes
     """
     summary, faults = read_json(path / SUMMARY)
     yield from faults
-    if faults or summary.get("valid_games") or not summary.get("total_games"):
+    if faults:
         return
-    reasons = summary.get("invalid_reason_counts", {})
-    found = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items())
-    rule = f"none of {summary['total_games']:,} games is valid ({found})"
-    yield Violation("no_valid_game", str(path / SUMMARY), rule)
+    where = str(path / SUMMARY)
+    if summary.get("total_games") and not summary.get("valid_games"):
+        reasons = summary.get("invalid_reason_counts", {})
+        found = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items())
+        rule = f"none of {summary['total_games']:,} games is valid ({found})"
+        yield Violation("no_valid_game", where, rule)
+    if equal := summary.get("equal_games"):
+        first = equal["first"]
+        rule = f"{equal['games']:,} games are in the PGN once more, such as {first['game_id']} at "
+        rule += f"byte {first['pgn_offset']}: drop_duplicates leaves them out of the datasets"
+        yield Violation("equal_games", where, rule)
+    if outside := summary.get("games_outside_month"):
+        first = outside["first"]
+        rule = f"{outside['games']:,} games have a date outside of the month, such as "
+        rule += f"{first['tag']} {first['value']} at byte {first['pgn_offset']}"
+        yield Violation("other_month", where, rule)
 
 
 @law

@@ -17,9 +17,10 @@ from typing import Any
 from gristmill.chess.format.names import SOURCE, pgn_name
 from gristmill.chess.raw.archive_config import ArchiveConfig
 from gristmill.chess.raw.download import Fetched, fetch
+from gristmill.chess.raw.drops import ending_of
 from gristmill.chess.raw.months import check_month
 from gristmill.chess.raw.unpack import unpack_pgn, unpack_zip, unpack_zst
-from gristmill.contract import BadInput, FileNote, Summary
+from gristmill.contract import FileNote, Summary
 from gristmill.hashing import sha256_file
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
@@ -136,11 +137,7 @@ def take_drop(
     Source: docs/formats/chess.md#drops
     """
     check_month(month)
-    name = drop.name.lower()
-    kinds = ((".zip", unpack_zip), (".pgn.zst", unpack_zst), (".pgn", unpack_pgn))
-    unpack = next((function for ending, function in kinds if name.endswith(ending)), None)
-    if unpack is None:
-        raise BadInput(drop, "is neither .zip nor .pgn nor .pgn.zst; pack or rename it")
+    unpack = {".zip": unpack_zip, ".pgn.zst": unpack_zst, ".pgn": unpack_pgn}[ending_of(drop)]
     out.mkdir()
     unpack(drop, out / pgn_name(month), config.limits, links=links, progress=progress)
     with open_file(drop, root=drop.parent, links=links, buffering=0) as file:

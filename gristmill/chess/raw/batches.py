@@ -60,7 +60,7 @@ class ScanArrays:
         self.buf[len(data) : len(data) + scan.PADDING] = 0
 
     def scan(
-        self, size: int, at_eof: bool, cut_comments: bool, pos: int, stop: int
+        self, size: int, at_eof: bool, current: bool, pos: int, stop: int
     ) -> tuple[int, int, int]:
         """Read games that start in [pos, stop): (games, next position, why it stopped)."""
         from gristmill.chess.kernels import scan
@@ -69,7 +69,7 @@ class ScanArrays:
             self.buf,
             size,
             at_eof,
-            cut_comments,
+            current,
             pos,
             stop,
             self.games,

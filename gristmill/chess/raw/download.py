@@ -25,7 +25,7 @@ from gristmill.chess.raw.partial_download import (
     range_validator,
     start_over,
 )
-from gristmill.chess.raw.zip_member import snippet
+from gristmill.chess.raw.pgn_head import snippet
 from gristmill.contract import NothingToBuild
 from gristmill.run.progress import SILENT, Progress, Stage
 

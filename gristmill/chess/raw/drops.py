@@ -1,24 +1,72 @@
-"""Drops of chess: one file for each month in `drops/chess/`.
+"""A drop of chess, one file: what it is by its ending, and the account of it.
 
-Source: `docs/formats/chess.md#drops`.
+See also `assets/chess/drops.py`: the month in its name.
+Source: docs/formats/chess.md#drops
 """
 
 from __future__ import annotations
 
+import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import IO, cast
 
+from gristmill.chess.raw.archive_config import Limits
 from gristmill.chess.raw.months import has_ended, month_in
+from gristmill.chess.raw.pgn_head import HEAD_BYTES, check_head
+from gristmill.chess.raw.unpack import check_zstd_signature
+from gristmill.chess.raw.zip_member import (
+    BoundedReads,
+    check_zip_signature,
+    damage_as_bad_input,
+    one_pgn,
+    why_left_out,
+)
 from gristmill.contract import BadInput
 from gristmill.inbox.account import Account
-from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 
-ENDINGS: Final = (".zip", ".pgn", ".pgn.zst")
+ENDINGS = (".zip", ".pgn", ".pgn.zst")
+# Archives of other kinds, and what unpacks them.
+_OTHER = {
+    ".gz": "gunzip",
+    ".bz2": "bunzip2",
+    ".xz": "unxz",
+    ".7z": "7z x",
+    ".rar": "unrar x",
+    ".tar": "tar -xf",
+    ".tgz": "tar -xf",
+    ".zst": "unzstd",
+}
+
+
+def ending_of(drop: Path) -> str:
+    """The ending of a drop, in small letters; one of `ENDINGS`.
+
+    drop: the file. Its ending may have capitals.
+
+    Raises BadInput for another ending, with what to do.
+    """
+    name = drop.name.lower()
+    if ending := next((each for each in ENDINGS if name.endswith(each)), None):
+        return ending
+    if command := next((word for each, word in _OTHER.items() if name.endswith(each)), None):
+        rule = (
+            f"is packed in a form that is not read: unpack it with `{command}`, and bring the .pgn"
+        )
+        raise BadInput(drop, rule)
+    raise BadInput(drop, "is neither .zip nor .pgn nor .pgn.zst; pack or rename it")
 
 
 def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
-    """What becomes of the files of a drop. Raises BadInput where it is refused."""
+    """What becomes of a drop, and of the members of a ZIP, by its first bytes or its directory.
+
+    drop: the file.
+    links: what happens to links; default: they are refused.
+
+    Raises BadInput for a drop that is refused; OSError where it cannot be read.
+    Source: docs/formats/chess.md#drops
+    """
     month = month_in(drop.name)
     if month is None or not has_ended(month, datetime.now(UTC)):
         raise BadInput(
@@ -26,4 +74,24 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
             f"{month or drop.name} is not a month that has ended, from 2020-06 on: put the month "
             "into the file's name, as lichess_elite_2024-01.zip",
         )
-    return Account({"": [drop.name]})
+    ending = ending_of(drop)
+    left_out: dict[str, str] = {}
+    with open_file(drop, root=drop.parent, links=links) as file:
+        if ending == ".zip":
+            check_zip_signature(file, drop)
+            size = file.seek(0, 2)
+            bounded = cast(IO[bytes], BoundedReads(file, drop))
+            with damage_as_bad_input(drop), zipfile.ZipFile(bounded) as archive:
+                taken = one_pgn(archive, drop, size, Limits())
+                left_out = {
+                    f"{drop.name}/{info.filename}": why_left_out(info.filename)
+                    for info in archive.infolist()
+                    if info is not taken and not info.is_dir()
+                }
+        elif ending == ".pgn.zst":
+            check_zstd_signature(file.read(512), drop)
+        elif head := file.read(HEAD_BYTES):
+            check_head(head, drop, whole=True)
+        else:
+            raise BadInput(drop, "holds an empty PGN; download it again")
+    return Account({"": [drop.name]}, left_out)

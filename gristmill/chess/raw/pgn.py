@@ -97,11 +97,11 @@ def _next_boundary(file: int, at: int) -> int | None:
 
 
 def _ask_python_chess(
-    path: Path, data: bytes, pos: int, offset: int, cut_comments: bool
+    path: Path, data: bytes, pos: int, offset: int, current: bool
 ) -> tuple[python_chess.ParsedGame | None, bool]:
     """Read one game with python-chess; its failure becomes a BadInput with the byte offset."""
     try:
-        return python_chess.read_game(data, pos, cut_comments=cut_comments)
+        return python_chess.read_game(data, pos, current=current)
     except ValueError as error:
         # For example a NAG with more digits than Python converts to a number.
         rule = f"the game at byte {offset} cannot be read ({error}); take it out"
@@ -114,22 +114,20 @@ def _window_games(
     data: bytes,
     start: int,
     at_eof: bool,
-    cut_comments: bool,
+    current: bool,
 ) -> Generator[Batch | PlacedGame, None, tuple[int, bool]]:
     """Yield the games of one window; return (position in it, whether the range is done)."""
     from gristmill.chess.kernels import scan
 
     pos, stop = 0, byte_range.stop - start
     while True:
-        n, pos, why = arrays.scan(len(data), at_eof, cut_comments, pos, stop)
+        n, pos, why = arrays.scan(len(data), at_eof, current, pos, stop)
         if n:
             yield arrays.batch(data, start, n)
         if why in (scan.DONE, scan.CUT):
             return pos, why == scan.DONE
         if why == scan.UNUSUAL_GAME:
-            game, touched_end = _ask_python_chess(
-                byte_range.path, data, pos, start + pos, cut_comments
-            )
+            game, touched_end = _ask_python_chess(byte_range.path, data, pos, start + pos, current)
             if touched_end and not at_eof:
                 return pos, False
             if game is None:
@@ -140,13 +138,13 @@ def _window_games(
 
 
 def read_range(
-    byte_range: ByteRange, *, cut_comments: bool = True
+    byte_range: ByteRange, *, current: bool = True
 ) -> Iterator[Batch | PlacedGame | int]:
     """Yield the games of a byte range in order, then the offset where the next range must begin.
 
     byte_range: a range of `plan` or `follow`.
-    cut_comments: a comment ends where the next game begins; True by default. False lets it
-        swallow the games up to the next `}`, as the original code does.
+    current: the rules of the mode `current`; True by default. False lets a comment swallow the
+        games up to the next `}`, and two blank lines part tags from moves, as in the original code.
 
     Raises BadInput for a line or game beyond the limits of `text_limits.py`, and for a game on
     which python-chess fails; MissingPythonChess where it is needed and absent.
@@ -166,9 +164,7 @@ def read_range(
                 arrays = None  # the memory of the smaller ones is free first
                 arrays = ScanArrays(len(data))
             arrays.fill(data)
-            pos, done = yield from _window_games(
-                byte_range, arrays, data, start, at_eof, cut_comments
-            )
+            pos, done = yield from _window_games(byte_range, arrays, data, start, at_eof, current)
             if done:
                 yield start + pos
                 return

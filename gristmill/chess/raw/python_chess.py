@@ -8,13 +8,14 @@ the rule: docs/formats/chess.md#pgn-reading
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from gristmill.chess.raw.pgn_lines import PgnLines
+from gristmill.chess.raw.pgn_lines import IN_VARIATION, PgnLines
 from gristmill.contract import GristmillError
 
 
@@ -86,6 +87,16 @@ class _Visitor:
         self.headers: Any = chess.pgn.Headers({})
         self.skip: Any = chess.pgn.SKIP
         self.in_variation = False
+        lines.expected = self.next_number
+
+    def next_number(self) -> re.Pattern[bytes] | None:
+        """The number that the next move may have; see `PgnLines.expected`."""
+        if self.board is None or self.game.errors or self.game.terminators:
+            return None
+        if self.in_variation:
+            return IN_VARIATION
+        number = b"%d" % self.board.fullmove_number
+        return re.compile(number + (rb"[ \t]*\." if self.board.turn else rb"[ \t]*\.[ \t]*\."))
 
     def begin_headers(self) -> Any:
         return self.headers
@@ -134,24 +145,23 @@ def _set_verdict(game: ParsedGame, board: Any) -> None:
         game.claimed = board.result(claim_draw=True)
 
 
-def read_game(
-    data: bytes, pos: int, *, cut_comments: bool = True
-) -> tuple[ParsedGame | None, bool]:
+def read_game(data: bytes, pos: int, *, current: bool = True) -> tuple[ParsedGame | None, bool]:
     """Read one game.
 
     data: bytes of a PGN.
     pos: position from which to read.
-    cut_comments: a comment ends where the next game begins; True by default. False lets it
-        go on to the next `}`, as python-chess does.
+    current: the rules of the mode `current`; True by default. False lets a comment go on to the
+        next `}`, and two blank lines part tags from moves, as in python-chess alone.
 
     Returns the game, or None at the end of the text; and whether the reader touched the
     end of `data`, so that more data could change the game.
     Raises MissingPythonChess where python-chess is absent, and ValueError (TooMuch, where it
     passes a limit) for a game that cannot be read.
-    Source: docs/formats/chess.md#pgn-reading, docs/formats/chess.md#unclosed-comments
+    Source: docs/formats/chess.md#pgn-reading, docs/formats/chess.md#unclosed-comments,
+    docs/formats/chess.md#tags-and-moves-apart
     """
     chess = _chess()
-    lines = PgnLines(data, pos, cut_comments)
+    lines = PgnLines(data, pos, current)
     # The methods of python-chess, where `_Visitor` has none.
     visitor = type("Visitor", (_Visitor, chess.pgn.BaseVisitor), {})
     with _quiet():

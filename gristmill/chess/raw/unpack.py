@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, BinaryIO, cast
 
 from gristmill.chess.raw.archive_config import Limits
+from gristmill.chess.raw.pgn_head import HEAD_BYTES, check_head, other_kind
 from gristmill.chess.raw.text_limits import with_short_lines
 from gristmill.chess.raw.zip_member import (
     ANY_RATIO_BYTES,
@@ -20,23 +21,20 @@ from gristmill.chess.raw.zip_member import (
     check_zip_signature,
     damage_as_bad_input,
     one_pgn,
-    snippet,
 )
 from gristmill.contract import BadInput, GristmillError
 from gristmill.run.progress import SILENT, Progress
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 
 _READ_BYTES = 1 << 20
-_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 # One byte of zstd can unpack to 32 KiB, so small reads bound what one read unpacks to.
 _ZSTD_READ_BYTES = 1 << 10
-# What zstd unpacks without the option --long; a larger one takes as much memory.
-_ZSTD_WINDOW = 1 << 27
+# The longest window that zstd makes (--long=31). Memory is touched only as far as text is unpacked.
+_ZSTD_WINDOW = 1 << 31
 _ZSTD_FRAMES = 100_000
 # bzip2 and LZMA unpack all that one read gives, 20 KB for each byte at most.
 _SMALL_READ_BYTES = 1 << 12
 _BOUNDED_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_HEAD_BYTES = 4096
 
 
 def _write(
@@ -48,14 +46,15 @@ def _write(
     expected: int | None = None,
 ) -> int:
     """Write a PGN; refuse an empty one, one of more than `max_bytes`, and one that is no text."""
-    total = 0
+    total, head = 0, b""
     with (
         target.open("wb", buffering=0) as file,
         progress.stage("unpack", unit="bytes", total=expected) as stage,
     ):
         for data in with_short_lines(reads, source):
-            if total == 0 and data:
-                _check_text(data[:_HEAD_BYTES], source)
+            if len(head) < HEAD_BYTES:
+                head += data[: HEAD_BYTES - len(head)]
+                check_head(head, source, whole=len(head) == HEAD_BYTES)
             total += len(data)
             if total > max_bytes:
                 raise BadInput(source, f"unpacks to more than {max_bytes} bytes; it is not a month")
@@ -65,12 +64,9 @@ def _write(
             stage.advance(len(data))
     if total == 0:
         raise BadInput(source, "holds an empty PGN; download it again")
+    if total < HEAD_BYTES:
+        check_head(head, source, whole=True)
     return total
-
-
-def _check_text(head: bytes, source: Path) -> None:
-    if b"\0" in head or head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
-        raise BadInput(source, f"does not hold PGN text: {snippet(head)!r}; download it again")
 
 
 @contextmanager
@@ -145,10 +141,29 @@ def _unzstd(file: BinaryIO, path: Path) -> Iterator[bytes]:
                 data = frame.unused_data if frame.eof else b""
                 if frame.eof:
                     frame = None
-    except zstandard.ZstdError as error:
+    except (zstandard.ZstdError, MemoryError) as error:
+        if "memory" in str(error).lower():
+            rule = (
+                f"needs a longer window than can be unpacked here ({error}); pack it again without"
+            )
+            raise BadInput(path, f"{rule} --long, or bring the .pgn") from error
         raise BadInput(path, f"is broken zstd ({error}); download it again") from error
     if frame is not None:
         raise BadInput(path, "ends in the middle of a zstd frame; download it again")
+
+
+def check_zstd_signature(head: bytes, path: Path) -> None:
+    """Check that a file begins with a signature of zstd, of a skippable frame too.
+
+    head: its first bytes.
+    path: the file, for the error.
+
+    Raises BadInput where it does not.
+    Source: docs/formats/chess.md#drops
+    """
+    skippable = head[1:4] == b"\x2a\x4d\x18" and 0x50 <= head[0] <= 0x5F
+    if head[:4] != b"\x28\xb5\x2f\xfd" and not skippable:
+        raise BadInput(path, f"not zstd (bad signature {head[:4]!r}); {other_kind(head)}")
 
 
 def unpack_zst(
@@ -173,10 +188,7 @@ def unpack_zst(
     Source: docs/formats/chess.md#drops
     """
     with _opened(path, limits, links) as (file, packed_bytes):
-        head = file.read(4)
-        # A frame may also be a skippable one (magic 0x184D2A50 to 5F).
-        if head != _ZSTD_MAGIC and not (head[1:] == b"\x2a\x4d\x18" and 0x50 <= head[0] <= 0x5F):
-            raise BadInput(path, f"not zstd (bad signature {head!r}); download it again")
+        check_zstd_signature(file.read(512), path)
         file.seek(0)
         ratio_bytes = max(ANY_RATIO_BYTES, limits.ratio * packed_bytes)
         max_bytes = min(limits.pgn_bytes, ratio_bytes)

@@ -18,12 +18,15 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from gristmill.chess.raw.archive_config import Limits
+from gristmill.chess.raw.pgn_head import other_kind
 from gristmill.contract import BadInput
 
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 _MAX_MEMBERS = 1000
 _DIRECTORY_BYTES = 1 << 20
-_SHOWN = 100
+_SHOWN, _NAMED = 100, 3
+_DEFLATE64 = 9
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
 # Up to this size the limit on the ratio does not apply.
 ANY_RATIO_BYTES = 1 << 20
 # What zipfile and its decompressors raise for a damaged archive.
@@ -45,14 +48,6 @@ _MACHINE_ERRORS = {
 }
 
 
-def snippet(head: bytes) -> str:
-    """The first 200 bytes of unexpected data as one line of text, for an error.
-
-    head: the data.
-    """
-    return " ".join(head[:200].decode("utf-8", "replace").split())
-
-
 def check_zip_signature(file: BinaryIO, path: Path) -> None:
     """Check that a file begins with a signature of ZIP.
 
@@ -66,8 +61,7 @@ def check_zip_signature(file: BinaryIO, path: Path) -> None:
     if head[:4] not in _ZIP_MAGIC:
         raise BadInput(
             path,
-            f"not a ZIP (bad signature {head[:4]!r}), likely HTML/error page: {snippet(head)!r}; "
-            "download it again",
+            f"not a ZIP (bad signature {head[:4]!r}), {other_kind(head)}",
         )
 
 
@@ -101,6 +95,19 @@ class BoundedReads:
         return data
 
 
+def why_left_out(name: str) -> str:
+    """Why a member of a ZIP is not read; empty for a PGN.
+
+    name: of the member.
+
+    Source: docs/formats/chess.md#zip-rules
+    """
+    path = PurePosixPath(name.replace("\\", "/"))
+    if "__MACOSX" in path.parts or path.name.startswith("._"):
+        return "what macOS keeps beside a file"
+    return "" if name.lower().endswith(".pgn") else "no PGN"
+
+
 def one_pgn(
     archive: zipfile.ZipFile, path: Path, packed_bytes: int, limits: Limits
 ) -> zipfile.ZipInfo:
@@ -123,17 +130,20 @@ def one_pgn(
         if rule := _unsafe(info):
             name = info.filename[:_SHOWN]
             raise BadInput(path, f"member {name!r} {rule}; the archive is not trusted")
-    pgns = [
-        info
-        for info in members
-        if info.filename.lower().endswith(".pgn") and not info.filename.startswith("__MACOSX/")
-    ]
+    pgns = [info for info in members if not why_left_out(info.filename)]
     if len(pgns) != 1:
-        raise BadInput(path, f"has {len(pgns)} PGN files, expected exactly one; pack one PGN")
+        names = ", ".join(repr(info.filename[:_SHOWN]) for info in pgns[:_NAMED])
+        found = f"{len(pgns)} PGN files{f' ({names})' if names else ''}"
+        raise BadInput(path, f"has {found}, expected exactly one; pack one PGN")
     info = pgns[0]
     if info.flag_bits & 1:
         name = info.filename[:_SHOWN]
         raise BadInput(path, f"member {name!r} is encrypted; pack it without a password")
+    if info.compress_type not in _METHODS:
+        number = info.compress_type
+        method = "Deflate64" if number == _DEFLATE64 else f"method {number}"
+        rule = f"compresses its PGN by {method}, which is not read; pack it again with Deflate"
+        raise BadInput(path, rule)
     if info.compress_size > packed_bytes:
         raise BadInput(
             path, f"names {info.compress_size} packed bytes, and has {packed_bytes} in all"

@@ -158,7 +158,7 @@ def test_a_zip_may_not_name_more_packed_bytes_than_it_has(tmp_path: Path) -> Non
 
 def test_a_small_text_may_have_any_ratio_and_a_larger_one_not(tmp_path: Path) -> None:
     for size, refused in ((1 << 20, False), ((1 << 20) + 1, True)):
-        (tmp_path / "a.zip").write_bytes(zipped(("a.pgn", b"\n" * size)))
+        (tmp_path / "a.zip").write_bytes(zipped(("a.pgn", GAME.ljust(size, b"\n"))))
         if refused:
             with pytest.raises(BadInput, match="looks like a ZIP bomb"):
                 unpack_zip(tmp_path / "a.zip", tmp_path / "x")
@@ -210,7 +210,7 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "deflated": ("a.zip", lambda: _packed(zipfile.ZIP_DEFLATED), "ZIP bomb"),
     "dictionary": ("a.zip", _lzma_dictionary, "memory"),
     "frames": ("a.pgn.zst", _zstd_frames, "more than 100000 frames"),
-    "window": ("a.pgn.zst", _zstd_window, "broken zstd"),
+    "window": ("a.pgn.zst", _zstd_window, "longer window"),
     "line": ("a.pgn", lambda: GAME + b"x" * 15_000_000, "line at byte"),
 }
 CHILD = """

@@ -1,0 +1,168 @@
+"""The account of a chess drop, by its first bytes or its directory."""
+
+import bz2
+import gzip
+import io
+import re
+import struct
+import zipfile
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from gristmill.account import Account
+from gristmill.chess import take_drop
+from gristmill.chess.raw.drops import account, refusal
+from gristmill.contract import BadInput
+from gristmill.untrusted.files import LinkRule
+from tests.chess.raw.archives import GAME, MONTH, zipped
+
+APPLE = b"\x00\x05\x16\x07Mac OS X"
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.pgn", GAME),
+        ("A.PGN", GAME),
+        ("a.ZIP", zipped(("A.PGN", GAME))),
+        ("a.pgn.zst", zstandard.ZstdCompressor().compress(GAME)),
+        ("a.pgn.ZST", zstandard.ZstdCompressor().compress(GAME)),
+    ],
+)
+def test_a_drop_is_read_whatever_the_case_of_its_ending(
+    tmp_path: Path, name: str, data: bytes
+) -> None:
+    drop = tmp_path / name
+    drop.write_bytes(data)
+    assert account(drop) == Account({"": [name]})
+    take_drop(drop, tmp_path / "out", MONTH)
+    assert (tmp_path / "out" / "lichess_elite_2024-01.pgn").read_bytes() == GAME
+
+
+def test_members_beside_the_pgn_are_left_out_by_name(tmp_path: Path) -> None:
+    drop = tmp_path / "a.zip"
+    members = [("in/x.pgn", GAME), ("in/._x.pgn", APPLE), ("__MACOSX/in/._x.pgn", APPLE)]
+    drop.write_bytes(zipped(("readme.txt", b"r"), *members, ("b/__MACOSX/y.pgn", APPLE)))
+    apple = "what macOS keeps beside a file"
+    assert account(drop).left_out == {
+        "a.zip/readme.txt": "no PGN",
+        "a.zip/in/._x.pgn": apple,
+        "a.zip/__MACOSX/in/._x.pgn": apple,
+        "a.zip/b/__MACOSX/y.pgn": apple,
+    }
+    take_drop(drop, tmp_path / "out", MONTH)
+    assert (tmp_path / "out" / "lichess_elite_2024-01.pgn").read_bytes() == GAME
+
+
+def _deflate64() -> bytes:
+    data = bytearray(zipped(("a.pgn", GAME)))
+    directory = data.index(b"PK\x01\x02")
+    data[8:10] = data[directory + 10 : directory + 12] = struct.pack("<H", 9)
+    return bytes(data)
+
+
+HTML = b"<!DOCTYPE html><html>Not found</html>"
+LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
+REFUSED = [
+    ("a.pgn.gz", gzip.compress(GAME), "unpack it with `gunzip`, and bring the .pgn"),
+    ("a.pgn.bz2", bz2.compress(GAME), "unpack it with `bunzip2`, and bring the .pgn"),
+    ("a.7z", b"7z\xbc\xaf\x27\x1c", "unpack it with `7z x`, and bring the .pgn"),
+    ("a.txt", GAME, "is neither .zip nor .pgn nor .pgn.zst"),
+    ("a.pgn", b"", "holds an empty PGN; download it again"),
+    ("a.pgn", HTML, "likely HTML/error page: '<!DOCTYPE html>.*download it again"),
+    ("a.zip", HTML, "not a ZIP .*likely HTML/error page.*download it again"),
+    ("a.pgn.zst", HTML, "not zstd .*likely HTML/error page.*download it again"),
+    ("a.pgn", LFS, "a pointer of Git LFS; get the file itself with `git lfs pull`"),
+    ("a.zip", LFS, "a pointer of Git LFS; get the file itself with `git lfs pull`"),
+    ("a.pgn", b"id,moves\n1,e4 e5 Nf3\n2.5,d4\n", "no tag and no move.*export the games as PGN"),
+    ("a.pgn", b'{"moves": ["e4"]}\n[1, 2]\n', "no tag and no move is in it"),
+    ("a.pgn", b"\n \t\n\n", "no tag and no move is in it"),
+    ("a.pgn", GAME[:9] + b"\0" + GAME, "no tag and no move is in it"),
+    ("a.pgn", "\ufeff[Event]".encode("utf-16"), "in UTF-16; save it as UTF-8"),
+    ("a.zip", gzip.compress(GAME), "it is gzip; unpack it, and bring the .pgn"),
+    ("a.pgn.zst", zipped(("a.pgn", GAME)), "it is ZIP; give it the ending .zip"),
+    ("a.zip", GAME, "give it the ending of its kind"),
+    ("a.zip", zipped(("readme.txt", b"r")), "has 0 PGN files, expected exactly one"),
+    ("a.zip", zipped(("a.pgn", GAME), ("b.pgn", GAME)), r"has 2 PGN files \('a.pgn', 'b.pgn'\)"),
+    ("a.zip", _deflate64(), "by Deflate64, which is not read; pack it again with Deflate"),
+    ("a.zip", zipped(("a.pgn", GAME))[:-9], "is a broken ZIP"),
+]
+
+
+@pytest.mark.parametrize(("name", "data", "rule"), REFUSED)
+def test_what_is_no_pgn_is_refused_with_the_cure(
+    tmp_path: Path, name: str, data: bytes, rule: str
+) -> None:
+    """The look says what the build would say."""
+    drop = tmp_path / name
+    drop.write_bytes(data)
+    with pytest.raises(BadInput, match=f"{re.escape(str(drop))}: .*{rule}"):
+        account(drop)
+    assert re.search(rule, str(refusal(drop)))
+    with pytest.raises(BadInput, match=rule):
+        take_drop(drop, tmp_path / "out", MONTH)
+
+
+def test_what_can_be_pgn_is_not_refused(tmp_path: Path) -> None:
+    words = b"A header of a mail\n" * 40_000
+    for number, text in enumerate(
+        (words + GAME, b"1. e4 e5 *\n", b"e4 e5 *\n", b';c\n\xef\xbb\xbf [A "b"]\n', b"1.\ne4\n")
+    ):
+        drop = tmp_path / f"{number}.pgn"
+        drop.write_bytes(text)
+        assert refusal(drop) is None
+        take_drop(drop, tmp_path / str(number), MONTH)
+
+
+def test_a_link_is_refused_or_followed_as_the_rule_says(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "x").write_bytes(GAME)
+    (tmp_path / "a.pgn").symlink_to(tmp_path / "store" / "x")
+    assert "is a link" in str(refusal(tmp_path / "a.pgn"))
+    links = LinkRule(follow=True, roots=(str(tmp_path / "store"),))
+    assert refusal(tmp_path / "a.pgn", links) is None
+
+
+@pytest.mark.parametrize("window", [27, 28, 31])
+def test_a_long_window_is_read(tmp_path: Path, window: int) -> None:
+    parameters = zstandard.ZstdCompressionParameters.from_level(
+        1, window_log=window, enable_ldm=True, write_content_size=False
+    )
+    packer = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    packed = io.BytesIO()
+    packed.write(packer.compress(GAME * 100) + packer.flush())
+    (tmp_path / "a.pgn.zst").write_bytes(packed.getvalue())
+    found = zstandard.get_frame_parameters(packed.getvalue()).window_size
+    assert found == 1 << window
+    take_drop(tmp_path / "a.pgn.zst", tmp_path / "out", MONTH)
+    assert (tmp_path / "out" / "lichess_elite_2024-01.pgn").read_bytes() == GAME * 100
+
+
+def test_a_window_beyond_what_zstd_makes_is_told_with_the_cure(tmp_path: Path) -> None:
+    """A frame that asks for 4 GiB."""
+    frame = b"\x28\xb5\x2f\xfd\x00" + bytes([(32 - 10) << 3]) + b"\x01\x00\x00"
+    (tmp_path / "a.pgn.zst").write_bytes(frame)
+    with pytest.raises(BadInput, match=r"longer window.*pack it again without --long, or bring"):
+        take_drop(tmp_path / "a.pgn.zst", tmp_path / "out", MONTH)
+
+
+def test_only_missing_bytes_are_to_be_downloaded_again(tmp_path: Path) -> None:
+    for name, data, _ in REFUSED:
+        (tmp_path / name).write_bytes(data)
+        again = "download it again" in str(refusal(tmp_path / name))
+        assert again == (data in (b"", HTML) or data == zipped(("a.pgn", GAME))[:-9]), name
+
+
+def test_a_zip_names_the_directory_alone(tmp_path: Path) -> None:
+    """The member is damaged: a look does not unpack it."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("a.pgn", GAME)
+    data = bytearray(buffer.getvalue())
+    data[50] ^= 1
+    (tmp_path / "a.zip").write_bytes(data)
+    assert refusal(tmp_path / "a.zip") is None
+    with pytest.raises(BadInput, match=r"CRC.*download it again"):
+        take_drop(tmp_path / "a.zip", tmp_path / "out", MONTH)
