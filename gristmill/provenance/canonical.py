@@ -33,7 +33,8 @@ def config_fields(config: object, affecting_output: bool = False) -> dict[str, A
     affecting_output: leave out fields whose metadata say that they cannot change
         the output (`affects_output: False`: workers and the like); default False.
         Where such a field counted in an earlier version, its metadata have
-        `counted_before: True`: records of that version stay current.
+        `counted_before: True`: records of that version stay current. A field of a later
+        version with `counted_at_default: False` is left out at its default, as it was not there.
 
     Raises TypeError for another object or a value that has no JSON form.
     """
@@ -42,7 +43,10 @@ def config_fields(config: object, affecting_output: bool = False) -> dict[str, A
     values = dataclasses.asdict(config)
     if affecting_output:
         for field in dataclasses.fields(config):
-            if not field.metadata.get("affects_output", True):
+            at_default = getattr(config, field.name) == field.default
+            if not field.metadata.get("affects_output", True) or (
+                at_default and not field.metadata.get("counted_at_default", True)
+            ):
                 del values[field.name]
     plain: dict[str, Any] = json.loads(json.dumps(values, default=_plain))
     return plain
