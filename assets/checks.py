@@ -22,6 +22,7 @@ from assets.checking.verdicts import BUILT
 from gristmill import families
 from gristmill.contract import Violation
 from gristmill.printable import command
+from gristmill.provenance import Record
 from resources import Lake
 
 _PARTITION: Final = "dagster/partition"
@@ -39,8 +40,9 @@ _DESCRIPTIONS: Final = {
     "lawful": "The contents obey the laws of the asset, recomputed from the published files. Where "
     "that takes long, the check takes a sample; the full check ran before the commit. Its verdict "
     "counts for what the same run built.",
-    "noteworthy": "Unusual contents that come from the drop and break no law, and a config that is "
-    "not the one that files choose for the next build. This check only warns.",
+    "noteworthy": "Unusual contents that come from the drop and break no law, raw files that are "
+    "equal, and a config that is not the one that files choose for the next build. This check only "
+    "warns.",
 }
 
 
@@ -51,6 +53,8 @@ def disk_checks(
     notes: Callable[[Path], Iterable[Violation]] | None = None,
     blocking: bool = False,
     has_config: bool | None = None,
+    counted: Callable[[Record], Iterable[Violation]] | None = None,
+    across: bool = False,
 ) -> list[dg.AssetChecksDefinition]:
     """Returns the checks `built`, `intact` (bytes, records, inputs) and `lawful` of one asset.
 
@@ -65,6 +69,9 @@ def disk_checks(
         fails; default False.
     has_config: whether `noteworthy` also warns where files choose another config than the one that
         stands. Default None: if the asset has a table of its own in `gristmill.toml`.
+    counted: takes the record of an artifact and returns what is unusual in it, as `notes`.
+    across: whether `noteworthy` also warns of a raw file that two partitions were built from;
+        default False: only of equal ones among those of one partition.
     """
     wanted = [
         Rule(BUILT, _DESCRIPTIONS[BUILT], None, lambda *_: ""),
@@ -76,8 +83,9 @@ def disk_checks(
         )
     if has_config is None:
         has_config = asset.key.to_user_string() in families.tables()
-    if notes is not None or has_config:
-        look, warn = rules.noteworthy(notes or (lambda _: ())), dg.AssetCheckSeverity.WARN
+    if notes is not None or counted is not None or has_config or across:
+        look = rules.noteworthy(notes or (lambda _: ()), counted or (lambda _: ()), across)
+        warn = dg.AssetCheckSeverity.WARN
         wanted.append(Rule("noteworthy", _DESCRIPTIONS["noteworthy"], look, _consider, warn))
     return [checks_of(asset, below, wanted, f"{asset.key.to_python_identifier()}_on_disk")]
 

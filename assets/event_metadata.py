@@ -39,7 +39,7 @@ _EVENT = 1000
 _LONGEST_LIST = 1000
 _RESERVED = (
     *("path", "status", "account", "notes", "provenance", "bytes", "seconds", "peak_memory_mb"),
-    *("config changed", "tokenizer", "source drop", "zero"),
+    *("config changed", "tokenizer", "source drop", "zero", sources.EQUAL),
 )
 
 
@@ -107,7 +107,8 @@ def _rows(published: Published) -> dict[str, Any]:
     rows: dict[str, Any] = {**choices.config_rows(record)}
     if record.tokenizer is not None:
         rows["tokenizer"] = record.tokenizer.name
-    return rows | sources.drop_rows(record, choices.data_root(published))
+    root = choices.data_root(published)
+    return rows | sources.drop_rows(record, root) | sources.equal_rows(record, root)
 
 
 def _named_once(

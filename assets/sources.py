@@ -13,8 +13,12 @@ from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.printable import cut, printable
 from gristmill.provenance import Input, Record
+from gristmill.provenance.equal_inputs import equal_inputs, named
 
 _MOST_RECORDS, _MOST_ROWS, _LONGEST = 20, 8, 120
+_LONGEST_LIST: Final = 1000
+EQUAL: Final = "equal raw files"
+"""Name of the row of equal raw files."""
 _BY_SHARD: Final = frozenset({"synth/raw", "synth/ready_harmony"})
 """Raw assets whose partitions are the shards that are built from a drop, not the drops."""
 
@@ -43,6 +47,16 @@ def drop_rows(record: Record, root: Path) -> dict[str, dg.MetadataValue | str]:
         first = dict(list(rows.items())[:_MOST_ROWS])
         return {**first, "more source drops": f"{len(rows) - _MOST_ROWS:,}"}
     return rows
+
+
+def equal_rows(record: Record, root: Path) -> dict[str, str]:
+    """Returns the raw files of an artifact that have the same bytes as a row of its event.
+
+    record: of the artifact.
+    root: the data root.
+    """
+    groups = equal_inputs(_inputs(record, root))
+    return {EQUAL: cut(named(groups), _LONGEST_LIST)} if groups else {}
 
 
 def _raw_drops(record: Record, root: Path) -> Iterator[tuple[str, str]]:

@@ -10,18 +10,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
 import dagster as dg
 
 from assets import choices
-from assets.checking import noted
+from assets.checking import noted, record_notes
 from assets.checking.verdicts import Place, Verdict, Verdicts, stamp_of
 from gristmill import provenance
 from gristmill.contract import Violation
 from gristmill.printable import plain
-from gristmill.provenance import verification
+from gristmill.provenance import Record, verification
 from gristmill.provenance.check_artifact import MALFORMED
 from gristmill.provenance.find_artifacts import Artifact, artifacts
 from gristmill.provenance.verification import Finding
@@ -207,8 +208,16 @@ def lawful(scope: Scope) -> Looked:
     return looked(scope, found)
 
 
-def noteworthy(notes: Callable[[Path], Iterable[Violation]]) -> Callable[[Scope], Looked]:
-    """Returns what looks for the unusual: `notes` takes the folder of an artifact.
+def noteworthy(
+    notes: Callable[[Path], Iterable[Violation]],
+    counted: Callable[[Record], Iterable[Violation]],
+    across: bool,
+) -> Callable[[Scope], Looked]:
+    """Returns what looks for the unusual, equal raw files among it.
+
+    notes: takes the folder of an artifact.
+    counted: takes its record.
+    across: whether raw files are also compared with those of the other partitions.
 
     What the laws noted before the commit of the same run counts, as their verdict does.
     """
@@ -222,15 +231,30 @@ def noteworthy(notes: Callable[[Path], Iterable[Violation]]) -> Callable[[Scope]
                 found += verification.as_notes(item.artifact, known)
             else:
                 found += verification.as_notes(item.artifact, notes(item.artifact.folder))
+        others = record_notes.by_hash(_records(scope)) if across else {}
         for item in filter(lambda each: each.data_version, scope.standing):
-            record = provenance.read_record(item.artifact.record_path)
+            path = item.artifact.record_path
+            record = provenance.read_record(path)
             found += (
                 Finding(item.artifact, item.artifact.folder, note)
-                for note in choices.config_notes(scope.lake, record)
+                for note in chain(
+                    counted(record),
+                    record_notes.equal_notes(record, path),
+                    record_notes.equal_across(record, path, others),
+                    choices.config_notes(scope.lake, record),
+                )
             )
         return looked(scope, found)
 
     return look
+
+
+def _records(scope: Scope) -> Iterator[tuple[Record, Path]]:
+    """The records of all that is published of the asset."""
+    for item in walk(scope.lake.root / scope.below, scope.name, scope.lake.root):
+        if item.data_version:
+            path = item.artifact.record_path
+            yield provenance.read_record(path), path
 
 
 def looked(scope: Scope, findings: Iterable[Finding]) -> Looked:

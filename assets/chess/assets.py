@@ -235,7 +235,7 @@ chess_month = dg.define_asset_job(
 
 ASSETS: list[dg.AssetsDefinition | dg.AssetSpec] = [raw_drop, *MONTH]
 CHECKS = [
-    *disk_checks(elite_pgn, "chess/raw/elite"),
+    *disk_checks(elite_pgn, "chess/raw/elite", across=True),
     *disk_checks(valid_games, "chess/validated", has_config=True, notes=_valid_notes),
     *disk_checks(game_dataset, "chess/dataset", has_config=True, notes=_dataset_notes),
     *disk_checks(splice_cache, "chess/dataset", has_config=True),

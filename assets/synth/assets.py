@@ -13,6 +13,8 @@ from assets.synth import harmony_builds, kd_builds
 from assets.synth.kd_builds import FULL, SMOKE, Dataset
 from assets.synth.partitions import synth_shards
 from assets.synth.records import FOLDER, MANIFEST_VERSION
+from gristmill.contract import Violation
+from gristmill.provenance import Record
 from gristmill.publish.build import Published
 from gristmill.synth.config import HarmonyConfig, KDConfig
 from gristmill.vocabularies.pinned import O200K
@@ -176,6 +178,18 @@ def manifest_preview(folder: Path) -> Mapping[str, str]:
     return {"inventory": manifest_table(folder)}
 
 
+def kd_notes(record: Record) -> Iterator[Violation]:
+    """Yields the keys of messages that a shard does not have, since they are not rendered.
+
+    record: of the shard.
+    """
+    from gristmill.synth.show.preview import unknown_keys
+
+    if found := unknown_keys(record.counts):
+        where = f"{record.artifact} [{record.partition}]"
+        yield Violation("unknown_keys", where, found)
+
+
 ASSETS: list[dg.AssetsDefinition | dg.AssetSpec] = [
     raw,
     ready_harmony,
@@ -188,13 +202,13 @@ ASSETS: list[dg.AssetsDefinition | dg.AssetSpec] = [
 ]
 CHECKS = [
     check
-    for asset, folder in (
-        (harmony, FOLDER),
-        (harmony_manifest, FOLDER),
-        (kd_shards, FULL.folder),
-        (kd_manifest, FULL.folder),
-        (smoke_shards, SMOKE.folder),
-        (smoke_manifest, SMOKE.folder),
+    for asset, folder, counted in (
+        (harmony, FOLDER, None),
+        (harmony_manifest, FOLDER, None),
+        (kd_shards, FULL.folder, kd_notes),
+        (kd_manifest, FULL.folder, None),
+        (smoke_shards, SMOKE.folder, kd_notes),
+        (smoke_manifest, SMOKE.folder, None),
     )
-    for check in disk_checks(asset, folder)
+    for check in disk_checks(asset, folder, counted=counted)
 ]

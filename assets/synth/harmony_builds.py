@@ -27,7 +27,6 @@ from gristmill.contract import BadInput, GristmillError, Summary
 from gristmill.families import Subject
 from gristmill.provenance import Record, environment
 from gristmill.publish.build import Attempt, Build
-from gristmill.settings.fields import without_effect
 from gristmill.synth import HarmonyConfig
 from gristmill.synth.build import source as sources
 from gristmill.synth.build.drop_in_use import raw_file_count, source_of
@@ -153,7 +152,7 @@ def harmony_manifest_build(lake: Lake, key: str | None) -> Build:
         files = [source.folder / manifest_files.MANIFEST, source.folder / manifest_files.METADATA]
         inputs += drop_inputs(lake, source, files, MANIFEST_RECORD)
     else:
-        check_equal_configs(records, without_effect(HarmonyConfig))
+        check_equal_configs(records, HarmonyConfig)
 
     def make(attempt: Attempt) -> Summary:
         if source.inbox == sources.READY:

@@ -135,7 +135,7 @@ def kd_manifest_build(lake: Lake, dataset: Dataset, key: str | None) -> Build:
     records = shard_records(lake, dataset.folder, dataset.shards)
     for record in records:
         _check_current(lake, record)
-    check_equal_configs(records, kd_manifest.IGNORED)
+    check_equal_configs(records, KDConfig)
     _check_manifest_current(lake)
     harmony_manifest = lake.root / FOLDER / MANIFEST
     if not harmony_manifest.is_file():

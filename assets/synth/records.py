@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from gristmill import provenance
 from gristmill.contract import GristmillError
@@ -72,17 +73,17 @@ def manifest_config(records: Sequence[Record]) -> ManifestConfig:
     return ManifestConfig({str(record.partition): record.digest for record in records})
 
 
-def check_equal_configs(records: Sequence[Record], ignored: Sequence[str]) -> None:
+def check_equal_configs(records: Sequence[Record], config: type[Any]) -> None:
     """Raise NotRebuilt if two shards were built with configs that may not differ.
 
     records: the records of the shards.
-    ignored: keys of the config that may differ.
+    config: the class of the configs; its fields that change no byte may differ.
     """
     from gristmill.synth.build import manifest_files
 
     try:
         manifest_files.check_equal_configs(
-            [record.model_dump(mode="json") for record in records], ignored
+            [record.model_dump(mode="json") for record in records], config
         )
     except GristmillError as error:
         raise NotRebuilt(str(error)) from error

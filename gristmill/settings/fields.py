@@ -5,10 +5,11 @@ The rules of a frozen config dataclass come from its type hints and the metadata
 A config checks itself with `check_fields`; `tables` checks files with the same rules. For people,
 the metadata has `help`, a sentence, and `unit`, of a number.
 
-Two more keys of the metadata are for records: `affects_output: False` marks a field that cannot
+More keys of the metadata are for records: `affects_output: False` marks a field that cannot
 change the output of a build, and `counted_before: True` one of these that fingerprints of earlier
-versions count. `in_event: True` marks a field that events always show; of the others they show
-those that are not at their default.
+versions count. `added_later: True` marks a field that was added after a release and whose
+default does what was done before: fingerprints leave it out at its default. `in_event: True` marks
+a field that events always show; of the others they show those that are not at their default.
 """
 
 from __future__ import annotations

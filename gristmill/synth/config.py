@@ -31,6 +31,8 @@ METADATA_FIELDS: Final = (
 """Default columns of a raw file that a Harmony shard keeps."""
 EFFORTS: Final = ("low", "medium", "high")
 """Allowed values of `reasoning_effort`."""
+COUNT: Final = "count"
+REFUSE: Final = "refuse"
 _DEVELOPER: Final = (
     "Follow the user's request. When you provide an answer, produce both:\n"
     "- reasoning in the analysis channel\n"
@@ -183,6 +185,15 @@ class KDConfig:
             "help": "Refused rows of one shard to set aside in quarantine/, at most; one more "
             "fails the build.",
             "unit": "rows",
+        },
+    )
+    unknown_keys: str = field(
+        default=COUNT,
+        metadata={
+            "added_later": True,
+            "choices": (COUNT, REFUSE),
+            "help": "Keys of messages that are not rendered, as thinking or tool_calls: count "
+            "counts them by name, refuse refuses the rows that have one.",
         },
     )
     workers: int = field(

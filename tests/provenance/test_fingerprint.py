@@ -46,6 +46,15 @@ def test_what_the_recipe_leaves_out() -> None:
     assert _recipe(inputs=BASE[::-1]) == _recipe()
 
 
+def test_a_field_that_was_added_later_leaves_the_recipe_alone_at_its_default() -> None:
+    @dataclass(frozen=True)
+    class Later(Config):
+        keys: str = field(default="count", metadata={"added_later": True})
+
+    assert _recipe(config=Later()) == _recipe()
+    assert _recipe(config=Later(keys="refuse")) != _recipe()
+
+
 def test_what_changes_the_recipe() -> None:
     def with_input(place: int, **change: str) -> list[Input]:
         inputs = list(BASE)

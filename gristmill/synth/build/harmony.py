@@ -6,13 +6,13 @@ manifest over all shards. Source: `docs/formats/synth.md#harmony-shards`.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from gristmill.contract import FileNote, GristmillError, Summary
+from gristmill.contract import BadInput, FileNote, GristmillError, Summary
 from gristmill.run.parts import PartStore, run_parts
 from gristmill.run.progress import SILENT, Progress
 from gristmill.run.workers import threaded_map
@@ -67,7 +67,8 @@ def to_harmony(
 
     A shard without rows has no file. Memory does not grow with the number of rows.
     Raises BadInput for a file that is not readable Parquet, is damaged, breaks a limit,
-    lacks a column or has it twice, for texts that are not strings or not UTF-8, for
+    lacks a column or has it twice, for texts that are not strings or not UTF-8, for a
+    kept row without a synth_id, for a file with rows of which none is kept, for
     metadata that JSON cannot hold, and for a row group that takes too much memory.
     Raises ValueError for another shard_index, GristmillError if it gets no raw file.
     Source: `docs/formats/synth.md#harmony-shards`.
@@ -85,12 +86,21 @@ def to_harmony(
         made = _made(tasks, joiner, parts, out)
         with progress.stage("convert", unit="rows", total=rows) as stage, closing(made):
             for task, path, summary in made:
+                _check_kept(task, summary)
                 joiner.add(path, summary, task.path)
                 stage.advance(summary["read"])
         note = joiner.finish()
     files: dict[str, FileNote] = {} if note is None else {name: note}
     skipped = joiner.read - joiner.rows
     return HarmonySummary(files, joiner.rows, skipped, joiner.groups, len(run))
+
+
+def _check_kept(task: harmony_part.Task, summary: Mapping[str, Any]) -> None:
+    """Raise BadInput for a raw file with rows of which none is kept, though all were read."""
+    if task.rows is None and summary["read"] and not summary["kept"]:
+        texts = f"{', '.join(raw.TEXTS[:-1])} and {raw.TEXTS[-1]}"
+        rule = f"none of its {summary['read']:,} rows has a {texts}: get the file again, or take it"
+        raise BadInput(task.path, f"{rule} out of the drop")
 
 
 def _tasks(

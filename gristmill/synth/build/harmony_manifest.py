@@ -13,7 +13,6 @@ from typing import Any
 from gristmill.contract import GristmillError, Summary
 from gristmill.provenance import config_fields
 from gristmill.run.progress import SILENT, Progress
-from gristmill.settings.fields import without_effect
 from gristmill.synth.build.harmony_rows import developer_message, system_message
 from gristmill.synth.build.manifest_files import (
     GLOB,
@@ -101,7 +100,7 @@ def write_harmony_manifest(
 
 
 def _check_config(records: Sequence[Mapping[str, Any]], config: HarmonyConfig) -> None:
-    shared = check_equal_configs(records, without_effect(HarmonyConfig))
+    shared = check_equal_configs(records, HarmonyConfig)
     own = config_fields(config)
     if different := [key for key in own if key in shared and shared[key] != own[key]]:
         raise GristmillError(

@@ -17,8 +17,8 @@ from gristmill.contract import BadInput, GristmillError
 from gristmill.hashing import HashedFile
 from gristmill.run.parts import SHA256
 from gristmill.synth.build.harmony_rows import Envelope, RawRows
+from gristmill.synth.build.harmony_shard import wrong_types
 from gristmill.synth.config import HarmonyConfig
-from gristmill.synth.format import parquet
 from gristmill.synth.format.untrusted_parquet import RAW_ROW_BYTES, UntrustedParquet
 from gristmill.synth.raw import files as raw
 from gristmill.untrusted.files import LinkRule
@@ -253,9 +253,8 @@ class _Part:
 def _check(path: Path, file: UntrustedParquet) -> None:
     """Check that a raw file has the columns that are needed, and texts in those of the messages."""
     raw.check_columns(path, file.names, [*raw.TEXTS, "synth_id"])
-    for name in raw.TEXTS:
-        if not parquet.is_text(kind := file.schema.field(name).type):
-            raise BadInput(path, f"{name} is {kind}, not a string: is it a raw SYNTH file?")
+    if (wrong := next(wrong_types(file.schema, raw.TEXTS, ()), None)) is not None:
+        raise BadInput(path, wrong)
 
 
 def _write_rows(file: HashedFile, batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> None:

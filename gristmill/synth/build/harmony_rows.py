@@ -7,7 +7,7 @@ Source: `docs/formats/synth.md#messages`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +22,7 @@ from gristmill.synth.raw import files as raw
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_CURE: Final = "correct it, write the column as strings, or leave it out of metadata_fields"
 _COMPILED_ROWS: Final = 500
 """Rows of a batch from which on compiled code converts it; loading that code takes a while."""
 _COMPILED_BYTES: Final = 1 << 30
@@ -96,12 +97,13 @@ class RawRows:
         except (pa.ArrowException, ValueError, OverflowError, LookupError) as error:
             # As a time beyond the calendar, or in a time zone that is unknown.
             rule = (
-                f"{name}: holds a value that cannot be read in this row or one after it ({error})"
+                f"{name}: holds a value that cannot be read in this row or one after it ({error}): "
+                f"{_CURE}"
             )
             raise BadInput(self.path, rule, self.before + 1) from error
         if broken:
             index = min(broken)
-            rule = f"{name} is not UTF-8 ({broken[index]})"
+            rule = f"{name} is not UTF-8 ({broken[index]}): correct the row"
             raise BadInput(self.path, rule, self.before + index + 1)
         return values
 
@@ -116,10 +118,26 @@ class RawRows:
         for name, column in columns.items():
             for index, value in zip(kept, column, strict=True):
                 try:
-                    json.dumps(value)
-                except TypeError as error:
+                    json.dumps(value, allow_nan=False)
+                except (TypeError, ValueError) as error:
                     row = self.before + index + 1
-                    raise BadInput(self.path, f"{name}: {error}", row) from error
+                    kind = self.batch.column(name).type
+                    rule = f"{name} is {kind}, and JSON cannot hold its value ({error}): {_CURE}"
+                    raise BadInput(self.path, rule, row) from error
+
+    def check_ids(self, kept: Iterable[int]) -> None:
+        """Check that all kept rows have a synth_id.
+
+        kept: indices of the kept rows.
+
+        Raises BadInput with the first row whose id is null or blank.
+        Source: `docs/formats/synth.md#ids`.
+        """
+        ids = self.values("synth_id")
+        for index in kept:
+            if ids[index] is None or not str(ids[index]).strip():
+                rule = f"synth_id is {ids[index]!r}: give the row an id, which chooses its split"
+                raise BadInput(self.path, rule, self.before + index + 1)
 
 
 class Envelope:
@@ -157,24 +175,24 @@ class Envelope:
         fields: metadata fields that are columns of this file.
         schema: columns of the Harmony shard. A field without a column is null.
 
-        Raises BadInput for a text that is not UTF-8, and for a metadata value that
-        JSON cannot hold. Source: `docs/formats/synth.md#row-filter`.
+        Raises BadInput for a text that is not UTF-8, for a row without an id, and for a metadata
+        value that JSON cannot hold. Source: `docs/formats/synth.md#row-filter`.
         """
         count = len(rows.batch)
         fits = count * sum(map(len, self._between)) <= _COMPILED_BYTES
         if fits and count >= _COMPILED_ROWS and _has_valid_strings(rows.batch):
-            return self._compiled(rows.batch, fields, schema)
+            return self._compiled(rows, fields, schema)
         return self._interpreted(rows, fields, schema)
 
-    def _compiled(
-        self, batch: pa.RecordBatch, fields: Sequence[str], schema: pa.Schema
-    ) -> pa.RecordBatch:
+    def _compiled(self, rows: RawRows, fields: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
         """Convert rows whose columns are all valid strings."""
         import pyarrow as pa
 
         from gristmill.synth.format.json_strings import joined
 
+        batch = rows.batch
         kept = _kept(batch)
+        rows.check_ids(kept.to_pylist())
         names = [f"{json.dumps(name)}: " for name in fields]
         between = [
             f"{mark}{name}" for mark, name in zip(["{", *[", "] * len(names)], names, strict=False)
@@ -197,13 +215,14 @@ class Envelope:
         import pyarrow as pa
 
         messages, kept = self._messages(rows)
+        rows.check_ids(kept)
         values = {name: list(map(rows.values(name).__getitem__, kept)) for name in fields}
         try:
             metadata = [
-                json.dumps(dict(zip(fields, row, strict=True)))
+                json.dumps(dict(zip(fields, row, strict=True)), allow_nan=False)
                 for row in zip(*values.values(), strict=True)
             ]
-        except TypeError:
+        except (TypeError, ValueError):
             rows.check_metadata(values, kept)
             raise
         strings = {

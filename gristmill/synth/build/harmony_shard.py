@@ -5,9 +5,9 @@ Source: `docs/formats/synth.md#import`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.contract import BadInput, GristmillError, Violation
 from gristmill.synth.format import parquet
@@ -17,8 +17,12 @@ from gristmill.untrusted.files import LinkRule
 if TYPE_CHECKING:
     import pyarrow as pa
 
-REQUIRED: Final = ("messages_json", "synth_id")
+MESSAGES: Final = "messages_json"
+ID: Final = "synth_id"
+REQUIRED: Final = (MESSAGES, ID)
 """Columns that a Harmony shard must have."""
+METADATA: Final = "metadata_json"
+"""A column whose values must be strict JSON, if a Harmony shard has it as strings."""
 OPTIONAL: Final = ("language", "exercise")
 """Columns that are read if a Harmony shard has them."""
 _PREFIX: Final = "synth_harmony_shard_"
@@ -63,24 +67,30 @@ def open_shard(shard: Path, links: LinkRule | None = None) -> UntrustedParquet:
     return file
 
 
-def wrong_types(schema: pa.Schema) -> Iterator[str]:
-    """Yield what is wrong with the types of the columns that are read.
+def wrong_types(
+    schema: pa.Schema, texts: Sequence[str] = (MESSAGES,), values: Sequence[str] = OPTIONAL
+) -> Iterator[str]:
+    """Yield what is wrong with the types of the columns that are read, with the cure.
 
-    schema: of a Harmony shard.
+    schema: of a Harmony shard, or of a raw file.
+    texts: columns that must be strings, default those of a shard.
+    values: columns that must be strings or single values, default those of a shard. The column
+        `synth_id` must be strings or integers.
 
-    Source: `docs/formats/synth.md#import`.
+    Source: `docs/formats/synth.md#column-types`.
     """
     import pyarrow as pa
 
     for field in schema:
         kind = field.type
-        allowed = field.name not in (*REQUIRED, *OPTIONAL) or parquet.is_text(kind)
-        if field.name == "synth_id":
+        allowed = field.name not in (*texts, ID, *values) or parquet.is_text(kind)
+        if field.name == ID:
             allowed |= pa.types.is_integer(kind)
-        elif field.name in OPTIONAL:
+        elif field.name in values:
             allowed |= pa.types.is_primitive(kind)
         if not allowed:
-            yield f"{field.name} is {kind}, not a string"
+            wanted = "a string or an integer" if field.name == ID else "a string"
+            yield f"{field.name} is {kind}, not {wanted}: write the column as strings"
 
 
 def no_text_form(path: Path, error: Exception, before: int) -> BadInput:
@@ -92,6 +102,54 @@ def no_text_form(path: Path, error: Exception, before: int) -> BadInput:
     """
     rule = f"holds a value that has no text form in this row or one after it ({error})"[:_SHOWN]
     return BadInput(path, f"{rule}: correct it, or leave out its column", before + 1)
+
+
+def checked_columns(schema: pa.Schema) -> list[str]:
+    """Return the names of the columns that are read for a rule alone.
+
+    schema: of the Harmony shard.
+    """
+    there = METADATA in schema.names and parquet.is_text(schema.field(METADATA).type)
+    return [METADATA] if there else []
+
+
+def with_texts(batch: pa.RecordBatch, shard: Path, before: int) -> pa.RecordBatch:
+    """Return the batch with numbers and times in optional columns as strings.
+
+    batch: rows of the shard.
+    shard: for the error message.
+    before: number of rows before the batch.
+
+    Raises BadInput for a value that has no text form.
+    """
+    import pyarrow as pa
+
+    columns = list(batch.columns)
+    for place, (name, column) in enumerate(zip(batch.schema.names, columns, strict=True)):
+        if name in OPTIONAL and not parquet.is_text(column.type):
+            try:
+                columns[place] = column.cast(pa.string())
+            except pa.ArrowException as error:
+                raise no_text_form(shard, error, before) from error
+    return pa.RecordBatch.from_arrays(columns, batch.schema.names)
+
+
+def columns_of(batch: pa.RecordBatch) -> tuple[dict[str, list[Any]], dict[int, str]]:
+    """Return the columns of a batch as Python values, and why rows are refused, by index.
+
+    batch: rows of a Harmony shard.
+
+    A synth_id that is not UTF-8 has escapes, because it names the row.
+    """
+    columns: dict[str, list[Any]] = {}
+    refused: dict[int, str] = {}
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        columns[name], broken = parquet.values(column)
+        for index, error in broken.items():
+            refused[index] = f"UnicodeDecodeError: {name} is not UTF-8: {error}"
+            if name == "synth_id":
+                columns[name][index] = error.object.decode(errors="backslashreplace")
+    return columns, refused
 
 
 def shard_violations(path: Path, links: LinkRule | None = None) -> Iterator[Violation]:

@@ -87,7 +87,18 @@ def folder_violations(folder: Path, links: LinkRule = REFUSE_LINKS) -> Iterator[
     if not (paths := shards(folder)):
         yield Violation("shards", ".", f"there is no {shard_name('XX')}")
     for path in paths.values():
-        yield from shard_violations(path, links)
+        yield from _violations(path, links)
+
+
+def _violations(path: Path, links: LinkRule) -> Iterator[Violation]:
+    """The violations of a shard; one without rows is none that training could use."""
+    broken = list(shard_violations(path, links))
+    yield from broken
+    if not broken:
+        with open_shard(path, links) as shard:
+            if not shard.rows:
+                found = "has no rows, and a dataset needs all shards: give it a row"
+                yield Violation("rows", path.name, found)
 
 
 def _claimed_rows(manifest: dict[str, Any]) -> int | None:
@@ -118,7 +129,7 @@ def import_shard(
     Source: `docs/formats/synth.md#import`.
     """
     path = source / shard_name(number)
-    if broken := list(shard_violations(path, links)):
+    if broken := list(_violations(path, links)):
         raise GristmillError("\n".join(f"{source}: {violation}" for violation in broken))
     digest = RowsDigest()
     rows = 0

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _NAMES_SHOWN: Final = 40
+_NAMES: Final = ("languages", "exercises", "unknown_keys")
 _TEXTS: Final = ("control_texts", "fast_texts", "tiktoken_texts", "compared_rows")
 
 
@@ -42,6 +43,7 @@ class KDSummary(Summary):
     bad_rows: rows that were set aside.
     spans: labels of each span, over both splits.
     languages, exercises: documents of the most frequent names; "other" has the rest.
+    unknown_keys: messages that have a key that is not rendered, by its name, in the same way.
     """
 
     rows: int
@@ -57,6 +59,7 @@ class KDSummary(Summary):
     spans: Mapping[str, int]
     languages: Mapping[str, int]
     exercises: Mapping[str, int]
+    unknown_keys: Mapping[str, int]
 
 
 class Joiner:
@@ -80,8 +83,7 @@ class Joiner:
         self._tokens = dict.fromkeys(kd_part_file.SPLITS, 0)
         self._spans = np.zeros(3, dtype=np.int64)
         self._texts: Counter[str] = Counter()
-        self._languages: Counter[str] = Counter()
-        self._exercises: Counter[str] = Counter()
+        self._names: dict[str, Counter[str]] = {name: Counter() for name in _NAMES}
         # Of all parts, those that only count included.
         self._made = {"documents": 0, "tokens": 0}
         self.bad = quarantine.BadRows(config.bad_rows)
@@ -124,8 +126,8 @@ class Joiner:
         if self.bad.too_many:
             return
         self._texts.update({name: summary[name] for name in _TEXTS})
-        self._languages.update(summary["languages"])
-        self._exercises.update(summary["exercises"])
+        for name, counter in self._names.items():
+            counter.update(summary[name])
         for batch in kd_part_file.read(part):
             self._quarantine.add(batch.refused)
             table = pa.ipc.read_record_batch(pa.py_buffer(batch.trace), trace.schema())
@@ -133,6 +135,15 @@ class Joiner:
             for split, documents in batch.documents.items():
                 if len(documents.lengths):
                     self._append(split, documents)
+
+    def check(self, shard: Path) -> None:
+        """Raise BadInput where too many rows are bad, or none is good. Call it after the last part.
+
+        shard: the Harmony shard.
+
+        Source: `docs/formats/synth.md#quarantine`.
+        """
+        self.bad.check(shard, self._made["documents"])
 
     def _numbered(self, table: pa.RecordBatch) -> pa.RecordBatch:
         """Return the trace of a batch with documents counted over the whole shard."""
@@ -179,8 +190,9 @@ class Joiner:
             **{name: self._texts[name] for name in _TEXTS},
             bad_rows=self.bad.count,
             spans=dict(zip(harmony_tokens.SPANS, self._spans.tolist(), strict=True)),
-            languages=_most_frequent(self._languages),
-            exercises=_most_frequent(self._exercises),
+            languages=_most_frequent(self._names["languages"]),
+            exercises=_most_frequent(self._names["exercises"]),
+            unknown_keys=_most_frequent(self._names["unknown_keys"]),
         )
 
     def _files(self, rows: int) -> dict[str, FileNote]:

@@ -15,7 +15,6 @@ from typing import Any, Final
 from gristmill.contract import FileNote, GristmillError, Summary
 from gristmill.hashing import sha256_file
 from gristmill.run.progress import SILENT, Progress
-from gristmill.settings.fields import without_effect
 from gristmill.synth.build.manifest_files import (
     GLOB,
     MANIFEST,
@@ -29,8 +28,6 @@ from gristmill.synth.format import aligned, harmony_tokens
 SCHEMA_VERSION: Final = "synth_kd_v1"
 _KINDS: Final = ("bin", "idx")
 _SPLITS: Final = ("train", "valid")
-IGNORED: Final = without_effect(KDConfig)
-"""Keys of the config that change no byte: shards may differ in them."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +110,7 @@ def write_kd_manifest(
     version, libraries or vocabulary, or if a record lacks a file.
     Source: `docs/formats/synth.md#kd-manifest-keys`.
     """
-    shared = check_equal_configs(records, IGNORED)
+    shared = check_equal_configs(records, KDConfig)
     config = contract_config(shared["valid_fraction"])
     renderer = _renderer(common_libraries(records))
     ordered = sorted(records, key=lambda record: str(record["partition"]))

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,15 +18,21 @@ import numpy as np
 
 from gristmill.hashing import HashedFile
 from gristmill.run.parts import SHA256
-from gristmill.synth.build import kd_part_file
-from gristmill.synth.build.harmony_shard import OPTIONAL, REQUIRED, no_text_form, open_shard
+from gristmill.synth.build import harmony_shard, kd_part_file
+from gristmill.synth.build.harmony_shard import (
+    MESSAGES,
+    METADATA,
+    OPTIONAL,
+    REQUIRED,
+    open_shard,
+)
 from gristmill.synth.build.kd_part_compare import Sample
 from gristmill.synth.build.kd_part_file import SPLITS
 from gristmill.synth.build.kd_part_trace import trace_rows
-from gristmill.synth.format import holdout, parquet, quarantine
+from gristmill.synth.format import holdout, quarantine
 from gristmill.synth.format.batch_bytes import rows_within
 from gristmill.synth.format.quarantine import BadRow
-from gristmill.synth.render import documents, templates
+from gristmill.synth.render import documents, harmony, strict, templates
 from gristmill.synth.render.documents import Documents
 from gristmill.synth.render.shapes import Conversation
 
@@ -50,6 +57,7 @@ class Task:
     valid_fraction: from 0 to 1.
     vocabulary: the vocabulary file.
     engine: one of `engine.ENGINES`.
+    refuses_unknown_keys: whether a row with a key that is not rendered is refused.
     rows, tokens: the rest of each cap, None for no cap. A cap is tested before
         each row, so the last document may exceed the cap on tokens.
     """
@@ -61,6 +69,7 @@ class Task:
     valid_fraction: float
     vocabulary: Path
     engine: str
+    refuses_unknown_keys: bool
     rows: int | None
     tokens: int | None
 
@@ -72,8 +81,8 @@ def make_part(task: Task, path: Path) -> dict[str, Any]:
     path: file to write.
 
     Returns its summary: documents, tokens, control_texts, fast_texts, tiktoken_texts,
-    compared_rows, languages, exercises, its hash, bad_rows, and first_bad_rows, a list of the
-    first `quarantine.BadRow`s in short form.
+    compared_rows, languages, exercises, unknown_keys, its hash, bad_rows, and first_bad_rows, a
+    list of the first `quarantine.BadRow`s in short form.
     Source: `docs/formats/synth.md#part-files`.
     """
     part = _Part(task)
@@ -107,6 +116,8 @@ class _Part:
     def __init__(self, task: Task) -> None:
         self.summary: dict[str, Any] = {**dict.fromkeys(_COUNTS, 0), "first_bad_rows": []}
         self.names: dict[str, Counter[str]] = {name: Counter() for name in OPTIONAL}
+        self._unknown_keys: Counter[str] = Counter()
+        self.summary["unknown_keys"] = self._unknown_keys
         self._task = task
         self._threshold = holdout.threshold(task.valid_fraction)
         self._renderer = _renderer(task.vocabulary)
@@ -117,8 +128,9 @@ class _Part:
         task, row = self._task, self._task.first_row
         with open_shard(task.shard) as shard:
             columns = [*REQUIRED, *(name for name in OPTIONAL if name in shard.names)]
+            columns += harmony_shard.checked_columns(shard.schema)
             for rows_read in shard.batches(BATCH_ROWS, columns, task.row_groups):
-                batch = _with_texts(rows_read, task.shard, row)
+                batch = harmony_shard.with_texts(rows_read, task.shard, row)
                 at = 0
                 while at < len(batch) and not self._full():
                     rows = self._rows_before_cap(batch.slice(at))
@@ -155,11 +167,10 @@ class _Part:
             made = _up_to_cap(rows, made, self._task.tokens - self.summary["tokens"])
         self._sample.check(made, rows.conversations, rows.places, rows.ids, first_row)
         refused = self._refused(rows, first_row)
-        self.summary["control_texts"] += sum(
-            conversation.control_texts
-            for conversations in rows.conversations.values()
-            for conversation in conversations
-        )
+        for conversation in chain(*rows.conversations.values()):
+            self.summary["control_texts"] += conversation.control_texts
+            if conversation.shape.unknown_keys:
+                self._unknown_keys.update(conversation.shape.unknown_keys)
         self.summary["documents"] += sum(map(len, rows.places.values()))
         for each in made.values():
             self.summary["tokens"] += len(each.tokens)
@@ -173,24 +184,42 @@ class _Part:
 
     def _sorted(self, batch: pa.RecordBatch) -> _Sorted:
         """Return the rows of a batch by split, and those that are refused."""
-        columns, refused = _columns(batch)
+        columns, refused = harmony_shard.columns_of(batch)
         texts, ids = (columns[name] for name in REQUIRED)
         rows = _Sorted(ids, refused)
+        read: dict[int, Conversation] = {}
         for index, (text, synth_id) in enumerate(zip(texts, ids, strict=True)):
             if index in refused:
                 continue
-            if text is None or synth_id is None:
+            if text is None or synth_id is None or not str(synth_id).strip():
                 refused[index] = "ValueError: Missing synth_id or messages_json in input row."
                 continue
             try:
-                conversation = self._renderer.read(text)
+                read[index] = self._renderer.read(text)
             except templates.BadRow as bad:
                 refused[index] = str(bad)
-                continue
-            split = SPLITS[holdout.is_valid(str(synth_id), self._threshold)]
-            rows.conversations[split].append(conversation)
-            rows.places[split].append(index)
+        for rules in self._rules_of_batches(batch, columns, read):
+            refused |= {index: rule for index, rule in rules.items() if index not in refused}
+        for index, conversation in read.items():
+            if index not in refused:
+                split = SPLITS[holdout.is_valid(str(ids[index]), self._threshold)]
+                rows.conversations[split].append(conversation)
+                rows.places[split].append(index)
         return rows
+
+    def _rules_of_batches(
+        self, batch: pa.RecordBatch, columns: dict[str, list[Any]], read: dict[int, Conversation]
+    ) -> Iterator[dict[int, str]]:
+        """Yield the rules that are looked at for all rows of a batch at once, by index."""
+        keys = [0] * len(batch)
+        for index, conversation in read.items():
+            keys[index] = conversation.keys
+            if conversation.shape.unknown_keys and self._task.refuses_unknown_keys:
+                yield {index: harmony.unknown_keys_rule(conversation.shape.unknown_keys)}
+        doubted = strict.suspects(batch.column(MESSAGES), keys)
+        yield strict.json_rules(columns[MESSAGES], doubted)
+        if METADATA in columns:
+            yield strict.column_rules(batch.column(METADATA), METADATA, columns[METADATA])
 
     def _refused(self, rows: _Sorted, first_row: int) -> bytes:
         """Return the refused rows of a batch as a part keeps them, and count them."""
@@ -227,36 +256,6 @@ def _up_to_cap(rows: _Sorted, made: Mapping[str, Documents], tokens: int) -> dic
 
 def _name(synth_id: object) -> str | None:
     return None if synth_id is None else str(synth_id)
-
-
-def _with_texts(batch: pa.RecordBatch, shard: Path, before: int) -> pa.RecordBatch:
-    """The batch with numbers and times in optional columns as strings; `before` rows are before."""
-    import pyarrow as pa
-
-    columns = list(batch.columns)
-    for place, (name, column) in enumerate(zip(batch.schema.names, columns, strict=True)):
-        if name in OPTIONAL and not parquet.is_text(column.type):
-            try:
-                columns[place] = column.cast(pa.string())
-            except pa.ArrowException as error:
-                raise no_text_form(shard, error, before) from error
-    return pa.RecordBatch.from_arrays(columns, batch.schema.names)
-
-
-def _columns(batch: pa.RecordBatch) -> tuple[dict[str, list[Any]], dict[int, str]]:
-    """Return the columns of a batch as Python values, and why rows are refused, by index.
-
-    A synth_id that is not UTF-8 has escapes, because it names the row.
-    """
-    columns: dict[str, list[Any]] = {}
-    refused: dict[int, str] = {}
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        columns[name], broken = parquet.values(column)
-        for index, error in broken.items():
-            refused[index] = f"UnicodeDecodeError: {name} is not UTF-8: {error}"
-            if name == "synth_id":
-                columns[name][index] = error.object.decode(errors="backslashreplace")
-    return columns, refused
 
 
 def _assembled(rows: _Sorted, split: str, task: Task) -> Documents:

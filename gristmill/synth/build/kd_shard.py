@@ -19,7 +19,7 @@ from gristmill.run.progress import SILENT, Progress
 from gristmill.synth.build import kd_part
 from gristmill.synth.build.harmony_shard import open_shard, wrong_types
 from gristmill.synth.build.kd_join import Joiner, KDSummary
-from gristmill.synth.config import KDConfig
+from gristmill.synth.config import REFUSE, KDConfig
 from gristmill.vocabularies.engine import AUTO
 from gristmill.vocabularies.pinned import O200K, read_verified
 
@@ -57,10 +57,10 @@ def build_kd_shard(
     progress: gets the stage "render", in rows; the total is unknown under a cap.
 
     A split without documents has no files. Memory does not grow with the number of
-    rows. Raises BadInput for another vocabulary or none, and where more rows than
-    `config.bad_rows` cannot be rendered. All parts are made before: the error has the
-    number of these rows, and row, synth_id and rule of the first of them, and another
-    build with the same parts and a greater bound makes no part again.
+    rows. Raises BadInput for another vocabulary or none, for a shard of no rows, and where
+    more rows than `config.bad_rows` cannot be rendered, or all. All parts are made before:
+    the error has the number of these rows, and row, synth_id and rule of the first of them,
+    and another build with the same parts and a greater bound makes no part again.
     Source: `docs/formats/synth.md#dataset-files` and `docs/formats/synth.md#quarantine`.
     """
     number = shard_number(harmony_shard)
@@ -83,7 +83,7 @@ def build_kd_shard(
             for (_, path, summary), task in zip(finished, tasks, strict=False):
                 joiner.add(path, summary)
                 stage.advance(summary["documents"] if config.capped else task.input_rows)
-        joiner.bad.check(harmony_shard)
+        joiner.check(harmony_shard)
     return joiner.summary()
 
 
@@ -93,6 +93,8 @@ def _tasks(shard: Path, config: KDConfig) -> Iterator[kd_part.Task]:
         if (wrong := next(wrong_types(file.schema), None)) is not None:
             raise BadInput(shard, f"{wrong}: is it a Harmony shard?")
         sizes = file.groups
+    if not sum(sizes):
+        raise BadInput(shard, "has no rows: give the shard a row, since a dataset needs all shards")
     first_row = rows = 0
     groups: list[int] = []
     for group, size in enumerate(sizes):
@@ -107,6 +109,7 @@ def _tasks(shard: Path, config: KDConfig) -> Iterator[kd_part.Task]:
                 valid_fraction=config.valid_fraction,
                 vocabulary=config.vocabulary,
                 engine=config.engine,
+                refuses_unknown_keys=config.unknown_keys == REFUSE,
                 rows=None,
                 tokens=None,
             )

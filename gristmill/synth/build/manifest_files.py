@@ -5,6 +5,7 @@ Source: `docs/formats/synth.md#harmony-manifest`.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gristmill.contract import BadInput, FileNote, GristmillError, Violation
+from gristmill.settings.fields import without_effect
 from gristmill.untrusted.files import LinkRule
 from gristmill.untrusted.json_text import check_nesting
 from gristmill.untrusted.limits import Limits
@@ -98,13 +100,12 @@ def json_violations(path: Path, links: LinkRule | None = None) -> Iterator[Viola
         yield Violation("readable", path.name, error.rule)
 
 
-def check_equal_configs(
-    records: Sequence[Mapping[str, Any]], ignored: Sequence[str]
-) -> dict[str, Any]:
+def check_equal_configs(records: Sequence[Mapping[str, Any]], config: type[Any]) -> dict[str, Any]:
     """Return the config and code version that all records share.
 
     records: of each shard a mapping with `partition`, `config` and `code_version`.
-    ignored: keys of the config that may differ. They are left out.
+    config: the class of the configs. Its fields that change no byte may differ; they are left
+        out. A field that an older record does not have is at its default.
 
     Raises GristmillError if there are no records, or if two of them differ. It
     names both partitions and the keys.
@@ -112,8 +113,14 @@ def check_equal_configs(
     """
     if not records:
         raise GristmillError("no shard has a record yet: materialize the shards first")
+    ignored = without_effect(config)
+    added = {
+        field.name: field.default
+        for field in dataclasses.fields(config)
+        if field.metadata.get("added_later")
+    }
     first, *others = [
-        {key: value for key, value in record["config"].items() if key not in ignored}
+        {key: value for key, value in (added | record["config"]).items() if key not in ignored}
         | {"code_version": record.get("code_version")}
         for record in records
     ]

@@ -129,25 +129,37 @@ class BadRows:
         """Whether there are more than may be set aside."""
         return self.count > self._allowed
 
-    def check(self, shard: Path) -> None:
-        """Raise BadInput with the first rows and their number where they are too many.
+    def check(self, shard: Path, good: int) -> None:
+        """Raise BadInput with the first rows and their number where they are too many, or all.
 
         shard: the Harmony shard.
+        good: how many rows are rendered.
         """
-        if not self.too_many:
+        if not self.too_many and (good or not self.count):
             return
         first = self._first[0]
+        if not good:
+            rows = "its only row" if self.count == 1 else f"any of its {self.count:,} rows"
+            raise self._listed(
+                shard,
+                f"cannot render {rows}, and a shard without a good row is never built, whatever "
+                "`bad_rows` is: correct them, or get the file again:",
+            )
         if self.count == 1:
             rule = (
                 f"synth_id {first.synth_id!r}: {first.rule} (correct the row, or set such rows "
                 f"aside with the setting `bad_rows`, which is {self._allowed})"
             )
             raise BadInput(shard, rule, first.row)
-        lines = [
+        raise self._listed(
+            shard,
             f"{self.count:,} rows cannot be rendered: correct them, or set such rows aside with "
             f"the setting `bad_rows`, which is {self._allowed} and must be {self.count}:",
-            *(f"  {row.line()}" for row in self._first),
-        ]
+        )
+
+    def _listed(self, shard: Path, rule: str) -> BadInput:
+        """The error for a rule, with the first rows that break it."""
+        lines = [rule, *(f"  {row.line()}" for row in self._first)]
         if more := self.count - len(self._first):
             lines.append(f"  and {more:,} more of the {self.count:,} rows")
-        raise BadInput(shard, "\n".join(lines), first.row)
+        return BadInput(shard, "\n".join(lines), self._first[0].row)

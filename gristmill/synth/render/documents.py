@@ -126,7 +126,7 @@ def _tokens(conversations: Sequence[Conversation], bodies: Sequence[memoryview])
     """All templates and bodies in order."""
     buffers: list[memoryview] = []
     position = 0
-    for shape, own, _ in conversations:
+    for shape, own, _, _ in conversations:
         templates = shape.templates
         for template, body in zip(templates, bodies[position : position + len(own)], strict=False):
             buffers.append(template)

@@ -7,20 +7,37 @@ Source: `docs/formats/synth.md#rendering` and `docs/formats/synth.md#refusals`.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from gristmill.printable import cut
 from gristmill.synth.format import harmony_tokens
+from gristmill.synth.render import strict
 
 if TYPE_CHECKING:
     from openai_harmony import HarmonyEncoding
 
 CONVERSATION_ERRORS: Final = (ValueError, KeyError, AttributeError, TypeError, RuntimeError)
 """What `parse` and `render` raise for a conversation that is refused."""
+_MESSAGE_KEYS: Final = frozenset(
+    {"role", "name", "content", "channel", "recipient", "content_type"}
+)
+_ITEM_KEYS: Final = {
+    "text": frozenset({"type", "text"}),
+    "system_content": frozenset(
+        {
+            *("type", "model_identity", "reasoning_effort", "conversation_start_date"),
+            *("knowledge_cutoff", "channel_config", "tools"),
+        }
+    ),
+    "developer_content": frozenset({"type", "instructions", "tools"}),
+}
+"""The keys of an item of a content that openai-harmony reads, by the type of the item."""
+_MOST_NAMED: Final = 60
+"""Characters of the names of keys in a rule."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +48,7 @@ class Rendered:
     lengths: number of tokens of each message in order, without the EOD.
     spans: span code of each message in order.
     control_texts: number of control-token texts in its contents.
+    unknown_keys: as the function of this name returns them.
 
     Source: `docs/formats/synth.md#span-codes`.
     """
@@ -39,6 +57,7 @@ class Rendered:
     lengths: Sequence[int]
     spans: Sequence[int]
     control_texts: int
+    unknown_keys: tuple[str, ...]
 
 
 @lru_cache(maxsize=4)
@@ -57,10 +76,10 @@ def parse(messages_json: str) -> list[Any]:
 
     messages_json: value of that column.
 
-    Raises ValueError if it is not JSON with such a list.
+    Raises ValueError if it is not strict JSON with such a list.
     Source: `docs/formats/synth.md#refusals`.
     """
-    messages = json.loads(messages_json)
+    messages = strict.parse(messages_json)
     messages = messages.get("messages") if isinstance(messages, dict) else None
     if not isinstance(messages, list):
         raise ValueError("messages_json must contain a list field 'messages'.")
@@ -99,7 +118,7 @@ def render(messages: Sequence[Any], harmony: HarmonyEncoding) -> Rendered:
     if tokens != training_tokens:
         raise ValueError("Message render does not match conversation render.")
     tokens.append(harmony_tokens.ENDOFTEXT)
-    return Rendered(tokens, lengths, spans, control_texts(messages))
+    return Rendered(tokens, lengths, spans, control_texts(messages), unknown_keys(messages))
 
 
 def _check_roles(messages: Sequence[Any]) -> None:
@@ -148,3 +167,41 @@ def control_texts(messages: Iterable[Any]) -> int:
         elif isinstance(value, list):
             waiting += value
     return count
+
+
+def unknown_keys(messages: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the keys of messages that hold something and are not rendered, once for each message.
+
+    messages: of one conversation, which can be rendered. A key of an item of a content has
+        `content.` before it. A value that is null or empty is lost by nobody.
+
+    Source: `docs/formats/synth.md#unknown-keys`.
+    """
+    found = []
+    for message in messages:
+        found += _holding(message, _MESSAGE_KEYS)
+        if not isinstance(message["content"], str):
+            for item in message["content"]:
+                found += [f"content.{key}" for key in _holding(item, _ITEM_KEYS[item["type"]])]
+    return tuple(found)
+
+
+def unknown_keys_rule(keys: Sequence[str]) -> str:
+    """Return the rule that a row breaks whose messages have such keys.
+
+    keys: as `unknown_keys` returns them.
+
+    Source: `docs/formats/synth.md#unknown-keys`.
+    """
+    named = cut(", ".join(map(repr, dict.fromkeys(keys))), _MOST_NAMED)
+    return (
+        f"ValueError: a message has keys that are not rendered ({named}): make a message of what "
+        'they hold, remove them, or set unknown_keys to "count"'
+    )
+
+
+def _holding(value: Mapping[str, Any], known: Container[str]) -> list[str]:
+    empty: tuple[Any, ...] = (None, "", [], {})
+    return [
+        strict.shown(key) for key, held in value.items() if key not in known and held not in empty
+    ]

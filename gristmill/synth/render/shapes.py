@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,8 @@ import numpy.typing as npt
 from gristmill.synth.format import harmony_tokens
 from gristmill.synth.render.harmony import Rendered
 from gristmill.vocabularies import encode
+
+UNKNOWN: Final = -1
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class Shape:
     has_body: bool [messages + 1].
     spans: uint8 [messages + 1], span code of each message.
     control_texts: number of control-token texts in the fixed messages.
+    unknown_keys: as `harmony.unknown_keys`.
+    keys: number of keys in the JSON of the fixed messages.
 
     Source: `docs/formats/synth.md#templates`.
     """
@@ -39,6 +43,8 @@ class Shape:
     has_body: npt.NDArray[np.bool_]
     spans: npt.NDArray[np.uint8]
     control_texts: int
+    unknown_keys: tuple[str, ...]
+    keys: int
 
 
 class Conversation(NamedTuple):
@@ -47,11 +53,14 @@ class Conversation(NamedTuple):
     shape: everything but its bodies.
     bodies: texts in order, not yet encoded.
     control_texts: number of control-token texts in all its contents.
+    keys: number of keys in its JSON, each once in its object; default UNKNOWN, for one that
+        openai-harmony rendered.
     """
 
     shape: Shape
     bodies: Sequence[str]
     control_texts: int
+    keys: int = UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -63,6 +72,8 @@ class MessageKind:
     after: token ids after the body.
     span: span code of the message.
     control_texts: number of control-token texts in a fixed message.
+    unknown_keys: of a fixed message, as `harmony.unknown_keys`.
+    keys: number of keys in the JSON of a fixed message.
     """
 
     before: tuple[int, ...]
@@ -70,6 +81,8 @@ class MessageKind:
     after: tuple[int, ...]
     span: int
     control_texts: int = 0
+    unknown_keys: tuple[str, ...] = ()
+    keys: int = 0
 
 
 def text_kinds() -> dict[str | bytes, MessageKind | None]:
@@ -114,6 +127,8 @@ def shape_of(kinds: Sequence[MessageKind]) -> Shape:
         has_body=np.array([kind.has_body for kind in kinds] + [False]),
         spans=np.array([kind.span for kind in kinds] + [harmony_tokens.PROMPT], dtype=np.uint8),
         control_texts=sum(kind.control_texts for kind in kinds),
+        unknown_keys=tuple(key for kind in kinds for key in kind.unknown_keys),
+        keys=sum(kind.keys for kind in kinds),
     )
 
 
@@ -129,5 +144,7 @@ def without_bodies(rendered: Rendered) -> Conversation:
         has_body=np.zeros(messages, dtype=np.bool_),
         spans=np.array([*rendered.spans, harmony_tokens.PROMPT], dtype=np.uint8),
         control_texts=rendered.control_texts,
+        unknown_keys=rendered.unknown_keys,
+        keys=0,
     )
     return Conversation(shape, (), rendered.control_texts)

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from gristmill.synth.format import harmony_tokens
-from gristmill.synth.render import harmony
+from gristmill.synth.render import harmony, strict
 from gristmill.synth.render.harmony import CONVERSATION_ERRORS
 from gristmill.synth.render.shapes import (
     Conversation,
@@ -28,6 +28,9 @@ from gristmill.synth.render.shapes import (
 
 _REMEMBERED: Final = 4096
 """Kinds of messages, or shapes, after which a renderer forgets all of them."""
+
+_TEXT_KEYS: Final = 2
+"""Keys of an item that is a text: `type` and `text`."""
 
 Key = str | bytes
 """A kind of message: a key of `text_kinds`, or the JSON of a fixed message."""
@@ -97,15 +100,19 @@ class Renderer:
     def _from_start(self, messages_json: str) -> Conversation | None:
         """The conversation, if it needs no openai-harmony; its beginning is remembered."""
         try:
-            messages = orjson.loads(messages_json)["messages"]
+            value = orjson.loads(messages_json)
+            messages = value["messages"]
         except (ValueError, TypeError, KeyError):
             # Python's JSON has lone surrogates, huge numbers and NaN; orjson has not.
             return None
         if type(messages) is not list:
             return None
         conversation = self._by_templates(messages, _Head())
-        if conversation is not None:
-            self._head = _head(messages_json, messages)
+        if conversation is None:
+            return None
+        if len(value) > 1:
+            return conversation._replace(keys=strict.count_keys(value))
+        self._head = _head(messages_json, messages)
         return conversation
 
     def _by_harmony(self, messages_json: str) -> Conversation:
@@ -124,7 +131,7 @@ class Renderer:
         parts = _keys_and_bodies(messages)
         if parts is None:
             return None
-        keys, bodies = [*head.keys, *parts[0]], parts[1]
+        keys, bodies, own_keys = [*head.keys, *parts[0]], parts[1], parts[2]
         if not keys:
             return None
         if keys[-1] == "final":
@@ -139,7 +146,7 @@ class Renderer:
             # Finding one character is many times as fast as finding two.
             if "|" in body and "<|" in body:
                 control_texts += len(harmony_tokens.TEXT.findall(body))
-        return Conversation(shape, bodies, control_texts)
+        return Conversation(shape, bodies, control_texts, 1 + own_keys + shape.keys)
 
     def _learn(self, keys: tuple[Key, ...], messages: list[Any]) -> Shape | None:
         """The shape of these keys, or None if one of the messages needs openai-harmony."""
@@ -177,13 +184,25 @@ class Renderer:
                 raise
             return None
         control_texts = harmony.control_texts([message])
-        return MessageKind(tuple(tokens), False, (), harmony_tokens.PROMPT, control_texts)
+        return MessageKind(
+            before=tuple(tokens),
+            has_body=False,
+            after=(),
+            span=harmony_tokens.PROMPT,
+            control_texts=control_texts,
+            unknown_keys=harmony.unknown_keys([message]),
+            keys=strict.count_keys(message),
+        )
 
 
-def _keys_and_bodies(messages: list[Any]) -> tuple[list[Key], list[str]] | None:
-    """The kind of each message, and the texts among them; None if one needs openai-harmony."""
+def _keys_and_bodies(messages: list[Any]) -> tuple[list[Key], list[str], int] | None:
+    """The kind of each message, the texts among them, and how many JSON keys are around these.
+
+    None if one needs openai-harmony.
+    """
     keys: list[Key] = []
     bodies: list[str] = []
+    around = 0
     try:
         for message in messages:
             role, content = message["role"], message["content"]
@@ -191,7 +210,8 @@ def _keys_and_bodies(messages: list[Any]) -> tuple[list[Key], list[str]] | None:
                 item = content[0]
                 if len(content) != 1:
                     return None
-                content = item["text"] if item["type"] == "text" else None
+                is_text = item["type"] == "text" and len(item) == _TEXT_KEYS
+                content = item["text"] if is_text else None
             if type(content) is str:
                 if role == "assistant":
                     if len(message) != 3:
@@ -203,13 +223,14 @@ def _keys_and_bodies(messages: list[Any]) -> tuple[list[Key], list[str]] | None:
                     return None
                 keys.append(role)
                 bodies.append(content)
+                around += len(message) + (0 if content is message["content"] else _TEXT_KEYS)
             elif role in ("system", "developer"):
                 keys.append(orjson.dumps(message))
             else:
                 return None
     except (KeyError, TypeError, IndexError):
         return None
-    return keys, bodies
+    return keys, bodies, around
 
 
 def _is_panic(error: BaseException) -> bool:

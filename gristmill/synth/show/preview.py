@@ -87,6 +87,24 @@ def _remarks(counts: Mapping[str, int | float]) -> Iterator[str]:
         yield f"{counts['control_texts']:,} control-token texts were in bodies and stayed text."
     if counts.get("bad_rows"):
         yield f"{counts['bad_rows']:,} rows were set aside, see `quarantine/`."
+    if found := unknown_keys(counts):
+        yield markdown.escape(f"{found[0].upper()}{found[1:]}.")
+
+
+def unknown_keys(counts: Mapping[str, int | float]) -> str:
+    """Return which keys of messages are not rendered, and how often; empty if there are none.
+
+    counts: of the shard's record.
+
+    Source: `docs/formats/synth.md#unknown-keys`.
+    """
+    kind = "unknown_keys/"
+    names = [
+        f"{name.removeprefix(kind)} ({int(count):,})"
+        for name, count in counts.items()
+        if name.startswith(kind)
+    ]
+    return f"keys of messages that are not rendered: {', '.join(names)}" if names else ""
 
 
 def _splits(counts: Mapping[str, int | float]) -> str:

@@ -16,7 +16,7 @@ from gristmill.contract import BadInput
 from gristmill.printable import printable
 from gristmill.synth.build.harmony_shard import OPTIONAL, REQUIRED, open_shard, shard_name
 from gristmill.synth.format import harmony_tokens, indexed, parquet
-from gristmill.synth.render import documents
+from gristmill.synth.render import documents, strict
 from gristmill.synth.render.templates import BadRow, Renderer
 from gristmill.synth.show import tokens
 from gristmill.synth.show.tokens import Line
@@ -72,8 +72,9 @@ def row_text(folder: Path, number: str, row: int, vocabulary: Path) -> Text:
     values = _row(shard, row)
     try:
         rendered = Renderer(vocabulary).read(values["messages_json"])
+        strict.parse(values["messages_json"])
         made = documents.assemble([rendered], vocabulary, TIKTOKEN)
-    except (BadRow, ValueError) as error:
+    except (BadRow, ValueError, RecursionError) as error:
         raise BadInput(shard, f"synth_id {values['synth_id']!r}: {error}", row + 1) from error
     bounds = list(pairwise([0, *np.cumsum(made.runs).tolist()]))
     span = made.span.tolist()

@@ -646,6 +646,33 @@ def test_the_checks_see_all_that_is_published(check):
     assert "; 0 looked at" in seen["synth_smoke/kd_shards:lawful"]
 
 
+@pytest.mark.usefixtures("converted")
+def test_keys_that_are_not_rendered_are_a_warning_that_names_them(build, all_of, check, lake):
+    drop = lake.inbox("synth_harmony") / "mine"
+    files = shutil.ignore_patterns("provenance")
+    shutil.copytree(lake.root / "synth_harmony", drop, ignore=files)
+    shard = drop / "synth_harmony_shard_01.parquet"
+    table = pq.read_table(shard)
+    key = '{"thinking": "so", "role": "assistant"'
+    texts = [
+        text.as_py().replace('{"role": "assistant"', key) for text in table.column("messages_json")
+    ]
+    pq.write_table(table.set_column(0, "messages_json", pa.array(texts)), shard)
+    (lake.root / "gristmill.toml").write_text('[synth.harmony]\ndrop = "synth_harmony/mine"\n')
+    all_of(harmony)
+    all_of(kd_shards)
+    found = check()["synth/kd_shards:noteworthy"]
+    assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.WARN)
+    said = str(found.metadata["listed"].value).replace("\\", "").replace("\u200b", "")
+    rule = f"keys of messages that are not rendered: thinking ({2 * len(table):,})"
+    assert f"megatron/synth_kd_v1 [01]: unknown_keys: {rule}" in said
+    assert f"Keys of messages that are not rendered: thinking ({2 * len(table):,})." in metadata(
+        build(kd_shards, "01", workers=0)
+    )["preview"].replace("\\", "")
+    refused = failure(build(kd_shards, "01", unknown_keys="refuse"))
+    assert "('thinking'): make a message of what they hold" in refused
+
+
 @pytest.mark.usefixtures("built")
 def test_the_checks_tell_documents_on_the_wrong_side_and_masks_that_differ(check, lake):
     trace = lake.root / KD / "trace/trace_02.parquet"

@@ -1,7 +1,10 @@
 """Raw rows to Harmony rows: what is kept, how it is written, which files a shard takes."""
 
 import json
+import math
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,7 +13,7 @@ import pytest
 from gristmill.contract import BadInput, GristmillError
 from gristmill.synth.build import harmony_part, harmony_rows
 from gristmill.synth.build.harmony import to_harmony
-from gristmill.synth.build.harmony_rows import developer_message, system_message
+from gristmill.synth.build.harmony_rows import RawRows, developer_message, system_message
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.raw import files as raw
 from gristmill.synth.samples import write_drop
@@ -139,6 +142,84 @@ def test_wrong_files_are_named(tmp_path: Path) -> None:
         to_harmony([path], tmp_path / "b", 0, HarmonyConfig(num_shards=1))
 
 
+def _raw(path: Path, **columns: Any) -> Path:
+    names = ("query", "synthetic_reasoning", "synthetic_answer", "synth_id")
+    pq.write_table(pa.table({name: ["a", "b", "c"] for name in names} | columns), path)
+    return path
+
+
+@pytest.mark.parametrize("compiled", [1, 500])
+@pytest.mark.parametrize("synth_id", [None, "", " \n"])
+def test_a_kept_row_without_an_id_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled: int, synth_id: str | None
+) -> None:
+    monkeypatch.setattr(harmony_rows, "_COMPILED_ROWS", compiled)
+    config = HarmonyConfig(num_shards=1)
+    path = _raw(tmp_path / "synth_001.parquet", synth_id=["x", synth_id, "z"])
+    rule = f"synth_id is {synth_id!r}: give the row an id, which chooses its split"
+    with pytest.raises(BadInput) as caught:
+        to_harmony([path], tmp_path / "out", 0, config)
+    assert (caught.value.file, caught.value.row, caught.value.rule) == (str(path), 2, rule)
+    # A row that the row filter leaves out needs none.
+    _raw(path, synth_id=["x", synth_id, "z"], query=["a", None, "c"])
+    summary = to_harmony([path], tmp_path / "kept", 0, config)
+    assert (summary.rows, summary.skipped) == (2, 1)
+
+
+@pytest.mark.parametrize("compiled", [1, 500])
+def test_an_id_may_be_any_integer_and_be_there_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled: int
+) -> None:
+    monkeypatch.setattr(harmony_rows, "_COMPILED_ROWS", compiled)
+    path = _raw(tmp_path / "synth_001.parquet", synth_id=[0, -1, 0])
+    assert to_harmony([path], tmp_path / "out", 0, HarmonyConfig(num_shards=1)).rows == 3
+    table = pq.read_table(tmp_path / "out/synth_harmony_shard_00.parquet")
+    assert table["synth_id"].to_pylist() == ["0", "-1", "0"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "rule"),
+    [
+        ({"query": [1, 2, 3]}, "query is int64, not a string: write the column as strings"),
+        ({"synth_id": [0.5] * 3}, "synth_id is double, not a string or an integer: write the col"),
+        ({"synth_id": [b"a"] * 3}, "synth_id is binary, not a string or an integer: write the"),
+        ({"model": [b"a"] * 3}, "model is binary, and JSON cannot hold its value (Object of type "),
+        (
+            {"model": [1.5, math.nan, 0.0]},
+            "model is double, and JSON cannot hold its value (Out of",
+        ),
+    ],
+)
+def test_a_column_of_a_wrong_type_is_named_with_its_type(
+    tmp_path: Path, columns: dict[str, Any], rule: str
+) -> None:
+    path = _raw(tmp_path / "synth_001.parquet", **columns)
+    with pytest.raises(BadInput) as caught:
+        to_harmony([path], tmp_path / "out", 0, HarmonyConfig(num_shards=1))
+    assert caught.value.rule.startswith(rule)
+    assert caught.value.row == (None if "write the" in rule else 2 if "double" in rule else 1)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_file_without_a_good_row_is_refused_and_an_empty_one_is_not(
+    tmp_path: Path, workers: int
+) -> None:
+    good, other = _raw(tmp_path / "a.parquet"), tmp_path / "b.parquet"
+    pq.write_table(pq.read_table(good).slice(0, 0), other)
+    config = HarmonyConfig(num_shards=1, workers=workers)
+    assert to_harmony([good, other, good], tmp_path / "empty", 0, config).rows == 6
+    _raw(other, query=pa.nulls(3))
+    with pytest.raises(BadInput) as caught:
+        to_harmony([good, other, good], tmp_path / "out", 0, config)
+    assert str(caught.value) == (
+        f"{other}: none of its 3 rows has a query, synthetic_reasoning and synthetic_answer: get "
+        "the file again, or take it out of the drop"
+    )
+    # Of a file that a cap ends in, nobody knows the rest.
+    capped = replace(config, max_rows=5)
+    assert to_harmony([good, other, good], tmp_path / "capped", 0, capped).rows == 3
+
+
 def test_a_shard_without_raw_files_is_an_error(raw_files: list[Path], tmp_path: Path) -> None:
     with pytest.raises(GristmillError, match="shard 0 of 4 gets none of 0 raw files: add files"):
         to_harmony([], tmp_path / "out", 0, HarmonyConfig())
@@ -210,9 +291,9 @@ def test_compiled_code_makes_the_same_rows(
     calls: list[int] = []
     compiled = harmony_rows.Envelope._compiled
 
-    def counted(self: harmony_rows.Envelope, batch: pa.RecordBatch, *rest: object) -> object:
-        calls.append(len(batch))
-        return compiled(self, batch, *rest)  # type: ignore[arg-type]
+    def counted(self: harmony_rows.Envelope, rows: RawRows, *rest: object) -> object:
+        calls.append(len(rows.batch))
+        return compiled(self, rows, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(harmony_rows.Envelope, "_compiled", counted)
     config = HarmonyConfig(num_shards=1, developer='\x000\x00 "ü" \U0001f600')

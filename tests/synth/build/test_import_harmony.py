@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import GristmillError
@@ -50,6 +51,20 @@ def test_an_incomplete_folder_is_refused(harmony: Path, tmp_path: Path) -> None:
     (folder / harmony.name).write_bytes(b"nothing")
     with pytest.raises(GristmillError, match="not a readable Parquet"):
         import_shard(folder, tmp_path / "b", "00")
+
+
+def test_a_shard_without_rows_is_refused(harmony: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "drop"
+    folder.mkdir()
+    (folder / "manifest.json").write_text('{"schema_version": "synth_harmony_v1"}')
+    (folder / "metadata.json").write_text("{}")
+    pq.write_table(pq.read_table(harmony).slice(0, 0), folder / harmony.name)
+    (violation,) = import_harmony.folder_violations(folder)
+    rule = f"{harmony.name}: rows: has no rows, and a dataset needs all shards: give it a row"
+    assert str(violation) == rule
+    with pytest.raises(GristmillError) as caught:
+        import_shard(folder, tmp_path / "out", "00")
+    assert str(caught.value) == f"{folder}: {rule}"
 
 
 @pytest.mark.parametrize(

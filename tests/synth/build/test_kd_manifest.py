@@ -126,6 +126,17 @@ def test_settings_that_change_no_byte_do_not_make_configs_unequal(
     assert manifest["input"]["manifest_sha256"] == hashlib.sha256(harmony.read_bytes()).hexdigest()
 
 
+def test_a_record_from_before_a_setting_has_its_default(
+    records: list[dict[str, Any]], harmony: Path, tmp_path: Path
+) -> None:
+    assert records[1]["config"].pop("unknown_keys") == "count"
+    write_kd_manifest(records, tmp_path / "out", **kd_arguments(harmony))
+    records[0]["config"]["unknown_keys"] = "refuse"
+    rule = "unequal configs: unknown_keys 'refuse' and 'count': build all of them with one config"
+    with pytest.raises(GristmillError, match=rule):
+        write_kd_manifest(records, tmp_path / "other", **kd_arguments(harmony))
+
+
 def test_the_renderer_and_the_vocabulary_are_those_of_the_records(
     records: list[dict[str, Any]], harmony: Path, tmp_path: Path
 ) -> None:

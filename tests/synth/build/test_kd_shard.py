@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, counts_of
 from gristmill.run.parts import PartStore
 from gristmill.synth.build import kd_part, kd_part_file, kd_shard
 from gristmill.synth.build.kd_shard import build_kd_shard, shard_number
@@ -99,13 +100,11 @@ def test_a_split_without_documents_has_no_files(
     assert list(kd_laws(tmp_path / "out", "00", fraction)) == []
 
 
-def test_a_shard_without_rows_has_only_its_trace(
+def test_a_shard_without_rows_is_refused(
     write_rows: Write, vocabulary: Path, tmp_path: Path
 ) -> None:
-    summary = build_kd_shard(write_rows([]), tmp_path / "out", KDConfig(vocabulary))
-    assert list(hashes(tmp_path / "out")) == ["trace/trace_07.parquet"]
-    assert (summary.train_rows, summary.valid_rows) == (0, 0)
-    assert list(kd_laws(tmp_path / "out", "07", 0.001)) == []
+    with pytest.raises(BadInput, match=r"shard_07\.parquet: has no rows: give the shard a row"):
+        build_kd_shard(write_rows([]), tmp_path / "out", KDConfig(vocabulary))
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -248,6 +247,116 @@ def test_a_cap_on_rows_is_reached_in_batches(
     assert sum(made) == summary.rows == caps.get("max_rows", 1)
 
 
+@pytest.mark.parametrize("bad_rows", [0, 3, 99])
+@pytest.mark.parametrize("caps", [{}, {"max_rows": 1}])
+def test_a_shard_without_a_good_row_fails_whatever_the_bound_is(
+    write_rows: Write, vocabulary: Path, tmp_path: Path, bad_rows: int, caps: dict[str, int]
+) -> None:
+    shard = write_rows([(name, "{") for name in "abc"])
+    config = KDConfig(vocabulary, bad_rows=bad_rows, **caps)
+    with pytest.raises(BadInput, match=r"07\.parquet:1: cannot render any of its 3 rows, and a"):
+        build_kd_shard(shard, tmp_path / "out", config)
+
+
+THOUGHT = as_json(
+    [message("user", "q"), message("assistant", "4", channel="final", thinking="2+2")]
+)
+CALL = as_json([*conversation("q", "a", "f"), message("user", "x", tool_calls=[{"name": "f"}])])
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_keys_that_are_not_rendered_are_counted_by_name(
+    write_rows: Write, vocabulary: Path, tmp_path: Path, workers: int
+) -> None:
+    texts = {1: THOUGHT, 22: THOUGHT, 23: CALL, 45: CALL, 46: THOUGHT}
+    shard = write_rows([(f"id{n}", texts.get(n, GOOD)) for n in range(50)], row_group_size=10)
+    config = KDConfig(vocabulary, 0.5, workers=workers)
+    summary = build_kd_shard(shard, tmp_path / "out", config)
+    assert summary.unknown_keys == {"thinking": 3, "tool_calls": 2}
+    assert counts_of(summary)["unknown_keys/thinking"] == 3
+    assert (summary.rows, summary.bad_rows) == (50, 0)
+    capped = build_kd_shard(shard, tmp_path / "capped", replace(config, max_rows=23))
+    assert capped.unknown_keys == {"thinking": 2}
+    lengths = indexed.read(tmp_path / "capped/train/shard_07_tokens").lengths
+    tokens = replace(config, valid_fraction=0.0, max_tokens=int(lengths[0]))
+    few = build_kd_shard(shard, tmp_path / "few", tokens)
+    assert (few.rows, few.unknown_keys) == (1, {})
+
+
+def test_rows_with_keys_that_are_not_rendered_are_refused_by_the_setting(
+    write_rows: Write, vocabulary: Path, tmp_path: Path
+) -> None:
+    shard = write_rows([("a", GOOD), ("b", THOUGHT), ("c", CALL)])
+    config = KDConfig(vocabulary, unknown_keys="refuse")
+    rule = (
+        "ValueError: a message has keys that are not rendered ('thinking'): make a message of "
+        'what they hold, remove them, or set unknown_keys to "count"'
+    )
+    with pytest.raises(BadInput) as caught:
+        build_kd_shard(shard, tmp_path / "out", config)
+    assert caught.value.row == 2
+    assert f"\n  row 2, synth_id 'b': {rule}\n" in caught.value.rule
+    summary = build_kd_shard(shard, tmp_path / "aside", replace(config, bad_rows=2))
+    assert (summary.rows, summary.bad_rows, summary.unknown_keys) == (1, 2, {})
+    lines = (tmp_path / "aside/quarantine/quarantine_07.jsonl").read_text().splitlines()
+    assert json.loads(lines[0]) == {"shard": "07", "row": 2, "synth_id": "b", "rule": rule}
+    assert "('tool_calls')" in lines[1]
+
+
+TWICE = GOOD.replace('{"role": "user"', '{"role": "system", "role": "user"')
+
+
+@pytest.mark.parametrize(
+    ("text", "metadata", "rule"),
+    [
+        (TWICE, None, "ValueError: the key 'role' is twice in one object: remove one of them"),
+        (GOOD.replace("{", '{"x": NaN, ', 1), None, "ValueError: NaN is not JSON: write null or a"),
+        (GOOD.replace("{", '{"messages" : [], ', 1), None, "ValueError: the key 'messages' is twi"),
+        (GOOD + " {}", None, "JSONDecodeError: Extra data"),
+        (GOOD, '{"a": NaN}', "ValueError: metadata_json: NaN is not JSON"),
+        (GOOD, '{"a": 1, "a": 1}', "ValueError: metadata_json: the key 'a' is twice in one object"),
+        (GOOD, '{"b": {"a" : 1, "a" : 1}}', "ValueError: metadata_json: the key 'a' is twice"),
+        (GOOD, '{"a": 1}}', "JSONDecodeError: metadata_json: Extra data"),
+        (GOOD, "[" * 100_000, "RecursionError: metadata_json: "),
+        (GOOD, '{"b": {"c": 1}, "a": ": "}', None),
+        (GOOD, None, None),
+    ],
+)
+def test_a_row_that_is_not_strict_json_is_refused(
+    tmp_path: Path, vocabulary: Path, text: str, metadata: str | None, rule: str | None
+) -> None:
+    texts = [GOOD, GOOD, text, GOOD]
+    columns = {
+        "messages_json": pa.array(texts, pa.large_string()),
+        "metadata_json": ["{}", None, metadata, '{"a": "é"}'],
+        "synth_id": pa.array([0, 1, 2, 3]),
+    }
+    shard = tmp_path / "synth_harmony_shard_07.parquet"
+    pq.write_table(pa.table(columns), shard)
+    summary = build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary, bad_rows=1))
+    assert summary.bad_rows == (rule is not None)
+    if rule is not None:
+        line = (tmp_path / "out/quarantine/quarantine_07.jsonl").read_text()
+        assert (json.loads(line)["row"], json.loads(line)["synth_id"]) == (3, "2")
+        assert json.loads(line)["rule"].startswith(rule)
+        table = pq.read_table(tmp_path / "out" / trace.path("07"))
+        assert table["row"].to_pylist() == [1, 2, 4]
+
+
+def test_metadata_that_nothing_can_read_does_not_matter(tmp_path: Path, vocabulary: Path) -> None:
+    columns = {"messages_json": [GOOD], "metadata_json": [b"\xff"], "synth_id": ["a"]}
+    shard = tmp_path / "synth_harmony_shard_07.parquet"
+    pq.write_table(pa.table(columns), shard)
+    assert build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary)).rows == 1
+
+
+def test_a_row_that_the_build_refuses_is_not_shown(write_rows: Write, vocabulary: Path) -> None:
+    shard = write_rows([("a", TWICE)])
+    with pytest.raises(BadInput, match=r"07\.parquet:1: synth_id 'a': the key 'role' is twice"):
+        terminal.row_text(shard.parent, "07", 0, vocabulary)
+
+
 @pytest.mark.parametrize(
     ("synth_id", "text", "rule"),
     [
@@ -255,6 +364,8 @@ def test_a_cap_on_rows_is_reached_in_batches(
         ("bad", as_json([message("tool", "x")]), "Unsupported role: tool"),
         ("bad", None, "Missing synth_id or messages_json in input row."),
         (None, GOOD, "Missing synth_id or messages_json in input row."),
+        ("", GOOD, "Missing synth_id or messages_json in input row."),
+        (" \t", GOOD, "Missing synth_id or messages_json in input row."),
     ],
 )
 def test_the_first_bad_row_fails_the_build(

@@ -22,7 +22,7 @@ def _rule(rows: list[BadRow], count: int, allowed: int) -> str:
     bad = BadRows(allowed)
     bad.add(count, [list(row) for row in rows])
     with pytest.raises(BadInput) as caught:
-        bad.check(Path("shard"))
+        bad.check(Path("shard"), good=1)
     assert caught.value.row == rows[0].row
     return caught.value.rule
 
@@ -60,7 +60,7 @@ def test_a_long_list_is_cut_and_its_count_is_exact() -> None:
     for _ in range(3):
         bad.add(17, [row.short() for row in rows])
     with pytest.raises(BadInput) as caught:
-        bad.check(Path("shard"))
+        bad.check(Path("shard"), good=1)
     first, *lines = caught.value.rule.splitlines()
     assert first.startswith("51 rows ") and first.endswith("which is 4 and must be 51:")
     assert len(lines) == MOST_NAMED + 1
@@ -71,12 +71,27 @@ def test_a_long_list_is_cut_and_its_count_is_exact() -> None:
 
 def test_rows_within_the_bound_are_no_error() -> None:
     bad = BadRows(2)
-    bad.check(Path("shard"))
+    bad.check(Path("shard"), good=1)
     bad.add(2, ROWS)
     assert not bad.too_many
-    bad.check(Path("shard"))
+    bad.check(Path("shard"), good=1)
     bad.add(1, ROWS[:1])
     assert bad.too_many
+
+
+@pytest.mark.parametrize("allowed", [0, 2, 99])
+def test_rows_that_are_all_bad_are_an_error_whatever_the_bound_is(allowed: int) -> None:
+    bad = BadRows(allowed)
+    bad.check(Path("shard"), good=0)
+    bad.add(2, ROWS)
+    with pytest.raises(BadInput) as caught:
+        bad.check(Path("shard"), good=0)
+    assert str(caught.value).splitlines() == [
+        "shard:3: cannot render any of its 2 rows, and a shard without a good row is never built, "
+        "whatever `bad_rows` is: correct them, or get the file again:",
+        "  row 3, synth_id 'a\\udcffb\\n': ValueError: two lines",
+        "  row 9, synth_id None: Missing synth_id",
+    ]
 
 
 def test_the_short_form_keeps_short_texts_whole() -> None:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from gristmill.synth.build.harmony_rows import developer_message, system_message
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format import harmony_tokens
-from gristmill.synth.render import documents, harmony, templates
+from gristmill.synth.render import documents, harmony, strict, templates
+from gristmill.synth.render.shapes import UNKNOWN
 from gristmill.synth.render.templates import BadRow, Renderer
 from gristmill.vocabularies import encode
 from gristmill.vocabularies.pinned import O200K
@@ -143,6 +144,63 @@ def test_control_text_is_counted_in_identities_instructions_and_tools(vocabulary
 def test_a_bad_row_is_refused_with_its_rule(vocabulary: Path, text: str, rule: str) -> None:
     with pytest.raises(BadRow, match=rule.replace(".", r"\.")):
         Renderer(vocabulary).read(text)
+
+
+@pytest.mark.parametrize(
+    ("more", "keys"),
+    [
+        ({"thinking": "so"}, ("thinking",)),
+        (
+            {"tool_calls": [{"name": "f"}], "reasoning_content": "so"},
+            ("reasoning_content", "tool_calls"),
+        ),
+        ({"thinking": None, "tool_calls": [], "name": "", "weight": 0}, ("weight",)),
+        ({"name": "bob", "recipient": "all", "content_type": "json"}, ()),
+        ({"content": [{"type": "text", "text": "a", "thinking": "so"}]}, ("content.thinking",)),
+        ({"k\x1b" + "n" * 99: 1}, (f"k\ufffd{'n' * 58}… and 41 more characters",)),
+    ],
+)
+def test_keys_that_are_not_rendered_are_named(
+    vocabulary: Path, more: dict[str, Any], keys: tuple[str, ...]
+) -> None:
+    """The tokens are those of the same conversation without them."""
+    messages = conversation("q", "a", "f")
+    messages[2] |= more
+    read = Renderer(vocabulary).read(as_json([*messages, message("user", "again")]))
+    assert tuple(sorted(read.shape.unknown_keys)) == keys
+    known = {"role", "content", "channel", "name", "recipient", "content_type"}
+    messages[2] = {key: value for key, value in messages[2].items() if key in known}
+    plain = harmony.render([*messages, message("user", "again")], harmony.encoding(vocabulary))
+    made = documents.assemble([read], vocabulary)
+    assert made.tokens.tolist() == list(plain.tokens)
+
+
+def test_keys_of_fixed_messages_are_named_each_time(vocabulary: Path) -> None:
+    """The renderer remembers these messages, and what it found in them."""
+    system = system_message(HarmonyConfig())
+    system["content"][0]["persona"] = "a pirate"
+    renderer = Renderer(vocabulary)
+    for _ in range(3):
+        read = renderer.read(as_json([{**system, "note": "x"}, *conversation("q", "a", "f")]))
+        assert read.shape.unknown_keys == ("note", "content.persona")
+    assert renderer.read(as_json(conversation("q", "a", "f"))).shape.unknown_keys == ()
+
+
+@given(st.lists(conversations, max_size=3), st.booleans())
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_conversation_has_as_many_keys_as_its_json(
+    vocabulary: Path, batch: list[list[dict[str, Any]]], has_more: bool
+) -> None:
+    renderer = Renderer(vocabulary)
+    for messages in batch:
+        value = {"messages": messages, **({"x": {"y": 1}} if has_more else {})}
+        try:
+            read = renderer.read(json.dumps(value))
+        except BadRow:
+            continue
+        assert read.keys in (UNKNOWN, strict.count_keys(value))
+    read = renderer.read(as_json([system_message(HarmonyConfig()), *conversation("q", "a", "f")]))
+    assert read.keys == 1 + 10 + 14
 
 
 def test_a_renderer_remembers_a_limited_number_of_messages(

@@ -1,0 +1,114 @@
+"""The check `noteworthy`: equal raw files of a partition, and of two partitions of an asset."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from assets.checking.record_notes import equal_notes
+from assets.checks import disk_checks
+from assets.event_metadata import event_metadata
+from assets.publishing import BATCH, publish_asset
+from assets.sources import EQUAL
+from gristmill.contract import FileNote, Summary, Violation
+from gristmill.provenance import RECORD, Record, raw_inputs
+from gristmill.publish.build import Attempt, Build
+from gristmill.publish.publish import publish
+from resources import Lake
+
+KEYS = ["one", "two"]
+partitions = dg.StaticPartitionsDefinition(KEYS)
+
+
+@dataclass(frozen=True)
+class Config:
+    """Nothing to choose."""
+
+
+def _build(lake: Lake, key: str, asset: str = "toy") -> Build:
+    files = sorted((lake.root / "drops/toy" / key).iterdir())
+
+    def make(attempt: Attempt) -> Summary:
+        attempt.out.mkdir()
+        (attempt.out / "words.txt").write_text(f"{key}\n")
+        return Summary(files={"words.txt": FileNote(rows=1)})
+
+    inputs = raw_inputs.raw_inputs(lake.root, files, "toy/raw", key, known={})
+    return Build(lake.root, f"toy/{key}", asset, key, "1", Config(), inputs, make)
+
+
+@dg.asset(partitions_def=partitions, code_version="1", backfill_policy=BATCH, output_required=False)
+def toy(context: dg.AssetExecutionContext, lake: Lake) -> Iterator[Any]:
+    yield from publish_asset(context, lambda key: _build(lake, str(key)))
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    texts = {"one": {"a": "x", "b": "y", "c": "x"}, "two": {"d": "y", "e": "z"}}
+    for key, files in texts.items():
+        (tmp_path / "drops/toy" / key).mkdir(parents=True)
+        for name, text in files.items():
+            (tmp_path / "drops/toy" / key / name).write_text(text)
+    return Lake(data_root=str(tmp_path))
+
+
+def _evaluate(lake: Lake, *keys: str, **options: Any) -> dg.AssetCheckEvaluation:
+    """Build partitions one by one with the check; the last evaluation of `noteworthy`."""
+    checks = disk_checks(toy, "toy", has_laws=False, **options)
+    job = dg.define_asset_job("all", dg.AssetSelection.all())
+    defs = dg.Definitions([toy], asset_checks=checks, jobs=[job], resources={"lake": lake})
+    with dg.DagsterInstance.ephemeral() as instance:
+        for key in keys:
+            done = defs.resolve_job_def("all").execute_in_process(
+                instance=instance, partition_key=key
+            )
+        (found,) = (
+            item for item in done.get_asset_check_evaluations() if item.check_name == "noteworthy"
+        )
+    return found
+
+
+def _said(evaluation: dg.AssetCheckEvaluation) -> str:
+    return str(evaluation.metadata["listed"].value).replace("\\", "").replace("\u200b", "")
+
+
+def test_equal_raw_files_of_a_partition_are_a_warning_that_names_them(lake: Lake) -> None:
+    assert _evaluate(lake, "two", has_config=True).passed
+    found = _evaluate(lake, "one", has_config=True)
+    assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.WARN)
+    rule = "raw files with the bytes of another one, 1: drops/toy/one/a = drops/toy/one/c"
+    assert rule in _said(found)
+
+
+def test_a_raw_file_of_two_partitions_is_a_warning_where_they_are_compared(lake: Lake) -> None:
+    (lake.root / "drops/toy/one/c").unlink()
+    assert _evaluate(lake, "one", "two", has_config=True).passed
+    found = _evaluate(lake, "two", across=True)
+    assert not found.passed
+    assert "drops/toy/two/d has the bytes of drops/toy/one/b, of one" in _said(found)
+    (lake.root / "drops/toy/two/d").write_text("other")
+    assert _evaluate(lake, "two", across=True).passed
+
+
+def test_what_a_record_counts_is_a_warning(lake: Lake) -> None:
+    def counted(record: Record) -> Iterator[Violation]:
+        yield Violation("law", record.artifact, f"unusual: {record.partition}")
+
+    found = _evaluate(lake, "two", counted=counted)
+    assert not found.passed
+    assert "unusual: two" in _said(found)
+
+
+def test_an_event_names_equal_raw_files_and_equal_tasks_are_no_warning(lake: Lake) -> None:
+    published = publish(_build(lake, "one"))
+    event = event_metadata(published)
+    assert event[EQUAL] == "1: drops/toy/one/a = drops/toy/one/c"
+    assert EQUAL not in event_metadata(publish(_build(lake, "two")))
+    path = published.folder / RECORD
+    (note,) = equal_notes(published.record, path)
+    assert (note.law, note.where) == ("equal_inputs", "toy/one")
+    task = published.record.model_copy(update={"asset": "puzzles/arc_dataset"})
+    assert list(equal_notes(task, path)) == []
