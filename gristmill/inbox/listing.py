@@ -15,7 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gristmill.contract import BadInput
-from gristmill.inbox.marks import INCOMPLETE, Marks, is_mark, marked_file, marks_of, stats_beside
+from gristmill.inbox.marks import (
+    INCOMPLETE,
+    SAMPLE,
+    Marks,
+    is_mark,
+    marked_file,
+    marks_of,
+    stats_beside,
+)
+from gristmill.inbox.sample_mark import real_paths
 from gristmill.inbox.shape import Shape
 from gristmill.printable import printable
 from gristmill.untrusted.errors import unreadable
@@ -107,9 +116,18 @@ def list_inbox(
         file = marked_file(entry.name, shape.endings)
         if file is None:
             loose[entry.name] = Loose(changed, reason)
-        elif not (inbox / file).exists():
+        elif not (inbox / file).exists() and not entry.name.endswith(SAMPLE):
             loose[entry.name] = Loose(changed, f"is the mark of {file}, which is not there", True)
-    return drops, loose
+    return {key: _without_samples(found) for key, found in drops.items()}, loose
+
+
+def _without_samples(entries: list[os.DirEntry[str]]) -> list[os.DirEntry[str]]:
+    """The entries of one key without samples, where another one is there."""
+    try:
+        real = real_paths(Path(entry.path) for entry in entries)
+    except BadInput:
+        return entries  # which of them is real is not known: the key is ambiguous
+    return [entry for entry in entries if Path(entry.path) in real]
 
 
 def survey(path: Path, links: LinkRule = REFUSE_LINKS) -> Survey:

@@ -1,0 +1,126 @@
+"""The mark of a sample drop, and which files of a drop are a sample's own.
+
+Gristmill generates samples, so no file of one may be read beside files of a person. The mark lists
+the sample's own files, as `sha256sum` writes them. What it lists and what has these bytes is the
+sample's; every other file is real, also one with the name of a sample's file. Each listing of the
+files that a family reads asks `not_samples`.
+Source: docs/drops.md#samples.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from gristmill.contract import BadInput
+from gristmill.hashing import sha256_file, sha256_of
+from gristmill.inbox.lists import listed_sums, written_sums
+from gristmill.inbox.marks import SAMPLE, is_mark
+from gristmill.untrusted.files import open_file
+
+LEFT_OUT: Final = "sample: real files are here"
+"""Why a sample's own file is not read."""
+_MOST_MARK: Final = 1 << 20
+_MOST_FILE: Final = 16 << 20
+"""Bytes of a sample's file at most; a mark may come with a drop, and must not make us hash more."""
+
+
+def not_samples(root: Path, names: Iterable[str]) -> dict[str, str]:
+    """Returns the sample's own files, with the reason to leave them out, where others are there.
+
+    root: the folder that was listed: a drop, or a source of puzzles.
+    names: of the files that would be read, POSIX paths relative to `root`.
+
+    Returns nothing for a folder without a mark, and for a sample without other files. Raises
+    BadInput for a mark that cannot be read. Source: docs/drops.md#samples.
+    """
+    named = set(names)
+    own = own_files(root) & named if named else named
+    return {} if own == named else dict.fromkeys(sorted(own), LEFT_OUT)
+
+
+def real_paths(paths: Iterable[Path]) -> list[Path]:
+    """Returns files, each a drop of the same place, without samples where another one is there.
+
+    paths: in any order, which is kept.
+
+    Raises BadInput for a mark that cannot be read.
+    """
+    every = list(paths)
+    real = [path for path in every if not own_files(path)] if len(every) > 1 else every
+    return real or every
+
+
+def own_files(drop: Path) -> set[str]:
+    """Returns the names of a sample's own files that are there as the mark lists them.
+
+    drop: a folder or a file. The name of a file is its own.
+
+    Raises BadInput for a mark that cannot be read.
+    """
+    listed = sums_of(drop)
+    place = drop if drop.is_dir() else drop.parent
+    return {name for name, sha256 in listed.items() if _sha256(place / name) == sha256}
+
+
+def sums_of(drop: Path) -> Mapping[str, str]:
+    """Returns what the mark of a drop lists, the sha256 of each file; nothing without a mark.
+
+    drop: a folder or a file.
+
+    Raises BadInput for a mark that cannot be read.
+    """
+    mark = mark_of(drop)
+    try:
+        found = mark.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    return _sums(drop, mark, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def mark_of(drop: Path) -> Path:
+    """Returns the path of the mark of a drop: in a folder, or beside a file."""
+    return drop / SAMPLE if drop.is_dir() else drop.with_name(drop.name + SAMPLE)
+
+
+def written_mark(drop: Path) -> bytes:
+    """Returns the mark of a sample that was just written.
+
+    drop: a folder, all of whose files are the sample's, or a file.
+    """
+    files = [path for path in drop.rglob("*") if path.is_file()] if drop.is_dir() else [drop]
+    place = drop if drop.is_dir() else drop.parent
+    sums = {path.relative_to(place).as_posix(): sha256_file(path) for path in files}
+    return written_sums({name: sums[name] for name in sums if not is_mark(name)})
+
+
+@lru_cache(maxsize=256)
+def _sums(drop: Path, mark: Path, *_stamp: int) -> Mapping[str, str]:
+    try:
+        return listed_sums(mark, drop, most=_MOST_MARK)
+    except BadInput as error:
+        rule = f"{error.rule}. It says which files are of a sample: remove it if none is"
+        raise BadInput(mark, rule) from error
+
+
+def _sha256(path: Path) -> str | None:
+    """The sha256 of a file that may be a sample's; None for another entry, or none."""
+    try:
+        found = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if not stat.S_ISREG(found.st_mode) or found.st_size > _MOST_FILE:
+        return None
+    return _hashed(path, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+@lru_cache(maxsize=4096)
+def _hashed(path: Path, *_stamp: int) -> str | None:
+    try:
+        with open_file(path, root=path.parent, buffering=0) as file:
+            return sha256_of(file)
+    except FileNotFoundError:
+        return None
