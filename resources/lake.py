@@ -18,6 +18,7 @@ import dagster as dg
 from gristmill import families, keys, provenance
 from gristmill.contract import BadInput, GristmillError
 from gristmill.inbox import Settling
+from gristmill.inbox.sample_mark import is_left_out
 from gristmill.printable import command
 from gristmill.provenance import Input
 from gristmill.provenance import raw_inputs as rawfiles
@@ -231,7 +232,8 @@ class Lake(dg.ConfigurableResource[Any]):
     def settings(self, name: str, drop: Path | None = None) -> Settings:
         """Returns a table of `gristmill.toml`, checked: of the drop, else of the data root.
 
-        A table in a drop's file takes the place of the whole table in the data root's file.
+        A table in a drop's file takes the place of the whole table in the data root's file. The
+        file of a sample does not count where real files are beside it.
 
         name: `macroxue/pack` is the table `[macroxue.pack]`. The tables are those of the
             families' catalogs, and `inbox`.
@@ -244,7 +246,7 @@ class Lake(dg.ConfigurableResource[Any]):
         if name not in known:
             raise ValueError(f"{name}: is no table of the families' catalogs: add it to `settings`")
         table = known[name]
-        if drop is not None and os.path.lexists(drop / FILE):
+        if drop is not None and os.path.lexists(drop / FILE) and not is_left_out(drop / FILE):
             tables = read_drop(drop / FILE, drop.parent.name, known, self.link_rule())
             if values := tables.get(name):
                 return Settings(values, file=drop / FILE)

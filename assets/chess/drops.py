@@ -8,6 +8,7 @@ from assets.chess.partitions import chess_months
 from gristmill import provenance
 from gristmill.chess.raw.months import month_in
 from gristmill.contract import BadInput, GristmillError
+from gristmill.inbox.sample_mark import real_paths
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, has_file
 from resources import Lake
 
@@ -76,5 +77,8 @@ def _can_be_built(path: Path, links: LinkRule) -> bool:
 
 def _drops(lake: Lake) -> list[Path]:
     inbox = lake.inbox("chess")
-    files = sorted(inbox.iterdir()) if inbox.is_dir() else []
-    return [path for path in files if path.name.endswith(ENDINGS) and not path.name.startswith(".")]
+    by_month: dict[str | None, list[Path]] = {}
+    for path in sorted(inbox.iterdir()) if inbox.is_dir() else []:
+        if path.name.endswith(ENDINGS) and not path.name.startswith("."):
+            by_month.setdefault(month_in(path.name), []).append(path)
+    return sorted(path for files in by_month.values() for path in real_paths(files))

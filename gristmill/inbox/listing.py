@@ -95,7 +95,7 @@ def list_inbox(
 ) -> tuple[dict[str, list[os.DirEntry[str]]], dict[str, Loose]]:
     """(entries that are drops by key, all others by name).
 
-    Hidden and reserved entries are left out.
+    Hidden and reserved entries are left out, and samples beside other drops of their key.
     """
     drops: dict[str, list[os.DirEntry[str]]] = {}
     loose: dict[str, Loose] = {}
@@ -118,16 +118,10 @@ def list_inbox(
             loose[entry.name] = Loose(changed, reason)
         elif not (inbox / file).exists() and not entry.name.endswith(SAMPLE):
             loose[entry.name] = Loose(changed, f"is the mark of {file}, which is not there", True)
-    return {key: _without_samples(found) for key, found in drops.items()}, loose
-
-
-def _without_samples(entries: list[os.DirEntry[str]]) -> list[os.DirEntry[str]]:
-    """The entries of one key without samples, where another one is there."""
-    try:
+    for key, entries in drops.items():
         real = real_paths(Path(entry.path) for entry in entries)
-    except BadInput:
-        return entries  # which of them is real is not known: the key is ambiguous
-    return [entry for entry in entries if Path(entry.path) in real]
+        drops[key] = [entry for entry in entries if Path(entry.path) in real]
+    return drops, loose
 
 
 def survey(path: Path, links: LinkRule = REFUSE_LINKS) -> Survey:

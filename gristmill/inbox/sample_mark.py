@@ -10,7 +10,7 @@ Source: docs/drops.md#samples.
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -21,6 +21,8 @@ from gristmill.inbox.lists import listed_sums, written_sums
 from gristmill.inbox.marks import SAMPLE, is_mark
 from gristmill.untrusted.files import open_file
 
+SETTINGS: Final = "gristmill.toml"
+"""A file of a sample that is no part of its contents."""
 LEFT_OUT: Final = "sample: real files are here"
 """Why a sample's own file is not read."""
 _MOST_MARK: Final = 1 << 20
@@ -45,13 +47,51 @@ def not_samples(root: Path, names: Iterable[str]) -> dict[str, str]:
 def real_paths(paths: Iterable[Path]) -> list[Path]:
     """Returns files, each a drop of the same place, without samples where another one is there.
 
-    paths: in any order, which is kept.
+    paths: in any order, which is kept. A file whose mark cannot be read is no sample.
+    """
+    every = list(paths)
+    real = [path for path in every if not _is_sample(path)] if len(every) > 1 else every
+    return real or every
+
+
+def left_out_of(drop: Path, taken: Iterable[str]) -> dict[str, str]:
+    """Returns what an account says of the sample's own files, which real ones took the place of.
+
+    drop: a folder.
+    taken: names of its files that are read.
 
     Raises BadInput for a mark that cannot be read.
     """
-    every = list(paths)
-    real = [path for path in every if not own_files(path)] if len(every) > 1 else every
-    return real or every
+    own, read = own_files(drop), set(taken)
+    return {} if read <= own else dict.fromkeys(sorted(own - read - {SETTINGS}), LEFT_OUT)
+
+
+def samples_beside(drop: Path, place_of: Callable[[str], object]) -> dict[str, str]:
+    """Returns what an account of a real file says of samples that it took the place of.
+
+    drop: a file.
+    place_of: takes the name of a drop, returns its place, as the month of chess.
+
+    Raises BadInput for a mark that cannot be read.
+    """
+    if own_files(drop):
+        return {}
+    files = sorted(path.with_suffix("") for path in drop.parent.glob(f"[!.]*{SAMPLE}"))
+    place = place_of(drop.name)
+    beside = [path for path in files if path != drop and place_of(path.name) == place]
+    return {path.name: LEFT_OUT for path in beside if own_files(path)}
+
+
+def is_left_out(file: Path) -> bool:
+    """Returns whether real files took the place of a sample that a small file beside them is of.
+
+    file: in the drop itself, as its settings. A real file has an ending that a sample's file has.
+
+    Raises BadInput for a mark that cannot be read.
+    """
+    endings = {Path(name).suffix for name in sums_of(file.parent)}
+    names = [path.name for path in file.parent.glob("[!.]*") if path.suffix in endings]
+    return bool(endings) and file.name in not_samples(file.parent, names)
 
 
 def own_files(drop: Path) -> set[str]:
@@ -95,6 +135,13 @@ def written_mark(drop: Path) -> bytes:
     place = drop if drop.is_dir() else drop.parent
     sums = {path.relative_to(place).as_posix(): sha256_file(path) for path in files}
     return written_sums({name: sums[name] for name in sums if not is_mark(name)})
+
+
+def _is_sample(file: Path) -> bool:
+    try:
+        return bool(own_files(file))
+    except BadInput:
+        return False
 
 
 @lru_cache(maxsize=256)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gristmill.contract import BadInput
+from gristmill.inbox.sample_mark import not_samples
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.walk import Entry, list_files
 
@@ -118,6 +119,8 @@ def _find(root: Path, links: LinkRule) -> Drop:
             continue
         path, size = root / steps.name, steps.stat.st_size
         runs.append(RunFiles(name, meta, path, _shown(parts), steps.name, size, root, links))
+    left = not_samples(root, (name for run in runs for name in (run.meta_name, run.steps_name)))
+    runs = [run for run in runs if not {run.meta_name, run.steps_name} <= left.keys()]
     notes.sort(key=lambda note: note["path"])
     return Drop((name,), tuple(runs), tuple({"drop": name, **note} for note in notes))
 

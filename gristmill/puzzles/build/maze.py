@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput
+from gristmill.inbox.sample_mark import not_samples
 from gristmill.puzzles.build.dataset import DatasetSummary, Plan, build_dataset
 from gristmill.puzzles.config import MazeConfig
 from gristmill.puzzles.domains.dihedral import SYMMETRIES, index_maps
@@ -27,6 +28,7 @@ from gristmill.puzzles.format.batch import Batch
 from gristmill.puzzles.format.names import SET, SPLITS, Split
 from gristmill.puzzles.format.part_file import Sets
 from gristmill.puzzles.format.sources import SourceFile
+from gristmill.puzzles.raw.drops import MAZE_FILES
 from gristmill.puzzles.raw.folders import labelled_folders, source_folders
 from gristmill.puzzles.raw.near_names import check_names
 from gristmill.run.parts import PartStore
@@ -37,7 +39,6 @@ from gristmill.untrusted.walk import list_files
 
 _TASK_BYTES = 16 << 20
 _MOST_NAMED: Final = 10
-_FILES: Final = frozenset(f"{split}.csv" for split in SPLITS)
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,11 @@ def build_maze(
     folders = labelled_folders(source_folders(csv_dir))
     for _, folder in folders:
         listed = list_files(folder, root=folder, links=links, deep=False)
-        check_names(folder, [entry.name for entry in listed], _FILES.__contains__)
+        names = [entry.name for entry in listed]
+        check_names(folder, names, MAZE_FILES.__contains__)
+        if left := not_samples(folder, filter(MAZE_FILES.__contains__, names)):
+            rule = "is of a sample, and the other file is real: bring the real one"
+            raise BadInput(folder / min(left), rule)
     with _tokens_file(parts, out) as path:
         reader = _Reader(links)
         with path.open("wb") as tokens, progress.stage("read", "files", None) as stage:

@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from gristmill.contract import BadInput
+from gristmill.inbox.sample_mark import not_samples
 from gristmill.puzzles.domains.arc_augment import MOST_BASE, is_base
 from gristmill.puzzles.domains.arc_grid import COLOURS, SIDE, Grid
 from gristmill.puzzles.raw.near_names import check_names, unpack_hint
@@ -89,7 +90,11 @@ def read_tasks(source: Path, links: LinkRule = REFUSE_LINKS) -> list[ArcTask]:
     tasks = []
     entries = sorted(list_files(source, root=source, links=links), key=lambda each: each.name)
     check_names(source, [entry.name for entry in entries], _is_task)
-    for name in _names(source, entries):
+    names = list(_names(source, entries))
+    left = not_samples(source, names)
+    for name in names:
+        if name in left:
+            continue
         octets = read_file(source / name, root=source, most=_LIMITS.bytes, links=links)
         tasks.append(parse_task(octets, source, name))
     if not tasks:

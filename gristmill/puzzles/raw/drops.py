@@ -5,11 +5,14 @@ Source: `docs/formats/puzzles.md#recipes`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
 from gristmill.contract import BadInput
+from gristmill.inbox.sample_mark import not_samples
 from gristmill.puzzles.raw.near_names import unpack_hint
+from gristmill.puzzles.raw.sudoku_bank import is_sudoku_file
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.walk import list_files
 
@@ -20,7 +23,15 @@ ENDINGS: Final = (*_TASKS, *_TABLES)
 """Endings of files that hold tasks or puzzles."""
 
 
+MAZE_FILES: Final = frozenset({"train.csv", "test.csv"})
+"""Names of the files of a source of mazes."""
 _ARC_DEPTH: Final = 1
+_COUNTS: Final[Mapping[str, Callable[[str], bool]]] = {
+    "arc": lambda _: True,
+    "sudoku": is_sudoku_file,
+    "maze": MAZE_FILES.__contains__,
+}
+"""Whether a file that a builder lists takes the place of a sample."""
 
 
 def source_files(kind: str, folder: Path, links: LinkRule = REFUSE_LINKS) -> list[Path]:
@@ -45,8 +56,9 @@ def source_files(kind: str, folder: Path, links: LinkRule = REFUSE_LINKS) -> lis
         if entry.refusal is not None:
             raise BadInput(folder / entry.name, entry.refusal)
         if entry.stat.st_mode:
-            found.append(folder / entry.name)
-    return sorted(found)
+            found.append(entry.name)
+    left = not_samples(folder, filter(_COUNTS[kind], found))
+    return sorted(folder / name for name in found if name not in left)
 
 
 def refusal(drop: Path, links: LinkRule = REFUSE_LINKS) -> str | None:

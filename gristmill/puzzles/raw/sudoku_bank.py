@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput
+from gristmill.inbox.sample_mark import not_samples
 from gristmill.puzzles.domains.sudoku.board import CELLS
 from gristmill.puzzles.raw.near_names import check_names, unpack_hint
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
@@ -59,10 +60,13 @@ def sudoku_files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[SudokuFil
         raise BadInput(folder, f"cannot be read: {error.strerror}") from error
     names = [entry.name for entry in entries]
     check_names(folder, names, lambda name: name in CSV_FILES)
+    left = not_samples(folder, filter(is_sudoku_file, names))
+    entries = [entry for entry in entries if entry.name not in left]
     tables = [entry for entry in entries if entry.name in CSV_FILES]
     if len(tables) == 1:
         lacking = next(name for name in CSV_FILES if name != tables[0].name)
-        raise BadInput(folder, f"has {tables[0].name}, but no {lacking}: add it")
+        what = f"no {lacking} but that of a sample" if left else f"no {lacking}"
+        raise BadInput(folder, f"has {tables[0].name}, but {what}: add it")
     if not tables:
         check_names(folder, names, _is_bank)
     chosen = tables or [entry for entry in entries if _is_bank(entry.name)]
@@ -73,6 +77,11 @@ def sudoku_files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[SudokuFil
         if entry.refusal is not None:
             raise BadInput(folder / entry.name, entry.refusal)
     return [SudokuFile(folder / entry.name, CSV_FILES.get(entry.name)) for entry in chosen]
+
+
+def is_sudoku_file(name: str) -> bool:
+    """Return whether a file of a drop holds Sudokus, by its name."""
+    return name in CSV_FILES or _is_bank(name)
 
 
 def _is_bank(name: str) -> bool:

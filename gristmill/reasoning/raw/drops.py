@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.contract import BadInput
+from gristmill.inbox.sample_mark import not_samples
 from gristmill.reasoning.format.corpora import CORPORA, Corpus
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.walk import list_files
@@ -160,7 +161,8 @@ def _data_files(drop: Path, links: LinkRule) -> list[Path]:
         return []
     except OSError as error:
         raise BadInput(drop, f"cannot be read: {error.strerror}") from error
-    return sorted(paths)
+    left = not_samples(drop, (path.name for path in paths))
+    return sorted(path for path in paths if path.name not in left)
 
 
 def split_files(

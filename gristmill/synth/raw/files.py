@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.contract import BadInput, GristmillError
+from gristmill.inbox.sample_mark import left_out_of, not_samples
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.walk import list_files
 
@@ -68,7 +69,8 @@ def files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[Path]:
         return []
     except OSError as error:
         raise BadInput(folder, f"cannot be read: {error.strerror}") from error
-    return sorted(paths)
+    left = not_samples(folder, (path.name for path in paths))
+    return sorted(path for path in paths if path.name not in left)
 
 
 def is_complete(folder: Path, expected: int = FILES, links: LinkRule = REFUSE_LINKS) -> bool:
@@ -82,8 +84,13 @@ def is_complete(folder: Path, expected: int = FILES, links: LinkRule = REFUSE_LI
     Which files a shard takes depends on the whole list, so nothing is built from
     an incomplete drop. Raises BadInput as `files`. Source: `docs/formats/synth.md#complete-drop`.
     """
-    count = len(files(folder, links))
-    return count == expected or ((folder / DONE).exists() and count > 0)
+    paths = files(folder, links)
+    if len(paths) == expected or not paths or not (folder / DONE).exists():
+        return len(paths) == expected
+    if not left_out_of(folder, (path.name for path in paths)):
+        return True
+    # The `.done` of a sample says nothing about the files that took its place.
+    return (folder / DONE).stat().st_ctime_ns >= max(path.stat().st_ctime_ns for path in paths)
 
 
 def complete_files(
