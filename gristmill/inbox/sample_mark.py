@@ -17,7 +17,7 @@ from typing import Final
 
 from gristmill.contract import BadInput
 from gristmill.hashing import sha256_file, sha256_of
-from gristmill.inbox.lists import listed_sums, written_sums
+from gristmill.inbox.lists import listed_sums
 from gristmill.inbox.marks import SAMPLE, is_mark
 from gristmill.untrusted.files import open_file
 
@@ -101,9 +101,17 @@ def own_files(drop: Path) -> set[str]:
 
     Raises BadInput for a mark that cannot be read.
     """
-    listed = sums_of(drop)
+    return own_of(drop, sums_of(drop))
+
+
+def own_of(drop: Path, sums: Mapping[str, str]) -> set[str]:
+    """Returns the names of files of a drop that have these sums.
+
+    drop: a folder or a file.
+    sums: the sha256 of each file, by its name.
+    """
     place = drop if drop.is_dir() else drop.parent
-    return {name for name, sha256 in listed.items() if _sha256(place / name) == sha256}
+    return {name for name, sha256 in sums.items() if _sha256(place / name) == sha256}
 
 
 def sums_of(drop: Path) -> Mapping[str, str]:
@@ -126,15 +134,24 @@ def mark_of(drop: Path) -> Path:
     return drop / SAMPLE if drop.is_dir() else drop.with_name(drop.name + SAMPLE)
 
 
-def written_mark(drop: Path) -> bytes:
-    """Returns the mark of a sample that was just written.
+def sums_in(drop: Path) -> dict[str, str]:
+    """Returns what the mark of a sample lists that was just written.
 
     drop: a folder, all of whose files are the sample's, or a file.
     """
     files = [path for path in drop.rglob("*") if path.is_file()] if drop.is_dir() else [drop]
     place = drop if drop.is_dir() else drop.parent
     sums = {path.relative_to(place).as_posix(): sha256_file(path) for path in files}
-    return written_sums({name: sums[name] for name in sums if not is_mark(name)})
+    return {name: sums[name] for name in sums if not is_mark(name)}
+
+
+def is_newest(done: Path, files: Iterable[Path]) -> bool:
+    """Returns whether no file changed after a `.done` came: a sample's says nothing of others.
+
+    done: a `.done`.
+    files: of its drop.
+    """
+    return done.stat().st_ctime_ns >= max((path.lstat().st_ctime_ns for path in files), default=0)
 
 
 def _is_sample(file: Path) -> bool:

@@ -11,16 +11,21 @@ from gristmill.contract import BadInput
 from gristmill.hashing import sha256_file
 from gristmill.inbox import Shape, State, look
 from gristmill.inbox.listing import survey
+from gristmill.inbox.lists import written_sums
 from gristmill.inbox.sample_mark import (
     LEFT_OUT,
     not_samples,
     own_files,
     real_paths,
+    sums_in,
     sums_of,
-    written_mark,
 )
 
 OWN = {"a.csv": b"invented 1\n", "deep/b.csv": b"invented 2\n"}
+
+
+def marked(drop: Path) -> bytes:
+    return written_sums(sums_in(drop))
 
 
 @pytest.fixture
@@ -30,7 +35,7 @@ def drop(tmp_path: Path) -> Path:
     for name, octets in OWN.items():
         (drop / name).write_bytes(octets)
     (drop / ".done").touch()
-    (drop / ".sample").write_bytes(written_mark(drop))
+    (drop / ".sample").write_bytes(marked(drop))
     return drop
 
 
@@ -119,7 +124,7 @@ def test_a_mark_is_no_part_of_the_drop(drop: Path) -> None:
 @pytest.fixture
 def months(tmp_path: Path) -> Path:
     (tmp_path / "sample_2024-01.pgn").write_text("invented")
-    beside = written_mark(tmp_path / "sample_2024-01.pgn")
+    beside = marked(tmp_path / "sample_2024-01.pgn")
     (tmp_path / "sample_2024-01.pgn.sample").write_bytes(beside)
     return tmp_path
 
@@ -153,7 +158,7 @@ def test_a_sample_that_a_person_changed_is_as_real_as_the_file_beside_it(months:
 
 def test_two_samples_of_one_place_stay_two(months: Path) -> None:
     (months / "more_2024-01.pgn").write_text("invented")
-    (months / "more_2024-01.pgn.sample").write_bytes(written_mark(months / "more_2024-01.pgn"))
+    (months / "more_2024-01.pgn.sample").write_bytes(marked(months / "more_2024-01.pgn"))
     paths = sorted(months.glob("*.pgn"))
     assert real_paths(paths) == paths
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.inbox.sample_mark import left_out_of, not_samples
+from gristmill.inbox.sample_mark import is_newest, left_out_of, not_samples
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.walk import list_files
 
@@ -89,8 +89,7 @@ def is_complete(folder: Path, expected: int = FILES, links: LinkRule = REFUSE_LI
         return len(paths) == expected
     if not left_out_of(folder, (path.name for path in paths)):
         return True
-    # The `.done` of a sample says nothing about the files that took its place.
-    return (folder / DONE).stat().st_ctime_ns >= max(path.stat().st_ctime_ns for path in paths)
+    return is_newest(folder / DONE, paths)
 
 
 def complete_files(
