@@ -8,7 +8,6 @@ Source: docs/drops.md#samples.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,8 +19,8 @@ from typing import Final
 from gristmill.contract import GristmillError
 from gristmill.families import Catalog, catalogs
 from gristmill.inbox.lists import written_sums
-from gristmill.inbox.marks import DONE, INCOMPLETE, SAMPLE, SUMS, is_mark, stats_beside
-from gristmill.inbox.sample_mark import is_newest, mark_of, own_of, sums_in, sums_of
+from gristmill.inbox.marks import DONE, INCOMPLETE, SAMPLE, SUMS, stats_beside
+from gristmill.inbox.sample_mark import contents, is_newest, mark_of, own_of, sums_in, sums_of
 from gristmill.layout import refuse_missing_root
 from gristmill.publish.remove_published import Made, made_from, remove_published
 
@@ -123,7 +122,7 @@ def removal(data_root: Path) -> Removal:
             continue
         known[name] = {**note.get(name, {}), **sums}
         own = own_of(path, sums)
-        if own and own == _contents(path):
+        if own and own == contents(path):
             drops[path] = _key(family, path)
         else:
             files += [_file(path, file) for file in sorted(own)]
@@ -151,7 +150,7 @@ def remove_samples(data_root: Path, found: Removal) -> None:
         path = data_root / "drops" / name
         if path in found.drops:
             _remove_sample(path, sums)
-        elif any(_file(path, file) in found.files for file in sums):
+        elif sums_of(path) or any(_file(path, file) in found.files for file in sums):
             _remove_own(path, sums)
     for made in reversed(found.built):
         remove_published(data_root.absolute(), made.entry)
@@ -181,7 +180,7 @@ def _remove_own(drop: Path, sums: Sums) -> None:
     for folder in sorted(folders, key=lambda each: -len(each.parts)):
         with suppress(OSError):
             folder.rmdir()
-    done, left = drop / DONE, [drop / name for name in _contents(drop)]
+    done, left = drop / DONE, [drop / name for name in contents(drop)]
     if left and done.exists() and not is_newest(done, left):
         done.unlink()  # it was the sample's, and would say that the real files are complete
 
@@ -192,14 +191,6 @@ def _key(family: Catalog, drop: Path) -> str:
         return drop.name
     place = family.place_of(drop)
     return drop.stem if place == str(drop) else place
-
-
-def _contents(drop: Path) -> set[str]:
-    """The names of the files of a drop without its marks; of a file its own."""
-    if not drop.is_dir():
-        return {drop.name} if os.path.lexists(drop) else set()
-    found = {path.relative_to(drop).as_posix() for path in drop.rglob("*") if not path.is_dir()}
-    return {name for name in found if not is_mark(name)}
 
 
 def _file(drop: Path, name: str) -> Path:

@@ -114,6 +114,28 @@ def own_of(drop: Path, sums: Mapping[str, str]) -> set[str]:
     return {name for name, sha256 in sums.items() if _sha256(place / name) == sha256}
 
 
+def contents(drop: Path) -> set[str]:
+    """Returns the names of the files of a drop, without its marks.
+
+    drop: a folder or a file. The name of a file is its own.
+    """
+    if not drop.is_dir():
+        return {drop.name}
+    found = {path.relative_to(drop).as_posix() for path in drop.rglob("*") if not path.is_dir()}
+    return {name for name in found if not is_mark(name)}
+
+
+def is_only_sample(drop: Path) -> bool:
+    """Returns whether a drop holds nothing but a sample's own files.
+
+    drop: a folder or a file.
+
+    Raises BadInput for a mark that cannot be read.
+    """
+    own = own_files(drop)
+    return bool(own) and own == contents(drop)
+
+
 def sums_of(drop: Path) -> Mapping[str, str]:
     """Returns what the mark of a drop lists, the sha256 of each file; nothing without a mark.
 

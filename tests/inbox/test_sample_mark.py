@@ -11,21 +11,17 @@ from gristmill.contract import BadInput
 from gristmill.hashing import sha256_file
 from gristmill.inbox import Shape, State, look
 from gristmill.inbox.listing import survey
-from gristmill.inbox.lists import written_sums
 from gristmill.inbox.sample_mark import (
     LEFT_OUT,
+    is_only_sample,
     not_samples,
     own_files,
     real_paths,
-    sums_in,
     sums_of,
 )
+from tests.marked import mark
 
 OWN = {"a.csv": b"invented 1\n", "deep/b.csv": b"invented 2\n"}
-
-
-def marked(drop: Path) -> bytes:
-    return written_sums(sums_in(drop))
 
 
 @pytest.fixture
@@ -35,8 +31,7 @@ def drop(tmp_path: Path) -> Path:
     for name, octets in OWN.items():
         (drop / name).write_bytes(octets)
     (drop / ".done").touch()
-    (drop / ".sample").write_bytes(marked(drop))
-    return drop
+    return mark(drop)
 
 
 def test_a_mark_is_a_list_that_sha256sum_checks_without_other_marks(drop: Path) -> None:
@@ -124,8 +119,7 @@ def test_a_mark_is_no_part_of_the_drop(drop: Path) -> None:
 @pytest.fixture
 def months(tmp_path: Path) -> Path:
     (tmp_path / "sample_2024-01.pgn").write_text("invented")
-    beside = marked(tmp_path / "sample_2024-01.pgn")
-    (tmp_path / "sample_2024-01.pgn.sample").write_bytes(beside)
+    mark(tmp_path / "sample_2024-01.pgn")
     return tmp_path
 
 
@@ -158,7 +152,7 @@ def test_a_sample_that_a_person_changed_is_as_real_as_the_file_beside_it(months:
 
 def test_two_samples_of_one_place_stay_two(months: Path) -> None:
     (months / "more_2024-01.pgn").write_text("invented")
-    (months / "more_2024-01.pgn.sample").write_bytes(marked(months / "more_2024-01.pgn"))
+    mark(months / "more_2024-01.pgn")
     paths = sorted(months.glob("*.pgn"))
     assert real_paths(paths) == paths
 
@@ -173,3 +167,15 @@ def test_a_damaged_mark_beside_a_file_leaves_the_choice_to_a_person(months: Path
 def test_the_mark_of_a_sample_that_is_gone_says_nothing(months: Path) -> None:
     (months / "sample_2024-01.pgn").unlink()
     assert taken(months) == ([], [])
+
+
+def test_only_a_sample_is_a_drop_of_own_files_and_marks(drop: Path, months: Path) -> None:
+    assert is_only_sample(drop)
+    assert is_only_sample(months / "sample_2024-01.pgn")
+    (drop / "README.md").touch()
+    assert not is_only_sample(drop)
+    (drop / "README.md").unlink()
+    (drop / "a.csv").write_text("mine")
+    assert not is_only_sample(drop)
+    (drop / ".sample").unlink()
+    assert not is_only_sample(drop)
