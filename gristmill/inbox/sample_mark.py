@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.contract import BadInput
-from gristmill.hashing import sha256_file, sha256_of
+from gristmill.hashing import sha256_of
 from gristmill.inbox.lists import listed_sums
 from gristmill.inbox.marks import SAMPLE, is_mark
 from gristmill.untrusted.files import open_file
@@ -163,8 +163,8 @@ def sums_in(drop: Path) -> dict[str, str]:
     """
     files = [path for path in drop.rglob("*") if path.is_file()] if drop.is_dir() else [drop]
     place = drop if drop.is_dir() else drop.parent
-    sums = {path.relative_to(place).as_posix(): sha256_file(path) for path in files}
-    return {name: sums[name] for name in sums if not is_mark(name)}
+    sums = {path.relative_to(place).as_posix(): _sha256(path) for path in files}
+    return {name: sha256 for name, sha256 in sums.items() if sha256 and not is_mark(name)}
 
 
 def is_newest(done: Path, files: Iterable[Path]) -> bool:
