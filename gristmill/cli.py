@@ -7,14 +7,17 @@ and in `resources/lake.py`.
 
 from __future__ import annotations
 
+import os
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from gristmill.command_group import CommandGroup
+from gristmill.command_group import CommandGroup, load_late
 from gristmill.contract import GristmillError
 from gristmill.mirror.commands import pull, push
-from gristmill.printable import is_utf8, printable
+from gristmill.printable import command, is_utf8, printable
 from gristmill.sample_commands import show, trace
 
 data_root_option = click.option(
@@ -84,19 +87,75 @@ def tokenizers(data_root: Path) -> None:
 
 @main.command()
 @click.argument("root", type=click.Path(file_okay=False, path_type=Path))
-def samples(root: Path) -> None:
+@click.option("--again", is_flag=True, help="Write samples that were removed, too.")
+@click.option(
+    "--remove", "is_removal", is_flag=True, help="Remove samples and what is made of them."
+)
+@click.option("--dry-run", is_flag=True, help="With --remove: only list what would be done.")
+def samples(root: Path, again: bool, is_removal: bool, dry_run: bool) -> None:
     """Write sample drops of every family below ROOT/drops; existing ones are left alone.
 
-    No sample is written whose place another drop has, as the same month of chess.
+    No sample is written whose place another drop has, as the same month of chess, and none that a
+    person removed. With --remove all samples go, and all that was built from them alone.
     """
-    from gristmill.samples import taken_places, write_samples
+    from gristmill.samples import removed_places, taken_places, write_samples
 
     if not is_utf8(root.absolute()):
         raise click.BadParameter(f"the path {printable(str(root))} is not UTF-8: use another")
-    for path in write_samples(root):
+    if is_removal and again:
+        raise click.UsageError("--remove and --again: choose one")
+    if dry_run and not is_removal:
+        raise click.UsageError("--dry-run: only with --remove")
+    if is_removal:
+        _remove_samples(root, dry_run)
+        return
+    for path in write_samples(root, again):
         click.echo(path)
     for path, drop in taken_places(root).items():
         click.echo(printable(f"{path}: not written: {drop} has its place"))
+    if removed := removed_places(root):
+        word = "sample is" if len(removed) == 1 else "samples are"
+        hint = command("samples --again", str(root))
+        click.echo(f"{len(removed)} {word} not written, since removed: `{hint}` writes them")
+
+
+def _remove_samples(root: Path, dry_run: bool) -> None:
+    """List what goes with the samples of a data root, and remove it."""
+    from gristmill.families import has_partitions
+    from gristmill.samples import removal, remove_samples
+
+    found = removal(root)
+    listed = [
+        *(f"remove: {path}" for path in found.drops),
+        *(f"remove: {path}, of a sample; the other files of its drop stay" for path in found.files),
+        *(f"remove: {made.entry.title}" for made in found.built),
+    ]
+    for made in found.mixed:
+        given = f" --partition {made.partition}" if has_partitions(made.asset) else ""
+        listed.append(
+            f"stays: {made.entry.title}, built from samples and from other data: build it again "
+            f"without them, `gristmill materialize {made.asset}{given}`"
+        )
+    for line in listed or [f"{root}: no samples are here"]:
+        click.echo(printable(line))
+    if not dry_run:
+        remove_samples(root, found)
+        _retire(root, sorted(set(found.drops.values())))
+
+
+def _retire(root: Path, keys: Sequence[str]) -> None:
+    """Forget the partitions of drops that are gone, where the instance is that of the data root."""
+    own = os.environ.get("GRISTMILL_DATA") or Path(__file__).parents[1] / "data"
+    given = ["--data-root", str(root.absolute())]
+    for key in keys:
+        if Path(own).absolute() != root.absolute():
+            shown = shlex.join(["gristmill", "retire", key, *given])
+            click.echo(f"if an instance knows it: `{shown}`")
+            continue
+        try:
+            load_late("retire").main([*given, key], "gristmill retire", standalone_mode=False)
+        except click.UsageError:
+            continue  # no instance knows the key, or a drop of a person has it
 
 
 @main.command()

@@ -89,7 +89,7 @@ class CommandGroup(click.Group):
         if name not in LATE_COMMANDS and name in families.commands():
             return name, _load_own(name), rest
         try:
-            return name, _load(name), rest
+            return name, load_late(name), rest
         except click.ClickException:
             if ctx.resilient_parsing:  # shell completion: no options to offer
                 return name, command, rest
@@ -124,8 +124,13 @@ def _load_own(name: str) -> click.Command:
     return command
 
 
-def _load(name: str) -> click.Command:
-    """Import a late command. Raises ClickException, which names the extra that is missing."""
+def load_late(name: str) -> click.Command:
+    """Import a command of `LATE_COMMANDS`.
+
+    name: of the command.
+
+    Raises ClickException, which names the extra that is missing.
+    """
     point = _entry_points().get(name)
     try:
         if point is None:

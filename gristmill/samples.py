@@ -1,31 +1,67 @@
-"""Writing the sample drops of all families; each family generates its own (`samples.py` in it)."""
+"""The sample drops of all families: written, marked, and taken away with what was built from them.
+
+Each family generates its own (`samples.py` in it). A note in the data root says which samples were
+there, so that none comes back that a person removed. See also `inbox/sample_mark.py`.
+Source: docs/drops.md#samples.
+"""
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-from gristmill.families import catalogs
+from gristmill.contract import GristmillError
+from gristmill.families import Catalog, catalogs
+from gristmill.inbox.lists import written_sums
+from gristmill.inbox.marks import DONE, INCOMPLETE, SAMPLE, SUMS, stats_beside
+from gristmill.inbox.sample_mark import contents, is_newest, mark_of, own_of, sums_in, sums_of
+from gristmill.layout import refuse_missing_root
+from gristmill.publish.remove_published import Made, made_from, remove_published
+
+NOTE: Final = ".samples.json"
+"""The note, in `drops/`: sample drop -> file -> sha256, of all that were there."""
+Writer = Callable[[Path], object]
+Sums = Mapping[str, str]
 
 
-def write_samples(data_root: Path) -> list[Path]:
+def write_samples(data_root: Path, again: bool = False) -> list[Path]:
     """Write the sample drops of every family under `<data_root>/drops`; return their paths.
 
+    data_root: the data root.
+    again: whether samples come back that a person removed; default False.
+
     A drop that exists is left as it is, and none is written whose place another drop has. A new
-    one appears whole: it is written into a hidden folder next to its place and renamed.
+    one appears whole: it is written into a hidden folder next to its place and renamed. A sample
+    that an earlier version wrote without a mark is marked, so far as it is as it was written.
     """
-    taken = taken_places(data_root)
-    writers = {
-        data_root / "drops" / drop: write
-        for each in catalogs()
-        for drop, write in each.samples.items()
-    }
-    for path, write in writers.items():
-        if path not in taken and not path.exists():
+    drops, note, taken = data_root / "drops", _read(data_root), taken_places(data_root)
+    for name, write in _writers().items():
+        path = drops / name
+        if path in taken or (name in note and (path.exists() or not again)):
+            continue
+        if not path.exists():
             _write_whole(path, write)
-    return [path for path in writers if path not in taken]
+        elif not sums_of(path) and (sums := _recognised(path, write)):
+            mark_of(path).write_bytes(written_sums(sums))
+        note[name] = dict(sums_of(path))
+        _keep(data_root, note)
+    return [drops / name for name in _writers() if (drops / name).exists()]
+
+
+def removed_places(data_root: Path) -> list[Path]:
+    """Returns the sample drops that are not written, since a person removed them.
+
+    data_root: the data root.
+    """
+    places = (data_root / "drops" / name for name in _read(data_root) if name in _writers())
+    taken = taken_places(data_root)
+    return [path for path in places if not path.exists() and path not in taken]
 
 
 def taken_places(data_root: Path) -> dict[Path, Path]:
@@ -36,10 +72,9 @@ def taken_places(data_root: Path) -> dict[Path, Path]:
     found: dict[Path, Path] = {}
     for each in catalogs():
         others: dict[str, Path] = {}
-        for inbox in each.inboxes:
-            for path in sorted((data_root / "drops" / inbox).glob("[!.]*")):
-                if f"{inbox}/{path.name}" not in each.samples:
-                    others.setdefault(each.place_of(path), path)
+        for path in _entries(data_root, each):
+            if _name(data_root, path) not in each.samples:
+                others.setdefault(each.place_of(path), path)
         for drop in each.samples:
             path = data_root / "drops" / drop
             if each.place_of(path) in others and not path.exists():
@@ -47,12 +82,185 @@ def taken_places(data_root: Path) -> dict[Path, Path]:
     return found
 
 
-def _write_whole(drop: Path, write: Callable[[Path], object]) -> None:
+@dataclass(frozen=True)
+class Removal:
+    """What goes with the samples of a data root, and what stays.
+
+    drops: those that hold nothing but a sample, with their keys.
+    files: of samples, in drops that hold real files, too.
+    built: artifacts that were built from samples alone; each comes after all that it is made from.
+    mixed: artifacts that were built from samples and from real data; they stay.
+    note: sample drop -> file -> sha256, for the note of the data root.
+    """
+
+    drops: Mapping[Path, str]
+    files: Sequence[Path]
+    built: Sequence[Made]
+    mixed: Sequence[Made]
+    note: Mapping[str, Sums]
+
+
+def removal(data_root: Path) -> Removal:
+    """Returns what `remove_samples` would remove.
+
+    data_root: the data root.
+
+    Raises GristmillError where the data root is not there, BadInput for a mark that cannot be read.
+    """
+    refuse_missing_root(data_root)
+    note = _read(data_root)
+    drops, files, known = dict[Path, str](), list[Path](), {**note}
+    for family, path in ((one, path) for one in catalogs() for path in _entries(data_root, one)):
+        name = _name(data_root, path)
+        sums = sums_of(path)
+        if not sums and name not in note and name in family.samples:
+            sums = _recognised(path, family.samples[name])
+        if not sums:
+            # Whoever took the mark away says that these files are real.
+            listed = note.get(name, {})
+            known[name] = {of: listed[of] for of in listed.keys() - own_of(path, listed)}
+            continue
+        known[name] = {**note.get(name, {}), **sums}
+        own = own_of(path, sums)
+        if own and own == contents(path):
+            drops[path] = _key(family, path)
+        else:
+            files += [_file(path, file) for file in sorted(own)]
+    raw = {
+        (_relative(data_root, _file(data_root / "drops" / name, file)), sha256)
+        for name, sums in known.items()
+        for file, sha256 in sums.items()
+    }
+    built, mixed = made_from(data_root.absolute(), raw)
+    # What was never written does not come, either.
+    written = {name: known.get(name, {}) for name in {*_writers(), *note}}
+    return Removal(drops, files, built, mixed, written | {n: s for n, s in known.items() if s})
+
+
+def remove_samples(data_root: Path, found: Removal) -> None:
+    """Remove samples and what was built from them alone. No sample comes back unasked.
+
+    data_root: the data root.
+    found: what `removal` returned. A file that has other bytes by now stays.
+
+    Raises locks.Busy where a builder is at work on an artifact; the call can be repeated.
+    """
+    _keep(data_root, found.note)
+    for name, sums in found.note.items():
+        path = data_root / "drops" / name
+        if path in found.drops:
+            _remove_sample(path, sums)
+        elif sums_of(path) or any(_file(path, file) in found.files for file in sums):
+            _remove_own(path, sums)
+    for made in reversed(found.built):
+        remove_published(data_root.absolute(), made.entry)
+
+
+def _remove_sample(drop: Path, sums: Sums) -> None:
+    """Remove a drop that is a sample; a file that comes meanwhile stays, in its folder."""
+    if not drop.is_dir():
+        _remove_own(drop, sums)
+        for name in stats_beside(drop):
+            drop.with_name(name).unlink(missing_ok=True)
+        return
+    (drop / INCOMPLETE).touch()
+    _remove_own(drop, sums)
+    for mark in (DONE, SUMS, INCOMPLETE):
+        (drop / mark).unlink(missing_ok=True)
+    with suppress(OSError):
+        drop.rmdir()
+
+
+def _remove_own(drop: Path, sums: Sums) -> None:
+    """Remove the sample's own files, its mark, and the folders that are empty then."""
+    files = [_file(drop, name) for name in own_of(drop, sums)]
+    folders = {above for file in files for above in file.parents if drop in above.parents}
+    for file in (*files, mark_of(drop)):
+        file.unlink(missing_ok=True)
+    for folder in sorted(folders, key=lambda each: -len(each.parts)):
+        with suppress(OSError):
+            folder.rmdir()
+    done, left = drop / DONE, [drop / name for name in contents(drop)]
+    if left and done.exists() and not is_newest(done, left):
+        done.unlink()  # it was the sample's, and would say that the real files are complete
+
+
+def _key(family: Catalog, drop: Path) -> str:
+    """The partition of a drop, as `gristmill retire` takes it."""
+    if drop.is_dir():
+        return drop.name
+    place = family.place_of(drop)
+    return drop.stem if place == str(drop) else place
+
+
+def _file(drop: Path, name: str) -> Path:
+    """A file that the mark of a drop lists, which may be gone."""
+    return drop if drop.name == name and not drop.is_dir() else drop / name
+
+
+def _name(data_root: Path, drop: Path) -> str:
+    return _relative(data_root / "drops", drop)
+
+
+def _relative(folder: Path, path: Path) -> str:
+    return path.relative_to(folder).as_posix()
+
+
+def _entries(data_root: Path, family: Catalog) -> Iterator[Path]:
+    """What is in the inboxes of a family, without hidden entries and marks of samples."""
+    for inbox in family.inboxes:
+        for path in sorted((data_root / "drops" / inbox).glob("[!.]*")):
+            if not path.name.endswith(SAMPLE):
+                yield path
+
+
+def _writers() -> dict[str, Writer]:
+    return {name: write for each in catalogs() for name, write in each.samples.items()}
+
+
+def _recognised(drop: Path, write: Writer) -> Sums:
+    """The files of a drop that are as the sample is, generated again, with their sums."""
+    with tempfile.TemporaryDirectory() as scratch:
+        made = Path(scratch, drop.name)
+        write(made)
+        if made.is_dir() != drop.is_dir():
+            return {}
+        sums = sums_in(made)
+    return {name: sums[name] for name in own_of(drop, sums)}
+
+
+def _write_whole(drop: Path, write: Writer) -> None:
     drop.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(dir=drop.parent, prefix=f".{drop.name}."))
     try:
         made = scratch / drop.name
         write(made)
+        mark = written_sums(sums_in(made))
+        (made / SAMPLE if made.is_dir() else mark_of(drop)).write_bytes(mark)
         made.rename(drop)
     finally:
         shutil.rmtree(scratch)
+
+
+def _read(data_root: Path) -> dict[str, Sums]:
+    """The note. Raises GristmillError where it is none."""
+    file = data_root / "drops" / NOTE
+    try:
+        note = json.loads(file.read_bytes())
+        return {str(name): {str(of): str(sums[of]) for of in sums} for name, sums in note.items()}
+    except FileNotFoundError:
+        return {}
+    except (AttributeError, TypeError, ValueError) as error:
+        rule = "does not say which samples there were: remove it, and samples are written again"
+        raise GristmillError(f"{file}: {rule}") from error
+
+
+def _keep(data_root: Path, note: Mapping[str, Sums]) -> None:
+    file = data_root / "drops" / NOTE
+    octets = (json.dumps(note, indent=1, sort_keys=True) + "\n").encode()
+    if file.exists() and file.read_bytes() == octets:
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    hidden = file.with_suffix(".writing")
+    hidden.write_bytes(octets)
+    hidden.replace(file)

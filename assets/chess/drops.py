@@ -9,6 +9,7 @@ from gristmill.chess.raw.drops import ENDINGS
 from gristmill.chess.raw.months import month_in
 from gristmill.contract import BadInput
 from gristmill.inbox import READY
+from gristmill.inbox.sample_mark import real_paths
 from resources import Lake
 
 RAW_DROP = "chess/raw_drop"
@@ -50,9 +51,8 @@ def available(lake: Lake) -> set[str]:
 
 def _drops(lake: Lake) -> list[Path]:
     inbox = lake.inbox("chess")
-    files = sorted(inbox.iterdir()) if inbox.is_dir() else []
-    return [
-        path
-        for path in files
-        if path.name.lower().endswith(ENDINGS) and not path.name.startswith(".")
-    ]
+    by_month: dict[str | None, list[Path]] = {}
+    for path in sorted(inbox.iterdir()) if inbox.is_dir() else []:
+        if path.name.lower().endswith(ENDINGS) and not path.name.startswith("."):
+            by_month.setdefault(month_in(path.name), []).append(path)
+    return sorted(path for files in by_month.values() for path in real_paths(files))

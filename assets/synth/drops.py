@@ -24,7 +24,7 @@ def refuse_samples(lake: Lake, source: Source) -> None:
     A drop that was moved away, or that a copy left incomplete, must not end the dataset. A shard
     whose record is damaged does not say what it was built from: `publish` replaces it if asked to.
     """
-    if source.folder.name != sources.SAMPLES or lake.settings(HARMONY).get("drop"):
+    if not sources.is_sample(source.folder) or lake.settings(HARMONY).get("drop"):
         return
     for number in NUMBERS:
         path = record_path(lake, FOLDER, number)

@@ -13,6 +13,7 @@ from pathlib import Path
 from gristmill import families, keys
 from gristmill.contract import BadInput, GristmillError
 from gristmill.inbox import Settling
+from gristmill.inbox.sample_mark import is_left_out
 from gristmill.settings.fields import nearest, shown
 from gristmill.settings.inboxes import INBOX, InboxSettings, inbox_table
 from gristmill.settings.mirrors import MIRROR, MirrorSettings
@@ -123,7 +124,8 @@ class RootSettings:
     def settings(self, name: str, drop: Path | None = None) -> Settings:
         """Returns a table of `gristmill.toml`, checked: of the drop, else of the data root.
 
-        A table in a drop's file takes the place of the whole table in the data root's file.
+        A table in a drop's file takes the place of the whole table in the data root's file. The
+        file of a sample does not count where real files are beside it.
 
         name: `macroxue/pack` is the table `[macroxue.pack]`. The tables are those of the
             families' catalogs, and `inbox`.
@@ -136,7 +138,7 @@ class RootSettings:
         if name not in known:
             raise ValueError(f"{name}: is no table of the families' catalogs: add it to `settings`")
         table = known[name]
-        if drop is not None and os.path.lexists(drop / FILE):
+        if drop is not None and os.path.lexists(drop / FILE) and not is_left_out(drop / FILE):
             tables = read_drop(drop / FILE, drop.parent.name, known, self.link_rule())
             if values := tables.get(name):
                 return Settings(values, file=drop / FILE)

@@ -20,6 +20,7 @@ from gristmill.hashing import sha256_of
 from gristmill.inbox.listing import UNFINISHED
 from gristmill.inbox.lists import written_sums
 from gristmill.inbox.marks import DONE, INCOMPLETE, SUMS
+from gristmill.inbox.sample_mark import is_only_sample, mark_of
 from gristmill.inbox.staging import Tools, remove, stage, write_all
 from gristmill.untrusted.files import LinkRule, open_file
 from gristmill.untrusted.walk import list_files
@@ -88,7 +89,7 @@ def copy_in(
     place: the path of the drop in its inbox.
     sizes: of its files, as `source_files` returns them.
     tools: renames, progress and links.
-    replace: whether a drop with other contents is replaced; default False.
+    replace: whether a drop with other contents is replaced; default False. A sample always is.
 
     Raises DropExists for a drop with other contents, BadInput for a source that is not as its
     own SHA256SUMS says or that changes meanwhile, GristmillError while another process copies to
@@ -104,7 +105,7 @@ def copy_in(
             if not is_folder:
                 _mark_file(place, written_sums(equal))
             return Copied(place, *_counts(sizes), 0, "there already", equal)
-        if exists and not replace:
+        if exists and not replace and not is_only_sample(place):
             raise DropExists(
                 f"{place}: is there with other contents: choose another name with --name, or "
                 "replace it with --replace"
@@ -117,6 +118,7 @@ def copy_in(
             (place.parent / f"{place.name}.incomplete").touch()
         _bring(staged, place, exists, tools)
         if not is_folder:
+            mark_of(place).unlink(missing_ok=True)
             sums = {place.name: next(iter(sums.values()))}
             _mark_file(place, written_sums(sums))
     return Copied(place, *_counts(sizes), written, "replaced" if exists else "copied", sums)

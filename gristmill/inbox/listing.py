@@ -15,7 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gristmill.contract import BadInput
-from gristmill.inbox.marks import INCOMPLETE, Marks, is_mark, marked_file, marks_of, stats_beside
+from gristmill.inbox.marks import (
+    INCOMPLETE,
+    SAMPLE,
+    Marks,
+    is_mark,
+    marked_file,
+    marks_of,
+    stats_beside,
+)
+from gristmill.inbox.sample_mark import real_paths
 from gristmill.inbox.shape import Shape
 from gristmill.printable import printable
 from gristmill.untrusted.errors import unreadable
@@ -86,7 +95,7 @@ def list_inbox(
 ) -> tuple[dict[str, list[os.DirEntry[str]]], dict[str, Loose]]:
     """(entries that are drops by key, all others by name).
 
-    Hidden and reserved entries are left out.
+    Hidden and reserved entries are left out, and samples beside other drops of their key.
     """
     drops: dict[str, list[os.DirEntry[str]]] = {}
     loose: dict[str, Loose] = {}
@@ -107,8 +116,11 @@ def list_inbox(
         file = marked_file(entry.name, shape.ending_of)
         if file is None:
             loose[entry.name] = Loose(changed, reason)
-        elif not (inbox / file).exists():
+        elif not (inbox / file).exists() and not entry.name.endswith(SAMPLE):
             loose[entry.name] = Loose(changed, f"is the mark of {file}, which is not there", True)
+    for key, entries in drops.items():
+        real = real_paths(Path(entry.path) for entry in entries)
+        drops[key] = [entry for entry in entries if Path(entry.path) in real]
     return drops, loose
 
 

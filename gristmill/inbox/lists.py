@@ -106,15 +106,16 @@ def _counted(mark: Path, drop: Path, files: Mapping[str, int]) -> Verdict:
     )
 
 
-def listed_sums(mark: Path, drop: Path) -> dict[str, str]:
+def listed_sums(mark: Path, drop: Path, most: int = _MOST_SUMS) -> dict[str, str]:
     """Returns the sha256 of each file that a list names.
 
     mark: the list.
     drop: the folder or the file that it is of.
+    most: bytes of the list at most; default 256 MiB.
 
     Raises BadInput for a line that is none, and for a list without a file.
     """
-    octets = read_file(mark, root=mark.parent, most=_MOST_SUMS)
+    octets = read_file(mark, root=mark.parent, most=most)
     is_folder = drop.is_dir()
     listed: dict[str, str] = {}
     for number, line in enumerate(octets.split(b"\n"), 1):

@@ -1,7 +1,8 @@
-"""Marks of a drop: what whoever brings it says about whether it is complete.
+"""Marks of a drop: what whoever brings it says about whether it is complete, or a sample.
 
 A drop that is a folder holds its marks; a drop that is a file has them beside it. They are no
-part of the drop's contents. See also `lists.py`: how `.done` and `SHA256SUMS` are verified.
+part of the drop's contents. See also `lists.py`: how `.done` and `SHA256SUMS` are verified, and
+`sample_mark.py`: the mark of a sample.
 Source: docs/drops.md#marks.
 """
 
@@ -17,7 +18,8 @@ from typing import Final
 INCOMPLETE: Final = ".incomplete"
 DONE: Final = ".done"
 SUMS: Final = "SHA256SUMS"
-_BESIDE: Final = {".incomplete": INCOMPLETE, ".done": DONE, ".sha256": SUMS}
+SAMPLE: Final = ".sample"
+_BESIDE: Final = {".incomplete": INCOMPLETE, ".done": DONE, ".sha256": SUMS, SAMPLE: SAMPLE}
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Marks:
     """The marks of one drop, and what they say against the times of its files.
 
     place: the folder that the marks are in.
-    names: of the marks that are there, by `INCOMPLETE`, `DONE` and `SUMS`.
+    names: of the marks that are there, by `INCOMPLETE`, `DONE`, `SUMS` and `SAMPLE`.
     sizes: bytes of these files.
     signature: of their sizes and times; empty without marks.
     newest_ns: when the newest file of the drop changed, by the inode; 0 without files.
@@ -120,7 +122,7 @@ def is_mark(name: str) -> bool:
 
     name: its path relative to the drop.
     """
-    return name in (INCOMPLETE, DONE, SUMS)
+    return name in (INCOMPLETE, DONE, SUMS, SAMPLE)
 
 
 def marked_file(name: str, ending_of: Callable[[str], str]) -> str | None:

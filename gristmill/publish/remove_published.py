@@ -6,14 +6,14 @@ Source: `docs/publishing.md#removing`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from gristmill import provenance
 from gristmill.contract import GristmillError
-from gristmill.layout import WORK, without_dots
-from gristmill.provenance import find_artifacts, record_place
-from gristmill.provenance.find_artifacts import Artifact
+from gristmill.layout import DROPS, WORK, Artifact, without_dots
+from gristmill.provenance import Input, Record, find_artifacts, record_place
 from gristmill.provenance.inventory import Entry, State, entries, root_above
 from gristmill.publish import atomic_fs, commit, inventory, locks, remove
 from gristmill.publish.slot import SLOTS, lock_of_slot, slot_of_folder
@@ -97,6 +97,63 @@ def dependents(root: Path, entry: Entry) -> list[str]:
         ):
             made.append(Entry.of(root, item).title)
     return sorted(made)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A published artifact, and what a person calls it to build it again.
+
+    entry: the artifact.
+    asset, partition: as its record names them.
+    """
+
+    entry: Entry
+    asset: str
+    partition: str | None
+
+
+def made_from(root: Path, raw: Collection[tuple[str, str]]) -> tuple[list[Made], list[Made]]:
+    """The artifacts of a data root that were made from some raw files alone, and from others, too.
+
+    root: the data root.
+    raw: path below `root` and sha256 of each file.
+
+    Vocabularies do not count. Both lists have an artifact after all that it was made from. What a
+    record does not say any more, since an input was built again or is gone, counts as another file.
+    """
+    read: dict[tuple[str, str | None], tuple[Made, Record, Sequence[Input]]] = {}
+    for item in find_artifacts.artifacts(root):
+        try:
+            record = provenance.read_record(item.record_path)
+            inputs = provenance.read_inputs(record, item.record_path)
+        except (GristmillError, OSError, ValueError):
+            continue  # `verify` reports it
+        made = Made(Entry.of(root, item), record.asset, record.partition)
+        read[made.entry.artifact, record.partition] = made, record, inputs
+    kinds: dict[tuple[str, str | None], set[bool]] = {}
+
+    def kinds_of(key: tuple[str, str | None]) -> set[bool]:
+        if key not in kinds:
+            found = set()
+            for given in read[key][2]:
+                inner = str(given.path), given.partition
+                if str(given.asset).startswith("tokenizers/"):
+                    continue
+                if given.data_version is None and not str(given.path).startswith(f"{DROPS}/"):
+                    continue  # a file of an artifact, which is named, too
+                if given.data_version is None:
+                    found.add((str(given.path), str(given.sha256)) in raw)
+                elif inner in read and read[inner][1].data_version == given.data_version:
+                    found |= kinds_of(inner)
+                else:
+                    found.add(False)
+            kinds[key] = found
+        return kinds[key]
+
+    for key in read:
+        kinds_of(key)
+    alone = [read[key][0] for key, found in kinds.items() if found == {True}]
+    return alone, [read[key][0] for key, found in kinds.items() if found == {True, False}]
 
 
 def remove_published(root: Path, entry: Entry) -> None:

@@ -14,6 +14,7 @@ from commands.graph import INBOXES
 from gristmill import provenance
 from resources import Lake
 from tests.commands.drops import PACKS, Command, land
+from tests.marked import mark
 
 pytestmark = pytest.mark.sampled(0.5)
 
@@ -46,6 +47,19 @@ def test_retire_forgets_the_partition_and_keeps_the_pack(
     assert run("retire", "one").exit_code == 0
     assert known(instance) == {"two"}
     assert provenance.verify(retired, check_inputs=False) == []
+
+
+def test_samples_that_are_removed_leave_no_partition(
+    run: Command, data: Path, instance: dg.DagsterInstance
+) -> None:
+    land(data, "mine", seed=5)
+    mark(land(data, "invented"))
+    assert run("materialize", "macroxue/pack").exit_code == 0
+    assert known(instance) == {"mine", "invented"}
+    assert "forget invented" in run("samples", str(data), "--remove").output
+    assert known(instance) == {"mine"}
+    assert [path.parent.name for path in data.rglob("provenance.json")] == ["mine"]
+    assert "gone" not in run("materialize", "macroxue/pack").output
 
 
 def test_retire_removes_the_pack_if_asked_to_and_nothing_else(

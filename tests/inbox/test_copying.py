@@ -15,11 +15,13 @@ import pytest
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.inbox import TOML, Shape, present_drops
-from gristmill.inbox.copying import Copied, copy_in, only_copy, source_files
+from gristmill.inbox.copying import Copied, DropExists, copy_in, only_copy, source_files
+from gristmill.inbox.sample_mark import mark_of, own_files
 from gristmill.inbox.staging import Tools
 from gristmill.publish import atomic_fs
 from gristmill.untrusted.files import REFUSE_LINKS
 from tests.toy_inbox import asked
+from tests.marked import mark
 
 pytestmark = pytest.mark.sampled(0.5)
 
@@ -136,6 +138,36 @@ def test_a_mark_done_of_the_source_comes_last_and_is_not_in_the_list(
     (arrival,) = present_drops(tmp_path / "drops", asked()).arrivals
     assert arrival.files == 3
     assert copy(source, tmp_path / "drops/d6").status == "there already"
+
+
+def test_a_copy_takes_the_place_of_a_sample_unasked_and_is_none(
+    source: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "inbox").mkdir()
+    for of, place in (
+        (source, tmp_path / "inbox/d6"),
+        (source / "a", tmp_path / "inbox/pool.toml"),
+    ):
+        copy(source if of.is_dir() else source / "c", place)
+        mark(place)
+        assert own_files(place)
+        (source / "a").write_text(f"real {place.name}")
+        assert copy(of, place).status == "replaced"
+        assert not mark_of(place).exists()
+        assert (place / "a" if of.is_dir() else place).read_text() == f"real {place.name}"
+
+
+def test_a_copy_does_not_replace_a_sample_that_real_files_are_beside(
+    source: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "inbox/d6"
+    copy(source, place)
+    mark(place)
+    (place / "mine").write_text("real")
+    (source / "a").write_text("other")
+    with pytest.raises(DropExists, match="is there with other contents"):
+        copy(source, place)
+    assert (place / "mine").read_text() == "real"
 
 
 def test_a_lock_file_that_another_process_replaced_is_not_the_lock(

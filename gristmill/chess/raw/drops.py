@@ -24,6 +24,7 @@ from gristmill.chess.raw.zip_member import (
 )
 from gristmill.contract import BadInput
 from gristmill.inbox.account import Account
+from gristmill.inbox.sample_mark import samples_beside
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 
 ENDINGS = (".zip", ".pgn", ".pgn.zst")
@@ -94,4 +95,4 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
             check_head(head, drop, whole=True)
         else:
             raise BadInput(drop, "holds an empty PGN; download it again")
-    return Account({"": [drop.name]}, left_out)
+    return Account({"": [drop.name]}, left_out | samples_beside(drop, month_in))

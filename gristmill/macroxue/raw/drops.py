@@ -14,6 +14,7 @@ from typing import Final
 from gristmill.contract import BadInput
 from gristmill.inbox.account import Account
 from gristmill.inbox.marks import is_mark
+from gristmill.inbox.sample_mark import left_out_of, not_samples
 from gristmill.printable import printable
 from gristmill.settings.tables import FILE
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
@@ -148,6 +149,8 @@ def _find(root: Path, links: LinkRule) -> Drop:
         if parts[-1].endswith(_STEPS) and not _is_hidden(parts):
             notes.append({"kind": "unpaired_log", "path": _shown(parts)})
     noted = {note["path"] for note in notes}
+    left = not_samples(root, (name for run in runs for name in (run.meta_name, run.steps_name)))
+    runs = [run for run in runs if not {run.meta_name, run.steps_name} <= left.keys()]
     notes.sort(key=lambda note: note["path"])
     return Drop(
         (name,),
@@ -230,7 +233,7 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
     if not found.runs:
         raise BadInput(drop, _no_game(sorted(unzipped), left_out))
     taken = [name for run in found.runs for name in (run.meta_name, run.steps_name)]
-    return Account({"": taken}, left_out)
+    return Account({"": taken}, left_out | left_out_of(drop, taken))
 
 
 _NOT_UTF8: Final = "a name that is not UTF-8"

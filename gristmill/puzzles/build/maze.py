@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput
+from gristmill.inbox.sample_mark import not_samples
 from gristmill.puzzles.build.dataset import DatasetSummary, Plan, build_dataset
 from gristmill.puzzles.config import MazeConfig
 from gristmill.puzzles.domains.dihedral import SYMMETRIES, index_maps
@@ -27,6 +28,7 @@ from gristmill.puzzles.format.batch import Batch
 from gristmill.puzzles.format.names import SET, SPLITS, Split
 from gristmill.puzzles.format.part_file import Sets
 from gristmill.puzzles.format.sources import SourceFile
+from gristmill.puzzles.raw.drops import MAZE_FILES
 from gristmill.puzzles.raw.folders import labelled_folders, source_folders
 from gristmill.puzzles.raw.table_names import both_tables
 from gristmill.run.parts import PartStore
@@ -101,6 +103,12 @@ def build_maze(
     """
     config = config or MazeConfig()
     folders = labelled_folders(source_folders(csv_dir))
+    for _, folder in folders:
+        listed = list_files(folder, root=folder, links=links, deep=False)
+        names = [entry.name for entry in listed]
+        if left := not_samples(folder, filter(MAZE_FILES.__contains__, names)):
+            rule = "is of a sample, and the other file is real: bring the real one"
+            raise BadInput(folder / min(left), rule)
     with _tokens_file(parts, out) as path:
         reader = _Reader(links)
         with path.open("wb") as tokens, progress.stage("read", "files", None) as stage:

@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from gristmill.contract import BadInput
+from gristmill.inbox.sample_mark import not_samples
 from gristmill.puzzles.domains.arc_augment import MOST_BASE, is_base
 from gristmill.puzzles.domains.arc_grid import COLOURS, SIDE, Grid
 from gristmill.puzzles.raw.near_names import check_names, unpack_hint
@@ -107,6 +108,8 @@ def task_entries(source: Path, links: LinkRule = REFUSE_LINKS) -> list[Entry]:
     entries = sorted(list_files(source, root=source, links=links), key=lambda each: each.name)
     check_names(source, [entry.name for entry in entries], _is_task)
     tasks = list(_tasks(source, entries))
+    left = not_samples(source, (task.name for task in tasks))
+    tasks = [task for task in tasks if task.name not in left]
     if not tasks:
         raise BadInput(
             source,

@@ -5,13 +5,14 @@ Source: `docs/formats/puzzles.md#recipes`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from gristmill.contract import BadInput
 from gristmill.inbox.account import Account
 from gristmill.inbox.marks import is_mark
+from gristmill.inbox.sample_mark import left_out_of, not_samples
 from gristmill.puzzles.raw.near_names import unpack_hint
 from gristmill.puzzles.raw.recipes import BUILT_IN, Recipe
 from gristmill.settings.tables import FILE
@@ -22,6 +23,8 @@ INBOX: Final = "puzzles"
 _TASKS: Final = (".json",)
 _TABLES: Final = (".csv", ".txt")
 
+MAZE_FILES: Final = frozenset({"train.csv", "test.csv"})
+"""Names of the files of a source of mazes."""
 _ARC_DEPTH: Final = 1
 _ARC: Final = "arc"
 _MAZE: Final = "maze"
@@ -53,8 +56,18 @@ def source_files(kind: str, folder: Path, links: LinkRule = REFUSE_LINKS) -> lis
         if entry.refusal is not None:
             raise BadInput(folder / entry.name, entry.refusal)
         if entry.stat.st_mode:
-            found.append(folder / entry.name)
-    return sorted(found)
+            found.append(entry.name)
+    left = not_samples(folder, filter(_counts(kind), found))
+    return sorted(folder / name for name in found if name not in left)
+
+
+def _counts(kind: str) -> Callable[[str], bool]:
+    """Whether a file that a builder of a kind lists takes the place of a sample."""
+    from gristmill.puzzles.raw.sudoku_bank import is_sudoku_file
+
+    if kind == _ARC:
+        return lambda _: True
+    return MAZE_FILES.__contains__ if kind == _MAZE else is_sudoku_file
 
 
 def account(
@@ -84,7 +97,8 @@ def account(
     if not taken:
         raise refused[0][1] if refused else BadInput(drop, _no_file(entries))
     notes = [f"not for the recipe {recipe}: {error}" for recipe, error in refused if recipe]
-    return Account({"": sorted(taken)}, _left_out(entries, taken), notes)
+    left_out = _left_out(entries, taken) | left_out_of(drop, taken)
+    return Account({"": sorted(taken)}, left_out, notes)
 
 
 def _visible(drop: Path, links: LinkRule) -> Iterator[Entry]:

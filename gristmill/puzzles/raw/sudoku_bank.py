@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput
+from gristmill.inbox.sample_mark import not_samples
 from gristmill.puzzles.domains.sudoku.board import CELLS
 from gristmill.puzzles.format.names import SPLITS, Split
 from gristmill.puzzles.raw.near_names import check_names, unpack_hint
@@ -60,11 +61,14 @@ def sudoku_files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[SudokuFil
     except OSError as error:
         raise BadInput(folder, f"cannot be read: {error.strerror}") from error
     names = [entry.name for entry in entries]
+    left = not_samples(folder, filter(is_sudoku_file, names))
+    names = [name for name in names if name not in left]
     tables = split_tables(folder, names)
     if len(tables) == 1:
         ((split, name),) = tables.items()
-        lacking = next(other for other in SPLITS if other != split)
-        raise BadInput(folder, f"has {name}, but no {lacking}.csv: add it")
+        lacking = f"{next(other for other in SPLITS if other != split)}.csv"
+        what = f"no {lacking} but that of a sample" if left else f"no {lacking}"
+        raise BadInput(folder, f"has {name}, but {what}: add it")
     if not tables:
         check_names(folder, names, is_bank)
     chosen: dict[str, Split | None] = {name: split for split, name in tables.items()} or {
@@ -91,6 +95,11 @@ def _no_file(folder: Path, names: Sequence[str], links: LinkRule) -> str:
     if others:
         rule += f": rename {others[0]} to {SPLITS[0]}.csv or {SPLITS[1]}.csv"
     return rule + unpack_hint(names)
+
+
+def is_sudoku_file(name: str) -> bool:
+    """Whether a file of a drop holds Sudokus, by its name."""
+    return is_table(name) or is_bank(name)
 
 
 def is_bank(name: str) -> bool:

@@ -14,6 +14,7 @@ from gristmill.contract import BadInput
 from gristmill.inbox.account import Account
 from gristmill.inbox.listing import named_few
 from gristmill.inbox.marks import SUMS
+from gristmill.inbox.sample_mark import not_samples
 from gristmill.printable import printable
 from gristmill.reasoning.format.corpora import CORPORA, Corpus
 from gristmill.settings.tables import FILE
@@ -134,7 +135,8 @@ def _account(drop: Path, corpus: Corpus, links: LinkRule) -> Account:
             left_out[name] = _NO_DATA
         else:
             sizes[name] = size
-    taken = assigned(sizes, corpus, drop)
+    left_out |= not_samples(drop, sizes)
+    taken = assigned([name for name in sizes if name not in left_out], corpus, drop)
     for names in taken.values():
         refuse_equal(drop, {name: sizes[name] for name in names}, links)
     return Account(taken, left_out)

@@ -14,7 +14,9 @@ from typing import Final
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.inbox.account import Account
+from gristmill.inbox.sample_mark import own_files, sums_of
 from gristmill.synth.raw import drops as raw_drops
+from gristmill.synth.raw import files
 from gristmill.untrusted.errors import explained
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
@@ -147,5 +149,14 @@ def _several(complete: Sequence[Source]) -> str:
 
 
 def _without_samples(sources: list[Source]) -> list[Source]:
-    others = [source for source in sources if source.folder.name != SAMPLES]
-    return others or sources
+    return [source for source in sources if not is_sample(source.folder)] or sources
+
+
+def is_sample(folder: Path) -> bool:
+    """Return whether a drop is the sample, without files of a person.
+
+    folder: the drop.
+    """
+    if not (own := own_files(folder)):
+        return folder.name == SAMPLES and not sums_of(folder)
+    return own.issuperset(path.name for path in files.files(folder))

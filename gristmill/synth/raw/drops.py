@@ -12,6 +12,7 @@ from typing import Final
 from gristmill.contract import BadInput
 from gristmill.inbox.account import Account
 from gristmill.inbox.marks import SUMS
+from gristmill.inbox.sample_mark import left_out_of
 from gristmill.settings.tables import FILE
 from gristmill.synth.raw.files import ENDING, FILES, SHARDS, complete_files
 from gristmill.untrusted.equal_files import refuse_equal
@@ -70,8 +71,8 @@ def raw_account(drop: Path, links: LinkRule = REFUSE_LINKS, expected: int = FILE
     names = [path.name for path in complete_files(drop, expected, links)]
     if len(names) < SHARDS:
         raise BadInput(drop, f"{len(names)} files: {SHARDS} shards need a file each")
-    refuse_equal(drop, sizes, links)
-    return Account({"": names}, left_out)
+    refuse_equal(drop, {name: sizes[name] for name in names}, links)
+    return Account({"": names}, left_out | left_out_of(drop, names))
 
 
 def ready_account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:

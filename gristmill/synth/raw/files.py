@@ -12,6 +12,7 @@ from typing import Final
 from gristmill.contract import BadInput
 from gristmill.inbox.lists import listed_sums
 from gristmill.inbox.marks import SUMS
+from gristmill.inbox.sample_mark import is_newest, left_out_of, not_samples
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.walk import list_files
 
@@ -72,7 +73,8 @@ def files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[Path]:
         return []
     except OSError as error:
         raise BadInput(folder, f"cannot be read: {error.strerror}") from error
-    return sorted(paths)
+    left = not_samples(folder, (path.name for path in paths))
+    return sorted(path for path in paths if path.name not in left)
 
 
 def is_complete(folder: Path, expected: int = FILES, links: LinkRule = REFUSE_LINKS) -> bool:
@@ -87,10 +89,14 @@ def is_complete(folder: Path, expected: int = FILES, links: LinkRule = REFUSE_LI
     an incomplete drop. Raises BadInput as `files`, and for a list that is none.
     Source: `docs/formats/synth.md#complete-drop`.
     """
-    names = {path.name for path in files(folder, links)}
+    paths = files(folder, links)
+    names = {path.name for path in paths}
     if len(names) == expected or not names:
         return len(names) == expected
-    return (folder / DONE).exists() or names == _listed(folder)
+    if not (folder / DONE).exists():
+        return names == _listed(folder)
+    # The `.done` of a sample says nothing of real files that came after it.
+    return not left_out_of(folder, names) or is_newest(folder / DONE, paths)
 
 
 def _listed(folder: Path) -> set[str]:

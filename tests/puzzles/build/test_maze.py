@@ -22,6 +22,7 @@ from gristmill.puzzles.laws.maze import maze_laws
 from gristmill.puzzles.read.trace import trace as read_trace
 from gristmill.run.parts import PartStore
 from gristmill.untrusted.files import LinkRule
+from tests.marked import mark
 from tests.puzzles.plain_mazes import maze, symmetries
 from tests.puzzles.real_mazes import BUILT, write_csv, write_drop
 
@@ -233,6 +234,20 @@ def test_a_source_that_lacks_a_table_is_refused_by_name(
     with pytest.raises(BadInput, match=f"{which}/{gone[0]}: is missing: a maze source needs it"):
         build_maze([one, two], tmp_path / "out", MazeConfig())
     assert not (tmp_path / "out").exists()
+
+
+def test_one_real_table_beside_one_of_a_sample_is_refused(tmp_path: Path) -> None:
+    drop = tmp_path / "mazes"
+    drop.mkdir()
+    for name in ("train.csv", "test.csv"):
+        write_csv(drop / name, [maze(Random(name), 5)])
+    mark(drop)
+    build_maze(drop, tmp_path / "sample", MazeConfig(leaks="drop"))
+    write_csv(drop / "train.csv", [maze(Random(9), 5)])
+    with pytest.raises(BadInput) as error:
+        build_maze(drop, tmp_path / "mixed")
+    assert error.value.file == str(drop / "test.csv")
+    assert error.value.rule == "is of a sample, and the other file is real: bring the real one"
 
 
 def test_a_source_that_is_named_twice_is_refused(tmp_path: Path) -> None:

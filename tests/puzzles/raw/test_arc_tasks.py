@@ -15,6 +15,7 @@ import pytest
 from gristmill.contract import BadInput
 from gristmill.puzzles.raw.arc_tasks import MOST_PAIRS, parse_task, read_tasks
 from gristmill.untrusted.files import LinkRule
+from tests.marked import mark
 from tests.paths import CHECKOUT
 from tests.puzzles import arc_tasks
 from tests.puzzles.raw import bombs
@@ -136,6 +137,16 @@ def test_the_tasks_of_a_source_come_in_the_order_of_their_paths(tmp_path: Path) 
         *("training/aa.json", "training/one.json"),
     ]
     assert [task.base for task in tasks] == ["bb", "named-cc", "wide", "aa", "one"]
+
+
+def test_a_real_task_takes_the_place_of_all_tasks_of_a_sample(tmp_path: Path) -> None:
+    for name in ("training/a.json", "evaluation/b.json"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(json.dumps(TASK))
+    mark(tmp_path)
+    assert [task.base for task in read_tasks(tmp_path)] == ["b", "a"]
+    (tmp_path / "training/c.json").write_text(json.dumps(TASK))
+    assert [task.base for task in read_tasks(tmp_path)] == ["c"]
 
 
 @pytest.mark.parametrize("name", ["x", "training/deeper/x"])

@@ -10,6 +10,7 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.puzzles.raw.sudoku_bank import BANK_LIMITS, BankRows, read_bank, sudoku_files
+from tests.marked import mark
 from tests.puzzles import sudoku
 
 QUESTION, ANSWER = sudoku.pairs(0, 1)[0]
@@ -89,6 +90,29 @@ def test_csv_files_come_before_banks(tmp_path: Path) -> None:
         ("test.csv", "test"),
         ("train.csv", "train"),
     ]
+
+
+def test_real_files_take_the_place_of_a_sample(tmp_path: Path) -> None:
+    for name in ("train.csv", "test.csv"):
+        (tmp_path / name).write_text("invented")
+    mark(tmp_path)
+    _bank(tmp_path, QUESTION)
+    (tmp_path / "README.txt").write_text("no bank")
+    assert [file.path.name for file in sudoku_files(tmp_path)] == ["bank.txt"]
+    (tmp_path / "train.csv").write_text("real")
+    with pytest.raises(BadInput, match=r"has train\.csv, but no test\.csv but that of a sample"):
+        sudoku_files(tmp_path)
+    (tmp_path / "test.csv").write_text("real")
+    names = [file.path.name for file in sudoku_files(tmp_path)]
+    assert names == ["test.csv", "train.csv"]
+
+
+def test_a_file_that_is_no_bank_takes_no_place_of_a_sample(tmp_path: Path) -> None:
+    for name in ("train.csv", "test.csv"):
+        (tmp_path / name).write_text("invented")
+    mark(tmp_path)
+    (tmp_path / "README.txt").write_text("no bank")
+    assert [file.path.name for file in sudoku_files(tmp_path)] == ["test.csv", "train.csv"]
 
 
 def test_a_folder_without_a_whole_source_is_refused(tmp_path: Path) -> None:

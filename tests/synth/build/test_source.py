@@ -9,6 +9,8 @@ from gristmill.synth.build import source
 from gristmill.synth.raw.drops import READY_FILES
 from gristmill.synth.samples import write_drop
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
+from gristmill.untrusted.files import LinkRule
+from tests.marked import mark
 
 
 def chosen(drops: Path, name: str | None = None) -> str:
@@ -43,6 +45,24 @@ def test_several_complete_drops_need_a_name(tmp_path: Path) -> None:
 def test_the_sample_drop_is_used_only_without_another_one(tmp_path: Path) -> None:
     write_drop(tmp_path / "synth/samples", files=4, rows=1)
     assert chosen(tmp_path) == "synth/samples"
+    write_drop(tmp_path / "synth/z", files=4, rows=1)
+    assert chosen(tmp_path) == "synth/z"
+
+
+def test_real_files_make_a_drop_of_the_sample_s_name_a_drop_like_others(tmp_path: Path) -> None:
+    mark(write_drop(tmp_path / "synth/samples", files=4, rows=1)[0].parent)
+    write_drop(tmp_path / "synth/z", files=4, rows=1)
+    assert chosen(tmp_path) == "synth/z"
+    write_drop(tmp_path / "synth/samples", files=4, rows=1, seed=2)
+    with pytest.raises(
+        GristmillError, match=r"several drops are complete \(synth/samples, synth/z"
+    ):
+        chosen(tmp_path)
+
+
+def test_a_marked_sample_of_another_name_is_used_only_without_another_drop(tmp_path: Path) -> None:
+    mark(write_drop(tmp_path / "synth/a", files=4, rows=1)[0].parent)
+    assert chosen(tmp_path) == "synth/a"
     write_drop(tmp_path / "synth/z", files=4, rows=1)
     assert chosen(tmp_path) == "synth/z"
 

@@ -1,0 +1,14 @@
+"""Drops that are marked as samples, whatever they hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gristmill.inbox.lists import written_sums
+from gristmill.inbox.sample_mark import mark_of, sums_in
+
+
+def mark(drop: Path) -> Path:
+    """Mark all files of a drop, or the file that it is, as a sample's own; return the drop."""
+    mark_of(drop).write_bytes(written_sums(sums_in(drop)))
+    return drop
