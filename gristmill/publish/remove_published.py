@@ -12,8 +12,9 @@ from pathlib import Path
 
 from gristmill import provenance
 from gristmill.contract import GristmillError
-from gristmill.layout import DROPS, WORK, Artifact, without_dots
+from gristmill.layout import DROPS, WORK, without_dots
 from gristmill.provenance import Input, Record, find_artifacts, record_place
+from gristmill.provenance.find_artifacts import Artifact
 from gristmill.provenance.inventory import Entry, State, entries, root_above
 from gristmill.publish import atomic_fs, commit, inventory, locks, remove
 from gristmill.publish.slot import SLOTS, lock_of_slot, slot_of_folder

@@ -6,14 +6,15 @@ See also `source.py`: which drops are complete, and which of several is used.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 from gristmill.contract import GristmillError
-from gristmill.data_root import DataRoot
+from gristmill.data_root import DataRoot, NotReady
+from gristmill.inbox import ARRIVING, GONE, READY, REFUSED, UNREAD
 from gristmill.inbox.account import Account, Unread
 from gristmill.inbox.kind import IsThere
+from gristmill.inbox.present import judged_now
 from gristmill.synth.build import source as sources
 from gristmill.synth.build.source import Source
 from gristmill.synth.raw import files as raw
@@ -39,12 +40,26 @@ def source_of(lake: DataRoot) -> Source:
 
     lake: the data root.
 
-    Raises GristmillError if there is no drop, or several and the settings name none of them.
+    Raises NotReady if there is no drop, if none has arrived, or if several have and the settings
+    name none of them; GristmillError with the reasons if one is refused and none is ready.
     """
     setting = lake.settings(HARMONY).get("drop")
-    return sources.chosen(
-        lake.root / "drops", setting, partial(raw_file_count, lake), lake.rules(sources.RAW)[0]
-    )
+    states = set()
+
+    def files_of(folder: Path) -> int:
+        found, _ = judged_now(folder, lake.asked(folder.parent.name, alone=True))
+        states.add(found.state)
+        if found.state != READY:
+            raise GristmillError(found.reason)
+        return raw_file_count(lake, folder)
+
+    try:
+        return sources.chosen(lake.root / "drops", setting, files_of, lake.rules(sources.RAW)[0])
+    except GristmillError as error:
+        if REFUSED in states and READY not in states:
+            raise
+        state = UNREAD if READY in states else ARRIVING if states else GONE
+        raise NotReady(state, str(error)) from error
 
 
 def account(inbox: str) -> Callable[[Path, LinkRule], Account]:
