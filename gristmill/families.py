@@ -131,8 +131,8 @@ class Kind:
     show: renders a sample for a terminal.
     trace: finds where a sample came from; several results where an id occurs more than once.
     rows: the counts of the record whose sum is the number of rows (default: the count `rows`).
-    refused: the count of the record that has the number of refused rows by reason, as
-        `rejected_by`; default: no row is set aside.
+    set_aside: the counts of the record that have the number of rows that are not in the artifact,
+        by reason, and what was done with these: {"rejected_by": "refused"}; default: none is.
     code: the modules and libraries that decide the output; the fingerprint has their digest.
     partitions: whether the asset has partitions (default True).
     """
@@ -142,7 +142,7 @@ class Kind:
     show: Callable[[Request], Iterable[RenderableType]] | None = None
     trace: Callable[[Request], Iterable[Trace]] | None = None
     rows: Sequence[str] = ("rows",)
-    refused: str = ""
+    set_aside: Mapping[str, str] = field(default_factory=dict)
     code: Code = Code()  # noqa: RUF009  it is frozen
     partitions: bool = True
 
@@ -151,14 +151,14 @@ class Kind:
         found = [counts[name] for name in self.rows if name in counts]
         return int(sum(found)) if found else None
 
-    def refused_of(self, counts: Mapping[str, int | float]) -> dict[str, int]:
-        """The number of refused rows by reason, by the counts of a record; none that are 0."""
-        start = f"{self.refused}/"
-        return {
-            name.removeprefix(start): int(count)
-            for name, count in counts.items()
-            if self.refused and name.startswith(start) and count
-        }
+    def set_aside_of(self, counts: Mapping[str, int | float]) -> dict[str, dict[str, int]]:
+        """The number of rows by reason, by what was done with them; none that are 0."""
+        found: dict[str, dict[str, int]] = {}
+        for name, count in counts.items():
+            field_name, _, reason = name.partition("/")
+            if count and reason and field_name in self.set_aside:
+                found.setdefault(self.set_aside[field_name], {})[reason] = int(count)
+        return found
 
 
 @dataclass(frozen=True)

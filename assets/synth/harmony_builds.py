@@ -25,6 +25,7 @@ from assets.synth.records import (
 from gristmill import families
 from gristmill.contract import BadInput, GristmillError, Summary
 from gristmill.families import Subject
+from gristmill.inbox.account import Account
 from gristmill.provenance import Record, environment
 from gristmill.publish.build import Attempt, Build
 from gristmill.synth import HarmonyConfig
@@ -62,18 +63,10 @@ def harmony_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
         code_version=HarmonyConfig.CODE_VERSION,
         laws=lambda folder: families.check(HARMONY, Subject(folder, key)),
         shared=True,
-        account=account.of(number),
     )
     if source.inbox == sources.READY:
-        return _imported(lake, run, source, number, build)
-    config = configs.resolve(HarmonyConfig, lake.settings(HARMONY, source.folder), run)
-    if config.num_shards != len(NUMBERS):
-        raise BadInput(
-            "configuration",
-            f"num_shards = {config.num_shards}: must be {len(NUMBERS)}, one for each partition",
-        )
-    if config.developer == "":
-        config = replace(config, developer=None)
+        return _imported(lake, run, source, number, partial(build, account=account))
+    config = _config(lake, run, source)
     links = lake.link_rule()
     files = raw.complete_files(source.folder, raw_file_count(lake, source.folder), links)
     own = raw.contiguous_run(files, int(number))
@@ -97,8 +90,20 @@ def harmony_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
         config=config,
         inputs=inputs,
         make=make,
+        account=Account({"": [path.name for path in own]}, account.left_out, account.notes),
         space=_GROWTH * sum(item.bytes or 0 for item in inputs) if config.max_rows < 0 else 0,
     )
+
+
+def _config(lake: Lake, run: BaseModel, source: Source) -> HarmonyConfig:
+    """The config of a conversion. Raises BadInput for another number of shards."""
+    config = configs.resolve(HarmonyConfig, lake.settings(HARMONY, source.folder), run)
+    if config.num_shards != len(NUMBERS):
+        raise BadInput(
+            "configuration",
+            f"num_shards = {config.num_shards}: must be {len(NUMBERS)}, one for each partition",
+        )
+    return replace(config, developer=None) if config.developer == "" else config
 
 
 def _without_rows(number: str, own: Sequence[Path], read: int, most: int) -> GristmillError:

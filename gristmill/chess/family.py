@@ -142,6 +142,7 @@ CATALOG = Catalog(
             _show,
             _trace,
             rows=("valid_games",),
+            set_aside={"reasons": "rejected"},
             code=code.VALID,
         ),
         Kind(

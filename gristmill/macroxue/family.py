@@ -129,7 +129,14 @@ _PLAYED = Law("games", _game_laws, excused_by=("game_laws", "warn"))
 CATALOG = Catalog(
     columns=_columns,
     kinds=[
-        Kind("macroxue/pack", [Law("pack", _pack_laws), _PLAYED], _show, _trace, code=code.PACK),
+        Kind(
+            "macroxue/pack",
+            [Law("pack", _pack_laws), _PLAYED],
+            _show,
+            _trace,
+            set_aside={"quarantined_by_rule": "quarantined"},
+            code=code.PACK,
+        ),
         Kind("macroxue/pool", [Law("pool", _pool_laws), _PLAYED], _show, _trace, code=code.POOL),
         Kind(
             "macroxue/values",

@@ -233,17 +233,17 @@ class Published:
 
 
 def account_line(build: Build, record: Record) -> str:
-    """Returns in one line what became of the files and rows of a drop; empty for no drop.
+    """Returns in one line what became of the files and rows of a drop; empty for neither.
 
     build: whose account it is.
     record: of the published artifact, whose counts have the rows.
     """
-    if build.account is None:
-        return ""
     kind = families.kind_of_asset(build.asset) or families.Kind(build.asset)
-    rows, refused = kind.rows_of(record.counts), kind.refused_of(record.counts)
+    rows, set_aside = kind.rows_of(record.counts), kind.set_aside_of(record.counts)
+    if build.account is None and not set_aside:
+        return ""
     counted = [] if rows is None else [f"{rows:,} row{'' if rows == 1 else 's'}"]
-    if refused:
-        by_reason = ", ".join(f"{count:,} {reason}" for reason, count in refused.items())
-        counted.append(f"{sum(refused.values()):,} refused ({by_reason})")
-    return "; ".join([*build.account.lines, *counted])
+    for what, counts in set_aside.items():
+        by_reason = ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
+        counted.append(f"{sum(counts.values()):,} {what} ({by_reason})")
+    return "; ".join([*(build.account.lines if build.account else []), *counted])

@@ -130,9 +130,9 @@ def _write_domino(path: Path) -> None:
 
 
 def _account(drop: Path, links: LinkRule) -> Account:
-    from gristmill.puzzles.raw.drops import account
+    from gristmill.puzzles.raw.known_recipes import drop_account
 
-    return account(drop, links)
+    return drop_account(drop, links)
 
 
 def _needs(drop: Path, root: Path, is_there: IsThere) -> None:

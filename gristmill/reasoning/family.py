@@ -180,6 +180,7 @@ CATALOG = Catalog(
             _show_record,
             _trace_record,
             rows=("records",),
+            set_aside={"rejected_by": "refused", "left_out_by": "left out"},
             code=code.NORMALIZED,
         ),
         Kind(

@@ -82,6 +82,14 @@ def recipe_needs(file: Path, root: Path, is_there: IsThere) -> None:
         raise Waits(f"{file}: {_waits_for(missing)}")
 
 
+def drop_account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
+    """The account of a drop by the recipes of its data root. Raises BadInput as `drops.account`.
+
+    drop: in `drops/puzzles/`. links: what happens to links in it.
+    """
+    return drops.account(drop, links, recipes(DataRoot(drop.parents[2])).values())
+
+
 def drop_needs(drop: Path, root: Path, is_there: IsThere) -> None:
     """Raise Unread for a drop that no recipe reads, Waits where each recipe needs another drop.
 
