@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -57,9 +58,26 @@ def add_inboxes(monkeypatch: pytest.MonkeyPatch, **kinds: DropKind) -> None:
 
     kinds: by the name of the inbox.
     """
-    real = families.drop_kind
+    everything = {**families.inboxes(), **kinds}
+    monkeypatch.setattr(families, "inboxes", lambda: everything)
+    monkeypatch.setattr(families, "drop_kind", everything.__getitem__)
 
-    def drop_kind(inbox: str) -> DropKind:
-        return kinds[inbox] if inbox in kinds else real(inbox)
 
-    monkeypatch.setattr(families, "drop_kind", drop_kind)
+def spy_on_reads(monkeypatch: pytest.MonkeyPatch, root: Path) -> list[str]:
+    """Returns a list that gets the name of each file of a drop that is opened, but for marks.
+
+    root: folder above the drops.
+    """
+    names: list[str] = []
+    real, drops = os.open, root.resolve() / "drops"
+
+    def spy(path: str | Path, flags: int, *rest: int, **options: int | None) -> int:
+        descriptor = real(path, flags, *rest, **options)
+        place = Path(f"/proc/self/fd/{descriptor}").readlink()
+        is_data = place.is_file() and not place.name.endswith((".done", ".sha256", "SHA256SUMS"))
+        if is_data and place.is_relative_to(drops) and flags & os.O_ACCMODE == os.O_RDONLY:
+            names.append(place.name)
+        return descriptor
+
+    monkeypatch.setattr(os, "open", spy)
+    return names

@@ -7,7 +7,6 @@ import os
 import shutil
 import time
 from pathlib import Path
-from typing import Any, BinaryIO
 
 import pytest
 
@@ -18,11 +17,11 @@ from gristmill.inbox.account import Account, Unread, Waits
 from gristmill.inbox.copying import copy_in, source_files
 from gristmill.inbox.kind import IsThere
 from gristmill.inbox.staging import Tools
-from gristmill.provenance import raw_inputs, record, stamp_notes
+from gristmill.provenance import record, stamp_notes
 from gristmill.provenance.drop_hashes import DropHashes
 from gristmill.publish import atomic_fs
-from gristmill.untrusted.files import REFUSE_LINKS, open_file
-from tests.toy_inbox import add_inboxes, toy_kind
+from gristmill.untrusted.files import REFUSE_LINKS
+from tests.toy_inbox import add_inboxes, spy_on_reads, toy_kind
 
 
 def digest(text: str) -> str:
@@ -61,16 +60,9 @@ def lake(tmp_path: Path) -> DataRoot:
 
 
 @pytest.fixture
-def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the files that were hashed."""
-    names: list[str] = []
-
-    def spy(path: Path, **options: Any) -> BinaryIO:
-        names.append(path.name)
-        return open_file(path, **options)
-
-    monkeypatch.setattr(raw_inputs, "open_file", spy)
-    return names
+def read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """Names of the files of drops that were opened: to be hashed, since the toy opens none."""
+    return spy_on_reads(monkeypatch, tmp_path)
 
 
 def land(lake: DataRoot, key: str, **files: str) -> Path:
@@ -242,6 +234,7 @@ def test_a_drop_whose_sums_the_copy_kept_is_never_hashed_again(lake, read, tmp_p
         for name, sha256 in copied.sums.items()
     }
     DropHashes(lake.root, place).keep(stamps, is_own=True)
+    read.clear()  # the copy compared itself
     lake.ready_drop("toy", "d1")
     made = lake.raw_inputs("toy/d1", [place / "grain"], "toy/raw", "d1")
     assert (made[0].sha256, read) == (digest("oats"), [])

@@ -20,8 +20,8 @@ from gristmill.inbox.sample_mark import mark_of, own_files
 from gristmill.inbox.staging import Tools
 from gristmill.publish import atomic_fs
 from gristmill.untrusted.files import REFUSE_LINKS
-from tests.toy_inbox import asked
 from tests.marked import mark
+from tests.toy_inbox import asked
 
 pytestmark = pytest.mark.sampled(0.5)
 

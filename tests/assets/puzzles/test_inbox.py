@@ -8,9 +8,9 @@ import dagster as dg
 import pytest
 
 from assets.puzzles.inbox import INBOXES
-from assets.puzzles.recipes import available
 from commands.arrivals import register
 from gristmill.inbox import REFUSED
+from gristmill.puzzles.raw.known_recipes import wanted
 from gristmill.puzzles.raw.recipes import BUILT_IN
 from resources import Lake
 from sensors.raw_drops import raw_drop_sensor
@@ -123,11 +123,11 @@ def test_arc_alone_is_not_built_beside_the_dataset_that_takes_it_in(look: Tick, 
         put_tasks(lake, name)
     look()
     assert look() == [("puzzles/arc", "arc-aug-1000")]
-    assert "arc-aug-1000" in available(lake) and "arc-1-aug-1000" not in available(lake)
+    assert "arc-aug-1000" in wanted(lake) and "arc-1-aug-1000" not in wanted(lake)
     standing = lake.root / "puzzles" / "arc-1-aug-1000"
     standing.mkdir(parents=True)
     (standing / "provenance.json").write_text('{"asset": "puzzles/arc"}')
-    assert {"arc-aug-1000", "arc-1-aug-1000"} <= available(lake), "what stands is kept current"
+    assert {"arc-aug-1000", "arc-1-aug-1000"} <= wanted(lake), "what stands is kept current"
     put_tasks(lake, "arc_agi", number=2)
     look()
     assert sorted(look()) == [("puzzles/arc", "arc-1-aug-1000"), ("puzzles/arc", "arc-aug-1000")]

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from gristmill.account import Account
 from gristmill.chess import take_drop
 from gristmill.chess.raw.drops import account, refusal
 from gristmill.contract import BadInput
+from gristmill.inbox.account import Account
 from gristmill.untrusted.files import LinkRule
 from tests.chess.raw.archives import GAME, MONTH, zipped
 

@@ -9,7 +9,6 @@ from gristmill.synth.build import source
 from gristmill.synth.raw.drops import READY_FILES
 from gristmill.synth.samples import write_drop
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
-from gristmill.untrusted.files import LinkRule
 from tests.marked import mark
 
 
