@@ -21,6 +21,7 @@ from gristmill.hashing import sha256_of
 from gristmill.inbox import GONE, READY, REFUSED, Asked, Judgement
 from gristmill.inbox.account import Account
 from gristmill.inbox.judging import surveyed
+from gristmill.inbox.listing import ambiguous, list_inbox
 from gristmill.inbox.lists import HashOf, listed_sums
 from gristmill.inbox.marks import SUMS
 from gristmill.inbox.present import judged_now
@@ -128,6 +129,8 @@ class DataRoot(RootSettings):
         """
         if not os.path.lexists(drop):
             return _gone(inbox, drop)
+        if several := self._several(inbox, drop):
+            return Judgement(REFUSED, several)
         asked = self.asked(inbox, made=made)
         if sums is not None:
             asked = replace(asked, hash_of=lambda _: sums.get)
@@ -151,6 +154,14 @@ class DataRoot(RootSettings):
         if found.state == REFUSED:
             raise GristmillError(f"{named}{found.reason}")
         raise NotReady(found.state, f"{named}{found.reason}")
+
+    def _several(self, inbox: str, drop: Path) -> str | None:
+        """Why a drop is refused whose partition another file names, too; None for other drops."""
+        shape = families.drop_kind(inbox).shape
+        if shape.key_in is None:
+            return None
+        drops, _ = list_inbox(self.inbox(inbox), shape, self.rules(inbox)[0])
+        return ambiguous(drops.get(shape.key_of(drop.name), []))
 
     def _listed_sums(self, drop: Path, links: LinkRule) -> dict[str, str]:
         """The sums of the files that a list of the drop has, hashed where they are not known.

@@ -228,7 +228,7 @@ def _other_names(names: Sequence[str], drop: Path) -> str:
 
 def ambiguous(entries: Sequence[os.DirEntry[str]]) -> str | None:
     """Why a key cannot be built: more than one drop has it. None where one has."""
-    if len(entries) == 1:
+    if len(entries) < 2:
         return None
     named = named_few([entry.name for entry in entries])
     return f"{named} are the same partition: leave one of them"

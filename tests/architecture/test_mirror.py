@@ -19,6 +19,7 @@ ACROSS = {
     "chess/build/test_killed.py": "builders of chess that are killed",
     "chess/build/test_progress.py": "what the builders of chess report",
     "chess/kernels/test_rules.py": "all kernels against python-chess",
+    "chess/raw/test_tags_and_moves.py": "both readers of PGN against the rule of the standard",
     "chess/read/test_training_loader.py": "a reader written from the format page alone",
     "chess/test_init.py": "the public names of chess",
     "clusters/test_chain.py": "the chains of all families on Ray and Postgres, killed",

@@ -36,6 +36,7 @@ OWN_FILES = {
 
 STREAMS = {
     "reasoning/raw/parquet_child.py": "a Parquet file that is open",
+    "chess/raw/zip_member.py": "a ZIP that is open",
     "chess/raw/unpack.py": "members of a ZIP that is open, and the PGN that it writes",
 }
 """Modules with such calls on files that are open, or that they write."""

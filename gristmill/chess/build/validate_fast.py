@@ -147,8 +147,7 @@ def _date_games(output: RangeOutput, batch: Batch, valid: NDArray[np.bool_]) -> 
     text = np.frombuffer(batch.buf, np.uint8)
     begins = text[np.minimum(places, len(text) - 1)] == np.frombuffer(month.encode(), np.uint8)
     for i in np.flatnonzero(valid & ~((starts >= 0) & begins.all(axis=1))).tolist():
-        utc_date, date = (_text(batch, i, tag) for tag in (_UTC_DATE_TAG, _DATE_TAG))
-        output.date(utc_date, date, _offset(batch, i))
+        output.date(_text(batch, i, _UTC_DATE_TAG), _text(batch, i, _DATE_TAG), _offset(batch, i))
 
 
 def _count_openings(output: RangeOutput, batch: Batch, valid: NDArray[np.bool_]) -> None:

@@ -6,22 +6,15 @@ Source: docs/formats/chess.md#drops
 
 from __future__ import annotations
 
-import zipfile
+import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, cast
 
 from gristmill.chess.raw.archive_config import Limits
 from gristmill.chess.raw.months import has_ended, month_in
 from gristmill.chess.raw.pgn_head import HEAD_BYTES, check_head
 from gristmill.chess.raw.unpack import check_zstd_signature
-from gristmill.chess.raw.zip_member import (
-    BoundedReads,
-    check_zip_signature,
-    damage_as_bad_input,
-    one_pgn,
-    why_left_out,
-)
+from gristmill.chess.raw.zip_member import left_out_of, one_pgn, opened_zip
 from gristmill.contract import BadInput
 from gristmill.inbox.account import Account
 from gristmill.inbox.sample_mark import samples_beside
@@ -79,16 +72,10 @@ def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
     left_out: dict[str, str] = {}
     with open_file(drop, root=drop.parent, links=links) as file:
         if ending == ".zip":
-            check_zip_signature(file, drop)
-            size = file.seek(0, 2)
-            bounded = cast(IO[bytes], BoundedReads(file, drop))
-            with damage_as_bad_input(drop), zipfile.ZipFile(bounded) as archive:
-                taken = one_pgn(archive, drop, size, Limits())
-                left_out = {
-                    f"{drop.name}/{info.filename}": why_left_out(info.filename)
-                    for info in archive.infolist()
-                    if info is not taken and not info.is_dir()
-                }
+            with opened_zip(file, drop) as archive:
+                size = os.fstat(file.fileno()).st_size
+                members = left_out_of(archive, one_pgn(archive, drop, size, Limits()))
+            left_out = {f"{drop.name}/{name}": reason for name, reason in members.items()}
         elif ending == ".pgn.zst":
             check_zstd_signature(file.read(512), drop)
         elif head := file.read(HEAD_BYTES):

@@ -30,7 +30,7 @@ _MOVETEXT = re.compile(
 # In a variation any number but that of a first move.
 IN_VARIATION = re.compile(rb"\)|(?!1[ \t]*\.(?!\.))\d+[ \t]*\.")
 # More bytes than tell one of these from another.
-_TOLD_BY_BYTES = 64
+_ENOUGH_BYTES = 64
 
 
 class PgnLines:
@@ -139,7 +139,7 @@ class PgnLines:
         if self._text_at < self.pos:  # found once for all blank lines before it
             found = _NO_TEXT.match(self.data, self.pos)
             self._text_at = found.end() if found else self.pos
-        if len(self.data) - self._text_at < _TOLD_BY_BYTES:
+        if len(self.data) - self._text_at < _ENOUGH_BYTES:
             self.touched_end = True
         at = self._text_at
         return bool(number.match(self.data, at) or _MOVETEXT.match(self.data, at))
@@ -157,7 +157,7 @@ class PgnLines:
             return ""
         blank = _BLANK_LINES.match(self.data, self.pos)
         following = blank.end() if blank else self.pos
-        if len(self.data) - following < _TOLD_BY_BYTES:
+        if len(self.data) - following < _ENOUGH_BYTES:
             self.touched_end = True
         ends = following == len(self.data) or _GAME_LINE.match(self.data, following)
         return "variation" if ends else ""

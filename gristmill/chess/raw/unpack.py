@@ -10,17 +10,15 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, BinaryIO, cast
+from typing import BinaryIO
 
 from gristmill.chess.raw.archive_config import Limits
 from gristmill.chess.raw.pgn_head import HEAD_BYTES, check_head, other_kind
 from gristmill.chess.raw.text_limits import with_short_lines
 from gristmill.chess.raw.zip_member import (
     ANY_RATIO_BYTES,
-    BoundedReads,
-    check_zip_signature,
-    damage_as_bad_input,
     one_pgn,
+    opened_zip,
 )
 from gristmill.contract import BadInput, GristmillError
 from gristmill.run.progress import SILENT, Progress
@@ -101,17 +99,17 @@ def unpack_zip(
     not right; OSError for an error of the machine.
     Source: docs/formats/chess.md#zip-rules
     """
-    with _opened(path, limits, links) as (file, packed_bytes):
-        check_zip_signature(file, path)
-        bounded = cast(IO[bytes], BoundedReads(file, path))
-        with damage_as_bad_input(path), zipfile.ZipFile(bounded) as archive:
-            info = one_pgn(archive, path, packed_bytes, limits)
-            known = info.compress_type in _BOUNDED_METHODS
-            read_bytes = _READ_BYTES if known else _SMALL_READ_BYTES
-            with archive.open(info) as member:
-                # zipfile checks the CRC when it reads the end.
-                reads = iter(lambda: member.read(read_bytes), b"")
-                size = _write(reads, path, target, info.file_size, progress, info.file_size)
+    with (
+        _opened(path, limits, links) as (file, packed_bytes),
+        opened_zip(file, path) as archive,
+    ):
+        info = one_pgn(archive, path, packed_bytes, limits)
+        known = info.compress_type in _BOUNDED_METHODS
+        read_bytes = _READ_BYTES if known else _SMALL_READ_BYTES
+        with archive.open(info) as member:
+            # zipfile checks the CRC when it reads the end.
+            reads = iter(lambda: member.read(read_bytes), b"")
+            size = _write(reads, path, target, info.file_size, progress, info.file_size)
     if size != info.file_size:
         raise BadInput(
             path,

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import IO, BinaryIO, cast
 
 from gristmill.chess.raw.archive_config import Limits
 from gristmill.chess.raw.pgn_head import other_kind
@@ -106,6 +106,32 @@ def why_left_out(name: str) -> str:
     if "__MACOSX" in path.parts or path.name.startswith("._"):
         return "what macOS keeps beside a file"
     return "" if name.lower().endswith(".pgn") else "no PGN"
+
+
+def left_out_of(archive: zipfile.ZipFile, taken: zipfile.ZipInfo) -> dict[str, str]:
+    """Why each member of a ZIP but one is not read, by name; folders are none.
+
+    archive: the ZIP.
+    taken: its PGN.
+    """
+    others = [info for info in archive.infolist() if info is not taken and not info.is_dir()]
+    return {info.filename: why_left_out(info.filename) for info in others}
+
+
+@contextmanager
+def opened_zip(file: BinaryIO, path: Path) -> Iterator[zipfile.ZipFile]:
+    """A ZIP by its directory.
+
+    file: the file, at its start.
+    path: its path, for errors.
+
+    Raises BadInput for another kind of file, and for damage.
+    Source: docs/formats/chess.md#zip-rules
+    """
+    check_zip_signature(file, path)
+    bounded = cast(IO[bytes], BoundedReads(file, path))
+    with damage_as_bad_input(path), zipfile.ZipFile(bounded) as archive:
+        yield archive
 
 
 def one_pgn(

@@ -26,9 +26,10 @@ def _notes(root: Path, text: str, min_plies: int = 8) -> list[str]:
 
 
 def test_a_month_with_games_has_no_notes(built: Path, tmp_path: Path) -> None:
-    assert list(validated_notes(built / "valid")) == []
+    # The sample month repeats games.
+    assert [note.law for note in validated_notes(built / "valid")] == ["equal_games"]
     assert list(dataset_notes(built / "game")) == []
-    assert _notes(tmp_path, _game("1-0") + _game("1/2-1/2")) == []
+    assert _notes(tmp_path, _game("1-0") + _game("1/2-1/2", f"{MOVES} 6. d3")) == []
 
 
 def test_a_month_of_rejected_games_is_noted_with_its_reasons(tmp_path: Path) -> None:
@@ -40,7 +41,9 @@ def test_a_month_of_rejected_games_is_noted_with_its_reasons(tmp_path: Path) -> 
 
 
 def test_a_dataset_without_games_says_why(tmp_path: Path) -> None:
-    text = _game("1/2-1/2") * 2 + _game("1-0", "1. e4 e5 2. Nf3 Nc6")
+    text = (
+        _game("1/2-1/2") + _game("1/2-1/2", f"{MOVES} 6. d3") + _game("1-0", "1. e4 e5 2. Nf3 Nc6")
+    )
     (note,) = _notes(tmp_path, text, min_plies=2)
     assert "none of 3 valid games is in a split: 2 have no winner (allow_draws), 1 too few" in note
 

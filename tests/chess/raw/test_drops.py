@@ -140,7 +140,7 @@ def test_a_long_window_is_read(tmp_path: Path, window: int) -> None:
     assert (tmp_path / "out" / "lichess_elite_2024-01.pgn").read_bytes() == GAME * 100
 
 
-def test_a_window_beyond_what_zstd_makes_is_told_with_the_cure(tmp_path: Path) -> None:
+def test_a_window_beyond_what_zstd_makes_is_refused_with_the_cure(tmp_path: Path) -> None:
     """A frame that asks for 4 GiB."""
     frame = b"\x28\xb5\x2f\xfd\x00" + bytes([(32 - 10) << 3]) + b"\x01\x00\x00"
     (tmp_path / "a.pgn.zst").write_bytes(frame)
