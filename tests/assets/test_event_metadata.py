@@ -49,7 +49,8 @@ def published(
         tokenizer=None,
         more=more or {},
     )
-    fields = {"folder": Path("/data/corn"), "rebuilt": True, "notes": [], "before": None, **rest}
+    fields = {"folder": Path("/data/corn"), "rebuilt": True, "notes": [], "before": None}
+    fields |= {"account": "", **rest}
     return SimpleNamespace(record=record, **fields)  # type: ignore[return-value]
 
 
@@ -112,6 +113,13 @@ def test_an_event_has_at_most_its_bytes_whatever_a_drop_holds(document: int) -> 
     assert {"counts", "config", "inputs", "outputs"} <= set(record["cut"])
     if document > 60_000:
         assert "more lines of" in value(metadata, "long").splitlines()[-1]
+
+
+def test_the_account_of_a_drop_is_a_line_of_its_own_and_stays_short() -> None:
+    metadata = event_metadata(published({"rows": 3}, account="2 files taken; 3 rows"))
+    assert value(metadata, "account") == "2 files taken; 3 rows"
+    assert "account" not in event_metadata(published({"rows": 3}))
+    assert stored(event_metadata(published(account="x" * 1_000_000))) <= MOST_BYTES
 
 
 def test_long_documents_do_not_cut_a_record_of_usual_size() -> None:

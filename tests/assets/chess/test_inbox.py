@@ -6,14 +6,23 @@ from typing import Any
 
 import dagster as dg
 import pytest
+import zstandard
 
 from assets.chess.inbox import INBOXES
 from definitions import build_defs
 from gristmill.inbox import present_drops
 from resources import Lake
 from sensors.raw_drops import raw_drop_sensor
+from tests.chess.raw.archives import GAME, zipped
 
 (INBOX,) = INBOXES
+
+
+def games(name: str) -> bytes:
+    """A file of one game, in the form of its ending."""
+    if name.endswith(".zip"):
+        return zipped(("a.pgn", GAME))
+    return zstandard.ZstdCompressor().compress(GAME) if name.endswith(".zst") else GAME
 
 
 @pytest.fixture
@@ -55,7 +64,7 @@ def inbox(tmp_path: Path) -> Path:
     ],
 )
 def test_a_file_whose_name_carries_a_month_starts_that_months_run(tick, inbox, name, month):
-    (inbox / name).write_text('[Event "x"]\n')
+    (inbox / name).write_bytes(games(name))
     assert tick().run_requests == []
     result = tick()
     (request,) = result.run_requests
@@ -99,7 +108,7 @@ def test_other_files_are_refused_by_name(tick, inbox, name, reason):
 
 def test_two_files_of_a_month_wait_until_one_is_taken_away(tick, inbox):
     for name in ("a_2024-01.pgn", "b_2024-01.zip"):
-        (inbox / name).write_text("x")
+        (inbox / name).write_bytes(games(name))
     tick()
     result = tick()
     assert result.run_requests == []

@@ -148,7 +148,7 @@ def test_a_recipe_without_its_drop_is_not_built_and_does_not_fail(build: Build, 
     assert result.get_asset_materialization_events() == []
     (event,) = result.get_asset_observation_events()
     reason = event.asset_observation_data.asset_observation.metadata["reason"].value
-    assert "no folder drops/puzzles/arc_agi, drops/puzzles/concept_arc/corpus" in str(reason)
+    assert "waits for drops/puzzles/arc_agi, drops/puzzles/concept_arc/corpus" in str(reason)
 
 
 def test_a_recipe_of_another_kind_fails_with_the_right_asset(build: Build, lake: Lake) -> None:

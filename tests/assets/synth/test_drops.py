@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from assets.synth.drops import drop_inputs, refusal
+from assets.synth.drops import drop_inputs
 from commands.drop import drop as command
 from gristmill.contract import BadInput
+from gristmill.inbox import READY as READY_STATE
+from gristmill.inbox import REFUSED
 from gristmill.synth.build.source import RAW, READY, Source
 from gristmill.synth.samples import write_drop
 from resources import Lake
@@ -25,9 +27,12 @@ def test_a_folder_that_gristmill_drop_brought_is_complete_without_a_mark(
     assert (result.exit_code, "refused" in result.output) == (0, False), repr(result.exception)
     place = tmp_path / "data/drops/synth/mine"
     assert not (place / ".done").exists()
-    assert refusal(place) is None
+    assert Lake().judged("synth", place).state == READY_STATE
     (place / paths[0].name).unlink()
-    assert "3 Parquet files of 500" in str(refusal(place))
+    found = Lake().judged("synth", place)
+    assert (found.state, "is listed and not in the drop" in found.reason) == (REFUSED, True)
+    (place / "SHA256SUMS").unlink()
+    assert "3 Parquet files of 500" in Lake().judged("synth", place).reason
 
 
 def test_raw_files_with_equal_sums_are_refused_where_a_look_did_not_compare_them(

@@ -12,13 +12,28 @@ import pytest
 import zstandard
 
 from gristmill.chess import take_drop
-from gristmill.chess.raw.drops import account, refusal
+from gristmill.chess.raw.drops import account
 from gristmill.contract import BadInput
 from gristmill.inbox.account import Account
-from gristmill.untrusted.files import LinkRule
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from tests.chess.raw.archives import GAME, MONTH, zipped
 
 APPLE = b"\x00\x05\x16\x07Mac OS X"
+
+
+@pytest.fixture(autouse=True)
+def _month(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The names here say no month; `tests/assets/chess/test_inbox.py` has names that do."""
+    monkeypatch.setattr("gristmill.chess.raw.drops.month_in", lambda _: "2024-01")
+
+
+def refusal(drop: Path, links: LinkRule = REFUSE_LINKS) -> str | None:
+    """Why a drop is refused, or None."""
+    try:
+        account(drop, links)
+    except BadInput as error:
+        return str(error)
+    return None
 
 
 @pytest.mark.parametrize(
