@@ -1,5 +1,4 @@
 """Texts whose lines end in CR alone, as old Macs and some exports write them."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
