@@ -1,4 +1,5 @@
 """Texts whose lines end in CR alone, as old Macs and some exports write them."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
