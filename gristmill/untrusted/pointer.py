@@ -8,7 +8,7 @@ from typing import Final
 from gristmill.contract import BadInput
 
 HEAD_BYTES: Final = 64
-"""Bytes of a file in which a pointer can be told."""
+"""Bytes at the beginning of a file that show a pointer."""
 _BEGINS: Final = b"version https://git-lfs.github.com/spec/"
 
 

@@ -1,4 +1,4 @@
-"""Pointers of Git LFS are told from data."""
+"""Pointers of Git LFS are refused, and data are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reader of each corpus: a raw row of any known form to a record.
+"""The reader of each corpus: a raw row of any known form to a record; forms of cot_collection.
 
 See also `shapes.py`: forms. Source: `docs/formats/reasoning.md#forms`.
 """
@@ -10,16 +10,41 @@ from typing import Any, Final
 
 from gristmill.reasoning.format.corpora import Corpus
 from gristmill.reasoning.format.records import Record
-from gristmill.reasoning.raw import cot_collection, metamath, openr1, reveal, trip, wiqa
-from gristmill.reasoning.raw.flatten import Unfit
+from gristmill.reasoning.raw import metamath, openr1, reveal, trip, wiqa
+from gristmill.reasoning.raw.flatten import Unfit, chain, extra, text
 from gristmill.reasoning.raw.shapes import PUBLIC, Form, columns_in, seed_form
+from gristmill.reasoning.raw.tables import FLAN
 
 Place = tuple[int, int]
 """Number of a file in its split from 0, and row in it from 1."""
 
+
+def _cot_public(row: Mapping[str, Any]) -> Record:
+    # The public `source` is the question; the seed's `source` says where a record comes from,
+    # which is the public `type`.
+    cot, steps = chain(row.get("rationale"))
+    extras = (extra(row.get("task")), extra(row.get("type")))
+    return Record(text(row["source"]), text(row["target"]), cot, extras, steps, PUBLIC)
+
+
+def _cot_flan(row: Mapping[str, Any]) -> Record:
+    cot, _ = chain(row["rationale"])
+    extras = (row[FLAN] or None, None)
+    return Record(text(row["question"]), text(row["answer"]), cot, extras, shape=FLAN)
+
+
 _REVEAL: Final = "reveal"
 _FORMS: Final[Mapping[str, tuple[Form, ...]]] = {
-    "cot_collection": cot_collection.FORMS,
+    "cot_collection": (
+        Form(FLAN, (FLAN, "question", "answer", "rationale"), _cot_flan),
+        Form(
+            PUBLIC,
+            ("source", "target"),
+            _cot_public,
+            without=("question",),
+            optional=("rationale", "task", "type"),
+        ),
+    ),
     "openr1_math_220k": openr1.FORMS,
     "reasoning_traces": metamath.FORMS,
     "trip": trip.FORMS,
@@ -28,7 +53,7 @@ _FORMS: Final[Mapping[str, tuple[Form, ...]]] = {
 
 
 def columns_of(corpus: Corpus) -> frozenset[str]:
-    """The columns that a form of a corpus reads, or is told by.
+    """The columns that a form of a corpus reads, or looks for.
 
     corpus: any.
     """

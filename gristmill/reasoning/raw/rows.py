@@ -1,6 +1,6 @@
 """The rows of a data file, whatever its format: each an object, or why it is refused.
 
-See also `unpacked.py`: the bytes; `json_files.py` and `line_ends.py`: how they are divided;
+See also `unpacked.py`: the bytes; `json_files.py`: what a JSON file is;
 `tables.py`: CSV and TSV; `parquet.py`; `shapes.py`: what the objects mean.
 Source: `docs/formats/reasoning.md#drops`.
 """
@@ -22,12 +22,12 @@ from gristmill.reasoning.format.corpora import Corpus
 from gristmill.reasoning.raw.drops import kind
 from gristmill.reasoning.raw.flatten import Unfit
 from gristmill.reasoning.raw.json_files import BLANK, FORMS, holds_columns, one_or_lines
-from gristmill.reasoning.raw.line_ends import with_line_feeds
 from gristmill.reasoning.raw.readers import columns_of
 from gristmill.reasoning.raw.unpacked import unpacked
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.json_text import check_nesting, has_more_values, load_json, members
 from gristmill.untrusted.limits import LIMITS, Limits
+from gristmill.untrusted.line_ends import with_line_feeds
 from gristmill.untrusted.lines import line_bytes, lines
 
 Row = tuple[int, dict[str, Any] | Unfit]

@@ -182,7 +182,6 @@ PARSERS = (
         (
             *(f"{_RAW}.{name}" for name in ("readers", "shapes", "flatten", "tables", "rows")),
             *(f"{_RAW}.{name}" for name in ("trip", "wiqa", "openr1", "metamath", "reveal")),
-            f"{_RAW}.cot_collection",
             "gristmill.reasoning.render.cleaning",
         ),
         covers=(f"{_RAW}.drops",),
@@ -192,7 +191,7 @@ PARSERS = (
     Parser(
         "reasoning_json",
         json_rows,
-        (f"{_RAW}.rows", f"{_RAW}.json_files", f"{_RAW}.line_ends"),
+        (f"{_RAW}.rows", f"{_RAW}.json_files", "gristmill.untrusted.line_ends"),
         words=(*_JSON, b'{"0":{', b"\n", b"\r", b"[{", b'"train":[', b'{"question":', b'"answer":'),
     ),
     Parser(

@@ -47,7 +47,7 @@ def test_splits_as_keys_are_named_with_what_to_write(
     )
 
 
-def test_a_split_that_is_too_large_for_a_row_is_told_too() -> None:
+def test_a_split_that_is_too_large_for_a_row_is_named_too() -> None:
     text = json.dumps({"train": ROWS * 99, "test": ROWS}).encode()
     with pytest.raises(BadInput, match=r"holds splits under their names: .*train"):
         _kind(text, Limits(line_bytes=1000))
@@ -70,5 +70,5 @@ def test_rows_with_the_column_of_a_split_stay_lines(value: bytes) -> None:
 
 
 @pytest.mark.parametrize("value", [b"[]", b' [{"train": []}]', b'{"0": {"train": []}}'])
-def test_one_value_is_told(value: bytes) -> None:
+def test_one_value_is_no_lines(value: bytes) -> None:
     assert _kind(value)

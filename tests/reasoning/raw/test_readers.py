@@ -78,7 +78,7 @@ def test_the_columns_of_a_corpus_are_those_that_are_read(corpus: str, tmp_path: 
     assert names <= columns_of(CORPORA[corpus]) <= names | rest
 
 
-def test_a_row_that_nearly_has_a_form_is_told_what_it_lacks() -> None:
+def test_a_row_that_nearly_has_a_form_names_what_it_lacks() -> None:
     with pytest.raises(Unfit) as error:
         read("openr1_math_220k", {"problem": "p", "answer": "a", "solution": "s"})
     assert error.value.rule == (

@@ -82,7 +82,7 @@ def test_a_packed_file_that_needs_too_much_memory_says_how_to_pack_it(tmp_path: 
 
 
 @pytest.mark.parametrize("packing", PACKINGS)
-def test_what_is_not_packed_as_its_name_says_is_told_so(tmp_path: Path, packing: str) -> None:
+def test_what_is_not_packed_as_its_name_says_is_refused(tmp_path: Path, packing: str) -> None:
     path = tmp_path / f"x.jsonl.{packing}"
     with pytest.raises(BadInput, match=r"or none: give it the ending of what it is, or pack it"):
         _text(path, b'{"question": 1}')

@@ -1,7 +1,4 @@
-"""Texts whose lines end in CR alone, as old Macs and some exports write them.
-
-Source: `docs/formats/reasoning.md#drops`.
-"""
+"""Texts whose lines end in CR alone, as old Macs and some exports write them."""
 
 from __future__ import annotations
 

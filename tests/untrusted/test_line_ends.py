@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gristmill.reasoning.raw.line_ends import with_line_feeds
+from gristmill.untrusted.line_ends import with_line_feeds
 
 BIG = b"x" * (1 << 20)
 
