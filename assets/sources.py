@@ -9,11 +9,11 @@ from urllib.parse import quote
 
 import dagster as dg
 
+from assets.checking.equal_inputs import equal_inputs, named
 from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.printable import cut, printable
 from gristmill.provenance import Input, Record
-from gristmill.provenance.equal_inputs import equal_inputs, named
 
 _MOST_RECORDS, _MOST_ROWS, _LONGEST = 20, 8, 120
 _LONGEST_LIST: Final = 1000

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from assets.checking.equal_inputs import equal_inputs, named, raw_hashes
 from gristmill import provenance
 from gristmill.contract import GristmillError, Violation
 from gristmill.printable import printable
 from gristmill.provenance import Input, Record
-from gristmill.provenance.equal_inputs import equal_inputs, named, raw_hashes
 
 _LAW = "equal_inputs"
 _TASKS = "puzzles/"

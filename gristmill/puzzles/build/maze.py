@@ -104,11 +104,7 @@ def build_maze(
     config = config or MazeConfig()
     folders = labelled_folders(source_folders(csv_dir))
     for _, folder in folders:
-        listed = list_files(folder, root=folder, links=links, deep=False)
-        names = [entry.name for entry in listed]
-        if left := not_samples(folder, filter(MAZE_FILES.__contains__, names)):
-            rule = "is of a sample, and the other file is real: bring the real one"
-            raise BadInput(folder / min(left), rule)
+        _refuse_sample(folder, links)
     with _tokens_file(parts, out) as path:
         reader = _Reader(links)
         with path.open("wb") as tokens, progress.stage("read", "files", None) as stage:
@@ -207,6 +203,15 @@ class _Reader:
                 mazes.keys.append(key)
             self._rows += len(keys)
         self.files.append(SourceFile(f"{label}/{path.name}", digest.hexdigest()))
+
+
+def _refuse_sample(folder: Path, links: LinkRule) -> None:
+    """Raise BadInput where one of the two files is of a sample, and the other one is real."""
+    listed = list_files(folder, root=folder, links=links, deep=False)
+    names = [entry.name for entry in listed]
+    if left := not_samples(folder, filter(MAZE_FILES.__contains__, names)):
+        rule = "is of a sample, and the other file is real: bring the real one"
+        raise BadInput(folder / min(left), rule)
 
 
 def _rows(path: Path, length: int) -> npt.NDArray[np.uint8]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -17,18 +17,21 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import GristmillError, Violation
+from gristmill.puzzles.build.arc import LEFT_OUT, TASK_HASH, TRIES
+from gristmill.puzzles.build.arc_leaks import is_same_pair
+from gristmill.puzzles.config import MOST_AUGMENTATIONS
 from gristmill.puzzles.domains import dihedral
-from gristmill.puzzles.domains.arc_augment import KIND, training_places
+from gristmill.puzzles.domains.arc_augment import KIND, flat, task_hash, training_places
 from gristmill.puzzles.domains.arc_grid import ENCODING, FIRST_COLOUR, SIDE, Grid
 from gristmill.puzzles.domains.source_key import source_key
 from gristmill.puzzles.format import names
+from gristmill.puzzles.format.sources import SourceFile
 from gristmill.puzzles.laws.arc_identifiers import (
     Identifiers,
     identifier_laws,
     parsed,
     split_laws,
 )
-from gristmill.puzzles.laws.arc_sources import Built, Tasks, source_laws
 from gristmill.puzzles.laws.encoding import encoding_laws
 from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
 
@@ -42,6 +45,72 @@ _Finding = tuple[str, str, npt.NDArray[np.bool_], str]
 """Law, what of the set, which of them, and what is wrong."""
 _BORDER: Final = "is not one grid of colours with EOS on its border"
 _INVERSE: Final = "is not the first puzzle of the group after the augmentation of its id"
+
+
+@dataclass
+class _Built:
+    """What a dataset holds of one file.
+
+    base: id of the task.
+    pairs: of the first puzzles, by their numbers.
+    draws: int64 by split, the numbers of the draws of the group, 0 for the task itself.
+    numbers: by split, of its pairs.
+    """
+
+    base: str = ""
+    pairs: dict[int, tuple[Grid, Grid]] = field(default_factory=dict)
+    draws: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
+    numbers: dict[str, set[int]] = field(default_factory=lambda: {s: set() for s in names.SPLITS})
+
+
+_Tasks = dict[int, _Built]
+"""By the number of the file."""
+
+
+def _source_laws(dataset: Dataset, tasks: _Tasks) -> Iterator[Violation]:
+    """Yield the files whose task the dataset does not hold as its seed augments it.
+
+    tasks: what the sets hold, by the number of the file.
+
+    No test pair is a demonstration of its task. The hash of the pairs is the one noted at reading;
+    the draws of the group are those that the seed gives, up to `num_aug`, without the ones that
+    repeat a puzzle. The law of the draws passes over tasks with a test pair that was left out,
+    since it counted when the draws were compared.
+    """
+    if dataset.kind is None:
+        return
+    files, config = dataset.sources.files, dataset.sources.config
+    seed, most = config.get("seed"), config.get("num_aug")
+    if type(seed) is not int or type(most) is not int or not 0 <= most <= MOST_AUGMENTATIONS:
+        raise GristmillError(f"{names.SOURCES}: config lacks seed or num_aug")
+    for number, file in enumerate(files):
+        built = tasks.get(number, _Built())
+        yield from _leaks(file, built)
+        if task_hash(built.pairs.values()) != file.facts.get(TASK_HASH):
+            yield Violation("source", file.path, "the pairs have not the hash of the source file")
+        elif built.pairs and LEFT_OUT not in file.facts:
+            yield from _draws(file, built, seed, most)
+    for number in sorted(set(tasks) - set(range(len(files)))):
+        yield Violation("source", f"file {number}", f"is not in {names.SOURCES}")
+
+
+def _leaks(file: SourceFile, built: _Built) -> Iterator[Violation]:
+    """Test pairs that are, cell by cell, pairs of the task in training."""
+    for number in sorted(built.numbers["test"]):
+        for other in sorted(built.numbers["train"]):
+            if is_same_pair(built.pairs[number], built.pairs[other]):
+                yield Violation("leak", file.path, f"test pair {number} is training pair {other}")
+
+
+def _draws(file: SourceFile, built: _Built, seed: int, most: int) -> Iterator[Violation]:
+    from gristmill.puzzles.domains.arc_kernels import kept_draws
+
+    key = np.uint64(source_key(seed, KIND, built.base))
+    kept, _, _ = kept_draws(key, most, TRIES * most, *flat(list(built.pairs.values())))
+    for split, numbers in built.draws.items():
+        if not np.array_equal(numbers, kept):
+            found = f"{len(numbers) - 1} augmentations in {split}, not those that the seed gives"
+            yield Violation("augmentations", file.path, found)
 
 
 def arc_laws(dataset: Dataset | Path) -> Iterator[Violation]:
@@ -62,13 +131,13 @@ def arc_laws(dataset: Dataset | Path) -> Iterator[Violation]:
         yield from encoding_laws(dataset, ENCODING)
         found = parsed(dataset.identifiers)
         yield from identifier_laws(dataset.identifiers, found)
-        tasks: Tasks = defaultdict(Built)
+        tasks: _Tasks = defaultdict(_Built)
         offenders = _Offenders()
         for split, set_name in dataset.sets():
             _Set(dataset, split, set_name, found, offenders).check(tasks)
         yield from offenders.violations()
         yield from split_laws(dataset, found)
-        yield from source_laws(dataset, tasks)
+        yield from _source_laws(dataset, tasks)
     except GristmillError as error:
         yield Violation("readable", str(dataset.folder), str(error))
 
@@ -136,7 +205,7 @@ class _Set:
     ids: Identifiers
     offenders: _Offenders
 
-    def check(self, tasks: Tasks) -> None:
+    def check(self, tasks: _Tasks) -> None:
         """Check the set; add its first puzzles and its draws to `tasks`."""
         arrays = self.dataset.arrays(self.split, self.set_name)
         self.where = f"{self.split} {self.set_name}"
@@ -241,7 +310,7 @@ class _Set:
             raise GristmillError(f"{names.SOURCES}: config has no seed")
         return seed
 
-    def _note_draws(self, tasks: Tasks, origins: npt.NDArray[np.integer]) -> None:
+    def _note_draws(self, tasks: _Tasks, origins: npt.NDArray[np.integer]) -> None:
         """Add the draws of each group to its task, and note the places that they give its rows."""
         drawn, symmetries = np.asarray(origins[self._puzzles[:-1]]), self.ids.symmetries[self._ids]
         sides = np.stack([each.shapes for each in self._originals], axis=1)

@@ -149,7 +149,7 @@ def test_files_in_folders_are_read_in_the_order_of_their_paths_and_named_by_them
         (drop / name).parent.mkdir(parents=True)
         row = {**ROW, "answer": answer}
         write(drop / name.partition("/")[0], name.partition("/")[2], [row, {"x": 1}])
-    summary = normalize(drop, tmp_path / "out", NormalizeConfig(), split="train")
+    summary = normalize(drop, tmp_path / "out", NormalizeConfig(bad_rows=2), split="train")
     lines = (tmp_path / "out/gsm8k/train.jsonl").read_text().splitlines()
     assert [json.loads(line)["answer"] for line in lines] == ["2", "1"]
     assert mapped(tmp_path / "out/origins/gsm8k__train.npy").tolist() == [[0, 1], [1, 1]]
