@@ -25,6 +25,7 @@ ACROSS = {
     "clusters/test_chain.py": "the chains of all families on Ray and Postgres, killed",
     "clusters/test_parts.py": "parts of builds as tasks of Ray, killed, and those of all families",
     "commands/test_adopt_families.py": "adopting what all families publish",
+    "commands/test_drop_states.py": "the states of a drop at all entrances, in all inboxes",
     "commands/test_parts_families.py": "shares of the parts of all families",
     "commands/test_postgres.py": "commands on an instance in Postgres",
     "examples/test_lights_out.py": "the example of docs/adding-a-puzzle.md",

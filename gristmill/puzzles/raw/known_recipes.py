@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from gristmill import keys, provenance
 from gristmill.contract import BadInput, GristmillError
 from gristmill.data_root import DataRoot, NotReady
-from gristmill.inbox import TOML, WAITS
+from gristmill.inbox import GONE, TOML, WAITS
 from gristmill.inbox.account import Account, Unread, Waits
 from gristmill.inbox.kind import IsThere
 from gristmill.inbox.listing import list_inbox
@@ -45,10 +46,12 @@ def recipe_of(lake: DataRoot, kind: str, name: str) -> Recipe:
     name: key of the partition.
 
     Raises BadKey for a name that is no key, BadInput if its file is refused or has another kind,
-    GristmillError if there is none.
+    NotReady if there is none.
     """
     path = lake.inbox(RECIPES_INBOX) / f"{keys.checked(name)}.toml"
-    if not path.exists() and name in BUILT_IN:
+    if not os.path.lexists(path):
+        if name not in BUILT_IN:
+            raise NotReady(GONE, lake.judged(RECIPES_INBOX, path).reason)
         recipe = BUILT_IN[name]
         _check_published(lake, recipe, path)
     else:

@@ -50,7 +50,8 @@ def source_of(lake: DataRoot) -> Source:
         found, _ = judged_now(folder, lake.asked(folder.parent.name, alone=True))
         states.add(found.state)
         if found.state != READY:
-            raise GristmillError(found.reason)
+            named = "" if str(folder) in found.reason else f"{folder}: "
+            raise GristmillError(f"{named}{found.reason}")
         return raw_file_count(lake, folder)
 
     try:

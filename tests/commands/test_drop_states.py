@@ -1,0 +1,511 @@
+"""Every state of a drop at every entrance, in every inbox: one reason, one state, no other bytes.
+
+See also `drop_world.py`: the entrances, and `inbox_cases.py`: a drop of each inbox.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands.parts import IN_PARTS
+from gristmill.inbox import ARRIVING, GONE, READY, REFUSED, UNREAD, WAITS, Judgement
+from gristmill.provenance import raw_inputs
+from resources import Lake
+from tests.assets.puzzles.drops import put_recipe, put_tasks
+from tests.commands.drop_world import World, new_world, one_line, opened
+from tests.commands.drops import spoil
+from tests.commands.inbox_cases import (
+    CASES,
+    CONVERTED,
+    DOMINO,
+    MONTH,
+    PACK,
+    POOL,
+    QUESTIONS,
+    READY_SYNTH,
+    SYNTH,
+    TASKS,
+    Case,
+)
+from tests.run_folder import RunFolder
+
+pytestmark = pytest.mark.sampled(0.4)
+
+TOGETHER = tuple(case for case in CASES if case is not READY_SYNTH)
+"""The cases that fit into one data root: there is one Harmony dataset."""
+UNLISTED = (POOL, DOMINO)
+"""The cases whose file is no input in a record, only a part of the config."""
+LOCAL = ("reasoning/normalized", "puzzles/arc", "puzzles/domino")
+"""The assets of the cases that `gristmill build` takes."""
+each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.inbox)
+
+
+def _copy(source: Path, folder: Path) -> Path:
+    shutil.copytree(source, folder, symlinks=True, dirs_exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def bare(run_folder: RunFolder, vocabulary_root: Path) -> Path:
+    """A data root with the vocabularies alone."""
+
+    def make(folder: Path) -> None:
+        new_world(folder)
+        _copy(vocabulary_root / "drops", folder / "data/drops")
+        with opened(folder) as world:
+            done = world.run("materialize", "--all")
+            assert done.exit_code == 0, done.output
+
+    return run_folder.once("drop_states_bare", make)
+
+
+@pytest.fixture(scope="module")
+def built(run_folder: RunFolder, bare: Path) -> Path:
+    """A data root in which a drop of each inbox is built, but of finished conversions."""
+
+    def make(folder: Path) -> None:
+        _copy(bare, folder)
+        with opened(folder) as world:
+            for case in TOGETHER:
+                case.put(world.data)
+            done = world.run("materialize", *(case.asset for case in TOGETHER), "macroxue/values")
+            assert done.exit_code == 0, done.output
+            harmony = world.run("materialize", "synth/harmony_manifest")
+            assert harmony.exit_code == 0, harmony.output
+            shutil.copytree(world.data / "synth_harmony", folder / CONVERTED)
+            for case in (SYNTH, MONTH, QUESTIONS):
+                world.count_as_built(case)
+
+    return run_folder.once("drop_states_built", make)
+
+
+@pytest.fixture(scope="module")
+def imported(run_folder: RunFolder, bare: Path, built: Path) -> Path:
+    """A data root in which a finished conversion is built."""
+
+    def make(folder: Path) -> None:
+        _copy(bare, folder)
+        _copy(built / CONVERTED, folder / CONVERTED)
+        with opened(folder) as world:
+            READY_SYNTH.put(world.data)
+            done = world.run("materialize", READY_SYNTH.asset)
+            assert done.exit_code == 0, done.output
+
+    return run_folder.once("drop_states_imported", make)
+
+
+@pytest.fixture
+def empty(bare: Path, built: Path, tmp_path: Path) -> Iterator[World]:
+    """A data root without drops."""
+    _copy(built / CONVERTED, tmp_path / CONVERTED)
+    with opened(_copy(bare, tmp_path)) as world:
+        yield world
+
+
+@pytest.fixture
+def full(built: Path, tmp_path: Path) -> Iterator[World]:
+    """A data root in which the drops of `TOGETHER` are built."""
+    with opened(_copy(built, tmp_path)) as world:
+        yield world
+
+
+@pytest.fixture
+def of_case(case: Case, built: Path, imported: Path, tmp_path: Path) -> Iterator[World]:
+    """A data root in which the drop of a case is built."""
+    with opened(_copy(imported if case is READY_SYNTH else built, tmp_path)) as world:
+        yield world
+
+
+def _entrances(world: World, case: Case, state: str, status: int) -> Judgement:
+    """Ask every entrance about a drop that was built before, and compare it with the judgement.
+
+    state: that all are to name. status: of `materialize` without a partition.
+    """
+    found, before = world.judged(case), world.bytes_of()
+    assert found.state == state
+    reason = one_line(found.reason)
+
+    tick = world.settled_tick(case)
+    assert case.asset not in _requested(tick), "the sensor asked for a run"
+    skipped = one_line(str(tick.skip_reason.skip_message if tick.skip_reason else ""))
+    said = f"still arriving: {case.key}" if state == ARRIVING else f"{case.key} "
+    assert said in skipped and (state == ARRIVING or reason[:200] in skipped), skipped
+    passed, rows = world.arrivals(case)
+    assert not passed and rows[case.key][0] == state
+    assert one_line(rows[case.key][1]) == reason
+
+    named = world.run("materialize", case.asset, "--partition", case.partition)
+    text = one_line(named.output)
+    assert (named.exit_code, reason in text) == (1, True), named.output
+    assert ("failed " in text) == (state == REFUSED), named.output
+    every = world.run("materialize", case.asset)
+    assert (every.exit_code, reason in one_line(every.output)) == (status, True), every.output
+    _local_entrances(world, case, reason, status)
+
+    run = world.button(case)
+    assert run.success == (state != REFUSED)
+    assert world.built_check(case) == (state != REFUSED)
+
+    if case not in UNLISTED:
+        listed, why = world.listed(case)
+        assert (listed, one_line(why)) == (f"drop {state}", reason)
+    whole = world.run("ls", str(world.data))
+    assert f"drops/{case.shown}: {state}: {reason}" in one_line(whole.output), whole.output
+    verified = world.run("verify", str(world.data))
+    wrong = state == REFUSED and case not in UNLISTED
+    assert verified.exit_code == (1 if wrong else 0), verified.output
+    assert case in UNLISTED or reason in one_line(verified.output), verified.output
+    assert world.bytes_of() == before, "something was published"
+    return found
+
+
+def _local_entrances(world: World, case: Case, reason: str, status: int) -> None:
+    """Ask `build` and `parts`, of the assets that they take."""
+    if case.asset in LOCAL:
+        named = world.run("build", case.asset, case.partition)
+        assert named.exit_code == 1 and reason in one_line(named.output), named.output
+        every = world.run("build", case.asset)
+        assert every.exit_code == status, every.output
+        assert reason in one_line(every.output), every.output
+    if case.asset in IN_PARTS:
+        share = world.run("parts", "1", "2", case.asset, case.partition)
+        assert share.exit_code == 1 and reason in one_line(share.output), share.output
+
+
+def _requested(tick: Any) -> set[str]:
+    return {
+        asset.to_user_string()
+        for request in tick.run_requests or ()
+        for asset in request.asset_selection or ()
+    }
+
+
+@each_case
+def test_a_ready_drop_is_taken_by_its_sensor_and_ready_at_every_entrance(
+    empty: World, tmp_path: Path, case: Case
+) -> None:
+    if case is POOL:
+        PACK.put(empty.data)
+        assert empty.run("materialize", PACK.asset).exit_code == 0
+    outside = World(tmp_path / "outside")
+    (outside.folder / "data").mkdir(parents=True)
+    if case is READY_SYNTH:
+        _copy(empty.folder / CONVERTED, outside.folder / CONVERTED)
+    case.put(outside.data)
+    (SYNTH.drop(outside.data) / "gristmill.toml").unlink(missing_ok=True)
+    words = ("drop", str(case.drop(outside.data)), "--family", case.inbox)
+    copied = empty.run(*words)
+    assert copied.exit_code == 0, copied.output
+    assert copied.output.splitlines()[-1].startswith("ready: its sensor takes it within a minute")
+    assert empty.judged(case) == Judgement(READY)
+    untaken = "its sensor has not taken it yet: see its last tick"
+    assert empty.arrivals(case) == (False, {case.key: (READY, untaken)})
+    tick = empty.settled_tick(case)
+    assert case.asset in _requested(tick)
+    assert case.partition in {request.partition_key for request in tick.run_requests or ()}
+    assert empty.arrivals(case) == (True, {})
+    assert case.shown not in empty.run("ls", str(empty.data)).output
+    again = empty.run(*words)
+    assert again.exit_code == 0 and "there already" in again.output, again.output
+    assert "ready" in again.output or "taken" in again.output
+
+
+@each_case
+def test_an_arriving_drop_leaves_its_artifact_and_is_no_failure(of_case: World, case: Case) -> None:
+    case.mark(of_case.data, "incomplete").touch()
+    found = _entrances(of_case, case, ARRIVING, status=0)
+    assert "says that it is not complete: remove that file" in found.reason
+
+
+@each_case
+def test_a_drop_that_its_family_refuses_leaves_its_artifact_and_fails_every_entrance(
+    of_case: World, case: Case
+) -> None:
+    case.spoil(case.drop(of_case.data))
+    found = _entrances(of_case, case, REFUSED, status=1)
+    assert case.word in found.reason
+
+
+@each_case
+def test_a_drop_that_is_gone_leaves_an_intact_artifact_green(of_case: World, case: Case) -> None:
+    drop, before = case.drop(of_case.data), of_case.bytes_of()
+    shutil.rmtree(drop) if drop.is_dir() else drop.unlink()
+    assert of_case.judged(case).state == GONE
+    assert not _requested(of_case.settled_tick(case))
+    passed, rows = of_case.arrivals(case)
+    assert not passed and rows[case.key][0] == GONE
+    assert f"`gristmill retire {case.key}`" in rows[case.key][1]
+    named = of_case.run("materialize", case.asset, "--partition", case.partition)
+    every = of_case.run("materialize", case.asset)
+    assert every.exit_code == 0, every.output
+    if case is MONTH:  # its PGN is the artifact, and needs no drop
+        assert named.exit_code == 0 and "unchanged" in named.output
+    else:
+        assert named.exit_code == 1 and "not built" in named.output, named.output
+        assert case.partition in every.output and "not built" in every.output, every.output
+        assert "failed" not in named.output + every.output
+    assert of_case.button(case).success
+    checks = of_case.evaluated(case)
+    assert [checks.get(name) for name in ("built", "intact", "lawful")] == [True, True, True]
+    assert of_case.listed(case)[0] == ("current" if case in UNLISTED else "drop gone")
+    verified = of_case.run("verify", str(of_case.data))
+    assert verified.exit_code == 0, verified.output
+    said = f"drops/{case.inbox}/{case.name}: gone: " in verified.output
+    assert said != (case in UNLISTED), verified.output
+    assert of_case.bytes_of() == before
+
+
+def test_drops_that_are_all_arriving_are_named_by_all_and_nothing_is_built(empty: World) -> None:
+    for case in TOGETHER:
+        case.put(empty.data)
+        case.mark(empty.data, "incomplete").touch()
+    (empty.data / "drops/macroxue/two/.incomplete").touch()
+    before = empty.bytes_of()
+    done = empty.run("materialize", "--all")
+    assert done.exit_code == 0, done.output
+    for case in TOGETHER:
+        reason = one_line(empty.judged(case).reason)
+        assert f"{case.shown}: {reason}" in one_line(done.output), case.inbox
+    assert empty.bytes_of() == before
+
+
+def test_a_list_that_differs_refuses_each_drop_and_one_command_names_all(full: World) -> None:
+    for case in TOGETHER:
+        lacks = "0" * 64 + (
+            "  lost.file\n" if case.drop(full.data).is_dir() else f"  {case.name}\n"
+        )
+        case.mark(full.data, "sums").write_text(lacks)
+    before = full.bytes_of()
+    done = full.run("materialize", *{case.asset for case in TOGETHER})
+    assert done.exit_code == 1, done.output
+    for case in TOGETHER:
+        found = full.judged(case)  # a wrong sum is known since the command hashed the file
+        assert (found.state == REFUSED and "bring it, or" in found.reason) or (
+            "copy the file again" in found.reason
+        ), found
+        assert one_line(found.reason) in one_line(done.output), case.inbox
+        assert full.arrivals(case)[1][case.key] == (REFUSED, found.reason)
+        assert case in UNLISTED or full.listed(case) == ("drop refused", found.reason)
+        assert case.asset not in _requested(full.settled_tick(case))
+        assert not full.button(case).success
+        assert full.built_check(case) is False
+    assert full.run("verify", str(full.data)).exit_code == 1
+    assert full.bytes_of() == before
+
+
+def test_a_game_that_is_cut_fails_its_build_and_leaves_the_artifact(full: World) -> None:
+    games = spoil(PACK.drop(full.data))
+    before = full.bytes_of()
+    done = full.run("materialize", PACK.asset)
+    assert done.exit_code == 1 and f"failed macroxue/pack one: {games}:2: not JSON" in done.output
+    assert not full.button(PACK).success
+    assert full.built_check(PACK) is False
+    assert full.bytes_of() == before
+
+
+def test_a_pool_waits_for_a_pack_that_is_not_built(full: World) -> None:
+    POOL.drop(full.data).write_text('members = ["one", "three"]\n')
+    found = _entrances(full, POOL, WAITS, status=0)
+    assert found.reason.endswith(
+        "waits for macroxue/pack three, which is not built: bring its drop"
+    )
+
+
+def test_a_drop_waits_for_the_other_source_of_its_recipe_and_the_recipe_waits_too(
+    full: World,
+) -> None:
+    recipe = put_recipe(
+        Lake(data_root=str(full.data)), "arc-sample", "arc", ["arc-sample", "other"]
+    )
+    waits = "waits for drops/puzzles/other: bring it, or write a recipe without it"
+    found = _entrances(full, TASKS, WAITS, status=0)
+    assert found.reason.endswith(f"the recipe arc-sample {waits}")
+    of_recipe = full.lake.judged("puzzles/recipes", recipe)
+    assert (of_recipe.state, waits in of_recipe.reason) == (WAITS, True)
+    assert full.arrivals(DOMINO)[1]["arc-sample"] == (WAITS, of_recipe.reason)
+    put_tasks(full.lake, "other")
+    assert full.lake.judged("puzzles/recipes", recipe).state == READY
+    assert full.judged(TASKS).state == READY
+
+
+def test_a_puzzle_drop_that_no_recipe_reads_is_unread_and_says_what_to_write(
+    empty: World, tmp_path: Path
+) -> None:
+    outside = put_tasks(Lake(data_root=str(tmp_path / "outside")), "strange")
+    copied = empty.run("drop", str(outside), "--family", "puzzles")
+    drop = empty.data / "drops/puzzles/strange"
+    reason = empty.lake.judged("puzzles", drop).reason
+    assert copied.exit_code == 0
+    assert f"unread: {reason}" in one_line(copied.output)
+    assert 'sources = ["strange"]' in reason and "/NAME.toml" in reason
+    assert empty.arrivals(TASKS) == (False, {"strange": (UNREAD, reason)})
+    tick = empty.settled_tick(TASKS)
+    assert not tick.run_requests and tick.skip_reason
+    assert f"strange unread: {one_line(reason)}" in str(tick.skip_reason.skip_message)
+    done = empty.run("materialize", "--all")
+    assert done.exit_code == 0, done.output
+    assert f"unread puzzles/strange: {reason}" in one_line(done.output)
+    assert "built" not in done.output.replace("not built", "")
+    listed = empty.run("ls", str(empty.data)).output
+    assert f"drops/puzzles/strange: unread: {reason}" in one_line(listed)
+    build = empty.run("build", TASKS.asset)
+    assert f"unread drops/puzzles/strange: {reason}" in one_line(build.output)
+    put_recipe(empty.lake, "mine", "arc", ["strange"], num_aug=1)
+    assert empty.lake.judged("puzzles", drop).state == READY
+
+
+def test_of_two_conversations_the_one_that_is_not_named_is_unread(full: World) -> None:
+    shutil.copytree(SYNTH.drop(full.data), full.data / "drops/synth/second")
+    found = _entrances(full, SYNTH, UNREAD, status=0)
+    assert "several drops are complete (synth/first, synth/second)" in found.reason
+    with (full.data / "gristmill.toml").open("a") as settings:
+        settings.write('[synth.harmony]\ndrop = "synth/first"\n')
+    assert full.judged(SYNTH).state == READY
+    second = full.lake.judged("synth", full.data / "drops/synth/second")
+    assert (second.state, "synth/first is the drop in use" in second.reason) == (UNREAD, True)
+    assert full.arrivals(SYNTH)[1]["second"] == (UNREAD, second.reason)
+    done = full.run("materialize", SYNTH.asset)
+    assert done.exit_code == 0 and "nothing needed doing" in done.output, done.output
+
+
+def test_conversations_that_arrive_beside_others_do_not_stop_them(full: World) -> None:
+    second = full.data / "drops/synth/second"
+    shutil.copytree(SYNTH.drop(full.data), second)
+    (second / ".incomplete").touch()
+    assert full.judged(SYNTH).state == READY
+    done = full.run("materialize", SYNTH.asset)
+    assert done.exit_code == 0 and "nothing needed doing" in done.output, done.output
+    assert "arriving synth/second: .incomplete says" in one_line(done.output)
+
+
+def _raw_files(world: World) -> list[Path]:
+    return [path for path in (world.data / "drops").rglob("*") if path.is_file()]
+
+
+def test_what_was_built_and_did_not_change_is_current_everywhere_after_new_times_too(
+    full: World,
+) -> None:
+    before = full.bytes_of()
+    for times in ("as they were", "new"):
+        if times == "new":
+            for path in _raw_files(full):
+                os.utime(path)
+        done = full.run("materialize", *(case.asset for case in TOGETHER), "macroxue/values")
+        assert done.exit_code == 0 and "nothing needed doing" in done.output, done.output
+        for case in TOGETHER:
+            assert full.judged(case) == Judgement(READY)
+            assert full.listed(case) == ("current", "")
+            assert not full.settled_tick(case).run_requests, (times, case.inbox)
+            assert full.arrivals(case) == (True, {}), (times, case.inbox)
+        verified = full.run("verify", str(full.data))
+        assert verified.exit_code == 0, verified.output
+        assert len(verified.output.splitlines()) == 1, verified.output
+    assert full.bytes_of() == before
+
+
+def test_new_times_alone_leave_the_listing_current_before_anything_is_built(full: World) -> None:
+    for path in _raw_files(full):
+        os.utime(path)
+    for case in TOGETHER:
+        assert full.listed(case) == ("current", "")
+
+
+def test_one_command_names_each_of_many_partitions(full: World) -> None:
+    (full.data / "drops/macroxue/one/.incomplete").touch()
+    PACK.spoil(full.data / "drops/macroxue/two")
+    shutil.copytree(PACK.drop(full.data), full.data / "drops/macroxue/three")
+    (full.data / "drops/macroxue/three/.incomplete").unlink()
+    done = full.run("materialize", PACK.asset)
+    assert done.exit_code == 1
+    text = one_line(done.output)
+    assert "not built macroxue/pack one: " in text and ".incomplete says" in text
+    assert "failed macroxue/pack two: " in text and "no game in it" in text
+    assert "1 built in" in text and "1 not built, 1 failed" in text, done.output
+    months = full.run("materialize", MONTH.asset)
+    assert months.exit_code == 0 and "unchanged" in months.output
+    assert "not built, since they have no drop: chess/elite_pgn 2020-06" in one_line(months.output)
+
+
+@pytest.mark.parametrize("case", [PACK, QUESTIONS], ids=lambda case: case.inbox)
+def test_all_builds_what_a_drop_of_one_family_gives_and_nothing_of_others(
+    empty: World, case: Case
+) -> None:
+    before = set(empty.bytes_of())
+    case.put(empty.data)
+    done = empty.run("materialize", "--all")
+    assert done.exit_code == 0, done.output
+    new = {name.partition("/")[0] for name in set(empty.bytes_of()) - before}
+    assert new == {case.inbox}
+
+
+_OPENED: list[Callable[[str], None]] = []
+
+
+def _hook(event: str, arguments: tuple[Any, ...]) -> None:
+    if event == "open" and _OPENED and isinstance(arguments[0], str | bytes | os.PathLike):
+        _OPENED[-1](os.fsdecode(arguments[0]))
+
+
+sys.addaudithook(_hook)  # it cannot be taken away: without a listener it does nothing
+
+
+@pytest.fixture
+def opened_files() -> Iterator[list[str]]:
+    """The names of all files that this process opens."""
+    names: list[str] = []
+    _OPENED.append(lambda path: names.append(path.rpartition("/")[2]))
+    yield names
+    _OPENED.pop()
+
+
+def test_no_tick_and_no_listing_of_an_unchanged_root_opens_a_raw_file(
+    full: World, opened_files: list[str]
+) -> None:
+    for case in TOGETHER:
+        full.settled_tick(case)
+    full.run("ls", str(full.data))  # the copy of the root has other inodes
+    raw = {path.name for path in _raw_files(full) if path.suffix not in (".toml", ".tiktoken")}
+    assert len(raw) > 10
+    opened_files.clear()
+    for case in TOGETHER:
+        full.tick(case)
+    assert not raw.intersection(opened_files)
+    full.run("ls", str(full.data))
+    assert not raw.intersection(opened_files)
+    (full.data / "drops/reasoning/gsm8k/train.jsonl").read_bytes()
+    assert raw.intersection(opened_files) == {"train.jsonl"}  # the hook does see
+
+
+@each_case
+def test_nothing_is_hashed_again_after_a_drop_was_copied_in(
+    empty: World, tmp_path: Path, case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if case is POOL:
+        PACK.put(empty.data)
+        assert empty.run("materialize", PACK.asset).exit_code == 0
+    outside = World(tmp_path / "outside")
+    (outside.folder / "data").mkdir(parents=True)
+    if case is READY_SYNTH:
+        _copy(empty.folder / CONVERTED, outside.folder / CONVERTED)
+    case.put(outside.data)
+    (SYNTH.drop(outside.data) / "gristmill.toml").unlink(missing_ok=True)
+    copied = empty.run("drop", str(case.drop(outside.data)), "--family", case.inbox)
+    assert copied.exit_code == 0, copied.output
+    hashed: list[str] = []
+    real = raw_inputs.sha256_of
+    monkeypatch.setattr(
+        raw_inputs, "sha256_of", lambda file: hashed.append(str(file.name)) or real(file)
+    )
+    empty.settled_tick(case)
+    assert empty.button(case).success
+    again = empty.run("materialize", case.asset, "--partition", case.partition)
+    assert "nothing needed doing" in again.output, again.output
+    assert empty.listed(case) == ("current", "")
+    assert hashed == []
