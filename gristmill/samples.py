@@ -47,7 +47,7 @@ def write_samples(data_root: Path, again: bool = False) -> list[Path]:
             continue
         if not path.exists():
             _write_whole(path, write)
-        elif not sums_of(path) and (sums := _recognised(path, write)):
+        elif not sums_of(path) and (sums := _recognised(path, write, renew=True)):
             mark_of(path).write_bytes(written_sums(sums))
         note[name] = dict(sums_of(path))
         _keep(data_root, note)
@@ -218,15 +218,35 @@ def _writers() -> dict[str, Writer]:
     return {name: write for each in catalogs() for name, write in each.samples.items()}
 
 
-def _recognised(drop: Path, write: Writer) -> Sums:
-    """The files of a drop that are as the sample is, generated again, with their sums."""
+def _recognised(drop: Path, write: Writer, renew: bool = False) -> Sums:
+    """The files of a drop that are as the sample is, generated again, with their sums.
+
+    renew: write those again that are as an earlier version wrote them; else they have its sums.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         made = Path(scratch, drop.name)
         write(made)
         if made.is_dir() != drop.is_dir():
             return {}
         sums = sums_in(made)
-    return {name: sums[name] for name in own_of(drop, sums)}
+        earlier = _earlier(drop)
+        own = own_of(drop, earlier)
+        for name in own if renew else ():
+            hidden = drop / f".{name}.writing"
+            shutil.copyfile(made / name, hidden)
+            hidden.replace(drop / name)
+    found = {name: sums[name] for name in own_of(drop, sums)}
+    return found if renew else found | {name: earlier[name] for name in own}
+
+
+def _earlier(drop: Path) -> Sums:
+    """The sums of files of a sample as earlier versions wrote them, by name."""
+    return {
+        name.rpartition("/")[2]: sha256
+        for family in catalogs()
+        for name, sha256 in family.earlier_samples.items()
+        if drop.as_posix().endswith(f"/drops/{name.rpartition('/')[0]}")
+    }
 
 
 def _write_whole(drop: Path, write: Writer) -> None:

@@ -332,3 +332,24 @@ def test_a_note_that_is_damaged_is_refused_with_its_cure(tmp_path: Path, text: s
 def test_the_names_of_the_two_kinds_of_files_are_all_that_counts(root: Path) -> None:
     drop = root / "drops" / GSM8K
     assert not_samples(drop, ["train.jsonl", "nothing.jsonl"]) == {"train.jsonl": LEFT_OUT}
+
+
+def test_a_file_of_a_sample_as_an_earlier_version_wrote_it_is_written_again(tmp_path):
+    samples.write_samples(tmp_path)
+    drop = tmp_path / "drops/reasoning/cot_collection"
+    new = {path.name: path.read_bytes() for path in drop.iterdir()}
+    (drop / ".sample").unlink()
+    (tmp_path / "drops" / samples.NOTE).unlink()
+    old = new["sums_train.tsv"] + b"\nA line without its columns."
+    (drop / "sums_train.tsv").write_bytes(old)
+    assert drop / "sums_train.tsv" not in samples.removal(tmp_path).files
+    assert drop in samples.removal(tmp_path).drops
+    samples.write_samples(tmp_path)
+    assert {path.name: path.read_bytes() for path in drop.iterdir()} == new
+    # One that a person wrote is left alone, and is no sample's.
+    (drop / ".sample").unlink()
+    (tmp_path / "drops" / samples.NOTE).unlink()
+    (drop / "sums_train.tsv").write_bytes(old + b"\n")
+    samples.write_samples(tmp_path)
+    assert (drop / "sums_train.tsv").read_bytes() == old + b"\n"
+    assert "sums_train.tsv" not in (drop / ".sample").read_text()

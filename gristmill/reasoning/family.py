@@ -243,6 +243,11 @@ CATALOG = Catalog(
         ),
     ],
     inboxes={"reasoning": DropKind(_account, Shape(reserved=("audits",)))},
+    earlier_samples={
+        "reasoning/cot_collection/sums_train.tsv": (
+            "6049d6049afb41165a736a3c564cb8e087aaf35f65810ab1661ab7a15cafb751"
+        ),
+    },
     samples={f"reasoning/{corpus}": _sample(corpus) for corpus in CORPORA},
     commands={
         "audit": "Look at the steps of reasoning examples, and record verdicts.",

@@ -1,7 +1,7 @@
 """Equal raw files of one record: which count, and how they are named."""
 
-from gristmill.provenance import Input
 from assets.checking.equal_inputs import equal_inputs, named, raw_hashes
+from gristmill.provenance import Input
 
 
 def _input(path: str | None, sha256: str | None, size: int = 5, **more: str) -> Input:
