@@ -99,15 +99,17 @@ def unpack_zip(
     not right; OSError for an error of the machine.
     Source: docs/formats/chess.md#zip-rules
     """
-    with _opened(path, limits, links) as (file, packed_bytes):
-        with opened_zip(file, path) as archive:
-            info = one_pgn(archive, path, packed_bytes, limits)
-            known = info.compress_type in _BOUNDED_METHODS
-            read_bytes = _READ_BYTES if known else _SMALL_READ_BYTES
-            with archive.open(info) as member:
-                # zipfile checks the CRC when it reads the end.
-                reads = iter(lambda: member.read(read_bytes), b"")
-                size = _write(reads, path, target, info.file_size, progress, info.file_size)
+    with (
+        _opened(path, limits, links) as (file, packed_bytes),
+        opened_zip(file, path) as archive,
+    ):
+        info = one_pgn(archive, path, packed_bytes, limits)
+        known = info.compress_type in _BOUNDED_METHODS
+        read_bytes = _READ_BYTES if known else _SMALL_READ_BYTES
+        with archive.open(info) as member:
+            # zipfile checks the CRC when it reads the end.
+            reads = iter(lambda: member.read(read_bytes), b"")
+            size = _write(reads, path, target, info.file_size, progress, info.file_size)
     if size != info.file_size:
         raise BadInput(
             path,
