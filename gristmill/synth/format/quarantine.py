@@ -19,6 +19,7 @@ MOST_NAMED: Final = 20
 _MOST_ID: Final = 60
 _MOST_RULE: Final = 160
 _MOST_KEPT: Final = 1000
+_NONE_GOOD: Final = "a shard without a good row is not built, whatever `bad_rows` is"
 
 
 class BadRow(NamedTuple):
@@ -138,19 +139,14 @@ class BadRows:
         if not self.too_many and (good or not self.count):
             return
         first = self._first[0]
-        if not good:
-            rows = "its only row" if self.count == 1 else f"any of its {self.count:,} rows"
-            raise self._listed(
-                shard,
-                f"cannot render {rows}, and a shard without a good row is never built, whatever "
-                "`bad_rows` is: correct them, or get the file again:",
-            )
         if self.count == 1:
-            rule = (
-                f"synth_id {first.synth_id!r}: {first.rule} (correct the row, or set such rows "
-                f"aside with the setting `bad_rows`, which is {self._allowed})"
-            )
+            cure = f"set such rows aside with the setting `bad_rows`, which is {self._allowed}"
+            cure = f"correct the row, or {cure}" if good else f"correct the row: {_NONE_GOOD}"
+            rule = f"synth_id {first.synth_id!r}: {first.rule} ({cure})"
             raise BadInput(shard, rule, first.row)
+        if not good:
+            rule = f"none of {self.count:,} rows can be rendered: correct them, or get the file"
+            raise self._listed(shard, f"{rule} again: {_NONE_GOOD}:")
         raise self._listed(
             shard,
             f"{self.count:,} rows cannot be rendered: correct them, or set such rows aside with "

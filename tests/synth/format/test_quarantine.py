@@ -87,11 +87,22 @@ def test_rows_that_are_all_bad_are_an_error_whatever_the_bound_is(allowed: int) 
     with pytest.raises(BadInput) as caught:
         bad.check(Path("shard"), good=0)
     assert str(caught.value).splitlines() == [
-        "shard:3: cannot render any of its 2 rows, and a shard without a good row is never built, "
-        "whatever `bad_rows` is: correct them, or get the file again:",
+        "shard:3: none of 2 rows can be rendered: correct them, or get the file again: a shard "
+        "without a good row is not built, whatever `bad_rows` is:",
         "  row 3, synth_id 'a\\udcffb\\n': ValueError: two lines",
         "  row 9, synth_id None: Missing synth_id",
     ]
+
+
+def test_an_only_row_that_is_bad_is_named_in_one_sentence() -> None:
+    bad = BadRows(9)
+    bad.add(1, [list(ROWS[1])])
+    with pytest.raises(BadInput) as caught:
+        bad.check(Path("shard"), good=0)
+    assert str(caught.value) == (
+        "shard:9: synth_id None: Missing synth_id (correct the row: a shard without a good row is "
+        "not built, whatever `bad_rows` is)"
+    )
 
 
 def test_the_short_form_keeps_short_texts_whole() -> None:
