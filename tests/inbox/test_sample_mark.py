@@ -20,6 +20,7 @@ from gristmill.inbox.sample_mark import (
     sums_of,
 )
 from tests.marked import mark
+from tests.toy_inbox import asked
 
 OWN = {"a.csv": b"invented 1\n", "deep/b.csv": b"invented 2\n"}
 
@@ -128,8 +129,8 @@ MONTHS = Shape((".pgn", ".zip"), key_in=lambda name: "2024-01" if "2024-01" in n
 
 def taken(inbox: Path) -> tuple[list[str], list[str]]:
     state = State()
-    look(inbox, state, lambda _: None, 20, 60.0, MONTHS)
-    found = look(inbox, state, lambda _: None, 20, 60.0, MONTHS)
+    look(inbox, state, asked(), 20, 60.0, MONTHS)
+    found = look(inbox, state, asked(), 20, 60.0, MONTHS)
     return [each.path.name for each in found.arrivals], [each.reason for each in found.refusals]
 
 
@@ -166,7 +167,7 @@ def test_a_damaged_mark_beside_a_file_leaves_the_choice_to_a_person(months: Path
 
 def test_the_mark_of_a_sample_that_is_gone_says_nothing(months: Path) -> None:
     (months / "sample_2024-01.pgn").unlink()
-    found = look(months, State(), lambda _: None, 20, 60.0, MONTHS)
+    found = look(months, State(), asked(), 20, 60.0, MONTHS)
     assert (found.arrivals, found.refusals, found.standing) == ([], [], [])
 
 

@@ -98,7 +98,9 @@ def test_a_current_artifact_is_listed_with_what_its_record_says(root: Path) -> N
         sources=("words/raw_drop one",),
         state="current",
         why="",
+        drops=("drops/words/one",),
     )
+    assert pool.drops == ()
     assert (pool.asset, pool.sources, pool.state) == ("words/pool", ("words/pack one",), "current")
 
 

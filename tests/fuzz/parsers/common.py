@@ -86,6 +86,7 @@ def keys(data: bytes) -> None:
 def inbox_names(data: bytes) -> None:
     """The names of entries in an inbox, one a line."""
     from gristmill.inbox import FOLDER, TOML, State, look, present_drops
+    from tests.toy_inbox import asked
 
     with folder("inbox") as place:
         for line in data.split(b"\n")[:8]:
@@ -102,9 +103,9 @@ def inbox_names(data: bytes) -> None:
                     pass
         for shape in (FOLDER, TOML):
             state = State()
-            look(place, state, lambda _: None, 3, 5.0, shape)
-            look(place, State.read(state.write()), lambda _: None, 3, 5.0, shape)
-            present_drops(place, lambda _: None, shape)
+            look(place, state, asked(), 3, 5.0, shape)
+            look(place, State.read(state.write()), asked(), 3, 5.0, shape)
+            present_drops(place, asked(), shape)
 
 
 def part_ledger(data: bytes) -> None:
