@@ -45,10 +45,12 @@ PARSERS: dict[str, Parser] = {
 NO_PARSERS = {
     "gristmill.chess.raw.archive_config": "settings; the parser `settings` reads them",
     "gristmill.chess.raw.download": "a client of a server: tests/chess/raw/test_download.py",
+    "gristmill.macroxue.raw.pool_members": "files of pools, which `macroxue_pool_file` reads",
     "gristmill.provenance.canonical": "values of its caller, by way of JSON",
     "gristmill.publish.doctor": "what a process says that it has just started",
     "gristmill.puzzles.raw.folders": "kinds of paths, no contents",
     "gristmill.puzzles.raw.hub": "a client of a server: tests/puzzles/raw/test_hub.py",
+    "gristmill.puzzles.raw.known_recipes": "recipe files, which `puzzles_recipe` reads",
     "gristmill.puzzles.raw.space": "sizes of files, no contents",
     "gristmill.reasoning.raw.hub": "a client of a server: tests/reasoning/raw/test_hub.py",
     "gristmill.synth.format.quarantine": "lines that a worker has just made",

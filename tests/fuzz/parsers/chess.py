@@ -107,12 +107,19 @@ def zst_file(data: bytes) -> None:
 
 def drop(data: bytes) -> None:
     """A drop by its name: the first line is the name, the rest the file."""
+    from contextlib import suppress
+
     from gristmill.chess.raw.archive import take_drop
+    from gristmill.chess.raw.drops import account
+    from gristmill.contract import BadInput
 
     name, _, text = data.partition(b"\n")
     kind = (".pgn", ".zip", ".pgn.zst", ".txt")[len(name) % 4]
     with folder("drop") as place:
-        take_drop(file(f"drop-x{kind}", text), place / "out", "2024-01")
+        path = file(f"drop/2024-01-x{kind}", text)
+        with suppress(BadInput):
+            assert account(path).taken == {"": [path.name]}
+        take_drop(path, place / "out", "2024-01")
 
 
 def download_state(data: bytes) -> None:
@@ -311,7 +318,12 @@ PARSERS = (
             b"\x50\x2a\x4d\x18",
         ),
     ),
-    Parser("chess_drop", drop, (f"{_RAW}.archive", f"{_RAW}.unpack"), inputs=TEN_THOUSAND),
+    Parser(
+        "chess_drop",
+        drop,
+        (f"{_RAW}.archive", f"{_RAW}.unpack", f"{_RAW}.drops", f"{_RAW}.pgn_head"),
+        inputs=TEN_THOUSAND,
+    ),
     Parser(
         "chess_download_state",
         download_state,
