@@ -9,6 +9,7 @@ from assets.checking.arrivals import changed_evaluation, out_of_order
 from assets.inbox import Inbox, Start
 from assets.versions import latest
 from gristmill.contract import GristmillError
+from gristmill.data_root.states import DropStates
 from gristmill.inbox import ARRIVING, Arrival, Look, State, look, named_few
 from gristmill.layout import refuse_missing_root
 from gristmill.printable import plain
@@ -70,7 +71,7 @@ def raw_drop_sensor(inbox: Inbox) -> dg.SensorDefinition:
         for _, reason in again:
             context.log.info(reason)
         requests = [request for request, _ in again]
-        return _answer(inbox, context.instance, seen, state, links, requests)
+        return _answer(inbox, context.instance, seen, state, links, requests, DropStates(lake.root))
 
     return watch
 
@@ -82,12 +83,13 @@ def _answer(
     state: State,
     links: LinkRule,
     again: Sequence[dg.RunRequest],
+    states: DropStates,
 ) -> dg.SensorResult:
     """What a look asks Dagster for; `again`: runs of drops that were taken before."""
     settled = [arrival.key for arrival in seen.arrivals]
     partitions = {arrival.key: inbox.partitions_of(arrival) for arrival in seen.arrivals}
     starts = {a.key: inbox.starts_of(instance, a, settled) for a in seen.arrivals}
-    arrivals, built = _split_built(inbox, instance, seen.arrivals, partitions, starts)
+    arrivals, built = _split_built(inbox, instance, seen.arrivals, partitions, starts, states)
     of_arrivals = [(arrival, start) for arrival in arrivals for start in starts[arrival.key]]
     requests = [
         _request(arrival, start)
@@ -138,6 +140,7 @@ def _split_built(
     arrivals: Sequence[Arrival],
     partitions: Mapping[str, Collection[str]],
     starts: Mapping[str, Sequence[Start]],
+    states: DropStates,
 ) -> tuple[list[Arrival], list[str]]:
     """Arrivals to build, and the keys of those that runs have answered already, as by command."""
     keys = sorted({key for arrival in arrivals for key in partitions[arrival.key]})
@@ -150,11 +153,15 @@ def _split_built(
         if any(version != arrival.signature for version, _ in reports):
             return False
         newest = max((event for _, event in reports), default=0)
-        return all(
-            answers[asset.key].get(start.partition, 0) > newest
+        answered = [
+            answers[asset.key].get(start.partition, 0)
             for start in starts[arrival.key]
             if not start.waiting
             for asset in start.assets
+        ]
+        # A command that finds new times alone reports the drop, and has nothing to build.
+        return all(event > newest for event in answered) or (
+            all(answered) and states.is_taken(arrival.path)
         )
 
     built = [arrival.key for arrival in arrivals if is_built(arrival)]

@@ -132,11 +132,11 @@ PACK: Final = Case(
 )  # fmt: skip
 POOL: Final = Case(
     "pools", "both.toml", "both", "macroxue/pool", "both", "macroxue/pools/both",
-    _put_pool, _rewrite("members = 3\n"), "`members` must name",
+    _put_pool, _rewrite("members = 3\n"), "`members` must be a list",
 )  # fmt: skip
 SYNTH: Final = Case(
     "synth", "first", "first", "synth/harmony", "00", "synth_harmony",
-    _put_conversations, _forget_a_file, "4 shards need a file each",
+    _put_conversations, _forget_a_file, "3 Parquet files of 4",
 )  # fmt: skip
 READY_SYNTH: Final = Case(
     "synth_harmony", "ready", "ready", "synth/harmony", "00", "synth_harmony",
@@ -152,7 +152,7 @@ QUESTIONS: Final = Case(
 )  # fmt: skip
 TASKS: Final = Case(
     "puzzles", "arc-sample", "arc-sample", "puzzles/arc", "arc-sample", "puzzles/arc-sample",
-    _put_tasks, _remove("*.json"), "holds no file of puzzles",
+    _put_tasks, _remove("*.json"), "holds no ARC task",
 )  # fmt: skip
 DOMINO: Final = Case(
     "puzzles/recipes", "dots.toml", "dots", "puzzles/domino", "dots", "puzzles/dots",

@@ -130,6 +130,7 @@ def _entrances(world: World, case: Case, state: str, status: int) -> Judgement:
     """
     found, before = world.judged(case), world.bytes_of()
     assert found.state == state
+    words = one_line(found.reason).removeprefix(f"{case.drop(world.data)}: ")
     reason = one_line(found.reason)
 
     tick = world.settled_tick(case)
@@ -143,11 +144,11 @@ def _entrances(world: World, case: Case, state: str, status: int) -> Judgement:
 
     named = world.run("materialize", case.asset, "--partition", case.partition)
     text = one_line(named.output)
-    assert (named.exit_code, reason in text) == (1, True), named.output
+    assert (named.exit_code, words in text) == (1, True), named.output
     assert ("failed " in text) == (state == REFUSED), named.output
     every = world.run("materialize", case.asset)
-    assert (every.exit_code, reason in one_line(every.output)) == (status, True), every.output
-    _local_entrances(world, case, reason, status)
+    assert (every.exit_code, words in one_line(every.output)) == (status, True), every.output
+    _local_entrances(world, case, words, status)
 
     run = world.button(case)
     assert run.success == (state != REFUSED)
@@ -166,17 +167,17 @@ def _entrances(world: World, case: Case, state: str, status: int) -> Judgement:
     return found
 
 
-def _local_entrances(world: World, case: Case, reason: str, status: int) -> None:
+def _local_entrances(world: World, case: Case, words: str, status: int) -> None:
     """Ask `build` and `parts`, of the assets that they take."""
     if case.asset in LOCAL:
         named = world.run("build", case.asset, case.partition)
-        assert named.exit_code == 1 and reason in one_line(named.output), named.output
+        assert named.exit_code == 1 and words in one_line(named.output), named.output
         every = world.run("build", case.asset)
         assert every.exit_code == status, every.output
-        assert reason in one_line(every.output), every.output
+        assert words in one_line(every.output), every.output
     if case.asset in IN_PARTS:
         share = world.run("parts", "1", "2", case.asset, case.partition)
-        assert share.exit_code == 1 and reason in one_line(share.output), share.output
+        assert share.exit_code == 1 and words in one_line(share.output), share.output
 
 
 def _requested(tick: Any) -> set[str]:
@@ -385,8 +386,12 @@ def test_conversations_that_arrive_beside_others_do_not_stop_them(full: World) -
     assert "arriving synth/second: .incomplete says" in one_line(done.output)
 
 
+def _files_of(path: Path) -> list[Path]:
+    return [path] if path.is_file() else [each for each in path.rglob("*") if each.is_file()]
+
+
 def _raw_files(world: World) -> list[Path]:
-    return [path for path in (world.data / "drops").rglob("*") if path.is_file()]
+    return _files_of(world.data / "drops")
 
 
 def test_what_was_built_and_did_not_change_is_current_everywhere_after_new_times_too(
@@ -402,7 +407,9 @@ def test_what_was_built_and_did_not_change_is_current_everywhere_after_new_times
         for case in TOGETHER:
             assert full.judged(case) == Judgement(READY)
             assert full.listed(case) == ("current", "")
-            assert not full.settled_tick(case).run_requests, (times, case.inbox)
+            asked = full.settled_tick(case).run_requests
+            # A recipe or a pool with new times is compared by a run, which finds it unchanged.
+            assert not asked or (case in UNLISTED and times == "new"), (times, case.inbox)
             assert full.arrivals(case) == (True, {}), (times, case.inbox)
         verified = full.run("verify", str(full.data))
         assert verified.exit_code == 0, verified.output
@@ -477,8 +484,9 @@ def test_no_tick_and_no_listing_of_an_unchanged_root_opens_a_raw_file(
     for case in TOGETHER:
         full.tick(case)
     assert not raw.intersection(opened_files)
-    full.run("ls", str(full.data))
-    assert not raw.intersection(opened_files)
+    heads = {path.name for case in (TASKS, MONTH) for path in _files_of(case.drop(full.data))}
+    full.run("ls", str(full.data))  # it may look into heads, where names do not say enough
+    assert not (raw - heads).intersection(opened_files)
     (full.data / "drops/reasoning/gsm8k/train.jsonl").read_bytes()
     assert raw.intersection(opened_files) == {"train.jsonl"}  # the hook does see
 
@@ -505,7 +513,8 @@ def test_nothing_is_hashed_again_after_a_drop_was_copied_in(
     )
     empty.settled_tick(case)
     assert empty.button(case).success
-    again = empty.run("materialize", case.asset, "--partition", case.partition)
+    assert empty.run("materialize", case.asset).exit_code == 0  # the other shards, if any
+    again = empty.run("materialize", case.asset)
     assert "nothing needed doing" in again.output, again.output
     assert empty.listed(case) == ("current", "")
     assert hashed == []
