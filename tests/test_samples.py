@@ -136,7 +136,7 @@ def test_a_real_month_takes_the_place_of_the_sample_s_and_stays(root: Path) -> N
     assert drop_of(lake, "2024-01") == inbox / "sample_2024-01.zip"
     assert available(lake) == {"2024-01", "2024-02"}
     real = inbox / "lichess_elite_2024-01.pgn"
-    real.write_text("real")
+    real.write_text('[Event "real"]\n\n1. e4 *\n')
     assert drop_of(lake, "2024-01") == real
     assert available(lake) == {"2024-01", "2024-02"}
     assert samples_beside(real, month_in) == {"sample_2024-01.zip": LEFT_OUT}
