@@ -82,7 +82,7 @@ def recipe_needs(file: Path, root: Path, is_there: IsThere) -> None:
     lake = DataRoot(root)
     recipe = read_recipe_file(file, lake.rules(RECIPES_INBOX)[0])
     if missing := missing_sources(lake, recipe, is_there):
-        raise Waits(f"{file}: {_waits_for(missing)}")
+        raise Waits(f"{file}: {_waits_for(missing, lake.inbox(drops.INBOX))}")
 
 
 def drop_account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
@@ -111,11 +111,15 @@ def drop_needs(drop: Path, root: Path, is_there: IsThere) -> None:
     }
     if all(missing.values()):
         name, first = next(iter(missing.items()))
-        raise Waits(f"{drop}: the recipe {name} {_waits_for(first)}")
+        raise Waits(f"{drop}: the recipe {name} {_waits_for(first, drop.parent)}")
 
 
-def _waits_for(missing: Sequence[str]) -> str:
-    named = ", ".join(f"drops/{drops.INBOX}/{source}" for source in missing)
+def _waits_for(missing: Sequence[str], inbox: Path) -> str:
+    named = ", ".join(
+        f"drops/{drops.INBOX}/{source}"
+        + (" (there, not ready)" if (inbox / source).is_dir() else "")
+        for source in missing
+    )
     return f"waits for {named}: bring it, or write a recipe without it"
 
 
@@ -144,11 +148,14 @@ def ready_sources(lake: DataRoot, recipe: Recipe) -> Account:
     Raises NothingToBuild if a source is not there, not complete or gone, GristmillError if its drop
     or the recipe's file is refused.
     """
+    inbox = lake.inbox(drops.INBOX)
+    # A drop that is refused says why, before the recipe says that it waits for it.
+    there = [name for name in recipe.drops if (inbox / name).exists()]
+    accounts = {name: lake.ready_drop(drops.INBOX, name)[1] for name in there}
     if missing := missing_sources(lake, recipe):
-        raise NotReady(WAITS, f"the recipe {recipe.name} {_waits_for(missing)}")
+        raise NotReady(WAITS, f"the recipe {recipe.name} {_waits_for(missing, inbox)}")
     if (lake.inbox(RECIPES_INBOX) / f"{recipe.name}.toml").exists():
         lake.ready_drop(RECIPES_INBOX, f"{recipe.name}.toml")
-    accounts = {name: lake.ready_drop(drops.INBOX, name)[1] for name in recipe.drops}
     taken = [
         f"{name}/{file}"
         for name, each in accounts.items()

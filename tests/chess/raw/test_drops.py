@@ -81,7 +81,7 @@ def _deflate64() -> bytes:
 HTML = b"<!DOCTYPE html><html>Not found</html>"
 LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
 REFUSED = [
-    ("a.pgn.gz", gzip.compress(GAME), "unpack it with `gunzip`, and bring the .pgn"),
+    ("a.pgn.gz", gzip.compress(GAME, mtime=0), "unpack it with `gunzip`, and bring the .pgn"),
     ("a.pgn.bz2", bz2.compress(GAME), "unpack it with `bunzip2`, and bring the .pgn"),
     ("a.7z", b"7z\xbc\xaf\x27\x1c", "unpack it with `7z x`, and bring the .pgn"),
     ("a.txt", GAME, "is neither .zip nor .pgn nor .pgn.zst"),
@@ -96,7 +96,7 @@ REFUSED = [
     ("a.pgn", b"\n \t\n\n", "no tag and no move is in it"),
     ("a.pgn", GAME[:9] + b"\0" + GAME, "no tag and no move is in it"),
     ("a.pgn", "\ufeff[Event]".encode("utf-16"), "in UTF-16; save it as UTF-8"),
-    ("a.zip", gzip.compress(GAME), "it is gzip; unpack it, and bring the .pgn"),
+    ("a.zip", gzip.compress(GAME, mtime=0), "it is gzip; unpack it, and bring the .pgn"),
     ("a.pgn.zst", zipped(("a.pgn", GAME)), "it is ZIP; give it the ending .zip"),
     ("a.zip", GAME, "give it the ending of its kind"),
     ("a.zip", zipped(("readme.txt", b"r")), "has 0 PGN files, expected exactly one"),
