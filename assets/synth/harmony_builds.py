@@ -25,7 +25,6 @@ from assets.synth.records import (
 from gristmill import families
 from gristmill.contract import BadInput, GristmillError, Summary
 from gristmill.families import Subject
-from gristmill.inbox.account import Account
 from gristmill.provenance import Record, environment
 from gristmill.publish.build import Attempt, Build
 from gristmill.synth import HarmonyConfig
@@ -65,7 +64,7 @@ def harmony_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
         shared=True,
     )
     if source.inbox == sources.READY:
-        return _imported(lake, run, source, number, partial(build, account=account))
+        return _imported(lake, run, source, number, partial(build, account=account.of(number)))
     config = _config(lake, run, source)
     links = lake.link_rule()
     files = raw.complete_files(source.folder, raw_file_count(lake, source.folder), links)
@@ -90,7 +89,7 @@ def harmony_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
         config=config,
         inputs=inputs,
         make=make,
-        account=Account({"": [path.name for path in own]}, account.left_out, account.notes),
+        account=account.of(number),
         space=_GROWTH * sum(item.bytes or 0 for item in inputs) if config.max_rows < 0 else 0,
     )
 

@@ -14,7 +14,7 @@ from gristmill.inbox.account import Account
 from gristmill.inbox.marks import SUMS
 from gristmill.inbox.sample_mark import left_out_of
 from gristmill.settings.tables import FILE
-from gristmill.synth.raw.files import ENDING, FILES, SHARDS, complete_files
+from gristmill.synth.raw.files import ENDING, FILES, SHARDS, complete_files, contiguous_run
 from gristmill.untrusted.equal_files import refuse_equal
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.walk import visible_files
@@ -68,11 +68,15 @@ def raw_account(drop: Path, links: LinkRule = REFUSE_LINKS, expected: int = FILE
     if sizes and inner:
         rule = "is in a subfolder, which is not read beside the files of the drop itself"
         raise BadInput(drop / inner[0], f"{rule}: move it up, or take it out")
-    names = [path.name for path in complete_files(drop, expected, links)]
+    paths = complete_files(drop, expected, links)
+    names = [path.name for path in paths]
     if len(names) < SHARDS:
         raise BadInput(drop, f"{len(names)} files: {SHARDS} shards need a file each")
     refuse_equal(drop, {name: sizes[name] for name in names}, links)
-    return Account({"": names}, left_out | left_out_of(drop, names))
+    taken = {
+        number: [path.name for path in contiguous_run(paths, int(number))] for number in NUMBERS
+    }
+    return Account(taken, left_out | left_out_of(drop, names))
 
 
 def ready_account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
@@ -92,4 +96,6 @@ def ready_account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
     if missing := [name for name in READY_FILES if name not in sizes]:
         raise BadInput(drop, f"there is no {missing[0]}")
     refuse_equal(drop, {name: sizes[name] for name in READY_SHARDS}, links)
-    return Account({"": READY_FILES}, dict.fromkeys(others, "no file of a conversion"))
+    taken = {number: [name] for number, name in zip(NUMBERS, READY_SHARDS, strict=True)}
+    taken["manifest"] = [name for name in READY_FILES if name not in READY_SHARDS]
+    return Account(taken, dict.fromkeys(others, "no file of a conversion"))

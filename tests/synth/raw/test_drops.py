@@ -13,6 +13,11 @@ from gristmill.synth.raw.drops import NUMBERS, READY_FILES, READY_SHARDS, accoun
 from gristmill.untrusted.files import LinkRule
 
 RAW_NAMES = [f"synth_{number:03d}.parquet" for number in range(1, 6)]
+RAW_TAKEN = {"00": RAW_NAMES[:2], "01": RAW_NAMES[2:3], "02": RAW_NAMES[3:4], "03": RAW_NAMES[4:]}
+READY_TAKEN = {
+    **{number: [shard_name(number)] for number in NUMBERS},
+    "manifest": [MANIFEST, METADATA],
+}
 
 
 def drop(place: Path, *names: str) -> Path:
@@ -27,10 +32,14 @@ def test_every_file_of_a_raw_drop_has_an_account(tmp_path: Path) -> None:
     others = ["README.md", "data/notes.txt", "synth.csv"]
     hidden = [".done", ".cache/huggingface/a.parquet", ".source.json", "gristmill.toml"]
     found = account(drop(tmp_path / "synth/a", *RAW_NAMES, *others, *hidden))
-    assert found.taken == {"": RAW_NAMES}
+    assert found.taken == RAW_TAKEN
     assert found.left_out == dict.fromkeys(others, "no Parquet file")
     assert found.lines == [
-        "5 files taken; 3 left out: README.md, data/notes.txt, synth.csv (no Parquet file)"
+        "00: 2 files taken",
+        "01: 1 file taken",
+        "02: 1 file taken",
+        "03: 1 file taken",
+        "3 left out: README.md, data/notes.txt, synth.csv (no Parquet file)",
     ]
 
 
@@ -65,13 +74,13 @@ def test_a_list_of_just_its_files_says_that_a_raw_drop_is_complete(tmp_path: Pat
         "a SHA256SUMS that lists them"
     )
     write("README.md", *RAW_NAMES)
-    assert account(place).taken == {"": RAW_NAMES}
+    assert account(place).taken == RAW_TAKEN
     assert account(place).left_out == {"README.md": "no Parquet file"}
     for names in (RAW_NAMES[:4], [*RAW_NAMES, "synth_006.parquet"], ["README.md"]):
         write(*names)
         with pytest.raises(BadInput, match="5 Parquet files of 500"):
             account(place)
-        assert account(place, expected=5).taken == {"": RAW_NAMES}
+        assert account(place, expected=5).taken == RAW_TAKEN
     sums.write_text("no sum\n")
     with pytest.raises(BadInput, match="SHA256SUMS: line 1: must be 64 hex digits"):
         account(place)
@@ -81,7 +90,7 @@ def test_a_finished_conversion_has_its_six_files_and_no_others(tmp_path: Path) -
     assert (*(shard_name(number) for number in NUMBERS), MANIFEST, METADATA) == READY_FILES
     place = drop(tmp_path / "synth_harmony/a", *READY_FILES, "x.parquet", "old/manifest.json")
     found = account(place)
-    assert found.taken == {"": READY_FILES}
+    assert found.taken == READY_TAKEN
     assert found.left_out == dict.fromkeys(
         ["old/manifest.json", "x.parquet"], "no file of a conversion"
     )
@@ -117,12 +126,14 @@ def test_two_files_with_equal_bytes_and_links_refuse_a_drop(
     (place / names[3]).symlink_to(tmp_path / "x")
     with pytest.raises(BadInput, match=f"{names[3]}: is a link"):
         account(place)
-    assert account(place, LinkRule(True, (str(tmp_path),))).taken == {"": names}
+    assert account(place, LinkRule(True, (str(tmp_path),))).taken == (
+        RAW_TAKEN if inbox == "synth" else READY_TAKEN
+    )
 
 
 def test_equal_files_that_hold_no_records_are_taken(tmp_path: Path) -> None:
     place = drop(tmp_path / "synth_harmony/a", *READY_FILES)
     for name in (MANIFEST, METADATA):
         (place / name).write_text("{}")
-    assert account(place).taken == {"": READY_FILES}
+    assert account(place).taken == READY_TAKEN
     assert READY_FILES[:4] == READY_SHARDS
