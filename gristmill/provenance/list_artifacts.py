@@ -110,7 +110,7 @@ def list_artifacts(
     for item in found if states is not None else ():
         with suppress(*MALFORMED):  # a damaged record has a line of its own
             record = records.read(item.record_path)
-            drops.add(record.asset, read_inputs(record, item.record_path))
+            drops.add(record.artifact, read_inputs(record, item.record_path))
     listed = [_listed(root, item.folder, item.record_path, records, drops) for item in found]
     listed += [
         Listed(gone.where, None, None, None, 0, None, None, (), MISSING, gone.found)
@@ -193,15 +193,15 @@ class _UsedDrops:
         self._states = states
         self._used: dict[str, set[str]] = {}
 
-    def add(self, asset: str, inputs: Iterable[Input]) -> None:
-        """Note what an artifact of an asset was made from, before any state is asked for."""
-        used = self._used.setdefault(asset, set())
+    def add(self, artifact: str, inputs: Iterable[Input]) -> None:
+        """Note what a partition of an artifact was made from, before any state is asked for."""
+        used = self._used.setdefault(artifact, set())
         used.update(item.path for item in inputs if item.path and item.data_version is None)
 
-    def state(self, root: Path, asset: str, inputs: Iterable[Input]) -> tuple[str, str]:
+    def state(self, root: Path, artifact: str, inputs: Iterable[Input]) -> tuple[str, str]:
         """The state of an artifact's first drop that is not ready, or a file that is new.
 
-        root: the data root. asset: of the artifact. inputs: of its record.
+        root: the data root. artifact: its path. inputs: of its record.
 
         Returns the state and the reason; (`ready`, the new file) where the drop has another file of
         the artifact's split, and (`ready`, "") where nothing is to be said.
@@ -218,21 +218,21 @@ class _UsedDrops:
             judged, account = self._states(root)(drop)
             if judged.state != READY:
                 return judged.state, judged.reason
-            new = self._new(root, asset, drop, names, account)
+            new = self._new(root, artifact, drop, names, account)
             if new is not None:
                 return READY, f"{new} is new"
         return READY, ""
 
     def _new(
-        self, root: Path, asset: str, drop: Path, names: set[str], account: Account | None
+        self, root: Path, artifact: str, drop: Path, names: set[str], account: Account | None
     ) -> str | None:
-        """The first file of a split of the artifact that no artifact of the asset was made from."""
+        """The first file of a split of the artifact that none of its partitions was made from."""
         for taken in account.taken.values() if account is not None else ():
             if not names.isdisjoint(taken):
                 for name in taken:
                     path = drop if name == drop.name and drop.is_file() else drop / name
                     relative = path.relative_to(root).as_posix()
-                    if relative not in self._used.get(asset, ()):
+                    if relative not in self._used.get(artifact, ()):
                         return relative
         return None
 
@@ -253,7 +253,7 @@ def _described(
     above = _data_root(root, folder, record)
     state, why = _state(above, folder, record, inputs, records)
     if state in (CURRENT, INPUT_CHANGED):
-        of_drop, reason = drops.state(above, record.asset, inputs)
+        of_drop, reason = drops.state(above, record.artifact, inputs)
         if of_drop != READY:
             state, why = f"drop {of_drop}", reason
         elif reason and state == CURRENT:
