@@ -151,13 +151,13 @@ class World:
             result = job.execute_in_process(instance=instance, resources={"lake": self.lake})
         return {each.check_name: each.passed for each in result.get_asset_check_evaluations()}
 
-    def bytes_of(self, *below: str) -> dict[str, bytes]:
+    def bytes_of(self) -> dict[str, bytes]:
         """Every published file of the artifacts with its bytes, records among them."""
         return {
             str(path.relative_to(self.data)): path.read_bytes()
             for item in find_artifacts.artifacts(self.data)
             for path in sorted(item.folder.rglob("*"))
-            if path.is_file() and (not below or str(item.folder.relative_to(self.data)) in below)
+            if path.is_file()
         }
 
     def listed(self, case: Case) -> tuple[str, str]:

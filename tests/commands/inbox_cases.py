@@ -24,7 +24,7 @@ class Case:
     """One inbox with one drop.
 
     inbox: its name. name: of the entry. key: of the drop.
-    asset: the first that is built from it. partition: of that asset. place: its published folder.
+    asset: the first that is built from it. partition: of that asset.
     put: writes the drop into a data root.
     spoil: changes the drop so that its family refuses it. word: a part of the family's reason.
     """
@@ -34,7 +34,6 @@ class Case:
     key: str
     asset: str
     partition: str
-    place: str
     put: Callable[[Path], object]
     spoil: Callable[[Path], object]
     word: str
@@ -127,35 +126,35 @@ def _two_bytes(drop: Path) -> None:
 
 
 PACK: Final = Case(
-    "macroxue", "one", "one", "macroxue/pack", "one", "macroxue/packs/one",
+    "macroxue", "one", "one", "macroxue/pack", "one",
     _put_packs, _remove("*.gz"), "no game in it",
 )  # fmt: skip
 POOL: Final = Case(
-    "pools", "both.toml", "both", "macroxue/pool", "both", "macroxue/pools/both",
+    "pools", "both.toml", "both", "macroxue/pool", "both",
     _put_pool, _rewrite("members = 3\n"), "`members` must be a list",
 )  # fmt: skip
 SYNTH: Final = Case(
-    "synth", "first", "first", "synth/harmony", "00", "synth_harmony",
+    "synth", "first", "first", "synth/harmony", "00",
     _put_conversations, _forget_a_file, "3 Parquet files of 4",
 )  # fmt: skip
 READY_SYNTH: Final = Case(
-    "synth_harmony", "ready", "ready", "synth/harmony", "00", "synth_harmony",
+    "synth_harmony", "ready", "ready", "synth/harmony", "00",
     _put_conversion, _forget_a_shard, "there is no synth_harmony_shard_03.parquet",
 )  # fmt: skip
 MONTH: Final = Case(
     "chess", "games_2024-01.pgn", "2024-01", "chess/elite_pgn", "2024-01",
-    "chess/raw/elite/2024-01", _put_month, _two_bytes, "says 2 bytes",
+    _put_month, _two_bytes, "says 2 bytes",
 )  # fmt: skip
 QUESTIONS: Final = Case(
-    "reasoning", "gsm8k", "gsm8k", "reasoning/normalized", "gsm8k__train", "reasoning/normalized",
+    "reasoning", "gsm8k", "gsm8k", "reasoning/normalized", "gsm8k__train",
     _put_questions, _name_two_splits, "names the splits train and test",
 )  # fmt: skip
 TASKS: Final = Case(
-    "puzzles", "arc-sample", "arc-sample", "puzzles/arc", "arc-sample", "puzzles/arc-sample",
+    "puzzles", "arc-sample", "arc-sample", "puzzles/arc", "arc-sample",
     _put_tasks, _remove("*.json"), "holds no ARC task",
 )  # fmt: skip
 DOMINO: Final = Case(
-    "puzzles/recipes", "dots.toml", "dots", "puzzles/domino", "dots", "puzzles/dots",
+    "puzzles/recipes", "dots.toml", "dots", "puzzles/domino", "dots",
     _put_domino, _rewrite('kind = "tarot"\n'), "tarot",
 )  # fmt: skip
 CASES: Final = (PACK, POOL, SYNTH, READY_SYNTH, MONTH, QUESTIONS, TASKS, DOMINO)
