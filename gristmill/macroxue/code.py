@@ -12,6 +12,7 @@ PACK = Code(
     modules=("gristmill.macroxue.build.pack",),
     libraries=("numba", "numpy"),
     compatible_with=(
+        "cf112aae3b0c02243f2688704db1e4330b3d2f434a4b6e6e154da45b3d13419c",
         "0d55d1b49e5a85a505e4db0c9f9ab20e536d50501b0e632fbc2d947458a9ec50",
         "c33a5dc9fe315fc8340efe463cfd2bf2c61c3066fca51307445ed9afa47a00da",
         "1705809a6fbd4f2847bd4d5d52d644837de7590c1255cfea3858dcb037aa66bc",

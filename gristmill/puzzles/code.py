@@ -10,6 +10,7 @@ from gristmill.code_digest import Code
 ARC = Code(
     modules=("gristmill.puzzles.build.arc",),
     compatible_with=(
+        "c2e1da02ea365bffd17ea618a7682ab9e360ca765753694b2679a6bcb588f85a",
         "33d654526ed9bd222f66853a5047bf104362ec2f3d79b9661c23adad6b58dc8c",
         "c1d05202f500445c2474df173b23baf6e5f17e3cbd58adc9ce1844947b901b1b",
     ),
@@ -17,12 +18,14 @@ ARC = Code(
 SUDOKU = Code(
     modules=("gristmill.puzzles.build.sudoku",),
     compatible_with=(
+        "46340f9d6e8ca6b4856a0966173b992966a11af5ab05337d59462f5f6cfd5cd5",
         "9a134d8e6a99deb92d93ddfd010827f9c6a2debb04ed20ac2d79893db232c2ca",
         "e49dd8d49698ae10940246754e30b4bd55650b0234f456947be128a9cf11c13e",
     ),
 )
 MAZE = Code(
     modules=("gristmill.puzzles.build.maze",),
+    compatible_with=("787724c036bc0c994ce545265f4b9bfd5fd0f043cb6cbcb36a5bef00b870fc60",),
 )
 DOMINO = Code(
     modules=("gristmill.puzzles.build.domino",),

@@ -10,15 +10,9 @@ from gristmill.code_digest import Code
 NORMALIZED = Code(
     modules=("gristmill.reasoning.build.normalize",),
     libraries=("pyarrow",),
-    compatible_with=(
-        "4288818240fdd375f242d20787b4a1916659a6561d71ddf22de459cb87427b95",
-        "ab3abb925d3965a98ec0535d2d69502a22b63e1293dedf4cc31e7d540b828862",
-        "5d2917daa19c048b97421c38725b36d32373e641d964f2c45eb15a3fa34bdf14",
-    ),
 )
 RAW_MANIFEST = Code(
     modules=("gristmill.reasoning.build.raw_manifest",),
-    compatible_with=("11222bd90ce430eed881945cf01c384fba7c46052dc8b9a30d6c02ac4a935e8e",),
 )
 SHARDS = Code(
     modules=("gristmill.reasoning.build.shards",),
@@ -40,5 +34,4 @@ ALIGNMENT = Code(
 REPORT = Code(
     modules=("gristmill.reasoning.build.report",),
     libraries=("tiktoken",),
-    compatible_with=("d368ca30b0cfd044dacd7b666f840a8bc55b7f9fe0f0f75200234501705dd77e",),
 )

@@ -15,6 +15,7 @@ HARMONY = Code(
     ),
     libraries=("pyarrow",),
     compatible_with=(
+        "c79c23839ab65db9ef8bb1962a78a3e4b3e732b225bdbd341cc1ec1c672b42e9",
         "90753833b2ceaec2bc496791ebf64c40df6ef92070b5cf51a2dda5cf594af235",
         "1aaea29a64d8bdeffa02d3f77bdc4ec1cbcdf88954eca1479ea823412869e8ae",
         "9e5cdda2b649e893941175f3d6529c7105354fbb58b2b0c82637f3ccc30eb0ed",
@@ -29,6 +30,7 @@ HARMONY_MANIFEST = Code(
         "gristmill.synth.build.import_harmony",
     ),
     compatible_with=(
+        "98bb56dbd093a5e7e94ae6e6aad0b6f1b9d687adb4604054a60641cd8114a7de",
         "586eae8a847578dccbe0a3fdc2ae9888757ed5633f447670bdb8d4cceab17d93",
         "e435266e6c5fe72a60043003d830b31574c840b5ec2695ae440bebb43629b35c",
         "281e5f9a54cf1758d6cecc125b7fd76f321b2dbef7e522ab1ac97da7cce221b2",
@@ -40,6 +42,7 @@ KD_SHARDS = Code(
     modules=("gristmill.synth.build.kd_shard",),
     libraries=("openai-harmony", "pyarrow", "tiktoken"),
     compatible_with=(
+        "b93bc0e107da4d16ebc50996718d1322d94241815c16130899f2e62ea1ea14d4",
         "cb0843949bc0421194e65ece6e2989ebbcfe0044c28e73259d5f940e46fb4775",
         "93dff0d603542600e5234c1f99845f2cb6ffc6a87535c0587f38b543951800aa",
         "60c09d748ba6746eb6ff08f1c1ea3dde42f391966564988e2c8d5d370cda7fe9",
@@ -52,6 +55,7 @@ KD_SHARDS = Code(
 KD_MANIFEST = Code(
     modules=("gristmill.synth.build.kd_manifest",),
     compatible_with=(
+        "c144694e036cd6dba1abef31c1b49a1baf2d38ddae9b0dcd4bd7ed5af2ef9af1",
         "5851aede93d00f5a6b5f1a64ecd2f2aa579192be607803e323e685a20add7fcc",
         "34c009fb3ebffc28b5a2ae40f8423c21396263c9f4900bbc3a7d2d94c4b7573b",
     ),
