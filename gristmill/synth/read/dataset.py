@@ -24,6 +24,7 @@ from gristmill.reading.sample_numbers import number_of
 from gristmill.reading.verify_level import verify_level
 from gristmill.synth.format import aligned
 from gristmill.synth.read.shard import HeldIndexedDataset, Misaligned, ShardFiles
+from gristmill.synth.read.tokenizer import contradiction
 
 __all__ = ["StaleDataset", "SynthKDDataset"]
 
@@ -53,9 +54,10 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
     opened, "sizes" by default; `with_verify` gives a class with another level.
 
     Raises ValueError for another dataset_path, and Misaligned, which is a BadInput and
-    a RuntimeError, if a file is missing or damaged or the three datasets are not
-    aligned. Source: `docs/formats/synth.md#sample-fields`,
-    `docs/formats/synth.md#alignment-check` and `docs/formats/synth.md#index-cache`.
+    a RuntimeError, if a file is missing or damaged, the three datasets are not
+    aligned, or the tokenizer's `eod`, `pad` or `vocab_size` is not that of the tokens.
+    Source: `docs/formats/synth.md#sample-fields`, `docs/formats/synth.md#alignment-check`,
+    `docs/formats/synth.md#tokenizer-check` and `docs/formats/synth.md#index-cache`.
     """
 
     verify: ClassVar[Verify] = "sizes"
@@ -131,6 +133,8 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
     ) -> HeldIndexedDataset:
         """The tokens dataset with its files; another kind is opened again and compared."""
         if isinstance(given, HeldIndexedDataset):
+            if (prefix := given.files.prefix) != located(path):
+                raise Misaligned(path, f"its tokens were opened from {prefix}: give both one path")
             return given
         held: HeldIndexedDataset = self.build_low_level_dataset(path, config)
         if not np.array_equal(held.sequence_lengths, given.sequence_lengths):
@@ -140,7 +144,12 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
         return held
 
     def _build_document_sample_shuffle_indices(self) -> Any:
-        """Build or load the indices, under a key that has the digest of the data."""
+        """Build or load the indices, under a key that has the digest of the data.
+
+        Megatron knows by now what it takes for padding, and has built nothing yet.
+        """
+        if rule := contradiction(self.config.tokenizer, self._pad_token_id):  # type: ignore[has-type]
+            raise Misaligned(str(self.dataset_path), rule)
         self.unique_identifiers["data_digest"] = self._data_digest
         self.unique_description = json.dumps(
             self.unique_identifiers, indent=4, default=lambda obj: obj.unique_identifiers
