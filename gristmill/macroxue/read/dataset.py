@@ -287,7 +287,12 @@ class StepDataset(Reader[Columns]):
         return self.rows_of(sides[0]), self.rows_of(sides[1])
 
     def as_torch(self, rows: RowSet | None = None) -> TorchSteps:
-        """These rows as a torch Dataset (default None: all rows); needs torch."""
+        """These rows as a torch Dataset (default None: all rows); needs torch.
+
+        Raises ValueError for rows of another dataset.
+        """
         from gristmill.macroxue.read.torch_dataset import TorchSteps
 
+        if rows is not None:
+            rows.refuse_other({run: self.run_bounds(run) for run in self._place})
         return TorchSteps(self, rows)

@@ -10,6 +10,7 @@ import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, SequentialSampler
 
 from gristmill.macroxue import MergeConfig, StepDataset, ValueConfig, merge, value_sidecar
+from gristmill.macroxue.read.splits import RowSet
 from tests.macroxue.games import play, write_pack
 
 GAMES = [play(seed, 150) for seed in range(10)]
@@ -85,3 +86,17 @@ def test_single_samples_collate_by_default(pool: StepDataset) -> None:
     assert len(plain) == len(batched) == -(-len(data) // 50)
     for a, b in zip(plain, batched, strict=True):
         assert all(torch.equal(a[name], b[name]) for name in b)
+
+
+def test_rows_of_another_dataset_are_refused(pool: StepDataset) -> None:
+    (pack, _) = (StepDataset(pool.pack.parent / name) for name in "ab")
+    first = pack.rows_of([int(pack.run_table[0].id)])
+    assert len(pool.as_torch(first)) == len(first) == pool.run_table[0].steps
+    shorter = RowSet(first.run_ids, [0], [len(first) - 1])
+    with pytest.raises(ValueError, match=rf"has the rows 0 to {len(first) - 1}, and here 0 to"):
+        pool.as_torch(shorter)
+    last = pool.split(1.0)[1]
+    with pytest.raises(
+        ValueError, match=r"run \d+ has the rows .*, and here no such run: take rows"
+    ):
+        pack.as_torch(last)
