@@ -9,6 +9,8 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +25,7 @@ from gristmill.reading.located import located
 from gristmill.reading.sample_numbers import number_of
 from gristmill.reading.verify_level import verify_level
 from gristmill.synth.format import aligned
+from gristmill.synth.read.index_cache import folder_of
 from gristmill.synth.read.shard import HeldIndexedDataset, Misaligned, ShardFiles
 from gristmill.synth.read.tokenizer import contradiction
 
@@ -158,14 +161,21 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
             self.unique_description.encode(), usedforsecurity=False
         ).hexdigest()
         config = self.config  # type: ignore[has-type]
-        if config.path_to_cache is None and not is_object_storage_path(self.dataset_path):
+        cache = config.path_to_cache
+        if cache is None and not is_object_storage_path(self.dataset_path):
             # GPTDataset's default is a folder in the published dataset.
+            cache = str(aligned.cache_folder(located(self.dataset_path)))
+        with ExitStack() as made:
+            if cache and _makes_index(config):
+                name = f"{type(self).__name__}-{self.index_split.name}"
+                key = f"{self.unique_description_hash}-{name}"
+                cache = str(made.enter_context(folder_of(Path(cache), key)))
             self.config = copy.copy(config)
-            self.config.path_to_cache = str(aligned.cache_folder(located(self.dataset_path)))
-        try:
-            return super()._build_document_sample_shuffle_indices()
-        finally:
-            self.config = config
+            self.config.path_to_cache = cache
+            try:
+                return super()._build_document_sample_shuffle_indices()
+            finally:
+                self.config = config
 
     def __getitem__(self, idx: int | None) -> dict[str, torch.Tensor]:
         """Return one sample.
@@ -224,6 +234,13 @@ class UncheckedSynthKDDataset(SynthKDDataset):
     """A SynthKDDataset that does not compare sizes with the record."""
 
     verify = "none"
+
+
+def _makes_index(config: GPTDatasetConfig) -> bool:
+    """Whether Megatron makes an index that is not there, in this process."""
+    if config.fast_cache_load or config.defer_npy_index_mmap:
+        return False
+    return not torch.distributed.is_initialized() or torch.distributed.get_rank() == 0
 
 
 def _checked(dataset_path: str | None) -> str:

@@ -22,6 +22,7 @@ from gristmill.synth.build.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.format import aligned, indexed
 from gristmill.synth.format.megatron_files import MappedValues, UnmappedValues
+from gristmill.synth.read.index_cache import FILES
 from tests.paths import CHECKOUT
 
 torch = pytest.importorskip("torch")
@@ -279,6 +280,33 @@ def test_the_cache_is_outside_of_the_published_folder(copied: Path) -> None:
     folder = copied.parent / "cache/synth/kd/train/shard_00_tokens"
     assert len(list(folder.iterdir())) == 4
     assert made.config.path_to_cache is None
+
+
+def test_an_index_appears_in_the_cache_once_all_its_files_are_written(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second process without torch.distributed would read what stands there."""
+    save, seen = np.save, []
+
+    def looking(path: Any, *arguments: Any, **keywords: Any) -> None:
+        save(path, *arguments, **keywords)
+        seen.append((Path(path).name, [file.name for file in tmp_path.glob("*.*")]))
+
+    monkeypatch.setattr(np, "save", looking)
+    prefix = root / "train/shard_00_tokens"
+    made = dataset(prefix, config(tmp_path))
+    assert [name.split("-")[-1] for name, _ in seen] == [
+        "document_index.npy",
+        "sample_index.npy",
+        "shuffle_index.npy",
+    ]
+    assert not any(name.endswith((".npy", ".txt")) for _, names in seen for name in names)
+    key = f"{made.unique_description_hash}-SynthKDDataset-train"
+    assert {file.name for file in tmp_path.iterdir()} == {f"{key}-{name}" for name in FILES}
+    again = dataset(prefix, config(tmp_path))
+    assert len(seen) == 3
+    assert np.array_equal(again.shuffle_index, made.shuffle_index)
+    assert isinstance(again.shuffle_index, np.memmap)
 
 
 def published(harmony: Path, root: Path, settings: KDConfig) -> Any:
