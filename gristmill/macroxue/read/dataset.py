@@ -294,5 +294,21 @@ class StepDataset(Reader[Columns]):
         from gristmill.macroxue.read.torch_dataset import TorchSteps
 
         if rows is not None:
-            rows.refuse_other({run: self.run_bounds(run) for run in self._place})
+            self._refuse_rows_of_another(rows)
         return TorchSteps(self, rows)
+
+    def _refuse_rows_of_another(self, rows: RowSet) -> None:
+        """Raise ValueError where a set has other rows than its runs have here."""
+        bounds = [self.run_bounds(run) for run in rows.run_ids.tolist() if run in self._place]
+        firsts, stops = np.array(bounds, np.int64).reshape(-1, 2).T
+        ends = np.cumsum(stops - firsts)
+        is_own = len(bounds) == len(rows.run_ids) and len(rows) == int(ends.max(initial=0))
+        if is_own:
+            first_rows = rows.rows(ends - (stops - firsts))
+            last_rows = rows.rows(ends - 1)
+            is_own = np.array_equal(first_rows, firsts) and np.array_equal(last_rows, stops - 1)
+        if not is_own:
+            raise ValueError(
+                f"these {len(rows)} rows of {len(rows.run_ids)} runs are of another dataset, and"
+                f" not those of {self.pack}: take rows of this dataset, by split or rows_of"
+            )

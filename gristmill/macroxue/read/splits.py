@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -54,21 +54,6 @@ class RowSet:
     def all_rows(self) -> npt.NDArray[np.int64]:
         """All row numbers of the set in the pack as int64 [N], ascending."""
         return self.rows(np.arange(len(self)))
-
-    def refuse_other(self, bounds: Mapping[int, tuple[int, int]]) -> None:
-        """Raise ValueError where a dataset has not these runs at these rows.
-
-        bounds: of each run of the dataset: its first row, and the row behind its last.
-        """
-        firsts = self._firsts.tolist()
-        ends = (self._ends + self._shift).tolist()
-        for run, first, end in zip(self.run_ids.tolist(), firsts, ends, strict=True):
-            if bounds.get(run) != (first, end):
-                here = "no such run" if run not in bounds else "{} to {}".format(*bounds[run])
-                raise ValueError(
-                    f"these rows are of another dataset: run {run} has the rows {first} to {end},"
-                    f" and here {here}: take rows of this dataset, by split or rows_of"
-                )
 
 
 def identity(run: Run) -> tuple[int, int, int, int]:

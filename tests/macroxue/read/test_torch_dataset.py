@@ -89,14 +89,20 @@ def test_single_samples_collate_by_default(pool: StepDataset) -> None:
 
 
 def test_rows_of_another_dataset_are_refused(pool: StepDataset) -> None:
-    (pack, _) = (StepDataset(pool.pack.parent / name) for name in "ab")
-    first = pack.rows_of([int(pack.run_table[0].id)])
-    assert len(pool.as_torch(first)) == len(first) == pool.run_table[0].steps
-    shorter = RowSet(first.run_ids, [0], [len(first) - 1])
-    with pytest.raises(ValueError, match=rf"has the rows 0 to {len(first) - 1}, and here 0 to"):
-        pool.as_torch(shorter)
-    last = pool.split(1.0)[1]
-    with pytest.raises(
-        ValueError, match=r"run \d+ has the rows .*, and here no such run: take rows"
+    pack = StepDataset(pool.pack.parent / "a")
+    ids = [run.id for run in pack.run_table]
+    own = pack.rows_of(ids[1:3])
+    assert len(pack.as_torch(own)) == len(own)
+    assert len(pack.as_torch(pack.rows_of([]))) == 0
+    firsts = [pack.run_bounds(run)[0] for run in ids[1:3]]
+    one, other = (pack.run_bounds(run)[1] - pack.run_bounds(run)[0] for run in ids[1:3])
+    for wrong in (
+        RowSet(own.run_ids, firsts, [one, other - 1]),
+        RowSet(own.run_ids, firsts, [one - 1, other + 1]),
+        RowSet(own.run_ids, [firsts[0] + 1, firsts[1]], [one, other]),
+        RowSet(own.run_ids, [firsts[0], firsts[1] + 1], [one, other]),
+        RowSet(np.array([ids[1], 4_000_000_000], np.uint32), firsts, [one, other]),
     ):
-        pack.as_torch(last)
+        text = f"these {len(wrong)} rows of 2 runs are of another dataset, and not those of .*/a:"
+        with pytest.raises(ValueError, match=text):
+            pack.as_torch(wrong)
