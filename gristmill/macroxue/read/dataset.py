@@ -302,7 +302,7 @@ class StepDataset(Reader[Columns]):
         bounds = [self.run_bounds(run) for run in rows.run_ids.tolist() if run in self._place]
         firsts, stops = np.array(bounds, np.int64).reshape(-1, 2).T
         ends = np.cumsum(stops - firsts)
-        is_own = len(bounds) == len(rows.run_ids) and len(rows) == int(ends.max(initial=0))
+        is_own = len(rows) == int(ends.max(initial=0))
         if is_own:
             first_rows = rows.rows(ends - (stops - firsts))
             last_rows = rows.rows(ends - 1)

@@ -91,6 +91,8 @@ def test_single_samples_collate_by_default(pool: StepDataset) -> None:
 def test_rows_of_another_dataset_are_refused(pool: StepDataset) -> None:
     pack = StepDataset(pool.pack.parent / "a")
     ids = [run.id for run in pack.run_table]
+    apart = pack.rows_of([ids[0], ids[2]])
+    (_, stop), (first, end) = (pack.run_bounds(run) for run in (ids[0], ids[2]))
     own = pack.rows_of(ids[1:3])
     assert len(pack.as_torch(own)) == len(own)
     assert len(pack.as_torch(pack.rows_of([]))) == 0
@@ -99,8 +101,10 @@ def test_rows_of_another_dataset_are_refused(pool: StepDataset) -> None:
     for wrong in (
         RowSet(own.run_ids, firsts, [one, other - 1]),
         RowSet(own.run_ids, firsts, [one - 1, other + 1]),
+        RowSet(own.run_ids, firsts, [one + 1, other - 1]),
         RowSet(own.run_ids, [firsts[0] + 1, firsts[1]], [one, other]),
         RowSet(own.run_ids, [firsts[0], firsts[1] + 1], [one, other]),
+        RowSet(apart.run_ids, [0, first + 1], [stop + 1, end - first - 1]),
         RowSet(np.array([ids[1], 4_000_000_000], np.uint32), firsts, [one, other]),
     ):
         text = f"these {len(wrong)} rows of 2 runs are of another dataset, and not those of .*/a:"
