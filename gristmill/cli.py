@@ -171,7 +171,8 @@ def verify(path: Path, data_root: Path | None, no_inputs: bool, no_laws: bool) -
     """Hash the artifact at PATH, or all below it, against its record; status 1 on any violation.
 
     Checked are sizes, sha256, files that no record lists, the records themselves, inputs, the laws
-    of the contents, and whether all is there that the inventory of the data root names.
+    of the contents, and whether all is there that the inventory of the data root names. The last
+    line names what a flag left out.
     """
     from gristmill import provenance
     from gristmill.data_root import states
@@ -204,7 +205,8 @@ def verify(path: Path, data_root: Path | None, no_inputs: bool, no_laws: bool) -
     are = (
         "artifact is as its record says" if artifacts == 1 else "artifacts are as their records say"
     )
-    click.echo(f"{artifacts} {are}")
+    left = [what for what, is_left in (("inputs", no_inputs), ("laws", no_laws)) if is_left]
+    click.echo(f"{artifacts} {are}" + (f"; not checked: {', '.join(left)}" if left else ""))
 
 
 @main.command()

@@ -110,7 +110,11 @@ def test_verify_names_what_is_wrong_and_exits_1(tmp_path: Path) -> None:
     publish(tiny(tmp_path, source))
     done = CliRunner().invoke(main, ["verify", str(tmp_path)])
     assert done.exit_code == 0, done.output
-    assert "1 artifact is as its record says" in done.output
+    assert "1 artifact is as its record says\n" in done.output
+    done = CliRunner().invoke(main, ["verify", str(tmp_path), "--no-laws"])
+    assert done.output.endswith("1 artifact is as its record says; not checked: laws\n")
+    done = CliRunner().invoke(main, ["verify", str(tmp_path), "--no-laws", "--no-inputs"])
+    assert done.output.endswith("says; not checked: inputs, laws\n")
     source.write_text("chaff")
     (tmp_path / "words/one/words.txt").write_text("GRIST")
     done = CliRunner().invoke(main, ["verify", str(tmp_path)])

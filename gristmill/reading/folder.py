@@ -99,8 +99,8 @@ class OpenFolder:
     def read_record(self) -> None:
         """Read the record, if there is one.
 
-        Raises GristmillError where it cannot be read or was changed, StaleDataset where it is not
-        that of the known generation.
+        Raises GristmillError where it cannot be read or was changed, StaleDataset where it is of
+        another data version than the known generation.
         """
         name, known = self._record_name, self._known
         if self.has(name):
@@ -109,7 +109,8 @@ class OpenFolder:
             self._outputs = {output.path: output for output in self.record.outputs}
         if known is not None:
             refuse_other(known, self.generation())
-            return
+            if known.digest == self.generation().digest:
+                return
         checked = self.record if self.level != "none" else None
         if checked is not None and checked.digest != checked.computed_digest():
             raise BadInput(
@@ -147,16 +148,15 @@ class OpenFolder:
         self.file(name)
         return HeldFile(self._files[name], self.path / name)
 
-    def check(self, name: str) -> FileIdentity:
+    def check(self, name: str) -> None:
         """As `file`, but close the file again: for more of them than a process may hold open.
 
-        Returns what the file must be when `reopened` opens it.
+        `reopened` opens it in this `generation`.
         """
         self.file(name)
         descriptor = self._files.pop(name)
         del self.names[descriptor]
         os.close(descriptor)
-        return self._identities[name]
 
     def sha256(self, name: str) -> str | None:
         """The sha256 of a file by the record; None without a record."""

@@ -11,33 +11,45 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gristmill.reading.damage import DESCRIPTORS, damage_named
-from gristmill.reading.generation import FileIdentity, StaleDataset
+from gristmill.reading.generation import FileIdentity, Generation
+from gristmill.reading.opening import opened
+from gristmill.reading.verify_level import Verify
 
 
 @contextmanager
-def reopened(path: Path, identity: FileIdentity) -> Iterator[Path]:
+def reopened(known: Generation, record: str, name: str, level: Verify) -> Iterator[Path]:
     """Yield a path that opens a file, in this process and while the body runs.
 
-    path: its real path.
-    identity: what `OpenFolder.check` returned.
+    known: the generation of its folder, after `OpenFolder.check` of the file.
+    record: path of the record in the folder.
+    name: path of the file in the folder.
+    level: how much of another file is compared with the record, after a rebuild.
 
-    Raises StaleDataset where there is another file now, or none.
+    Raises StaleDataset where there is another version of the artifact now, or none; BadInput as
+    `OpenFolder.file`.
     """
+    path = known.folder / name
+    descriptor = _same(path, known.files[name])
+    if descriptor is None:
+        key = (known.folder, record)
+        held, _ = opened(lambda opening: opening.folder(*key).keep(name), level, {key: known})
+        with held.reading() as found:
+            yield found
+        return
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (FileNotFoundError, NotADirectoryError):
-        raise _replaced(path, "is missing") from None
-    try:
-        if FileIdentity.of(os.fstat(descriptor)) != identity:
-            raise _replaced(path, "is another file")
         with damage_named(lambda: path, lambda: {descriptor: path}):
             yield DESCRIPTORS / str(descriptor)
     finally:
         os.close(descriptor)
 
 
-def _replaced(path: Path, now: str) -> StaleDataset:
-    return StaleDataset(
-        f"{path}: was rebuilt or changed after this dataset was opened: now it {now}: open the"
-        " dataset again"
-    )
+def _same(path: Path, identity: FileIdentity) -> int | None:
+    """The open file at a path, if it is still the one that was compared."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if FileIdentity.of(os.fstat(descriptor)) == identity:
+        return descriptor
+    os.close(descriptor)
+    return None

@@ -121,6 +121,25 @@ def test_a_known_file_is_hashed_again_only_if_it_is_another(tiny: Tiny) -> None:
         opened(tiny.folder, "hash", known).file("a.bin")
 
 
+def test_another_record_of_the_known_payload_is_proven_before_it_is_trusted(tiny: Tiny) -> None:
+    first = opened(tiny.folder)
+    first.file("a.bin")
+    known = first.finish()
+    tiny.publish(1)
+    tiny.publish(0)
+    again = opened(tiny.folder, "hash", known)
+    assert again.file("a.bin").read_bytes() == b"0000"
+    assert again.finish().digest != known.digest
+    assert again.finish().data_version == known.data_version
+    (tiny.folder / "b.json").write_bytes(b"[7]")
+    with pytest.raises(BadInput, match=r"b\.json: does not have the sha256"):
+        opened(tiny.folder, "hash", known).file("b.json")
+    record = tiny.folder / RECORD
+    record.write_text(record.read_text().replace('"bytes": 4', '"bytes": 3'))
+    with pytest.raises(BadInput, match="was changed after it was written"):
+        opened(tiny.folder, known=known)
+
+
 def test_without_a_record_the_files_are_the_generation(tiny: Tiny) -> None:
     (tiny.folder / RECORD).unlink()
     folder = opened(tiny.folder)

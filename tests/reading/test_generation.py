@@ -14,8 +14,9 @@ def generation(digest: str | None, version: str | None = "v" * 64) -> Generation
     return Generation(Path("data/p"), digest, version if digest else None, {})
 
 
-def test_another_record_is_refused_by_name() -> None:
+def test_another_payload_is_refused_by_name_and_another_record_of_it_is_not() -> None:
     refuse_other(generation("a" * 64), generation("a" * 64))
+    refuse_other(generation("a" * 64), generation("b" * 64))
     refuse_other(generation(None), generation(None))
     with pytest.raises(StaleDataset) as caught:
         refuse_other(generation("a" * 64, "1" * 64), generation("b" * 64, "2" * 64))

@@ -238,6 +238,19 @@ def test_a_rebuild_of_each_artifact_is_seen_after_a_pickle(reader: Reader, root:
         reader.publish(root, 0)
 
 
+def test_a_rebuild_with_an_equal_payload_is_read_on(reader: Reader, root: Path) -> None:
+    dataset = reader.open(root, "hash")
+    expected = all_samples(dataset)
+    unread = pickle.dumps(dataset)
+    before = {record: record.read_bytes() for record in _records(root)}
+    reader.publish(root, 1)
+    reader.publish(root, 0)
+    assert all(record.read_bytes() != before[record] for record in _records(root))
+    again = pickle.loads(unread)
+    assert all_samples(again) == expected == all_samples(dataset)
+    assert all_samples(pickle.loads(pickle.dumps(again))) == expected
+
+
 def test_a_pickle_of_a_relative_path_is_read_in_another_working_directory(
     reader: Reader, root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any
 ) -> None:

@@ -194,10 +194,19 @@ class GameSpliceDataset(Reader[list[OpenMonth]]):
         """The samples as a torch Dataset of tensors; needs torch.
 
         vocabulary: number of each word; None (the default) for `vocabulary()`.
+
+        Raises ValueError for one without `<UNK>`, or in which 0 is not `<PAD>` alone.
         """
         from gristmill.chess.read.torch_samples import TorchSamples
 
-        return TorchSamples(self, self.vocabulary() if vocabulary is None else vocabulary)
+        words = self.vocabulary() if vocabulary is None else vocabulary
+        zeros = [word for word, number in words.items() if number == 0]
+        if zeros != ["<PAD>"] or "<UNK>" not in words:
+            raise ValueError(
+                f"a vocabulary has <PAD> as 0, for padding, and <UNK>: in this one 0 is"
+                f" {zeros[:3]}, <UNK> is {words.get('<UNK>')}: number it as `vocabulary()` does"
+            )
+        return TorchSamples(self, words)
 
     def tensors(self, index: int, vocabulary: Mapping[str, int]) -> dict[str, Any]:
         """One sample as torch tensors, int64 unless another dtype is named.

@@ -287,7 +287,28 @@ class StepDataset(Reader[Columns]):
         return self.rows_of(sides[0]), self.rows_of(sides[1])
 
     def as_torch(self, rows: RowSet | None = None) -> TorchSteps:
-        """These rows as a torch Dataset (default None: all rows); needs torch."""
+        """These rows as a torch Dataset (default None: all rows); needs torch.
+
+        Raises ValueError for rows of another dataset.
+        """
         from gristmill.macroxue.read.torch_dataset import TorchSteps
 
+        if rows is not None:
+            self._refuse_rows_of_another(rows)
         return TorchSteps(self, rows)
+
+    def _refuse_rows_of_another(self, rows: RowSet) -> None:
+        """Raise ValueError where a set has other rows than its runs have here."""
+        bounds = [self.run_bounds(run) for run in rows.run_ids.tolist() if run in self._place]
+        firsts, stops = np.array(bounds, np.int64).reshape(-1, 2).T
+        ends = np.cumsum(stops - firsts)
+        is_own = len(rows) == int(ends.max(initial=0))
+        if is_own:
+            first_rows = rows.rows(ends - (stops - firsts))
+            last_rows = rows.rows(ends - 1)
+            is_own = np.array_equal(first_rows, firsts) and np.array_equal(last_rows, stops - 1)
+        if not is_own:
+            raise ValueError(
+                f"these {len(rows)} rows of {len(rows.run_ids)} runs are of another dataset, and"
+                f" not those of {self.pack}: take rows of this dataset, by split or rows_of"
+            )

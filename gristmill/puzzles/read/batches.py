@@ -40,6 +40,11 @@ class Chosen(NamedTuple):
     place: int
 
 
+def generator_of(seed: int) -> np.random.Generator:
+    """A new generator of the kind that draws the order in training."""
+    return np.random.Generator(np.random.Philox(seed=seed))
+
+
 class TrainBatches:
     """The batches of one iteration over a set, each of `size` examples.
 
@@ -59,7 +64,7 @@ class TrainBatches:
     def __init__(self, made: MappedSet, seed: int, iteration: int, epochs: int, size: int) -> None:
         self._made, self._size = made, size
         self._key = np.array([source_key(seed + iteration, "reader", "examples")], np.uint64)
-        self._random = np.random.Generator(np.random.Philox(seed=seed + iteration))
+        self._random = generator_of(seed + iteration)
         kind = np.int32 if made.groups < 1 << 31 else np.int64
         self._order = np.empty(epochs * made.groups, kind)
         for epoch in range(epochs):

@@ -13,8 +13,10 @@ import numpy as np
 
 from gristmill.contract import GristmillError
 from gristmill.puzzles.format import names
+from gristmill.puzzles.read.batches import generator_of
 from gristmill.puzzles.read.split_files import MappedSplit
 from gristmill.reading.generation import Generation
+from gristmill.reading.stream import refuse_other_stream, stream_of
 
 VERSION: Final = 1
 BETWEEN: Final = -1
@@ -150,6 +152,7 @@ def state_of(data: str, config: Mapping[str, Any], position: Position) -> dict[s
         "data": data,
         **{name: config[name] for name in _SAME},
         **position._asdict(),
+        **({} if config["test_set_mode"] else stream_of(generator_of(config["seed"]))),
     }
 
 
@@ -158,8 +161,8 @@ def position_of(state: Mapping[str, Any], data: str, config: Mapping[str, Any]) 
 
     data, config: as for `state_of`, of the reader that continues.
 
-    Raises GristmillError for something else than a state, one of other data, or one of another
-    order of examples.
+    Raises GristmillError for something else than a state, one of other data, one of another order
+    of examples, or one of another random stream.
     """
     if not isinstance(state, Mapping) or state.get("version") != VERSION:
         raise GristmillError(f"is no state of version {VERSION} of a PuzzleDataset: {state!r:.100}")
@@ -172,6 +175,8 @@ def position_of(state: Mapping[str, Any], data: str, config: Mapping[str, Any]) 
                 f"the state is {what}: its {name} is {found!r:.80}, here it is {value!r:.80}: open"
                 " the dataset that it was written for, in the same way, or begin a new pass"
             )
+    if not config["test_set_mode"]:
+        refuse_other_stream(state, generator_of(config["seed"]))
     for name, least in (("iteration", 0), ("set", BETWEEN), ("place", 0)):
         number = state.get(name)
         if type(number) is not int or not least <= number < 1 << 62:

@@ -30,6 +30,24 @@ def findings(kind: str | None, metadata: PuzzleDatasetMetadata, found: Example) 
     return broken if broken or of_kind is None else of_kind(found.inputs, found.labels)
 
 
+def not_checked(kind: str | None, broken: bool = False) -> str | None:
+    """What `findings` did not look at, in words; None where it looked at all rules of a row.
+
+    kind: as for `findings`.
+    broken: whether the row breaks the contract; default False.
+    """
+    if kind is None:
+        return "not checked: the rules of its puzzle: without a trace its kind is not known"
+    if kind not in _BY_KIND:
+        return f"not checked: the rules of {kind}: Gristmill has none for this kind"
+    return f"not checked: the rules of {kind}: the row breaks the contract" if broken else None
+
+
+def breaks_contract(metadata: PuzzleDatasetMetadata, found: Example) -> bool:
+    """Whether an example breaks the contract, so that `findings` looked no further."""
+    return bool(_contract(metadata, found))
+
+
 def _contract(metadata: PuzzleDatasetMetadata, found: Example) -> list[str]:
     broken = []
     for name, row in (("input", found.inputs), ("label", found.labels)):

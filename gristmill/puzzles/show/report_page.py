@@ -14,7 +14,7 @@ from gristmill.printable import cut, printable
 from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata
 from gristmill.puzzles.read.example import example
 from gristmill.puzzles.read.rows import Dataset, SetArrays
-from gristmill.puzzles.show.findings import findings
+from gristmill.puzzles.show.findings import findings, not_checked
 from gristmill.puzzles.show.overview import (
     SetNumbers,
     bars,
@@ -90,6 +90,8 @@ def _page(data: Dataset, title: str, counts: Mapping[str, int | float]) -> Itera
         f"<title>{shown}</title><style>{_STYLE}</style></head><body><main>\n<h1>{shown}</h1>\n"
     )
     yield f'<p class="soft">{_text(_kind_line(data, metadata))}</p>\n'
+    if left := not_checked(data.kind):
+        yield f'<p class="soft">{_text(left)}</p>\n'
     yield from _set_table(numbers)
     yield from _examples(data, sets, metadata)
     yield from _sizes(numbers)

@@ -16,7 +16,7 @@ from gristmill.puzzles.read.example import Example, example
 from gristmill.puzzles.read.rows import Dataset
 from gristmill.puzzles.read.trace import trace_of
 from gristmill.puzzles.show.boards import board
-from gristmill.puzzles.show.findings import findings
+from gristmill.puzzles.show.findings import breaks_contract, findings, not_checked
 from gristmill.puzzles.show.sheet import WRONG
 
 if TYPE_CHECKING:
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 def shown(
     folder: Path, row: int, split: str = "train", set_name: str = SET
 ) -> Iterator[RenderableType]:
-    """Yield an example: its place and identifier, its source, the drawing, the rules it breaks.
+    """Yield an example: its place, identifier and source, the drawing, the rules that it breaks.
+
+    Rules that were not looked at are named.
 
     folder: of the dataset; it need not have been built here.
     row: of the example in its set, from 0.
@@ -42,11 +44,15 @@ def shown(
     for line in where_from(data, found):
         yield Text(line, "dim")
     yield board(data.kind or "", found.inputs, found.labels)
-    broken = findings(data.kind, data.metadata(split), found)
+    metadata = data.metadata(split)
+    broken = findings(data.kind, metadata, found)
+    left = not_checked(data.kind, breaks_contract(metadata, found))
+    if left:
+        yield Text(printable(left), "yellow")
     if broken:
         yield Text("\n".join(f"breaks: {printable(rule)}" for rule in broken), f"bold {WRONG}")
     else:
-        yield Text("breaks no rule", "green")
+        yield Text("breaks no rule of the contract" if left else "breaks no rule", "green")
 
 
 def heading(found: Example) -> str:

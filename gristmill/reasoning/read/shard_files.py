@@ -17,7 +17,6 @@ import numpy.typing as npt
 from gristmill.contract import BadInput
 from gristmill.provenance import SHARED_RECORDS
 from gristmill.reading.folder import HeldFile, OpenFolder, made_from_another
-from gristmill.reading.generation import FileIdentity
 from gristmill.reading.opening import Opening
 from gristmill.reading.reopened import reopened
 from gristmill.reasoning.format import foreign_pt, names
@@ -66,7 +65,8 @@ class ShardFiles:
     ) -> None:
         self._root, self._shards = root, shards
         self._held: dict[int, HeldFile] = {}
-        self._later: dict[int, FileIdentity] = {}
+        self._level = opening.level
+        later: dict[str, OpenFolder] = {}
         self._mapped: OrderedDict[int, Tokens] = OrderedDict()
         for number in numbers:
             shard = shards[number]
@@ -76,13 +76,15 @@ class ShardFiles:
             if len(self._held) < MOST_HELD:
                 self._held[number] = folder.keep(shard.path)
             else:
-                self._later[number] = folder.check(shard.path)
+                folder.check(shard.path)
+                later[shard.partition] = folder
+        self._later = {partition: folder.generation() for partition, folder in later.items()}
 
     def tokens(self, number: int) -> Tokens:
         """The sequences of a shard, int32 [sequences, seq_len], mapped.
 
         Raises BadInput where the file is damaged, StaleDataset where a file that is not held open
-        was replaced.
+        is of another version now.
         """
         if number not in self._mapped:
             self._mapped[number] = self._map(number)
@@ -112,7 +114,8 @@ class ShardFiles:
             with self._held[number].reading() as path:
                 tokens = foreign_pt.mapped(path)
         else:
-            with reopened(self._root / shard.path, self._later[number]) as path:
+            known, record = self._later[shard.partition], record_of(shard.partition)
+            with reopened(known, record, shard.path, self._level) as path:
                 tokens = foreign_pt.mapped(path)
         _compare(tokens.shape, shard, self._root)
         return tokens.view(np.ndarray)  # slices of a memmap are slower

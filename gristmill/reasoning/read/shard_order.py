@@ -103,6 +103,10 @@ class Order:
         )
         return shuffled
 
+    def generator(self) -> Any:
+        """A new generator of the kind and seed of the shuffles; None where nothing is shuffled."""
+        return None if self.seed is None else _generator(self.seed, 0, 0)
+
     def _shuffled(self, epoch: int) -> list[int]:
         assert self.seed is not None
         shuffled: list[int] = _generator(self.seed, epoch, 0).permutation(len(self.sizes)).tolist()

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from gristmill.contract import GristmillError
+from gristmill.reading.stream import refuse_other_stream, stream_of
 from gristmill.reasoning.read.shard_order import Order, Place, Rest, Walk, rest_of
 
 VERSION: Final = 1
@@ -42,6 +43,7 @@ def state_of(
     place = walk.place(position.read)
     last = walk.last_shard(position.read)
     rests = {e: rest for e, rest in order.rests.items() if e >= position.epoch}
+    generator = order.generator()
     return {
         "version": VERSION,
         "epoch": position.epoch,
@@ -55,6 +57,7 @@ def state_of(
         "last_shard": None if last is None else paths[last],
         "finished": sorted({p.shard for p in walk.pieces[: place.shard_position]}),
         "rests": {str(e): sorted(map(list, rest.items())) for e, rest in sorted(rests.items())},
+        **({} if generator is None else stream_of(generator)),
     }
 
 
@@ -70,13 +73,15 @@ def resumed(
     At another number of ranks the sequences that no rank has read, of each epoch, go to the ranks
     that own their shards now, and every rank begins with the earliest of these epochs.
 
-    Raises GristmillError for a state of other shards or of another order, one that is damaged, and
-    where the states of some ranks are missing.
+    Raises GristmillError for a state of other shards, of another order or another random stream,
+    one that is damaged, and where the states of some ranks are missing.
     """
     expected = {**identity, "seed": order.seed, "rotate": order.rotate, "uneven": order.uneven}
     found = {}
     for state in states:
         _check(state, expected)
+        if (generator := order.generator()) is not None:
+            refuse_other_stream(state, generator)
         found[state["rank"]] = state
     if not found:
         raise GristmillError("there is no state to continue from: give one of each rank")

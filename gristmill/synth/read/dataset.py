@@ -9,6 +9,8 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +25,9 @@ from gristmill.reading.located import located
 from gristmill.reading.sample_numbers import number_of
 from gristmill.reading.verify_level import verify_level
 from gristmill.synth.format import aligned
+from gristmill.synth.read.index_cache import folder_of
 from gristmill.synth.read.shard import HeldIndexedDataset, Misaligned, ShardFiles
+from gristmill.synth.read.tokenizer import contradiction
 
 __all__ = ["StaleDataset", "SynthKDDataset"]
 
@@ -53,9 +57,10 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
     opened, "sizes" by default; `with_verify` gives a class with another level.
 
     Raises ValueError for another dataset_path, and Misaligned, which is a BadInput and
-    a RuntimeError, if a file is missing or damaged or the three datasets are not
-    aligned. Source: `docs/formats/synth.md#sample-fields`,
-    `docs/formats/synth.md#alignment-check` and `docs/formats/synth.md#index-cache`.
+    a RuntimeError, if a file is missing or damaged, the three datasets are not
+    aligned, or the tokenizer's `eod`, `pad` or `vocab_size` is not that of the tokens.
+    Source: `docs/formats/synth.md#sample-fields`, `docs/formats/synth.md#alignment-check`,
+    `docs/formats/synth.md#tokenizer-check` and `docs/formats/synth.md#index-cache`.
     """
 
     verify: ClassVar[Verify] = "sizes"
@@ -131,6 +136,8 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
     ) -> HeldIndexedDataset:
         """The tokens dataset with its files; another kind is opened again and compared."""
         if isinstance(given, HeldIndexedDataset):
+            if (prefix := given.files.prefix) != located(path):
+                raise Misaligned(path, f"its tokens were opened from {prefix}: give both one path")
             return given
         held: HeldIndexedDataset = self.build_low_level_dataset(path, config)
         if not np.array_equal(held.sequence_lengths, given.sequence_lengths):
@@ -140,7 +147,12 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
         return held
 
     def _build_document_sample_shuffle_indices(self) -> Any:
-        """Build or load the indices, under a key that has the digest of the data."""
+        """Build or load the indices, under a key that has the digest of the data.
+
+        Megatron knows by now what it takes for padding, and has built nothing yet.
+        """
+        if rule := contradiction(self.config.tokenizer, self._pad_token_id):  # type: ignore[has-type]
+            raise Misaligned(str(self.dataset_path), rule)
         self.unique_identifiers["data_digest"] = self._data_digest
         self.unique_description = json.dumps(
             self.unique_identifiers, indent=4, default=lambda obj: obj.unique_identifiers
@@ -149,14 +161,21 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
             self.unique_description.encode(), usedforsecurity=False
         ).hexdigest()
         config = self.config  # type: ignore[has-type]
-        if config.path_to_cache is None and not is_object_storage_path(self.dataset_path):
+        cache = config.path_to_cache
+        if cache is None and not is_object_storage_path(self.dataset_path):
             # GPTDataset's default is a folder in the published dataset.
+            cache = str(aligned.cache_folder(located(self.dataset_path)))
+        with ExitStack() as made:
+            if cache and _makes_index(config):
+                name = f"{type(self).__name__}-{self.index_split.name}"
+                key = f"{self.unique_description_hash}-{name}"
+                cache = str(made.enter_context(folder_of(Path(cache), key)))
             self.config = copy.copy(config)
-            self.config.path_to_cache = str(aligned.cache_folder(located(self.dataset_path)))
-        try:
-            return super()._build_document_sample_shuffle_indices()
-        finally:
-            self.config = config
+            self.config.path_to_cache = cache
+            try:
+                return super()._build_document_sample_shuffle_indices()
+            finally:
+                self.config = config
 
     def __getitem__(self, idx: int | None) -> dict[str, torch.Tensor]:
         """Return one sample.
@@ -215,6 +234,13 @@ class UncheckedSynthKDDataset(SynthKDDataset):
     """A SynthKDDataset that does not compare sizes with the record."""
 
     verify = "none"
+
+
+def _makes_index(config: GPTDatasetConfig) -> bool:
+    """Whether Megatron makes an index that is not there, in this process."""
+    if config.fast_cache_load or config.defer_npy_index_mmap:
+        return False
+    return not torch.distributed.is_initialized() or torch.distributed.get_rank() == 0
 
 
 def _checked(dataset_path: str | None) -> str:

@@ -200,6 +200,22 @@ def test_torch_views_and_batches_agree_with_tensors(cached: Path) -> None:
     assert reader.vocabulary()["<UNK>"] == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ({"<PAD>": 1, "<UNK>": 0}, r"0 is \['<UNK>'\], <UNK> is 0: number it"),
+        ({"<PAD>": 0, "e2e4": 0, "<UNK>": 1}, r"0 is \['<PAD>', 'e2e4'\], <UNK> is 1:"),
+        ({"<PAD>": 0, "e2e4": 1}, r"0 is \['<PAD>'\], <UNK> is None:"),
+    ],
+)
+def test_a_vocabulary_in_which_padding_is_a_word_is_refused(
+    cached: Path, words: dict[str, int], found: str
+) -> None:
+    pytest.importorskip("torch")
+    with pytest.raises(ValueError, match=found):
+        GameSpliceDataset(cached, "val").as_torch(words)
+
+
 def test_the_vocabulary_is_of_the_version_that_was_opened(cached: Path) -> None:
     reader, late = GameSpliceDataset(cached, "val"), GameSpliceDataset(cached, "val")
     words = reader.vocabulary()

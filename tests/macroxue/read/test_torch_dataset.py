@@ -10,6 +10,7 @@ import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, SequentialSampler
 
 from gristmill.macroxue import MergeConfig, StepDataset, ValueConfig, merge, value_sidecar
+from gristmill.macroxue.read.splits import RowSet
 from tests.macroxue.games import play, write_pack
 
 GAMES = [play(seed, 150) for seed in range(10)]
@@ -85,3 +86,27 @@ def test_single_samples_collate_by_default(pool: StepDataset) -> None:
     assert len(plain) == len(batched) == -(-len(data) // 50)
     for a, b in zip(plain, batched, strict=True):
         assert all(torch.equal(a[name], b[name]) for name in b)
+
+
+def test_rows_of_another_dataset_are_refused(pool: StepDataset) -> None:
+    pack = StepDataset(pool.pack.parent / "a")
+    ids = [run.id for run in pack.run_table]
+    apart = pack.rows_of([ids[0], ids[2]])
+    (_, stop), (first, end) = (pack.run_bounds(run) for run in (ids[0], ids[2]))
+    own = pack.rows_of(ids[1:3])
+    assert len(pack.as_torch(own)) == len(own)
+    assert len(pack.as_torch(pack.rows_of([]))) == 0
+    firsts = [pack.run_bounds(run)[0] for run in ids[1:3]]
+    one, other = (pack.run_bounds(run)[1] - pack.run_bounds(run)[0] for run in ids[1:3])
+    for wrong in (
+        RowSet(own.run_ids, firsts, [one, other - 1]),
+        RowSet(own.run_ids, firsts, [one - 1, other + 1]),
+        RowSet(own.run_ids, firsts, [one + 1, other - 1]),
+        RowSet(own.run_ids, [firsts[0] + 1, firsts[1]], [one, other]),
+        RowSet(own.run_ids, [firsts[0], firsts[1] + 1], [one, other]),
+        RowSet(apart.run_ids, [0, first + 1], [stop + 1, end - first - 1]),
+        RowSet(np.array([ids[1], 4_000_000_000], np.uint32), firsts, [one, other]),
+    ):
+        text = f"these {len(wrong)} rows of 2 runs are of another dataset, and not those of .*/a:"
+        with pytest.raises(ValueError, match=text):
+            pack.as_torch(wrong)

@@ -56,6 +56,14 @@ def _report(folder: Path, title: str = "a title", counts: Mapping[str, int] | No
     return path.read_text(encoding="utf-8")
 
 
+def test_a_report_names_the_rules_that_were_not_looked_at(small: Folder, tmp_path: Path) -> None:
+    text = "not checked: the rules of towers: Gristmill has none for this kind"
+    assert text in _Page(_report(small("towers"))).texts
+    others = write(tmp_path / "d", replace(SMALL["maze"](), origins=None))
+    assert "not checked: the rules of its puzzle: without a trace its kind" in _report(others)
+    assert "not checked" not in _report(small("maze"))
+
+
 @pytest.mark.parametrize("kind", SMALL)
 def test_every_kind_has_a_report_of_its_own(small: Folder, kind: str) -> None:
     page = _Page(_report(small(kind), counts={"duplicates_removed": 1234}))

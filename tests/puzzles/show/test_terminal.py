@@ -43,6 +43,24 @@ def test_the_rules_that_a_row_breaks_are_shown(tmp_path: Path) -> None:
     assert _shown(folder, 1)[-1] == "breaks: label token 200 at position 2 is outside of 0 to 8"
 
 
+def test_rules_that_were_not_looked_at_are_named(tmp_path: Path) -> None:
+    towers, sudoku = SMALL["towers"](), SMALL["sudoku"]()
+    assert _shown(write(tmp_path / "a", towers), 1)[-2:] == [
+        "not checked: the rules of towers: Gristmill has none for this kind",
+        "breaks no rule of the contract",
+    ]
+    assert _shown(write(tmp_path / "b", replace(sudoku, origins=None)), 0)[-2:] == [
+        "not checked: the rules of its puzzle: without a trace its kind is not known",
+        "breaks no rule of the contract",
+    ]
+    lines = _shown(write(tmp_path / "c", broken(sudoku, 0, 2, 200)), 0)
+    assert lines[-2] == "not checked: the rules of sudoku: the row breaks the contract"
+    assert lines[-1].startswith("breaks: label token 200 at position 2 is outside of 0 to")
+    lines = _shown(write(tmp_path / "d", sudoku), 0)
+    assert lines[-1] == "breaks no rule"
+    assert not any("not checked" in line for line in lines)
+
+
 def test_a_dataset_of_others_is_shown_as_tokens(tmp_path: Path) -> None:
     folder = write(tmp_path / "d", replace(SMALL["sudoku"](), origins=None))
     lines = _shown(folder, 0)

@@ -181,6 +181,17 @@ def test_a_state_of_something_else_is_refused(change: dict[str, Any], text: str)
         resumed([state], ORDER, IDENTITY, 0)
 
 
+def test_the_state_of_a_shuffled_order_has_digits_that_prove_its_stream() -> None:
+    order = replace(ORDER, seed=5)
+    state = Ranks(order).states()[0]
+    assert resumed([state], order, IDENTITY, 0)[1] == Position()
+    with pytest.raises(GristmillError, match="another random stream: its digits are '01234567'"):
+        resumed([state | {"stream": "01234567"}], order, IDENTITY, 0)
+    del state["stream"], state["numpy"]
+    assert resumed([state], order, IDENTITY, 0)[1] == Position()
+    assert "stream" not in Ranks(ORDER).states()[0]
+
+
 def test_what_is_no_state_is_refused() -> None:
     for wrong in ([], {}, "state", None):
         with pytest.raises(GristmillError, match="no state"):

@@ -22,6 +22,7 @@ from gristmill.synth.build.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.format import aligned, indexed
 from gristmill.synth.format.megatron_files import MappedValues, UnmappedValues
+from gristmill.synth.read.index_cache import FILES
 from tests.paths import CHECKOUT
 
 torch = pytest.importorskip("torch")
@@ -34,6 +35,7 @@ from megatron.core.datasets.utils import Split  # noqa: E402
 
 from gristmill.synth.read import dataset as reader  # noqa: E402
 from gristmill.synth.read.dataset import SynthKDDataset  # noqa: E402
+from gristmill.synth.read.shard import Misaligned  # noqa: E402
 
 LENGTH = 128
 # Megatron warns about the pad token -1, and numpy warns about Megatron.
@@ -159,13 +161,9 @@ def test_flags_of_the_config(root: Path, tmp_path: Path) -> None:
     prefix = root / "train/shard_00_tokens"
     default = dataset(prefix, config(tmp_path))
     (ordinary, *_) = default[3]["tokens"][default[3]["loss_mask"] != 0].tolist()
-    asked = config(
-        tmp_path,
-        eod_mask_loss=True,
-        create_attention_mask=True,
-        tokenizer=tokenizer(eod=ordinary),
-    )
+    asked = config(tmp_path, eod_mask_loss=True, create_attention_mask=True)
     masked = dataset(prefix, asked)
+    asked.tokenizer.eod = ordinary  # so that a mask of Megatron's would be seen
     assert asked.eod_mask_loss
     assert torch.equal(default[3]["loss_mask"], masked[3]["loss_mask"])
     assert masked[3]["attention_mask"].shape == (1, LENGTH, LENGTH)
@@ -282,6 +280,33 @@ def test_the_cache_is_outside_of_the_published_folder(copied: Path) -> None:
     folder = copied.parent / "cache/synth/kd/train/shard_00_tokens"
     assert len(list(folder.iterdir())) == 4
     assert made.config.path_to_cache is None
+
+
+def test_an_index_appears_in_the_cache_once_all_its_files_are_written(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second process without torch.distributed would read what stands there."""
+    save, seen = np.save, []
+
+    def looking(path: Any, *arguments: Any, **keywords: Any) -> None:
+        save(path, *arguments, **keywords)
+        seen.append((Path(path).name, [file.name for file in tmp_path.glob("*.*")]))
+
+    monkeypatch.setattr(np, "save", looking)
+    prefix = root / "train/shard_00_tokens"
+    made = dataset(prefix, config(tmp_path))
+    assert [name.split("-")[-1] for name, _ in seen] == [
+        "document_index.npy",
+        "sample_index.npy",
+        "shuffle_index.npy",
+    ]
+    assert not any(name.endswith((".npy", ".txt")) for _, names in seen for name in names)
+    key = f"{made.unique_description_hash}-SynthKDDataset-train"
+    assert {file.name for file in tmp_path.iterdir()} == {f"{key}-{name}" for name in FILES}
+    again = dataset(prefix, config(tmp_path))
+    assert len(seen) == 3
+    assert np.array_equal(again.shuffle_index, made.shuffle_index)
+    assert isinstance(again.shuffle_index, np.memmap)
 
 
 def published(harmony: Path, root: Path, settings: KDConfig) -> Any:
@@ -429,15 +454,38 @@ def test_expected_counts_that_differ_are_refused(
         dataset(prefix, settings)
 
 
-def test_labels_of_the_pad_id_are_masked_in_their_sample_alone(root: Path, tmp_path: Path) -> None:
-    """Ids 1 and 2 are also span codes. Megatron's cached mask keeps those of the first sample."""
+def test_the_padding_of_the_first_sample_is_not_that_of_the_others(
+    root: Path, tmp_path: Path
+) -> None:
+    """Megatron's cached mask keeps it."""
+    prefix = root / "valid/shard_00_tokens"
+    settings = config(tmp_path, drop_last_partial_validation_sequence=False)
+    expected = [dataset(prefix, settings)[index] for index in range(3)]
+    made = dataset(prefix, settings)
+    made[made.shuffle_index.tolist().index(len(made) - 1)]
+    for index in range(3):
+        assert torch.equal(made[index]["span_id"], expected[index]["span_id"])
+
+
+@pytest.mark.parametrize(
+    ("changed", "rule"),
+    [
+        ({"eod": 200_002, "pad": 199_999}, "tokenizer.eod is 200002, .* is 199999"),
+        ({"pad": 199_999, "special_tokens_dict": {"eos_token": "e"}}, "tokenizer.pad is 199999, "),
+        ({"pad": 1}, r"tokenizer.pad is 1, .* is ordinary text, .* tokenizer.eod is 199999: give"),
+        ({"vocab_size": 50_257}, "tokenizer.vocab_size is 50257, .* up to 200012: give"),
+    ],
+)
+def test_a_tokenizer_of_other_tokens_is_refused_before_an_index_is_built(
+    root: Path, tmp_path: Path, changed: dict[str, Any], rule: str
+) -> None:
     prefix = root / "train/shard_00_tokens"
-    expected = dataset(prefix, config(tmp_path))
-    for pad in (1, 2):
-        made = dataset(prefix, config(tmp_path, tokenizer=tokenizer(pad=pad)))
-        for index in range(5):
-            labels = expected[index]["labels"] != pad
-            assert torch.equal(made[index]["span_id"], expected[index]["span_id"] * labels)
+    with pytest.raises(Misaligned, match=rf"train/shard_00_tokens: {rule}"):
+        dataset(prefix, config(tmp_path, tokenizer=tokenizer(**changed)))
+    assert list(tmp_path.iterdir()) == []
+    other = SynthKDDataset.build_low_level_dataset(str(root / "valid/shard_00_tokens"), config())
+    with pytest.raises(Misaligned, match=r"its tokens were opened from .*valid/shard"):
+        SynthKDDataset(other, str(prefix), np.arange(1), None, Split.train, config(tmp_path))
 
 
 PRIVATE = {"_build_document_sample_shuffle_indices"}
