@@ -21,9 +21,12 @@ from gristmill.layout import refuse_missing_root
 from gristmill.printable import is_utf8, plain, printable
 from gristmill.publish import locks
 from gristmill.run import interrupts
+from gristmill.run.progress import Progress
 from resources.lake import CHECKOUT, Lake
 
 DATA = "GRISTMILL_DATA"
+NO_WAIT = "Stop where another process builds the same partition; else wait for it."
+"""Help of the option `--no-wait`."""
 _MOST_REASON = 300
 _CONFIG = "dagster.yaml"
 _STATE = ".dagster"
@@ -189,10 +192,11 @@ def open_instance(*, begin: bool = True) -> dg.DagsterInstance:
 @contextmanager
 def _alone(home: Path | None) -> Iterator[None]:
     """Hold the lock of opening an instance; in a folder that is read-only none begins."""
+    path = _state_folder(home) / _LOCK
+    progress = Progress(lambda report: click.echo(str(report), err=True))
     with ExitStack() as held:
         with suppress(locks.NotWritable):
-            lock = locks.locked(_state_folder(home) / _LOCK, "the instance", wait=True)
-            held.enter_context(lock)
+            held.enter_context(locks.locked(path, "the instance", wait=True, progress=progress))
         yield
 
 

@@ -65,24 +65,30 @@ def commit(
     staged: the checked folder, with its record inside.
     record: the record in `staged`.
     replaced: the published record that `record` replaces, None where there is none.
-    progress: gets the stage "publish" in files; default silent.
+    progress: gets the stage "publish" in files, and for whom a shared folder's commit waits;
+        default silent.
 
     Returns notes about nested artifacts and files of no record. Raises GristmillError where a
     file of another partition of a shared folder has the name of a staged file.
     """
     files = len(record.outputs)
     with progress.stage("publish", "files", files) as stage:
-        notes = _commit(build, slot, staged, record, replaced)
+        notes = _commit(build, slot, staged, record, replaced, progress)
         stage.advance(files)
     return notes
 
 
 def _commit(
-    build: Build, slot: Slot, staged: Path, record: Record, replaced: Record | None
+    build: Build,
+    slot: Slot,
+    staged: Path,
+    record: Record,
+    replaced: Record | None,
+    progress: Progress,
 ) -> list[str]:
     build.folder.parent.mkdir(parents=True, exist_ok=True)
     if build.shared:
-        with locks.locked(slot.folder_lock, build.artifact, wait=True):
+        with locks.locked(slot.folder_lock, build.artifact, wait=True, progress=progress):
             whole = slot.work / lease.own_name("whole")
             link_form.mend(build.folder)
             members = record_place.others(build.folder, build.artifact, build.partition)

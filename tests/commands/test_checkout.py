@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import socket
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import click
@@ -24,6 +25,7 @@ from gristmill.contract import GristmillError
 from gristmill.publish import locks
 from resources import lake
 from tests.paths import CHECKOUT
+from tests.publish.held import release_when_awaited
 
 
 @click.command(cls=CheckoutCommand)
@@ -176,22 +178,21 @@ def _start_opening(repository: Path, key: str) -> subprocess.Popen[str]:
     return process
 
 
-@pytest.mark.parametrize("place", ["home", "checkout"])
-def test_commands_that_begin_an_instance_at_once_begin_one(home, folders, monkeypatch, place):
+def test_commands_that_begin_an_instance_at_once_begin_one(home, folders):
     _, repository = folders
-    if place == "checkout":
-        monkeypatch.delenv("DAGSTER_HOME")
     keys = ["a", "b", "c"]
     started = [_start_opening(repository, key) for key in keys]
     for process in started:
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    assert [(process.communicate()[0], process.returncode) for process in started] == [("", 0)] * 3
+    for process in started:
+        said = process.communicate()[0]
+        assert process.returncode == 0, said
     with checkout.open_instance() as instance:
         assert sorted(instance.get_dynamic_partitions("mine")) == keys
-    for file in [*repository.rglob("*.db"), *home.rglob("*.db")]:
-        assert _heads(file) == 1, file
+    databases = list(home.rglob("*.db"))
+    assert [_heads(file) for file in databases] == [1] * len(databases)
 
 
 def _heads(database: Path) -> int:
@@ -217,6 +218,17 @@ def test_nobody_opens_an_instance_while_another_does(home, folders, monkeypatch,
     with checkout.open_instance():
         assert is_held[0]
         assert not locks.is_locked(lock)
+
+
+def test_who_waits_to_open_an_instance_says_for_whom(home, monkeypatch):
+    held = ExitStack()
+    held.enter_context(locks.locked(home / "opening.lock", "it"))
+    release_when_awaited(held, monkeypatch)
+    done = CliRunner().invoke(count)
+    assert done.stdout == "0\n"
+    said = f"waits for process {os.getpid()} on host {socket.gethostname()} since 20"
+    assert done.stderr.startswith(said)
+    assert done.stderr.endswith(", which has the lock of the instance\n")
 
 
 def test_a_home_that_cannot_be_written_is_opened_without_a_lock(home, monkeypatch):

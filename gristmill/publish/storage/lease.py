@@ -83,20 +83,19 @@ def takeover_seconds(seconds: float) -> float:
 
 
 @contextmanager
-def held(lock: Path, seconds: float, wait: bool) -> Iterator[None]:
+def held(lock: Path, seconds: float) -> Iterator[None]:
     """Hold the lease of a lock file while the body runs; the caller holds the file lock.
 
     seconds: of the lease.
-    wait: wait for a living holder.
 
-    Raises Living where another host holds it and `wait` is False: after its next renewal, or at
-    once after its release. A dead holder is followed after `takeover_seconds`.
+    Raises Living where another host holds it: after its next renewal. It is followed at once after
+    its release, and after `takeover_seconds` where it is dead.
     """
     folder = lease_file.folder_of(lock)
     folder.mkdir(parents=True, exist_ok=True)
     lease = None
     while lease is None:
-        lease = _Lease.claimed(folder, _number_to_follow(folder, seconds, wait) + 1, seconds)
+        lease = _Lease.claimed(folder, _number_to_follow(folder, seconds) + 1, seconds)
     leases = _of_thread()
     leases.append(lease)
     try:
@@ -107,9 +106,9 @@ def held(lock: Path, seconds: float, wait: bool) -> Iterator[None]:
         lease.end()
 
 
-def await_free(lock: Path, seconds: float, wait: bool) -> None:
+def await_free(lock: Path, seconds: float) -> None:
     """Return once no other host holds the lease; raises Living as `held` does."""
-    _number_to_follow(lease_file.folder_of(lock), seconds, wait)
+    _number_to_follow(lease_file.folder_of(lock), seconds)
 
 
 def confirm() -> None:
@@ -240,7 +239,7 @@ class _Lease:
         return lease_file.content_of(self.token, self._seconds, self._renewal, held)
 
 
-def _number_to_follow(folder: Path, seconds: float, wait: bool) -> int:
+def _number_to_follow(folder: Path, seconds: float) -> int:
     """The highest number, once its holder released it, died on this host or ran out."""
     seen: tuple[int, bytes] | None = None
     since = 0.0
@@ -255,7 +254,7 @@ def _number_to_follow(folder: Path, seconds: float, wait: bool) -> int:
         if state is not None and (not state["held"] or lease_file.is_dead_here(state)):
             return number
         if seen != (number, content):
-            if seen is not None and not wait:
+            if seen is not None:
                 raise Living(lease_file.shown(state))
             seen, since = (number, content), lease_file.now()
         elif lease_file.now() - since >= takeover_seconds(_seconds_of(state, seconds)):
