@@ -2,7 +2,8 @@
 
 The kernel releases a lock when its holder dies, so no lock outlives its builder. Between hosts
 a lease is held beside it (`gristmill.publish.storage.lease`) on a network file system.
-Lock files stay: removing one would race with a builder that just opened it.
+Lock files stay. Where a person removes one, its holder publishes nothing: `lease.confirm` compares
+the file that is held with the one at the path, as a taker does.
 """
 
 from __future__ import annotations
@@ -84,11 +85,10 @@ class _Patience:
 
 @contextmanager
 def _locked(path: Path, shared: bool, patience: _Patience, look: bool) -> Iterator[None]:
-    descriptor = _opened(path)
+    descriptor = _taken(path, shared, patience)
     try:
-        while not _is_taken(descriptor, shared):
-            patience.wait_for(_holder(descriptor))
         with ExitStack() as leases:
+            leases.enter_context(lease.of_file(descriptor, path))
             while not _is_leased(leases, path, patience, look or shared):
                 pass
             os.truncate(descriptor, 0)
@@ -96,6 +96,21 @@ def _locked(path: Path, shared: bool, patience: _Patience, look: bool) -> Iterat
             yield
     finally:
         os.close(descriptor)
+
+
+def _taken(path: Path, shared: bool, patience: _Patience) -> int:
+    """A descriptor of the lock file, locked: of the file that is at `path` then."""
+    while True:
+        descriptor = _opened(path)
+        try:
+            while not _is_taken(descriptor, shared):
+                patience.wait_for(_holder(descriptor))
+            if lease.is_at(descriptor, path):
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # somebody removed the file: its next taker locks another one
 
 
 def _opened(path: Path) -> int:

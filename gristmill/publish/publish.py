@@ -13,6 +13,7 @@ built, with `parts/<key>/` and the staging folder of the attempt.
 
 from __future__ import annotations
 
+import secrets
 import time
 import traceback
 from dataclasses import replace
@@ -193,7 +194,7 @@ def _build(
     commit.check_place(build)
     parts = PartStore(slot.work / PARTS / build.parts_key)
     proof = InputProof(build, progress)
-    staged = slot.work / lease.own_name("staging")
+    staged = slot.work / _staging(slot)
     attempt = Attempt(staged, build.folder, parts, build.recipe, progress, proof.digest)
     started = time.monotonic()
     environment.reset_peak_memory()
@@ -228,7 +229,7 @@ def _build(
         # Traceback frames can keep a worker pool alive; clearing them stops it before
         # its files are removed.
         traceback.clear_frames(error.__traceback__)
-        lease.confirm()  # a slot whose lease is lost is another builder's, and left alone
+        lease.confirm()  # a slot whose lock is lost is another builder's, and left alone
         inventory.settle(build)
         remove.sweep(slot.work)
         _clear(slot, parts, keep_parts=_worth_keeping(error))
@@ -237,6 +238,15 @@ def _build(
         atomic_fs.remove_tree(slot.work)
     notes = [*notes, *parts.use.notes()]
     return Published(build.folder, record, rebuilt=True, notes=notes, before=standing)
+
+
+def _staging(slot: Slot) -> str:
+    """The name of an attempt's staging folder, which no other builder uses.
+
+    A slot that is there may be of a living builder whose lock file a person removed.
+    """
+    name = lease.own_name("staging")
+    return f"{name}@{secrets.token_hex(8)}" if name == "staging" and slot.work.exists() else name
 
 
 def _remove_leftovers(slot: Slot, parts: PartStore) -> None:

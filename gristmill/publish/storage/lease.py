@@ -40,7 +40,7 @@ NETWORK: Final = frozenset(
 
 
 class LostLease(GristmillError):
-    """This process held a lock too long without renewing it; another may have it now."""
+    """Another may have the lock by now: its lease was not renewed, or its file was removed."""
 
 
 class Living(GristmillError):
@@ -111,13 +111,44 @@ def await_free(lock: Path, seconds: float) -> None:
     _number_to_follow(lease_file.folder_of(lock), seconds)
 
 
+@contextmanager
+def of_file(descriptor: int, lock: Path) -> Iterator[None]:
+    """Let `confirm` compare a lock file with its path while the body runs.
+
+    descriptor: of the open file, whose lock the caller holds.
+    """
+    _of_thread()
+    held = (descriptor, lock)
+    _mine.files.append(held)
+    try:
+        yield
+    finally:
+        _mine.files.remove(held)
+
+
+def is_at(descriptor: int, lock: Path) -> bool:
+    """Whether an open lock file is the one that others find at its path."""
+    try:
+        there = lock.stat()
+    except OSError:
+        return False
+    return os.path.samestat(os.fstat(descriptor), there)
+
+
 def confirm() -> None:
     """Renew and read back all leases that this thread holds: the step before a commit.
 
-    Raises LostLease where one is not certainly held; nothing may be committed then.
+    Raises LostLease where one is not certainly held, or where a lock file that this thread holds is
+    not at its path any more; nothing may be committed then.
     """
     for lease in _of_thread():
         lease.confirm()
+    for descriptor, lock in _mine.files:
+        if not is_at(descriptor, lock):
+            raise LostLease(
+                f"{lock}: somebody removed this lock file while its holder was at work, so that "
+                "another may have the lock: nothing is published; call the command again"
+            )
 
 
 def is_lost() -> bool:
@@ -136,9 +167,9 @@ def own_name(name: str) -> str:
 
 
 def _of_thread() -> list[_Lease]:
-    """The leases of this thread; a forked process has none of its parent's."""
+    """The leases of this thread; a forked process has no lease or lock file of its parent's."""
     if getattr(_mine, "process", None) != os.getpid():
-        _mine.process, _mine.leases = os.getpid(), []
+        _mine.process, _mine.leases, _mine.files = os.getpid(), [], []
     found: list[_Lease] = _mine.leases
     return found
 
