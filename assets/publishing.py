@@ -48,6 +48,9 @@ REBUILD = "gristmill/rebuild"
 # A run with this tag beside `REBUILD` publishes a build though it has the fingerprint of the
 # published version and other contents.
 REPLACE_DIFFERING = "gristmill/replace-differing"
+# A run with this tag waits for another process that builds the same partition. Runs of the UI stop:
+# they would take a place in the queue.
+WAIT = "gristmill/wait"
 
 # Many partitions in one run share the cost of its start; few partitions let the first ones
 # appear soon.
@@ -242,6 +245,7 @@ def _publish(
             build,
             rebuild=tags.get(REBUILD) == "true",
             replace_differing=tags.get(REPLACE_DIFFERING) == "true",
+            wait=tags.get(WAIT) == "true",
             progress=progress,
         )
         lines.append("built" if published.rebuilt else "unchanged")

@@ -12,7 +12,7 @@ import definitions
 from assets import choices
 from assets.family import Local
 from assets.mirrored import STATUS, cure, pushed
-from commands.checkout import CheckoutCommand
+from commands.checkout import NO_WAIT, CheckoutCommand
 from commands.terminal import say, shown
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.inbox import REFUSED, Standing, present_drops
@@ -39,7 +39,10 @@ from resources.lake import Lake
     type=click.IntRange(min=1),
     help="Number of ranks; it comes before that of gristmill.toml.",
 )
-def build(asset: str, partition: str | None, rank: int | None, world_size: int | None) -> None:
+@click.option("--no-wait", is_flag=True, help=NO_WAIT)
+def build(
+    asset: str, partition: str | None, rank: int | None, world_size: int | None, no_wait: bool
+) -> None:
     """Build and publish PARTITION of ASSET in this process, without a Dagster run.
 
     Without PARTITION it takes every partition whose inputs are there, goes on after one that fails,
@@ -68,7 +71,7 @@ def build(asset: str, partition: str | None, rank: int | None, world_size: int |
     is_refused = any(drop.state == REFUSED for drop in idle)
     if not keys and not is_refused:
         raise GristmillError(f"{asset}: no partition can be built: build its inputs first")
-    work = _Work(local, lake, asset, rank, world_size)
+    work = _Work(local, lake, asset, rank, world_size, wait=not no_wait)
     failed = work.build(keys, is_named=partition is not None)
     problems = [f"not built: {line}" for line in failed]
     if missed := work.missed:
@@ -89,10 +92,16 @@ class _Work:
     """
 
     def __init__(
-        self, local: Local, lake: Lake, asset: str, rank: int | None, world_size: int | None
+        self,
+        local: Local,
+        lake: Lake,
+        asset: str,
+        rank: int | None,
+        world_size: int | None,
+        wait: bool,
     ) -> None:
         self._local, self._lake, self._asset = local, lake, asset
-        self._rank, self._world_size = rank, world_size
+        self._rank, self._world_size, self._wait = rank, world_size, wait
         self._mirror = lake.mirror()
         self._noted: set[str] = set()
         self.missed: list[str] = []
@@ -123,10 +132,17 @@ class _Work:
         rank, world_size = self._rank, self._world_size
         with progress.working() as lines, self._lake.engine():
             done = (
-                _build_whole(self._local, self._lake, key, progress)
+                _build_whole(self._local, self._lake, key, progress, self._wait)
                 if rank is None or world_size is None
                 else _build_rank(
-                    self._local, self._lake, key, rank, world_size, self._noted, progress
+                    self._local,
+                    self._lake,
+                    key,
+                    rank,
+                    world_size,
+                    self._noted,
+                    progress,
+                    self._wait,
                 )
             )
             if self._mirror.takes(self._asset) and done is not None:
@@ -159,9 +175,11 @@ def _described(local: Local, lake: Lake, partition: str, **values: int) -> Build
         raise click.UsageError(f"partition {error}") from error
 
 
-def _build_whole(local: Local, lake: Lake, partition: str, progress: Progress) -> Artifact:
+def _build_whole(
+    local: Local, lake: Lake, partition: str, progress: Progress, wait: bool
+) -> Artifact:
     described = _described(local, lake, partition)
-    _say(publish(described, progress=progress))
+    _say(publish(described, wait=wait, progress=progress))
     return Artifact(described.folder, described.record_path)
 
 
@@ -173,6 +191,7 @@ def _build_rank(
     world_size: int,
     noted: set[str],
     progress: Progress,
+    wait: bool,
 ) -> Artifact | None:
     """Make the parts of a rank; the artifact if it is published then.
 
@@ -187,7 +206,7 @@ def _build_rank(
             say(shown(note))
         noted.add(note)
     ranks = local.ranks(lake, partition, {"world_size": world_size})
-    built = build_rank(described, ranks, rank, progress)
+    built = build_rank(described, ranks, rank, progress, wait=wait)
     say(f"{shown(described.title)}: rank {rank}: {built.made} parts made")
     if built.published is None:
         missing = ", ".join(map(str, built.missing))

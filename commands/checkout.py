@@ -6,6 +6,7 @@ import os
 import shlex
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +19,27 @@ from rich.markup import escape
 from gristmill.contract import GristmillError
 from gristmill.layout import refuse_missing_root
 from gristmill.printable import is_utf8, plain, printable
+from gristmill.publish import locks
 from gristmill.run import interrupts
+from gristmill.run.progress import Progress
 from resources.lake import CHECKOUT, Lake
 
 DATA = "GRISTMILL_DATA"
+NO_WAIT = "Stop where another process builds the same partition; else wait for it."
+"""Help of the option `--no-wait`."""
 _MOST_REASON = 300
 _CONFIG = "dagster.yaml"
+_STATE = ".dagster"
+_LOCK = "opening.lock"
 _HISTORIES = ("storage", "run_storage", "event_log_storage", "schedule_storage")
 _PLACES = (*_HISTORIES, "local_artifact_storage", "compute_logs")
 _GIVEN = f"{__name__}.data_root"
 # By name, since the extra may not be installed.
 _LOST = {("psycopg2", "OperationalError"), ("dagster_postgres", "DagsterPostgresException")}
+# What the libraries of Dagster's storages say of a history that was begun by two at once, or whose
+# begin was killed, or whose file is damaged.
+_DATABASES = ("alembic", "sqlalchemy")
+_BREAKS = ("more than one head", "no such table", "file is not a database", "image is malformed")
 
 
 class CheckoutCommand(click.Command):
@@ -82,6 +93,12 @@ class CheckoutCommand(click.Command):
                     "published stands. When the server is back, call `gristmill reap`, then this "
                     "command again"
                 ) from error
+            if reason := _broken_history(error):
+                raise click.ClickException(
+                    f"the history of the instance is broken: {reason}. What was published stands. "
+                    f"End what uses the instance, remove {_history_places()}, and call "
+                    "`gristmill adopt --all`, then this command again"
+                ) from error
             raise
 
 
@@ -109,16 +126,41 @@ def called(words: str) -> str:
     return escape(f"gristmill {words}{option}")
 
 
-def _lost_database(error: BaseException | None) -> str | None:
+def _lost_database(error: BaseException) -> str | None:
     """What a Postgres driver says of a server that does not answer; None for other errors."""
-    found = None
+    said = [each for each in _causes(error) if (_package(each), type(each).__name__) in _LOST]
+    return _line(said[-1]) if said else None  # the innermost says most
+
+
+def _broken_history(error: BaseException) -> str | None:
+    """What a storage says of a history that cannot be read any more; None for other errors."""
+    for each in _causes(error):
+        if _package(each) in _DATABASES and any(text in str(each) for text in _BREAKS):
+            return _line(each).partition(" [SQL:")[0]
+    return None
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and those that it followed from, the outermost first."""
     while error is not None:
-        kind = type(error)
-        package = kind.__module__.partition(".")[0]
-        if (package, kind.__name__) in _LOST:
-            found = plain(" ".join(str(error).split()), _MOST_REASON)  # the innermost says most
+        yield error
         error = error.__cause__ or error.__context__
-    return found
+
+
+def _package(error: BaseException) -> str:
+    return type(error).__module__.partition(".")[0]
+
+
+def _line(error: BaseException) -> str:
+    return plain(" ".join(str(error).split()), _MOST_REASON)
+
+
+def _history_places() -> str:
+    """The folders of the history, as far as this project's files and Dagster's defaults say."""
+    folder = _state_folder(dagster_home())
+    if folder.name == _STATE:
+        return f"the folder {folder / 'storage'}"
+    return f"the folders history and schedules in {folder}"
 
 
 def open_instance(*, begin: bool = True) -> dg.DagsterInstance:
@@ -126,18 +168,43 @@ def open_instance(*, begin: bool = True) -> dg.DagsterInstance:
 
     begin: write a `dagster.yaml` into a DAGSTER_HOME that has none; default True.
 
+    One process at a time opens it: of two that begin a history in SQLite, Dagster lets each write
+    its own version. What `gristmill ui` starts finds the history that it has begun.
+
     Raises GristmillError for a DAGSTER_HOME that is none, and a checkout that cannot be written.
     """
-    if (home := dagster_home()) is not None:
-        _check_home(home, begin)
-        return dg.DagsterInstance.get()
+    home = dagster_home()
     try:
-        return dg.DagsterInstance.from_config(str(CHECKOUT))
+        with _alone(home):
+            if home is not None:
+                _check_home(home, begin)
+                return dg.DagsterInstance.get()
+            return dg.DagsterInstance.from_config(str(CHECKOUT))
     except OSError as error:
+        if home is not None:
+            raise
         raise GristmillError(
             f"{CHECKOUT}: the history of runs cannot be kept there ({error.strerror}): set "
             "DAGSTER_HOME to an empty folder of your own"
         ) from error
+
+
+@contextmanager
+def _alone(home: Path | None) -> Iterator[None]:
+    """Hold the lock of opening an instance; in a folder that is read-only none begins."""
+    path = _state_folder(home) / _LOCK
+    progress = Progress(lambda report: click.echo(str(report), err=True))
+    with ExitStack() as held:
+        with suppress(locks.NotWritable):
+            held.enter_context(locks.locked(path, "the instance", wait=True, progress=progress))
+        yield
+
+
+def _state_folder(home: Path | None) -> Path:
+    """Where the instance of a DAGSTER_HOME keeps its state, as far as this project knows."""
+    if home is None or home.resolve() == CHECKOUT.resolve():
+        return CHECKOUT / _STATE
+    return home
 
 
 def dagster_home() -> Path | None:

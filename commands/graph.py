@@ -12,7 +12,7 @@ import dagster as dg
 
 import definitions
 from assets import worker
-from assets.publishing import REBUILD, REPLACE_DIFFERING
+from assets.publishing import REBUILD, REPLACE_DIFFERING, WAIT
 from commands import dagster_private
 from commands.runs import ranges
 from commands.runs.outcomes import outcomes_of
@@ -185,6 +185,7 @@ class Graph:
         together: bool = True,
         rebuild: bool = False,
         replace_differing: bool = False,
+        wait: bool = False,
     ) -> Iterator[Outcome]:
         """Run an asset, and yield the outcomes in the order of its partitions.
 
@@ -195,12 +196,14 @@ class Graph:
         rebuild: build unchanged artifacts, too; default False.
         replace_differing: publish contents that differ from the published ones of the same
             fingerprint; default False.
+        wait: wait for another process that builds the same partition; default False.
         """
         tags = {
             # Without the tag, `reap` would close a run whose first step has not begun.
             worker.TAG: worker.identity(os.getpid()) or "",
             **({REBUILD: "true"} if rebuild else {}),
             **({REPLACE_DIFFERING: "true"} if replace_differing else {}),
+            **({WAIT: "true"} if wait else {}),
         }
         name = asset.to_user_string()
         for some in self._runs(asset, keys, together):

@@ -15,7 +15,7 @@ from rich.markup import escape
 from assets import choices
 from assets.inbox import Inbox
 from commands.arrivals import register, strangers
-from commands.checkout import CheckoutCommand, open_instance
+from commands.checkout import NO_WAIT, CheckoutCommand, open_instance
 from commands.graph import INBOXES, Graph, first_and_last
 from commands.runs import table
 from commands.runs.standing import Plan, Standing
@@ -46,6 +46,7 @@ _MOST_NAMED: Final = 5
     help="With --rebuild: publish contents that differ from the published ones, though inputs, "
     "config and code are the same. The record names the version that was replaced.",
 )
+@click.option("--no-wait", is_flag=True, help=NO_WAIT)
 @click.pass_obj
 def materialize(
     started_in: Path,
@@ -54,6 +55,7 @@ def materialize(
     everything: bool,
     rebuild: bool,
     replace_differing: bool,
+    no_wait: bool,
 ) -> None:
     """Build assets, as in `macroxue/pack --partition d6_v1`, or `--all`.
 
@@ -73,7 +75,7 @@ def materialize(
         build = _Build(instance, lake, selection, partitions)
         build.refuse_settings()
         with shown_on_stderr() as progress:
-            build.run(rebuild, replace_differing, progress)
+            build.run(rebuild, replace_differing, not no_wait, progress)
         no_drops = build.has_no_drops()
     if build.outcomes:
         table.show(build.outcomes, time.monotonic() - started, started_in, named=bool(partitions))
@@ -141,7 +143,7 @@ class _Build:
         if refused := choices.refused_files(self._lake, names):
             raise GristmillError("\n".join(refused))
 
-    def run(self, rebuild: bool, replace_differing: bool, progress: Progress) -> None:
+    def run(self, rebuild: bool, replace_differing: bool, wait: bool, progress: Progress) -> None:
         """Build the chosen assets, each after those that it is built from."""
         failures = Failures(self._graph)
         standing = Standing(self._instance, self._lake, self._graph)
@@ -161,6 +163,7 @@ class _Build:
                     together=together,
                     rebuild=rebuild,
                     replace_differing=replace_differing,
+                    wait=wait,
                 )
                 for key, outcome in zip(self._graph.in_order(asset, some), outcomes, strict=True):
                     found[key] = failures.judged(asset, outcome)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import click
@@ -16,7 +16,8 @@ from commands.graph import INBOXES, Graph
 from commands.terminal import say
 from gristmill import keys, provenance
 from gristmill.inbox.listing import list_inbox
-from gristmill.publish import remove
+from gristmill.provenance.inventory import Entry
+from gristmill.publish import remove, remove_published
 from resources.lake import Lake
 
 
@@ -24,14 +25,22 @@ from resources.lake import Lake
 @click.argument("key")
 @click.option("--dry-run", is_flag=True, help="Only list what would be done.")
 @click.option("--artifacts", is_flag=True, help="Remove what was built from the drop, too.")
-def retire(key: str, dry_run: bool, artifacts: bool) -> None:
+@click.option(
+    "--with-dependents",
+    is_flag=True,
+    help="With --artifacts: remove what was made from these, too, as a pool.",
+)
+def retire(key: str, dry_run: bool, artifacts: bool, with_dependents: bool) -> None:
     """Forget the drop KEY that is gone, and its partition.
 
     Refused while the drop is still there: the sensor would add the partition again. Artifacts
-    that were built from the drop stay, unless --artifacts is given. Months and shards stay
-    partitions; their artifacts are removed with `gristmill remove`.
+    that were built from the drop stay, unless --artifacts is given. That is refused where others
+    were made from them, unless --with-dependents is given. Months and shards stay partitions; their
+    artifacts are removed with `gristmill remove`.
     """
-    lake = Lake()
+    if with_dependents and not artifacts:
+        raise click.UsageError("--with-dependents goes with --artifacts")
+    lake, names = Lake(), list[str]()
     with open_instance() as instance:
         known = {
             inbox.folder: [
@@ -67,7 +76,9 @@ def retire(key: str, dry_run: bool, artifacts: bool) -> None:
                 if key in inbox.built_in.get(name, ()):
                     say(f"{name}: keep {escape(key)}, which is there without a drop")
                     continue
-                _retire(instance, lake, name, key, artifacts, dry_run)
+                names.append(name)
+        if names:
+            _retire(instance, lake, names, key, (artifacts, with_dependents), dry_run)
 
 
 def _refuse_present(lake: Lake, inbox: Inbox, key: str) -> None:
@@ -78,18 +89,39 @@ def _refuse_present(lake: Lake, inbox: Inbox, key: str) -> None:
 
 
 def _retire(
-    instance: dg.DagsterInstance, lake: Lake, name: str, key: str, artifacts: bool, dry_run: bool
+    instance: dg.DagsterInstance,
+    lake: Lake,
+    names: Sequence[str],
+    key: str,
+    removes: tuple[bool, bool],
+    dry_run: bool,
 ) -> None:
-    """Forget a key of the dynamic partitions `name`, and list or remove what was built from it."""
-    assets = Graph(instance, lake).partitioned_by(dg.DynamicPartitionsDefinition(name=name))
-    for folder in _built_from(lake, assets, key):
+    """Forget a key of some dynamic partitions, and list or remove what was built from it.
+
+    removes: whether that is removed, and whether with it what was made from it.
+    """
+    graph, (artifacts, with_dependents) = Graph(instance, lake), removes
+    definitions = [dg.DynamicPartitionsDefinition(name=name) for name in names]
+    assets = set[str]().union(*(graph.partitioned_by(each) for each in definitions))
+    folders = _built_from(lake, assets, key)
+    if artifacts:
+        entries = [Entry(folder.relative_to(lake.root).as_posix()) for folder in folders]
+        made = remove_published.dependents(lake.root, entries)
+        if not with_dependents:
+            remove_published.refuse_dependents(entries, made)
+        for entry in made:
+            say(f"remove: {escape(entry.title)}, made from it")
+            if not dry_run:
+                remove_published.remove_published(lake.root, entry)
+    for folder in folders:
         say(f"{'remove' if artifacts else 'stays'}: {escape(str(folder))}")
         if artifacts and not dry_run:
             remove.remove_artifact(folder)
     # Last, so that the command can be repeated after a kill.
-    say(f"{name}: forget {escape(key)}")
-    if not dry_run:
-        instance.delete_dynamic_partition(name, key)
+    for name in names:
+        say(f"{name}: forget {escape(key)}")
+        if not dry_run:
+            instance.delete_dynamic_partition(name, key)
 
 
 def _drop_of(lake: Lake, inbox: Inbox, key: str) -> Path | None:

@@ -212,22 +212,29 @@ def verify(path: Path, data_root: Path | None, no_inputs: bool, no_laws: bool) -
 @main.command()
 @click.argument("target", metavar="ASSET | PATH")
 @click.option("--partition", help="Which partition, where there are several.")
+@click.option("--with-dependents", is_flag=True, help="Remove what was made from it, too.")
 @click.option("--dry-run", is_flag=True, help="Only list what would be done.")
 @data_root_option
-def remove(target: str, partition: str | None, dry_run: bool, data_root: Path) -> None:
+def remove(
+    target: str, partition: str | None, with_dependents: bool, dry_run: bool, data_root: Path
+) -> None:
     """Take one published artifact away on purpose, in one rename.
 
-    It is named by its folder, or by its asset in the data root. Raw drops stay. What was made from
-    it stays too, and is listed. `gristmill materialize` builds it again while its drop is there.
+    It is named by its folder, or by its asset in the data root. Raw drops stay. Where other
+    artifacts were made from it they are named, and nothing is removed without --with-dependents.
+    `gristmill materialize` builds it again while its drop is there.
     """
     from gristmill.publish import remove_published
 
     root, entry = remove_published.named(target, partition, data_root=data_root)
-    click.echo(printable(f"remove: {entry.title}"))
-    for made in remove_published.dependents(root, entry):
-        click.echo(printable(f"made from it, stays: {made}"))
-    if not dry_run:
-        remove_published.remove_published(root, entry)
+    made = remove_published.dependents(root, [entry])
+    is_gone = not entry.is_published(root)  # it is only noted as removed: nothing is lost
+    if not with_dependents and not is_gone:
+        remove_published.refuse_dependents([entry], made)
+    for each in [*(made if with_dependents else ()), entry]:
+        click.echo(printable(f"remove: {each.title}"))
+        if not dry_run:
+            remove_published.remove_published(root, each)
 
 
 @main.command()

@@ -131,18 +131,36 @@ def test_verify_names_what_is_wrong_and_exits_1(tmp_path: Path) -> None:
     assert (done.exit_code, "nothing: there is no such folder" in done.output) == (2, True)
 
 
-def test_remove_takes_one_artifact_away_and_names_what_was_made_from_it(tmp_path: Path) -> None:
+def test_remove_refuses_where_something_was_made_from_it_or_takes_that_away_too(
+    tmp_path: Path,
+) -> None:
     upstream = publish(tiny_build(tmp_path)).record
     made_from = Input(
         asset="test/tiny", partition="p1", data_version=upstream.data_version, path="family/tiny"
     )
     publish(tiny_build(tmp_path, "family/other", inputs=[made_from], asset="test/other"))
     words = ["remove", "test/tiny", "--partition", "p1", "--data-root", str(tmp_path)]
-    expected = "remove: family/tiny\nmade from it, stays: family/other\n"
+    for more in ([], ["--dry-run"]):
+        done = CliRunner().invoke(main, [*words, *more])
+        assert (done.exit_code, done.output) == (
+            1,
+            "Error: family/tiny: not removed, since other artifacts were made from it: "
+            "family/other. Add --with-dependents to remove them, too\n",
+        )
+    words.append("--with-dependents")
+    expected = "remove: family/other\nremove: family/tiny\n"
     assert CliRunner().invoke(main, [*words, "--dry-run"]).output == expected
     assert (tmp_path / "family/tiny").is_dir()
+    assert (tmp_path / "family/other").is_dir()
     assert CliRunner().invoke(main, words).output == expected
     assert not (tmp_path / "family/tiny").exists()
+    assert not (tmp_path / "family/other").exists()
+    assert publish(tiny_build(tmp_path)).record.data_version == upstream.data_version
+    publish(tiny_build(tmp_path, "family/other", inputs=[made_from], asset="test/other"))
+    (tmp_path / "family/tiny").rename(tmp_path / "gone")
+    done = CliRunner().invoke(main, ["remove", str(tmp_path / "family/tiny")])
+    assert (done.exit_code, done.output) == (0, "remove: family/tiny\n")
+    assert (tmp_path / "family/other").is_dir()
     (tmp_path / "family/other").rename(tmp_path / "lost")
     done = CliRunner().invoke(main, ["verify", str(tmp_path / "family/other")])
     assert (done.exit_code, "family/other: missing: it was published" in done.output) == (1, True)

@@ -57,34 +57,41 @@ class RankBuilt:
     published: Published | None
 
 
-def build_rank(build: Build, ranks: Ranks, rank: int, progress: Progress = SILENT) -> RankBuilt:
+def build_rank(
+    build: Build, ranks: Ranks, rank: int, progress: Progress = SILENT, *, wait: bool = False
+) -> RankBuilt:
     """Make the parts of one rank, and publish if the parts of all ranks are finished.
 
     build: the partition.
     ranks: its parts.
     rank: from 0, below `ranks.world_size`.
     progress: what the builder reports to; default: nothing.
+    wait: wait for another process that makes the parts of this rank, or builds the partition;
+        default False.
 
     Ranks may run at once and in any order, and again: finished parts are adopted. Raises ValueError
-    for another rank; locks.Busy where another process makes the parts of this rank, or builds the
-    partition; and what `publish` raises.
+    for another rank; locks.Busy where there is such a process and `wait` is False; and what
+    `publish` raises.
     Source: `docs/publishing.md#builds-by-rank`.
     """
     if not 0 <= rank < ranks.world_size:
         raise ValueError(f"rank {rank}: must be from 0 to {ranks.world_size - 1}")
     slot = Slot.of(build)
     own = slot.lock.with_name(f"{slot.lock.name}@rank{rank}")
-    with locks.locked(own, f"rank {rank} of {build.title}"):
+    with locks.locked(own, f"rank {rank} of {build.title}", wait, progress=progress):
         if is_current(build):
-            return RankBuilt(0, [], _published(build, slot, progress))
+            return RankBuilt(0, [], publish(build, wait=True, progress=progress))
         parts = PartStore(slot.work / PARTS / build.parts_key)
         with (
             disk_space.translate_errors(build),
-            locks.locked(slot.lock, build.title, shared=True),
+            locks.locked(slot.lock, build.title, wait, shared=True, progress=progress),
         ):
             made = _make(build, ranks, rank, parts, progress)
     missing = [each for each in range(ranks.world_size) if _unfinished(ranks, each, parts)]
-    return RankBuilt(made, missing, None if missing else _published(build, slot, progress))
+    if missing:
+        return RankBuilt(made, missing, None)
+    # The others let go of the lock; one of them may be first.
+    return RankBuilt(made, [], publish(build, wait=True, progress=progress))
 
 
 def _make(build: Build, ranks: Ranks, rank: int, parts: PartStore, progress: Progress) -> int:
@@ -111,16 +118,6 @@ def _make(build: Build, ranks: Ranks, rank: int, parts: PartStore, progress: Pro
 def _unfinished(ranks: Ranks, rank: int, parts: PartStore) -> list[str]:
     """Parts of a rank without an entry; the publisher compares their hashes, too."""
     return [name for name in ranks.names(rank) if not parts.is_listed(name)]
-
-
-def _published(build: Build, slot: Slot, progress: Progress) -> Published:
-    """Publish once the others have let go of the lock; one of them may be first."""
-    while True:
-        try:
-            return publish(build, progress=progress)
-        except locks.Busy:
-            with locks.locked(slot.lock, build.title, wait=True):
-                pass
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,10 @@ from gristmill.run.progress import SILENT, Progress
 
 
 def check_place(build: Build) -> None:
-    """Refuse to replace a folder without a record or a link, and to nest without `outer`."""
+    """Refuse to replace a folder without a record or a link, and to nest without `outer`.
+
+    An empty folder that partitions share is taken.
+    """
     outer = build.folder if build.outer is None else build.root / build.outer
     for folder in (outer, build.folder):
         if folder.is_symlink() and link_form.version_of(folder) is None:
@@ -43,7 +46,7 @@ def check_place(build: Build) -> None:
             )
     if not build.folder.exists() or build.record_path.exists():
         return
-    if build.shared and provenance.holds_record(build.folder):
+    if build.shared and (provenance.holds_record(build.folder) or not any(build.folder.iterdir())):
         return
     raise GristmillError(
         f"{build.folder}: this folder has no provenance record and is not overwritten: "
@@ -65,25 +68,32 @@ def commit(
     staged: the checked folder, with its record inside.
     record: the record in `staged`.
     replaced: the published record that `record` replaces, None where there is none.
-    progress: gets the stage "publish" in files; default silent.
+    progress: gets the stage "publish" in files, and for whom a shared folder's commit waits;
+        default silent.
 
     Returns notes about nested artifacts and files of no record. Raises GristmillError where a
     file of another partition of a shared folder has the name of a staged file.
     """
     files = len(record.outputs)
     with progress.stage("publish", "files", files) as stage:
-        notes = _commit(build, slot, staged, record, replaced)
+        notes = _commit(build, slot, staged, record, replaced, progress)
         stage.advance(files)
     return notes
 
 
 def _commit(
-    build: Build, slot: Slot, staged: Path, record: Record, replaced: Record | None
+    build: Build,
+    slot: Slot,
+    staged: Path,
+    record: Record,
+    replaced: Record | None,
+    progress: Progress,
 ) -> list[str]:
     build.folder.parent.mkdir(parents=True, exist_ok=True)
     if build.shared:
-        with locks.locked(slot.folder_lock, build.artifact, wait=True):
-            whole = slot.work / lease.own_name("whole")
+        with locks.locked(slot.folder_lock, build.artifact, wait=True, progress=progress):
+            lease.confirm()
+            whole = _whole(staged)
             link_form.mend(build.folder)
             members = record_place.others(build.folder, build.artifact, build.partition)
             before = stamps.unchanged(build.folder, members.records)
@@ -106,7 +116,7 @@ def _swap_in(staged: Path, build: Build, slot: Slot) -> None:
     linked = link_form.is_used(slot.work)
     outermost = build.root / (build.outer or build.artifact)
     if linked and build.outer is not None and build.folder.exists():
-        staged = _outer_with(staged, build, slot.work / lease.own_name("whole"))
+        staged = _outer_with(staged, build, _whole(staged))
     lease.confirm()
     inventory.begin(build)
     if linked and (build.outer is None or build.folder.exists()):
@@ -121,6 +131,11 @@ def _swap_in(staged: Path, build: Build, slot: Slot) -> None:
     inventory.confirm(build)
     atomic_fs.remove_tree(staged)
     link_form.sweep(outermost, build.root)
+
+
+def _whole(staged: Path) -> Path:
+    """The next version of a folder, beside the staging folder and as much its builder's own."""
+    return staged.with_name(staged.name.replace("staging", "whole", 1))
 
 
 def _outer_with(staged: Path, build: Build, whole: Path) -> Path:

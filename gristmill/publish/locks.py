@@ -1,8 +1,9 @@
-"""Locks between builders: one builder for each artifact partition; an error names the holder.
+"""Locks between builders: one builder for each artifact partition; who stops or waits names it.
 
 The kernel releases a lock when its holder dies, so no lock outlives its builder. Between hosts
 a lease is held beside it (`gristmill.publish.storage.lease`) on a network file system.
-Lock files stay: removing one would race with a builder that just opened it.
+Lock files stay. Where a person removes one, its holder publishes nothing: `lease.confirm` compares
+the file that is held with the one at the path, as a taker does.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import fcntl
 import json
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -20,8 +22,13 @@ from typing import Final
 
 from gristmill.contract import GristmillError
 from gristmill.publish.storage import lease
+from gristmill.run.progress import SILENT, Progress
 
 _REFUSED: Final = (errno.EROFS, errno.EACCES, errno.EPERM)
+_POLL_SECONDS: Final = (0.001, 0.2)
+"""The first and the longest pause between two looks of a waiter."""
+_SILENT_SECONDS: Final = 3.0
+"""A waiter says nothing for so long."""
 
 
 class Busy(GristmillError):
@@ -33,26 +40,83 @@ class NotWritable(GristmillError, OSError):
 
 
 @contextmanager
-def locked(path: Path, what: str, wait: bool = False, *, shared: bool = False) -> Iterator[None]:
+def locked(
+    path: Path,
+    what: str,
+    wait: bool = False,
+    *,
+    shared: bool = False,
+    progress: Progress = SILENT,
+) -> Iterator[None]:
     """Hold the lock file `path` while the body runs.
 
     path: created with its folder where it does not exist.
     what: the artifact partition, as the error names it.
-    wait: wait for the holder, for steps that are short; default False.
+    wait: wait for the holder; default False.
     shared: hold it together with others that share it, and with nobody else; default False.
+    progress: where a waiter says for whom it waits, after three seconds; default silent.
 
     Raises Busy where another process holds it and `wait` is False, NotWritable where the lock file
     cannot be made.
     """
-    with _locked(path, what, wait, shared, look=False):
+    with _locked(path, shared, _Patience(what, wait, progress), look=False):
         yield
 
 
+class _Patience:
+    """What is done while another has the lock: an error, or another look after a pause."""
+
+    def __init__(self, what: str, wait: bool, progress: Progress = SILENT) -> None:
+        self._what, self._wait, self._progress = what, wait, progress
+        self._pause, self._longest = _POLL_SECONDS
+        self._due = time.monotonic() + _SILENT_SECONDS
+        self._said = ""
+
+    def wait_for(self, holder: str) -> None:
+        """Return after a pause. Raises Busy where nobody waits."""
+        if not self._wait:
+            raise Busy(f"{self._what} is already being built by {holder}; this run stops")
+        if time.monotonic() >= self._due and holder != self._said:
+            self._progress.say(f"waits for {holder}, which has the lock of {self._what}")
+            self._said = holder
+        time.sleep(self._pause)
+        self._pause = min(self._pause * 2, self._longest)
+
+
 @contextmanager
-def _locked(path: Path, what: str, wait: bool, shared: bool, look: bool) -> Iterator[None]:
+def _locked(path: Path, shared: bool, patience: _Patience, look: bool) -> Iterator[None]:
+    descriptor = _taken(path, shared, patience)
+    try:
+        with ExitStack() as leases:
+            leases.enter_context(lease.of_file(descriptor, path))
+            while not _is_leased(leases, path, patience, look or shared):
+                pass
+            os.truncate(descriptor, 0)
+            os.pwrite(descriptor, _signature(), 0)
+            yield
+    finally:
+        os.close(descriptor)
+
+
+def _taken(path: Path, shared: bool, patience: _Patience) -> int:
+    """A descriptor of the lock file, locked: of the file that is at `path` then."""
+    while True:
+        descriptor = _opened(path)
+        try:
+            while not _is_taken(descriptor, shared):
+                patience.wait_for(_holder(descriptor))
+            if lease.is_at(descriptor, path):
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # somebody removed the file: its next taker locks another one
+
+
+def _opened(path: Path) -> int:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         if error.errno not in _REFUSED:
             raise
@@ -62,39 +126,36 @@ def _locked(path: Path, what: str, wait: bool, shared: bool, look: bool) -> Iter
         )
         refused.errno = error.errno
         raise refused from error
+
+
+def _is_taken(descriptor: int, shared: bool) -> bool:
     try:
-        try:
-            kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
-            fcntl.flock(descriptor, kind | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            holder = _holder(descriptor)
-            raise Busy(f"{what} is already being built by {holder}; this run stops") from None
-        with ExitStack() as leases:
-            _lease(leases, path, what, wait, look or shared)
-            os.truncate(descriptor, 0)
-            os.pwrite(descriptor, _signature(), 0)
-            yield
-    finally:
-        os.close(descriptor)
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
-def _lease(leases: ExitStack, path: Path, what: str, wait: bool, only_look: bool) -> None:
+def _is_leased(leases: ExitStack, path: Path, patience: _Patience, only_look: bool) -> bool:
+    """Whether no other host has the lock; it is held from then on, unless one only looks."""
     seconds = lease.seconds_for(path.parent)
     if seconds is None:
-        return
+        return True
     try:
         if only_look:
-            lease.await_free(path, seconds, wait)
+            lease.await_free(path, seconds)
         else:
-            leases.enter_context(lease.held(path, seconds, wait))
+            leases.enter_context(lease.held(path, seconds))
     except lease.Living as living:
-        raise Busy(f"{what} is already being built by {living}; this run stops") from None
+        patience.wait_for(str(living))
+        return False
+    return True
 
 
 def is_locked(path: Path) -> bool:
     """Whether a process holds the lock file `path` now; of this host, or by a lease of another."""
     try:
-        with _locked(path, path.name, wait=False, shared=False, look=True):
+        with _locked(path, False, _Patience(path.name, wait=False), look=True):
             return False
     except Busy:
         return True

@@ -13,6 +13,7 @@ built, with `parts/<key>/` and the staging folder of the attempt.
 
 from __future__ import annotations
 
+import secrets
 import time
 import traceback
 from dataclasses import replace
@@ -60,6 +61,7 @@ def publish(
     rebuild: bool = False,
     *,
     replace_differing: bool = False,
+    wait: bool = False,
     progress: Progress = SILENT,
 ) -> Published:
     """Build, check, record and commit one artifact partition, if it is not up to date.
@@ -69,15 +71,17 @@ def publish(
         every file has the recorded size and time; default False.
     replace_differing: publish a build though it has the published fingerprint and
         another data version; the record names the version that it replaced. Default False.
+    wait: wait for another builder, which `progress` names; mostly nothing is to be done after it.
+        Default False.
     progress: what the builder reports to; default: nothing.
 
-    Raises locks.Busy where another builder is at work; LawsBroken, InputChanged,
-    InputDamaged, OtherOutput, DiskFull and lease.LostLease as their docstrings say;
+    Raises locks.Busy where another builder is at work and `wait` is False; LawsBroken,
+    InputChanged, InputDamaged, OtherOutput, DiskFull and lease.LostLease as their docstrings say;
     GristmillError where a folder without a record is in the way; and whatever the builder raises.
     In every case what was published before is untouched. Inputs that the build deletes are deleted
     last; the next call deletes those that a kill left.
     """
-    published = _publish(build, rebuild, replace_differing, progress)
+    published = _publish(build, rebuild, replace_differing, wait, progress)
     deleted = remove.delete_inputs(build.root, published.record, build.deletes)
     return replace(
         published,
@@ -111,13 +115,18 @@ def standing_record(build: Build) -> Record | None:
     return standing
 
 
-def _publish(build: Build, rebuild: bool, replace_differing: bool, progress: Progress) -> Published:
+def _publish(
+    build: Build, rebuild: bool, replace_differing: bool, wait: bool, progress: Progress
+) -> Published:
     slot = Slot.of(build)
     if not rebuild and not slot.work.exists():
         standing = _standing_record(build)
         if standing is not None and _is_up_to_date(build, standing):
             return _unchanged(build, standing)
-    with disk_space.translate_errors(build), locks.locked(slot.lock, build.title):
+    with (
+        disk_space.translate_errors(build),
+        locks.locked(slot.lock, build.title, wait, progress=progress),
+    ):
         remove.mend(slot.work)
         standing = _standing_record(build, ignore_unreadable=rebuild)
         if not rebuild and standing is not None and _is_up_to_date(build, standing):
@@ -185,7 +194,7 @@ def _build(
     commit.check_place(build)
     parts = PartStore(slot.work / PARTS / build.parts_key)
     proof = InputProof(build, progress)
-    staged = slot.work / lease.own_name("staging")
+    staged = slot.work / _staging(slot)
     attempt = Attempt(staged, build.folder, parts, build.recipe, progress, proof.digest)
     started = time.monotonic()
     environment.reset_peak_memory()
@@ -220,7 +229,7 @@ def _build(
         # Traceback frames can keep a worker pool alive; clearing them stops it before
         # its files are removed.
         traceback.clear_frames(error.__traceback__)
-        lease.confirm()  # a slot whose lease is lost is another builder's, and left alone
+        lease.confirm()  # a slot whose lock is lost is another builder's, and left alone
         inventory.settle(build)
         remove.sweep(slot.work)
         _clear(slot, parts, keep_parts=_worth_keeping(error))
@@ -229,6 +238,15 @@ def _build(
         atomic_fs.remove_tree(slot.work)
     notes = [*notes, *parts.use.notes()]
     return Published(build.folder, record, rebuilt=True, notes=notes, before=standing)
+
+
+def _staging(slot: Slot) -> str:
+    """The name of an attempt's staging folder, which no other builder uses.
+
+    A slot that is there may be of a living builder whose lock file a person removed.
+    """
+    name = lease.own_name("staging")
+    return f"{name}@{secrets.token_hex(8)}" if name == "staging" and slot.work.exists() else name
 
 
 def _remove_leftovers(slot: Slot, parts: PartStore) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Final
 
 from gristmill import provenance
 from gristmill.contract import GristmillError
@@ -19,6 +20,8 @@ from gristmill.provenance.inventory import Entry, State, entries, root_above
 from gristmill.publish import atomic_fs, commit, inventory, locks, remove
 from gristmill.publish.slot import SLOTS, lock_of_slot, slot_of_folder
 from gristmill.publish.storage import lease, link_form
+
+_MOST_NAMED: Final = 20
 
 
 def at_path(path: Path, partition: str | None = None) -> tuple[Path, Entry]:
@@ -80,24 +83,58 @@ def _of_asset(root: Path, asset: str) -> dict[str | None, Entry]:
     return published
 
 
-def dependents(root: Path, entry: Entry) -> list[str]:
-    """The artifacts of a data root that were made from `entry` and have a folder elsewhere."""
-    made = []
+def dependents(root: Path, entries: Sequence[Entry]) -> list[Entry]:
+    """What was made from some artifacts of a data root, directly or not: each before its inputs.
+
+    What is nested in one of them, or in what was made from it, goes with it and is left out.
+    """
+    read = []
     for item in find_artifacts.artifacts(root):
         try:
             record = provenance.read_record(item.record_path)
             inputs = provenance.read_inputs(record, item.record_path)
         except (GristmillError, OSError, ValueError):
             continue  # `verify` reports it
-        inside = entry.partition is None and item.folder.is_relative_to(root / entry.artifact)
-        if not inside and any(
-            given.path == entry.artifact
-            and given.data_version is not None
-            and entry.partition in (None, given.partition)
-            for given in inputs
-        ):
-            made.append(Entry.of(root, item).title)
-    return sorted(made)
+        read.append((Entry.of(root, item), inputs))
+    seen, found = set(entries), list[Entry]()
+
+    def follow(entry: Entry) -> None:
+        for made, inputs in read:
+            is_new = made not in seen and not _holds(entry, made.artifact, made.partition)
+            if is_new and any(
+                given.data_version is not None and _holds(entry, str(given.path), given.partition)
+                for given in inputs
+            ):
+                seen.add(made)
+                follow(made)
+                found.append(made)
+
+    for entry in entries:
+        follow(entry)
+    return found
+
+
+def _holds(entry: Entry, artifact: str, partition: str | None) -> bool:
+    """Whether an artifact partition is an entry, or nested in it."""
+    if entry.partition is not None:
+        return (entry.artifact, entry.partition) == (artifact, partition)
+    return PurePosixPath(artifact).is_relative_to(entry.artifact)
+
+
+def refuse_dependents(entries: Sequence[Entry], made: Sequence[Entry]) -> None:
+    """Raise GristmillError where something was made from what is to be removed, and stays.
+
+    entries: what is to be removed.
+    made: what `dependents` found.
+    """
+    if not made:
+        return
+    named = ", ".join(entry.title for entry in made[:_MOST_NAMED])
+    more = f" and {len(made) - _MOST_NAMED:,} more" if len(made) > _MOST_NAMED else ""
+    raise GristmillError(
+        f"{', '.join(entry.title for entry in entries)}: not removed, since other artifacts were "
+        f"made from it: {named}{more}. Add --with-dependents to remove them, too"
+    )
 
 
 @dataclass(frozen=True)

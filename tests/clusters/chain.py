@@ -127,7 +127,7 @@ class Chain:
             return bool(self.status(run_id))
 
         def at_work() -> list[Path]:
-            return list(self.lake.root.glob(f"**/{WORK}/slots/*/staging"))
+            return list(self.lake.root.glob(f"**/{WORK}/slots/*/staging*"))
 
         before = set(at_work())
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +19,9 @@ from commands.build import build
 from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.mirror import push
+from gristmill.publish import locks
 from gristmill.publish.publish import publish
+from gristmill.publish.slot import Slot
 from gristmill.reasoning.build import shard_groups
 from gristmill.reasoning.build.shard_ranks import SplitRanks
 from gristmill.reasoning.config import TokenizeConfig
@@ -27,6 +31,7 @@ from gristmill.vocabularies.find import find
 from gristmill.vocabularies.pinned import GPT2
 from resources import Lake
 from tests.commands.drops import Command
+from tests.publish.held import release_when_awaited
 from tests.reasoning import published_root
 from tests.reasoning.normalized_files import numbered
 from tests.reasoning.published_root import PARTITION, normalized_build, shards_build
@@ -71,6 +76,23 @@ def test_a_partition_is_published_and_then_unchanged(run: Command, shards: Path)
     version = provenance.read_record(shards).data_version
     again = run("build", ASSET, PARTITION)
     assert f": unchanged, data version {version[:12]}" in again.output
+
+
+@pytest.mark.parametrize("rank", [(), ("--rank", "0", "--world-size", "3")])
+def test_a_build_waits_for_another_one_unless_it_may_not(
+    run: Command, data: Path, shards: Path, monkeypatch: pytest.MonkeyPatch, rank: tuple[str, ...]
+) -> None:
+    (local,) = (family.local[ASSET] for family in definitions.families())
+    slot = Slot.of(local.build(Lake(), PARTITION, {}))
+    held = ExitStack()
+    held.enter_context(locks.locked(slot.lock, "it"))
+    stopped = run("build", ASSET, PARTITION, "--no-wait", *rank)
+    assert stopped.exit_code == 1
+    assert "is already being built by process" in str(stopped.exception)
+    release_when_awaited(held, monkeypatch)
+    waited = run("build", ASSET, PARTITION, *rank)
+    assert waited.exit_code == 0, waited.output
+    assert f"waits for process {os.getpid()} on host" in waited.stderr
 
 
 def test_what_is_published_is_pushed_to_the_mirror_of_the_data_root(

@@ -5,19 +5,27 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import click
 import dagster as dg
 import pytest
+import sqlalchemy.exc
 from click.testing import CliRunner
 from rich.text import Text
 
 from commands import checkout
 from commands.checkout import CheckoutCommand
 from gristmill.contract import GristmillError
+from gristmill.publish import locks
 from resources import lake
 from tests.paths import CHECKOUT
+from tests.publish.held import release_when_awaited
 
 
 @click.command(cls=CheckoutCommand)
@@ -140,6 +148,167 @@ def test_a_look_at_an_instance_writes_no_file(home):
     with checkout.open_instance(begin=False):
         pass
     assert not (home / "dagster.yaml").exists()
+
+
+OPEN = """
+import sys
+from pathlib import Path
+from commands import checkout
+checkout.CHECKOUT = Path(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+with checkout.open_instance() as instance:
+    instance.add_dynamic_partitions("mine", [sys.argv[2]])
+"""
+
+
+def _start_opening(repository: Path, key: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", OPEN, str(repository), key],
+        cwd=repository,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def test_commands_that_begin_an_instance_at_once_begin_one(home, folders):
+    _, repository = folders
+    keys = ["a", "b", "c"]
+    started = [_start_opening(repository, key) for key in keys]
+    for process in started:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in started:
+        said = process.communicate()[0]
+        assert process.returncode == 0, said
+    with checkout.open_instance() as instance:
+        assert sorted(instance.get_dynamic_partitions("mine")) == keys
+    databases = list(home.rglob("*.db"))
+    assert [_heads(file) for file in databases] == [1] * len(databases)
+
+
+def _heads(database: Path) -> int:
+    with closing(sqlite3.connect(database)) as connection:
+        return int(connection.execute("select count(*) from alembic_version").fetchone()[0])
+
+
+@pytest.mark.parametrize("place", ["home", "checkout", "the checkout as home"])
+def test_nobody_opens_an_instance_while_another_does(home, folders, monkeypatch, place):
+    _, repository = folders
+    monkeypatch.setenv("DAGSTER_HOME", str(home if place == "home" else repository))
+    if place == "checkout":
+        monkeypatch.delenv("DAGSTER_HOME")
+    lock = home / "opening.lock" if place == "home" else repository / ".dagster/opening.lock"
+    is_held = []
+    for name in ("get", "from_config"):
+        opened = getattr(dg.DagsterInstance, name)
+        monkeypatch.setattr(
+            dg.DagsterInstance,
+            name,
+            lambda *given, opened=opened: is_held.append(locks.is_locked(lock)) or opened(*given),
+        )
+    with checkout.open_instance():
+        assert is_held[0]
+        assert not locks.is_locked(lock)
+
+
+def test_who_waits_to_open_an_instance_says_for_whom(home, monkeypatch):
+    held = ExitStack()
+    held.enter_context(locks.locked(home / "opening.lock", "it"))
+    release_when_awaited(held, monkeypatch)
+    done = CliRunner().invoke(count)
+    assert done.stdout == "0\n"
+    said = f"waits for process {os.getpid()} on host {socket.gethostname()} since 20"
+    assert done.stderr.startswith(said)
+    assert done.stderr.endswith(", which has the lock of the instance\n")
+
+
+def test_a_home_that_cannot_be_written_is_opened_without_a_lock(home, monkeypatch):
+    def refused(*_: object, **named: object) -> None:
+        raise locks.NotWritable("no")
+
+    with checkout.open_instance():
+        pass
+    monkeypatch.setattr(locks, "locked", refused)
+    with checkout.open_instance() as instance:
+        assert instance.get_runs_count() == 0
+
+
+@click.command(cls=CheckoutCommand, needs_data_root=False)
+def count() -> None:
+    with checkout.open_instance() as instance:
+        click.echo(instance.get_runs_count() + len(instance.all_asset_keys()))
+
+
+def _two_heads(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("insert into alembic_version values ('5771160a95ad')")
+        connection.commit()
+
+
+def _no_tables(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("drop table asset_keys")
+        connection.commit()
+
+
+def _no_database(file: Path) -> None:
+    for each in file.parent.glob(f"{file.name}-*"):
+        each.unlink()
+    file.write_bytes(b"no database" * 500)
+
+
+@pytest.mark.parametrize("place", ["home", "checkout"])
+@pytest.mark.parametrize(
+    ("file", "broken", "said"),
+    [
+        ("runs.db", _two_heads, "has more than one head present"),
+        ("runs/index.db", _no_tables, "no such table: asset_keys"),
+        ("runs.db", _no_database, "file is not a database"),
+    ],
+)
+def test_a_broken_instance_is_one_line_with_the_cure(
+    home, folders, monkeypatch, place, file, broken, said
+):
+    _, repository = folders
+    history, cure = home / "history", f"the folders history and schedules in {home}"
+    if place == "checkout":
+        monkeypatch.delenv("DAGSTER_HOME")
+        history = repository / ".dagster/storage"
+        cure = f"the folder {history}"
+    assert CliRunner().invoke(count).output == "0\n"
+    broken(next(history.rglob(file)))
+    done = CliRunner().invoke(count)
+    assert done.exit_code == 1
+    (line,) = done.output.splitlines()
+    assert line.startswith("Error: the history of the instance is broken: ")
+    assert said in line
+    assert "SQL" not in line
+    assert line.endswith(
+        f". What was published stands. End what uses the instance, remove {cure}, and call "
+        "`gristmill adopt --all`, then this command again"
+    )
+    for removed in ("history", "schedules"):
+        shutil.rmtree(home / removed, ignore_errors=True)
+    shutil.rmtree(repository / ".dagster/storage", ignore_errors=True)
+    assert CliRunner().invoke(count).output == "0\n"
+
+
+def test_a_history_that_is_locked_is_not_called_broken(home, monkeypatch):
+    def locked() -> None:
+        raise sqlalchemy.exc.OperationalError("select", {}, Exception("database is locked"))
+
+    monkeypatch.setattr(dg.DagsterInstance, "get", locked)
+    done = CliRunner().invoke(count)
+    assert type(done.exception) is sqlalchemy.exc.OperationalError
 
 
 def test_a_history_that_a_server_has_is_not_taken_over(home, folders):

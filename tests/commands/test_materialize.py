@@ -6,7 +6,7 @@ import gzip
 import os
 import shutil
 import signal
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,13 @@ import definitions
 from assets import worker
 from commands.graph import Graph
 from gristmill import provenance
-from gristmill.publish import input_proof
+from gristmill.publish import input_proof, locks
 from gristmill.publish import publish as publishing
 from gristmill.publish.build import Build, Published
+from gristmill.publish.slot import lock_of_folder
 from gristmill.synth.samples import write_drop as write_raw
 from tests.commands.drops import DROPS, PACKS, Command, land, spoil
+from tests.publish.held import release_when_awaited
 
 pytestmark = pytest.mark.sampled(0.4)
 
@@ -68,6 +70,23 @@ def test_a_partition_that_fails_is_named_with_its_reason_and_the_others_stand(
     assert "1 built in" in done.output
     assert provenance.verify(data / PACKS / "two") == []
     assert not (data / PACKS / "one").exists()
+
+
+def test_a_command_waits_for_a_build_of_another_one_unless_it_may_not(
+    run: Command, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    land(data, "one")
+    lock, held = lock_of_folder(data / PACKS / "one"), ExitStack()
+    held.enter_context(locks.locked(lock, "it"))
+    stopped = run("materialize", "macroxue/pack", "--no-wait")
+    assert stopped.exit_code == 1
+    assert "failed macroxue/pack one: macroxue/packs/one is already being built" in stopped.output
+    assert f"by process {os.getpid()} on host" in stopped.output
+    release_when_awaited(held, monkeypatch)
+    waited = run("materialize", "macroxue/pack")
+    assert waited.exit_code == 0, waited.output
+    assert "1 built in" in waited.output
+    assert f"macroxue/pack one: waits for process {os.getpid()} on host" in waited.stderr
 
 
 def test_brackets_in_a_reason_are_printed(run: Command, data: Path) -> None:

@@ -12,9 +12,12 @@ from assets.checking.vanished import taken
 from commands.arrivals import register
 from commands.graph import INBOXES
 from gristmill import provenance
+from gristmill.provenance import Input
+from gristmill.publish.publish import publish
 from resources import Lake
 from tests.commands.drops import PACKS, Command, land
 from tests.marked import mark
+from tests.publish.tiny import tiny_build
 
 pytestmark = pytest.mark.sampled(0.5)
 
@@ -76,6 +79,32 @@ def test_retire_removes_the_pack_if_asked_to_and_nothing_else(
     assert stranger.exists()
     assert provenance.verify(data / PACKS / "two") == []
     assert not list((data / PACKS / ".gristmill/slots").iterdir())
+
+
+def test_retire_refuses_to_remove_a_pack_that_something_was_made_from(
+    run: Command, data: Path, instance: dg.DagsterInstance, retired: Path
+) -> None:
+    done = run("retire", "one", "--with-dependents")
+    assert (done.exit_code, "goes with --artifacts" in done.output) == (2, True)
+    assert run("materialize", "macroxue/values").exit_code == 0
+    values, report = data / "macroxue/values", data / "macroxue/report"
+    version = provenance.read_record(retired / provenance.RECORD).data_version
+    made_from = Input(
+        asset="macroxue/pack", partition="one", data_version=version, path=f"{PACKS}/one"
+    )
+    publish(tiny_build(data, "macroxue/report", inputs=[made_from], asset="test/report"))
+    done = run("retire", "one", "--artifacts")
+    assert done.exit_code == 1
+    refused = "not removed, since other artifacts were made from it: macroxue/report. Add"
+    assert refused in " ".join(done.output.split())
+    assert known(instance) == {"one", "two"}
+    words = ["retire", "one", "--artifacts", "--with-dependents"]
+    assert "remove: macroxue/report, made from it\n" in run(*words, "--dry-run").output
+    assert (retired.exists(), report.exists()) == (True, True)
+    assert run(*words).exit_code == 0
+    assert (retired.exists(), report.exists()) == (False, False)
+    assert not list(values.glob("one*"))
+    assert known(instance) == {"two"}
 
 
 def test_retire_refuses_while_the_drop_is_there(

@@ -201,7 +201,7 @@ class LiveInstance:
         """The process of a run, once it writes into its slot, the folder `folder`."""
 
         def process() -> str | None:
-            if not (folder / "staging").exists():
+            if not any(folder.glob("staging*")):
                 return None
             return run_tags.tag(self.checkout, run_id, worker.TAG)
 

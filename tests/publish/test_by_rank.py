@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -26,6 +26,7 @@ from gristmill.run.parts import PartStore, run_parts
 from gristmill.run.progress import Progress
 from gristmill.run.workers import threaded_map
 from tests.paths import CHECKOUT
+from tests.publish.held import release_when_awaited
 from tests.publish.tiny import TinyConfig, build_tiny, garbage, payload, raw_input, tiny_build
 from tests.run import tiny_work
 
@@ -221,6 +222,25 @@ class _TwoRanks:
             if not parts.is_listed(name):
                 with parts.writing(name) as (path, _):
                     path.write_bytes(self._raw.read_bytes())
+
+
+@pytest.mark.parametrize("which", ["the rank", "the partition"])
+def test_a_rank_waits_for_who_makes_its_parts_or_builds_the_partition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str
+) -> None:
+    raw, _ = _raw(tmp_path)
+    build, held = tiny_build(tmp_path, make=lambda attempt: _copies(raw, attempt)), ExitStack()
+    lock = Slot.of(build).lock
+    lock = lock.with_name(f"{lock.name}@rank0") if which == "the rank" else lock
+    held.enter_context(locks.locked(lock, "it"))
+    with pytest.raises(locks.Busy, match="is already being built by process"):
+        build_rank(build, _TwoRanks(raw), 0)
+    release_when_awaited(held, monkeypatch)
+    said: list[str] = []
+    progress = Progress(lambda report: said.append(report.note))
+    assert build_rank(build, _TwoRanks(raw), 0, progress, wait=True).missing == [1]
+    what = "rank 0 of family/tiny" if which == "the rank" else "family/tiny"
+    assert [line.partition(", ")[2] for line in said if line] == [f"which has the lock of {what}"]
 
 
 def test_parts_of_a_rank_that_failed_on_an_input_that_was_mended_are_not_used(

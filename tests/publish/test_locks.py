@@ -11,18 +11,27 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from gristmill import provenance
-from gristmill.contract import GristmillError
+from gristmill.contract import GristmillError, Summary
+from gristmill.provenance import record_place
 from gristmill.provenance.inventory import Entry
-from gristmill.publish import locks
+from gristmill.publish import inventory, locks
+from gristmill.publish.build import Attempt
 from gristmill.publish.locks import Busy, NotWritable
 from gristmill.publish.publish import publish
 from gristmill.publish.remove_published import remove_published
+from gristmill.publish.slot import Slot
+from gristmill.publish.storage import lease, link_form
+from gristmill.run.progress import Progress, Report
 from tests.paths import CHECKOUT
+from tests.publish.held import release_when_awaited
 from tests.publish.scenarios import NESTED, OUTER
 from tests.publish.tiny import TinyConfig, build_tiny, garbage, tiny_build
 
@@ -160,6 +169,189 @@ def test_waiting_for_a_short_step(tmp_path: Path) -> None:
         started = time.monotonic()
         with locks.locked(lock, "it", wait=True):
             assert time.monotonic() - started > 0.1
+
+
+def _released_by(release: Callable[[], object], said: list[str]) -> Progress:
+    """Keeps the lines of a waiter, and lets the holder go at the first one."""
+
+    def sink(report: Report) -> None:
+        if report.moment == "note":
+            said.append(report.note)
+            release()
+
+    return Progress(sink)
+
+
+def test_a_second_builder_waits_says_for_whom_and_finds_nothing_to_do(
+    tmp_path: Path, start: Starter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "_SILENT_SECONDS", 0.0)
+    winner = start()
+    said: list[str] = []
+
+    def release() -> None:
+        assert winner.stdin is not None
+        winner.stdin.write("go\n")
+        winner.stdin.flush()
+
+    found = publish(tiny_build(tmp_path), wait=True, progress=_released_by(release, said))
+    assert winner.wait(120) == 0
+    assert not found.rebuilt
+    assert found.notes == ["nothing to do: same inputs, config and code"]
+    who = f"process {winner.pid} on host {re.escape(socket.gethostname())} since 20"
+    assert re.fullmatch(rf"waits for {who}\S+, which has the lock of family/tiny", said[0])
+    assert len(said) == 1
+    assert garbage(tmp_path) == []
+
+
+def test_a_builder_that_waited_builds_what_the_other_did_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build, held = tiny_build(tmp_path), ExitStack()
+    held.enter_context(locks.locked(Slot.of(build).lock, "it"))
+    release_when_awaited(held, monkeypatch)
+    assert publish(build, wait=True).rebuilt
+    assert provenance.verify(tmp_path) == []
+
+
+def test_a_commit_into_a_shared_folder_says_for_whom_it_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "_SILENT_SECONDS", 0.0)
+    build, held, said = tiny_build(tmp_path, shared=True), ExitStack(), list[str]()
+    held.enter_context(locks.locked(Slot.of(build).folder_lock, "another partition"))
+    assert publish(build, progress=_released_by(held.close, said)).rebuilt
+    assert [line.partition(" since ")[0] for line in said] == [
+        f"waits for process {os.getpid()} on host {socket.gethostname()}"
+    ]
+    assert said[0].endswith(", which has the lock of family/tiny")
+
+
+def test_a_waiter_is_silent_at_first_names_each_holder_once_and_looks_ever_more_rarely(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, pauses, said = [100.0], list[float](), list[str]()
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=pauses.append)
+    monkeypatch.setattr(locks, "time", clock)
+    patience = locks._Patience("it", True, Progress(lambda report: said.append(report.note)))
+    for passed, holder in ((0.0, "a"), (2.9, "a"), (3.0, "a"), (9.0, "a"), (9.1, "b")):
+        now[0] = 100.0 + passed
+        patience.wait_for(holder)
+    assert said == [f"waits for {each}, which has the lock of it" for each in ("a", "b")]
+    for _ in range(9):
+        patience.wait_for("b")
+    assert pauses[:3] == [0.001, 0.002, 0.004]
+    assert pauses[-3:] == [0.2] * 3
+
+
+def _elsewhere(work: Callable[[], object]) -> None:
+    """Do work as another process would: with no lock of this thread."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(work).result()
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_builder_whose_lock_file_was_removed_publishes_nothing(
+    tmp_path: Path, shared: bool
+) -> None:
+    """Its follower publishes: neither writes into the other's folder."""
+    places: list[Path] = []
+    second = TinyConfig(seed=2)
+    prefix = "p1_" if shared else ""
+
+    def follow(attempt: Attempt) -> Summary:
+        places.append(attempt.out)
+        return build_tiny(attempt, second, prefix)
+
+    def make(attempt: Attempt) -> Summary:
+        places.append(attempt.out)
+        Slot.of(build).lock.unlink()
+        other = tiny_build(tmp_path, shared=shared, config=second, make=follow)
+        _elsewhere(lambda: publish(other))
+        return build_tiny(attempt, TinyConfig(), prefix)
+
+    build = tiny_build(tmp_path, shared=shared, make=make)
+    with pytest.raises(lease.LostLease, match=r"somebody removed this lock file .* call the com"):
+        publish(build)
+    assert provenance.read_record(build.record_path).config["seed"] == 2
+    assert provenance.verify(tmp_path) == []
+    assert len({path.name for path in places}) == 2
+
+
+def test_a_removed_lock_file_of_a_shared_folder_loses_no_partition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = tiny_build(tmp_path, shared=True)
+    other = tiny_build(tmp_path, shared=True, partition="p2")
+    look = record_place.others
+
+    def looked(*given: str) -> record_place.Members:
+        found = look(*given)  # type: ignore[arg-type]
+        if given[2] == "p1":
+            Slot.of(build).folder_lock.unlink()
+            _elsewhere(lambda: publish(other))
+        return found
+
+    monkeypatch.setattr(record_place, "others", looked)
+    with pytest.raises(lease.LostLease, match="locks/tiny: somebody removed"):
+        publish(build)
+    assert provenance.read_record(other.record_path).partition == "p2"
+    monkeypatch.undo()
+    assert publish(build).rebuilt
+    assert provenance.verify(tmp_path) == []
+    assert garbage(tmp_path) == []
+
+
+def test_what_a_follower_has_in_its_slot_stays_after_a_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = tiny_build(tmp_path)
+    slot = Slot.of(build)
+
+    def follow(*_: object) -> None:
+        slot.lock.unlink()
+        (slot.work / "staging@f").mkdir()
+
+    monkeypatch.setattr(link_form, "sweep", follow)
+    assert publish(build).rebuilt
+    assert (slot.work / "staging@f").is_dir()
+
+
+def test_an_artifact_whose_lock_file_was_removed_is_not_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = tiny_build(tmp_path)
+    publish(build)
+    monkeypatch.setattr(inventory, "withdraw", lambda _: Slot.of(build).lock.unlink())
+    with pytest.raises(lease.LostLease):
+        remove_published(tmp_path, Entry(OUTER))
+    assert build.record_path.exists()
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_lock_file_that_is_removed_while_it_is_taken_is_taken_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_replaced: bool
+) -> None:
+    lock, take = tmp_path / "it.lock", locks._is_taken
+    removals = [True, False]
+
+    def taken(descriptor: int, shared: bool) -> bool:
+        if removals and removals.pop(0):
+            lock.unlink()
+            if is_replaced:
+                lock.touch()
+        return take(descriptor, shared)
+
+    monkeypatch.setattr(locks, "_is_taken", taken)
+    open_files = len(list(Path("/proc/self/fd").iterdir()))
+    with locks.locked(lock, "it"):
+        assert locks.is_locked(lock)
+        lease.confirm()
+        lock.rename(tmp_path / "moved")
+        lock.touch()
+        assert lease.is_lost()
+    lease.confirm()
+    assert len(list(Path("/proc/self/fd").iterdir())) == open_files
 
 
 def test_a_holder_without_a_signature_is_another_builder(tmp_path: Path) -> None:

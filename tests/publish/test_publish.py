@@ -162,6 +162,15 @@ def test_a_folder_without_a_record_is_not_overwritten(tmp_path: Path, shared: bo
     assert garbage(tmp_path) == []
 
 
+def test_an_empty_folder_is_taken_where_partitions_share_it(tmp_path: Path) -> None:
+    _folder(tmp_path).mkdir(parents=True)
+    with pytest.raises(GristmillError, match="no provenance record and is not overwritten"):
+        publish(tiny_build(tmp_path))
+    assert publish(tiny_build(tmp_path, shared=True)).rebuilt
+    assert provenance.verify(tmp_path) == []
+    assert garbage(tmp_path) == []
+
+
 @pytest.mark.parametrize("shared", [False, True])
 def test_a_published_folder_may_be_a_link_that_is_read_but_not_built_again(
     tmp_path: Path, shared: bool

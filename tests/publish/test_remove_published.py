@@ -13,7 +13,13 @@ from gristmill.provenance import Input
 from gristmill.provenance.inventory import Entry
 from gristmill.publish import locks
 from gristmill.publish.publish import publish
-from gristmill.publish.remove_published import at_path, dependents, named, remove_published
+from gristmill.publish.remove_published import (
+    at_path,
+    dependents,
+    named,
+    refuse_dependents,
+    remove_published,
+)
 from tests.publish.scenarios import NESTED, OUTER
 from tests.publish.tiny import garbage, snapshot, tiny_build
 
@@ -72,10 +78,34 @@ def test_what_names_no_artifact_is_refused(
         named(target, partition, data_root=root)
 
 
-def test_what_was_made_from_an_artifact_is_named(root: Path) -> None:
-    assert dependents(root, Entry(KD, "p1")) == [OUTER]
-    assert dependents(root, Entry(KD, "p0")) == []
-    assert dependents(root, Entry(OUTER)) == ["family/other"]
+def test_what_was_made_from_an_artifact_is_found_each_before_its_inputs(root: Path) -> None:
+    other = Entry("family/other")
+    assert dependents(root, [Entry(KD, "p1")]) == [other, Entry(OUTER)]
+    assert dependents(root, [Entry(KD, "p0")]) == []
+    assert dependents(root, [Entry(OUTER)]) == [other]
+    assert dependents(root, [Entry(OUTER), other]) == []
+    records = [
+        provenance.read_record(root / path / provenance.RECORD) for path in (NESTED, other.artifact)
+    ]
+    inputs = [
+        _made_from(each.artifact, each.partition or "", each.data_version) for each in records
+    ]
+    publish(tiny_build(root, "family/last", inputs=inputs, asset="test/last"))
+    last = Entry("family/last")
+    assert dependents(root, [Entry(NESTED)]) == [last]
+    assert dependents(root, [Entry(OUTER)]) == [last, other]
+    assert dependents(root, [Entry(KD, "p1")]) == [last, other, Entry(OUTER)]
+
+
+def test_a_removal_is_refused_where_something_was_made_from_it() -> None:
+    refuse_dependents([Entry("a")], [])
+    with pytest.raises(GristmillError) as refused:
+        refuse_dependents([Entry("a"), Entry("b", "p")], [Entry(f"c{n}") for n in range(22)])
+    assert str(refused.value) == (
+        "a, b [p]: not removed, since other artifacts were made from it: "
+        + ", ".join(f"c{number}" for number in range(20))
+        + " and 2 more. Add --with-dependents to remove them, too"
+    )
 
 
 def test_a_removed_artifact_is_gone_with_those_in_it_and_is_not_missing(root: Path) -> None:

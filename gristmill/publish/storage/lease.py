@@ -40,7 +40,7 @@ NETWORK: Final = frozenset(
 
 
 class LostLease(GristmillError):
-    """This process held a lock too long without renewing it; another may have it now."""
+    """Another may have the lock by now: its lease was not renewed, or its file was removed."""
 
 
 class Living(GristmillError):
@@ -83,20 +83,19 @@ def takeover_seconds(seconds: float) -> float:
 
 
 @contextmanager
-def held(lock: Path, seconds: float, wait: bool) -> Iterator[None]:
+def held(lock: Path, seconds: float) -> Iterator[None]:
     """Hold the lease of a lock file while the body runs; the caller holds the file lock.
 
     seconds: of the lease.
-    wait: wait for a living holder.
 
-    Raises Living where another host holds it and `wait` is False: after its next renewal, or at
-    once after its release. A dead holder is followed after `takeover_seconds`.
+    Raises Living where another host holds it: after its next renewal. It is followed at once after
+    its release, and after `takeover_seconds` where it is dead.
     """
     folder = lease_file.folder_of(lock)
     folder.mkdir(parents=True, exist_ok=True)
     lease = None
     while lease is None:
-        lease = _Lease.claimed(folder, _number_to_follow(folder, seconds, wait) + 1, seconds)
+        lease = _Lease.claimed(folder, _number_to_follow(folder, seconds) + 1, seconds)
     leases = _of_thread()
     leases.append(lease)
     try:
@@ -107,18 +106,49 @@ def held(lock: Path, seconds: float, wait: bool) -> Iterator[None]:
         lease.end()
 
 
-def await_free(lock: Path, seconds: float, wait: bool) -> None:
+def await_free(lock: Path, seconds: float) -> None:
     """Return once no other host holds the lease; raises Living as `held` does."""
-    _number_to_follow(lease_file.folder_of(lock), seconds, wait)
+    _number_to_follow(lease_file.folder_of(lock), seconds)
+
+
+@contextmanager
+def of_file(descriptor: int, lock: Path) -> Iterator[None]:
+    """Let `confirm` compare a lock file with its path while the body runs.
+
+    descriptor: of the open file, whose lock the caller holds.
+    """
+    _of_thread()
+    held = (descriptor, lock)
+    _mine.files.append(held)
+    try:
+        yield
+    finally:
+        _mine.files.remove(held)
+
+
+def is_at(descriptor: int, lock: Path) -> bool:
+    """Whether an open lock file is the one that others find at its path."""
+    try:
+        there = lock.stat()
+    except OSError:
+        return False
+    return os.path.samestat(os.fstat(descriptor), there)
 
 
 def confirm() -> None:
     """Renew and read back all leases that this thread holds: the step before a commit.
 
-    Raises LostLease where one is not certainly held; nothing may be committed then.
+    Raises LostLease where one is not certainly held, or where a lock file that this thread holds is
+    not at its path any more; nothing may be committed then.
     """
     for lease in _of_thread():
         lease.confirm()
+    for descriptor, lock in _mine.files:
+        if not is_at(descriptor, lock):
+            raise LostLease(
+                f"{lock}: somebody removed this lock file while its holder was at work, so that "
+                "another may have the lock: nothing is published; call the command again"
+            )
 
 
 def is_lost() -> bool:
@@ -137,9 +167,9 @@ def own_name(name: str) -> str:
 
 
 def _of_thread() -> list[_Lease]:
-    """The leases of this thread; a forked process has none of its parent's."""
+    """The leases of this thread; a forked process has no lease or lock file of its parent's."""
     if getattr(_mine, "process", None) != os.getpid():
-        _mine.process, _mine.leases = os.getpid(), []
+        _mine.process, _mine.leases, _mine.files = os.getpid(), [], []
     found: list[_Lease] = _mine.leases
     return found
 
@@ -240,7 +270,7 @@ class _Lease:
         return lease_file.content_of(self.token, self._seconds, self._renewal, held)
 
 
-def _number_to_follow(folder: Path, seconds: float, wait: bool) -> int:
+def _number_to_follow(folder: Path, seconds: float) -> int:
     """The highest number, once its holder released it, died on this host or ran out."""
     seen: tuple[int, bytes] | None = None
     since = 0.0
@@ -255,7 +285,7 @@ def _number_to_follow(folder: Path, seconds: float, wait: bool) -> int:
         if state is not None and (not state["held"] or lease_file.is_dead_here(state)):
             return number
         if seen != (number, content):
-            if seen is not None and not wait:
+            if seen is not None:
                 raise Living(lease_file.shown(state))
             seen, since = (number, content), lease_file.now()
         elif lease_file.now() - since >= takeover_seconds(_seconds_of(state, seconds)):

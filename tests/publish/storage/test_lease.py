@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import os
 import signal
 import subprocess
@@ -24,6 +25,7 @@ from gristmill.publish import doctor, locks
 from gristmill.publish.publish import publish
 from gristmill.publish.storage import file_system, lease, lease_file, link_form
 from gristmill.publish.storage.file_system import Mount
+from gristmill.run.progress import Progress
 from tests.paths import CHECKOUT
 from tests.publish.tiny import TinyConfig, build_tiny, garbage, tiny_build
 
@@ -200,6 +202,31 @@ def test_a_second_host_stops_and_names_the_first(
     assert go_on(first) == "confirmed"
 
 
+def test_who_waits_for_another_host_says_so_until_that_lets_go(
+    lock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locks, "_SILENT_SECONDS", 0.0)
+    folder, said, looks = lease_file.folder_of(lock), list[str](), list[float]()
+    folder.mkdir(parents=True)
+    file = folder / lease_file.name(1)
+
+    def renew(_: float) -> float:
+        looks.append(0)
+        file.write_bytes(_of_other(len(looks), held=not said))
+        return 0.0
+
+    file.write_bytes(_of_other(0, held=True))
+    monkeypatch.setattr(lease, "_pause", renew)
+    with locks.locked(lock, "it", True, progress=Progress(lambda report: said.append(report.note))):
+        lease.confirm()
+        assert said == ["waits for process 7 on host other, which has the lock of it"]
+
+
+def _of_other(renewal: int, held: bool) -> bytes:
+    state = json.loads(lease_file.content_of("token", SECONDS, renewal, held))
+    return json.dumps(state | {"host": "other", "name": "other", "process": 7}).encode()
+
+
 @pytest.mark.parametrize("form", ["exchange", "link"])
 @pytest.mark.slow
 def test_a_paused_host_does_not_commit_and_leaves_its_followers_work(
@@ -365,7 +392,7 @@ def test_a_waiter_looks_at_a_release_several_times_a_second(
 
     monkeypatch.setattr(lease_file, "is_dead_here", lambda _: False)
     monkeypatch.setattr(time, "sleep", sleep)
-    assert lease._number_to_follow(folder, seconds, wait=True) == 1
+    assert lease._number_to_follow(folder, seconds) == 1
     assert len(pauses) == 20
     assert all(least <= pause <= most for pause in pauses)
     # Many waiters do not look at the same moment.
