@@ -214,6 +214,9 @@ def test_the_shipped_samples_give_a_first_graph_without_a_warning(
             elif left := record.evaluation.metadata.get("not checked"):
                 short[key.to_user_string()] = f"{left.value} not checked"
     assert checked >= {"macroxue", "chess", "synth", "reasoning", "puzzles"}
+    # The sample months repeat games, so that a person sees how that is told.
+    repeated = short.pop("chess/valid_games:noteworthy")
+    assert repeated.count("games are in the PGN once more") == 2
     assert short == {}
 
 

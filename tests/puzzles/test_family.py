@@ -93,7 +93,8 @@ def test_a_dataset_counts_the_examples_of_both_splits() -> None:
 
 def test_the_samples_are_sources_of_built_in_recipes(tmp_path: Path) -> None:
     sources = {f"puzzles/{source}" for recipe in BUILT_IN.values() for source in recipe.sources}
-    assert set(CATALOG.samples) <= sources
+    recipes = {f"puzzles/recipes/{name}.toml" for name in BUILT_IN}
+    assert set(CATALOG.samples) <= sources | recipes
     CATALOG.samples["puzzles/maze-sample"](tmp_path / "mazes")
     assert sorted(path.name for path in (tmp_path / "mazes").iterdir()) == [
         "test.csv",

@@ -99,8 +99,8 @@ def _check_kept(task: harmony_part.Task, summary: Mapping[str, Any]) -> None:
     """Raise BadInput for a raw file with rows of which none is kept, though all were read."""
     if task.rows is None and summary["read"] and not summary["kept"]:
         texts = f"{', '.join(raw.TEXTS[:-1])} and {raw.TEXTS[-1]}"
-        rule = f"none of its {summary['read']:,} rows has a {texts}: get the file again, or take it"
-        raise BadInput(task.path, f"{rule} out of the drop")
+        rule = f"none of its {summary['read']:,} rows has a {texts}"
+        raise BadInput(task.path, f"{rule}: take it out of the drop, or bring one that has them")
 
 
 def _tasks(

@@ -70,7 +70,10 @@ def test_notes_count_for_the_very_files_that_the_run_built(
         read.clear()
         lake = Lake(data_root=str(tmp_path))
         scope = Scope(lake, dg.AssetKey("words"), "words", ["a"], since, verdicts)
-        return [one.found for _, one in rules.noteworthy(notes)(scope).findings]
+        return [
+            one.found
+            for _, one in rules.noteworthy(notes, lambda _: (), across=False)(scope).findings
+        ]
 
     assert found(began) == ["read"]  # nothing was noted
     noted.keep(verdicts, "words", "a", version, [Violation("usual words", "words.txt", "kept")])

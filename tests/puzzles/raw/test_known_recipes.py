@@ -116,7 +116,7 @@ def test_a_partition_of_the_wrong_kind_names_the_right_asset(lake: DataRoot) -> 
     assert known.recipe_of(lake, "arc", "mine").kind == "arc"
     with pytest.raises(BadInput, match="mine is a recipe of the kind arc: build puzzles/arc, not"):
         known.recipe_of(lake, "sudoku", "mine")
-    with pytest.raises(BadInput, match="the recipe file is gone"):
+    with pytest.raises(NotReady, match=r"never\.toml: the drop is gone: bring it back, or"):
         known.recipe_of(lake, "arc", "never")
 
 
