@@ -259,7 +259,8 @@ def test_refused_drops_are_named_with_the_reason(run: Command, data: Path) -> No
     done = run("materialize", "macroxue/pack")
     assert done.exit_code == 1
     assert "refused macroxue/no games: the name 'no games' may hold only" in done.output
-    assert "refused macroxue/gameless: no game in it" in done.output
+    assert "refused macroxue/gameless: " in done.output
+    assert "gameless: no game in it: it needs a `.meta.json`" in " ".join(done.output.split())
     assert (data / PACKS / "one").exists()
 
 

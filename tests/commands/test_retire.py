@@ -145,7 +145,7 @@ def test_retire_forgets_a_month_whose_file_is_gone(
     (inbox,) = (each for each in INBOXES if each.folder == "chess")
     file = lake(data).inbox("chess") / "lichess_elite_2024-01.pgn"
     file.parent.mkdir()
-    file.write_text("[Event]\n")
+    file.write_text('[Event "a"]\n\n1. e4 *\n')
     assert list(register(instance, lake(data), inbox)) == []
     done = run("retire", "2024-01")
     assert done.exit_code == 2
