@@ -14,6 +14,7 @@ def failure(result: dg.ExecuteInProcessResult) -> str:
 def not_built(result: dg.ExecuteInProcessResult) -> str:
     """The reason why a run without a failure built nothing."""
     assert result.success
+    assert not result.get_asset_materialization_events()
     (event,) = result.get_asset_observation_events()
     metadata = event.asset_observation_data.asset_observation.metadata
     assert metadata["status"].value == "not built"

@@ -31,7 +31,7 @@ from gristmill.reasoning.format import names, reports
 from gristmill.reasoning.format.audits import Audit, append
 from gristmill.reasoning.read.gate import check_gate
 from resources import Lake
-from tests.assets.helpers import failure, sha256
+from tests.assets.helpers import failure, not_built, sha256
 from tests.paths import REAL_DATA
 
 pytestmark = pytest.mark.sampled(0.5)
@@ -123,14 +123,6 @@ def metadata(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
     (event,) = result.get_asset_materialization_events()
     found = event.step_materialization_data.materialization.metadata
     return {name: value.value for name, value in found.items()}
-
-
-def not_built(result: dg.ExecuteInProcessResult) -> str:
-    """The reason of an asset that had nothing to build."""
-    assert result.success
-    assert not result.get_asset_materialization_events()
-    (event,) = result.get_asset_observation_events()
-    return str(event.asset_observation_data.asset_observation.metadata["reason"].value)
 
 
 def failed_checks(result: dg.ExecuteInProcessResult) -> dict[str, str]:
