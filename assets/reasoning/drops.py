@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from assets.reasoning.records import RAW, published_partitions, record_path
+from assets.reasoning.records import RAW, is_published, published_partitions, record_path
 from gristmill.contract import NothingToBuild
 from gristmill.data_root import DataRoot
 from gristmill.inbox import READY
@@ -38,6 +38,9 @@ def files_of(lake: Lake, corpus: Corpus, split: str) -> tuple[list[Path], Accoun
     Raises NothingToBuild if the drop of the corpus is not there or not complete, or has no file of
     the split, and GristmillError if it is refused.
     """
+    came = is_published(lake, names.NORMALIZED, f"{corpus.name}__{split}")
+    if not came and not os.path.lexists(lake.inbox(INBOX) / corpus.name):
+        raise NothingToBuild(f"there is no drop drops/{INBOX}/{corpus.name}")
     folder, account = lake.ready_drop(INBOX, corpus.name)
     files = drops.split_files(folder, corpus, split, lake.link_rule())
     if not files:
