@@ -173,23 +173,28 @@ class DataRoot(RootSettings):
             listed = listed_sums(marks.path(SUMS), drop) if SUMS in marks.names else {}
         except (GristmillError, OSError):
             return {}
+        if not listed:
+            return {}
         hashes, is_folder = DropHashes(self.root, drop), drop.is_dir()
+        new: dict[str, tuple[str, Stamp]] = {}
 
-        def hashed(name: str) -> tuple[str, tuple[str, Stamp]] | None:
+        def sum_of(name: str) -> str | None:
             path = drop / name if is_folder else drop
             try:
                 stamp = stamp_of(stat_file(path, root=drop.parent, links=links))
                 if (known := hashes.known(name, stamp)) is None:
                     with open_file(path, root=drop.parent, links=links, buffering=0) as file:
                         known = sha256_of(file)
+                    new[name] = known, stamp
             except (GristmillError, OSError):
                 return None
-            return name, (known, stamp)
+            return known
 
         with ThreadPoolExecutor() as threads:
-            found = dict(filter(None, threads.map(hashed, listed)))
-        hashes.keep(found)
-        return {name: sha256 for name, (sha256, _) in found.items()}
+            found = zip(listed, threads.map(sum_of, listed), strict=True)
+            sums = {name: sha256 for name, sha256 in found if sha256 is not None}
+        hashes.keep(new)
+        return sums
 
     def _is_whole(self, inbox: str, drop: Path, by_person: bool) -> bool:
         """Whether another drop is there, complete and not refused, whatever it waits for."""
