@@ -54,7 +54,7 @@ def test_a_run_that_is_killed_with_everything_is_requested_again_at_the_next_sta
     assert provenance.verify(live_instance.pack("big")) == []
     values = live_instance.statuses(["macroxue", "values"])
     assert values["materialized"] == ["big"]
-    until("the check names the marked drop", lambda: says(live_instance, "marked (incomplete)"))
+    until("the check names the marked drop", lambda: says(live_instance, "marked (arriving)"))
     assert check(live_instance)["success"] is False
     assert check(live_instance)["severity"] == "WARN"
     assert live_instance.runs("marked") == []
@@ -66,11 +66,11 @@ def test_a_run_that_is_killed_with_everything_is_requested_again_at_the_next_sta
     assert [len(live_instance.runs(key)) for key in ("big", "marked")] == [2, 1]
 
 
-def test_a_drop_that_vanished_is_named_with_the_command_that_forgets_it(
+def test_a_drop_that_is_gone_is_named_with_the_command_that_forgets_it(
     live_instance: LiveInstance,
 ) -> None:
     away: Path = live_instance.data / "away"
     (live_instance.drops / "marked").rename(away)
-    until("the check names it", lambda: says(live_instance, "marked (vanished)"))
+    until("the check names it", lambda: says(live_instance, "marked (gone)"))
     assert live_instance.gristmill("retire", "marked").returncode == 0
     until("the check passes", lambda: check(live_instance).get("success"))

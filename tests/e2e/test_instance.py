@@ -14,6 +14,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,14 +97,14 @@ def test_drops_that_are_copied_in_become_packs_and_what_cannot_is_explained(
     assert live_instance.statuses()["materialized"] == ["good", "slow"]
 
     for key, why in (("not a key", "the name 'not a key' may hold only"), ("gameless", "no game")):
-        refused = f"{key} is refused: {why}"
+        refused = f"{key} is refused: "
+
+        def said(refused: str = refused, why: str = why) -> list[Any]:
+            reasons = ((tick, tick["skipReason"] or "") for tick in live_instance.ticks())
+            return [tick for tick, reason in reasons if refused in reason and why in reason]
+
         # A tick that asks for runs has no room for a reason: the next one says it.
-        until(
-            refused,
-            lambda said=refused: [
-                t for t in live_instance.ticks() if said in (t["skipReason"] or "")
-            ],
-        )
+        until(refused, said)
         assert sum(why in text for text in live_instance.observed()) == 1
     assert not [tick for tick in live_instance.ticks() if tick["status"] == "FAILURE"]
 
