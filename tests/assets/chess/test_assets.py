@@ -273,7 +273,7 @@ def test_the_job_with_its_checks_runs_a_month_and_passes_over_one_that_is_not_th
     result = job.execute_in_process(instance=instance, partition_key="2024-01")
     assert result.success
     checks = result.get_asset_check_evaluations()
-    assert len(checks) == 19
+    assert len(checks) == 20
     # The sample month repeats games.
     (noted,) = [check for check in checks if not check.passed]
     assert (noted.check_name, noted.asset_key.path[-1]) == ("noteworthy", "valid_games")

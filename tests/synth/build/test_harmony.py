@@ -212,8 +212,8 @@ def test_a_file_without_a_good_row_is_refused_and_an_empty_one_is_not(
     with pytest.raises(BadInput) as caught:
         to_harmony([good, other, good], tmp_path / "out", 0, config)
     assert str(caught.value) == (
-        f"{other}: none of its 3 rows has a query, synthetic_reasoning and synthetic_answer: get "
-        "the file again, or take it out of the drop"
+        f"{other}: none of its 3 rows has a query, synthetic_reasoning and synthetic_answer: take "
+        "it out of the drop, or bring one that has them"
     )
     # Of a file that a cap ends in, nobody knows the rest.
     capped = replace(config, max_rows=5)
