@@ -63,7 +63,11 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 @pytest.fixture(scope="module")
 def root(sample_root: SampleRoot, tmp_path_factory: pytest.TempPathFactory) -> SampleRoot:
-    return sample_root.copy(tmp_path_factory.mktemp("damaged"))
+    copied = sample_root.copy(tmp_path_factory.mktemp("damaged"))
+    # A sample's file that changed would be a real one beside a sample.
+    for mark in (copied.data / "drops").rglob("*.sample"):
+        mark.unlink()
+    return copied
 
 
 @pytest.fixture(scope="module")
