@@ -166,7 +166,16 @@ def _stands(work: Path, path: Path) -> bool:
 
 def garbage(root: Path) -> list[str]:
     """What lies below `.gristmill` and is not meant to stay there."""
-    kept = ("locks", ".leases", "stamps", "inventory", "inventory.lock", "pulled", "unlisted")
+    kept = (
+        "locks",
+        ".leases",
+        "stamps",
+        "drops",
+        "inventory",
+        "inventory.lock",
+        "pulled",
+        "unlisted",
+    )
     return [
         str(path.relative_to(root))
         for work in root.rglob(".gristmill")
