@@ -104,7 +104,12 @@ def _built(
     )
     before = record.model_copy(update={"config": {"model_identity": TEXTS[0]}})
     published: Any = SimpleNamespace(
-        record=record, folder=folder / "artifact", rebuilt=True, notes=TEXTS, before=before
+        record=record,
+        folder=folder / "artifact",
+        rebuilt=True,
+        notes=TEXTS,
+        before=before,
+        account="".join(TEXTS),
     )
     return dg.AssetMaterialization(
         asset.split("/"),

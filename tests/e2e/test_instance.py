@@ -272,9 +272,9 @@ def test_a_killed_worker_leaves_the_old_pack_whole_and_the_next_run_succeeds(
     left = slot_of(live_instance.pack("big"))
     listed = live_instance.gristmill("reap", "--dry-run")
     assert "left by a killed build" in listed.stdout
-    assert (left / "staging").exists()
+    assert any(left.glob("staging*"))
     assert live_instance.gristmill("reap").returncode == 0
-    assert not (left / "staging").exists()
+    assert not any(left.glob("staging*"))
 
     again = live_instance.launch("big")
     assert live_instance.server.finished(again)["status"] == "SUCCESS"

@@ -147,7 +147,7 @@ def test_after_a_kill_of_everything_a_shard_is_built_as_if_nothing_had_been(
     assert record_of(live_instance, KD_FOLDER, "00") == before
     assert provenance.verify(folder, check_inputs=False) == []
     finished = finished_parts(slot)
-    assert (slot / "staging").exists()
+    assert any(slot.glob("staging*"))
 
     # Before anything is served: a served instance closes the run by itself.
     done = live_instance.gristmill("reap")
@@ -156,7 +156,7 @@ def test_after_a_kill_of_everything_a_shard_is_built_as_if_nothing_had_been(
     assert f"its finished parts ({finished}) stay" in done.stdout
     live_instance.start()
     assert live_instance.server.finished(run)["status"] == "FAILURE"
-    assert (finished_parts(slot), (slot / "staging").exists()) == (finished, False)
+    assert (finished_parts(slot), any(slot.glob("staging*"))) == (finished, False)
 
     again = live_instance.launch("00", KD)
     assert live_instance.server.finished(again)["status"] == "SUCCESS", (

@@ -96,8 +96,8 @@ class Ui(Server):
         """The id of a run of the large drop."""
         self.add_partition("macroxue_drops", "big")
         run = self.launch(PACK, "big", CHECKS)
-        slot = self._data / "macroxue/packs/.gristmill/slots/big/staging"
-        until("the run builds", slot.exists)
+        slot = self._data / "macroxue/packs/.gristmill/slots/big"
+        until("the run builds", lambda: any(slot.glob("staging*")))
         return run
 
 
