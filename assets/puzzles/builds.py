@@ -48,7 +48,7 @@ def puzzle_build(kind: str, lake: Lake, run: BaseModel, key: str | None) -> Buil
     artifact = lake.artifact("puzzles", recipe.name)
     links = lake.link_rule()
     fields = config_fields(config)
-    folders = [_folder(lake, source) for source in recipe.sources]
+    folders = [lake.inbox(drops.INBOX) / source for source in recipe.sources]
     inputs = _inputs(lake, recipe, folders, artifact, links)
 
     def make(attempt: Attempt) -> Summary:
@@ -80,12 +80,6 @@ def puzzle_build(kind: str, lake: Lake, run: BaseModel, key: str | None) -> Buil
         laws=lambda out: families.check(recipe.asset, Subject(out, config=fields)),
         account=account if recipe.sources else None,
     )
-
-
-def _folder(lake: Lake, source: str) -> Path:
-    """The folder of a source. Raises GristmillError where it is gone or a link."""
-    drop, _, below = source.partition("/")
-    return lake.drop(drops.INBOX, drop) / below
 
 
 def _inputs(

@@ -50,8 +50,7 @@ def normalized_build(lake: Lake, run: BaseModel, key: str | None) -> Build:
     from gristmill.reasoning.build.normalize import normalize
 
     corpus, split = corpus_and_split(str(key))
-    files, account = drops.files_of(lake, corpus, split)
-    folder = lake.drop(drops.INBOX, corpus.name)
+    folder, files, account = drops.files_of(lake, corpus, split)
     config = configs.resolve(NormalizeConfig, lake.settings(NORMALIZED, folder), run)
     links = lake.link_rule()
     inputs = drops.split_inputs(lake, files, str(key))

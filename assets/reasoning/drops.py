@@ -29,8 +29,8 @@ def keys_of(path: Path) -> list[str]:
     ]
 
 
-def files_of(lake: Lake, corpus: Corpus, split: str) -> tuple[list[Path], Account]:
-    """Returns the raw files of a split, in the order in which they are read, and its account.
+def files_of(lake: Lake, corpus: Corpus, split: str) -> tuple[Path, list[Path], Account]:
+    """Returns a drop, the raw files of a split in the order of reading, and their account.
 
     lake: the data root.
     corpus, split: of the partition.
@@ -45,7 +45,7 @@ def files_of(lake: Lake, corpus: Corpus, split: str) -> tuple[list[Path], Accoun
     files = drops.split_files(folder, corpus, split, lake.link_rule())
     if not files:
         raise NothingToBuild(f"drops/{INBOX}/{corpus.name} has no file of the split {split}")
-    return files, account.of(split)
+    return folder, files, account.of(split)
 
 
 def available(lake: Lake) -> set[str]:

@@ -32,7 +32,7 @@ from gristmill.provenance import raw_inputs as rawfiles
 from gristmill.provenance.drop_hashes import DropHashes
 from gristmill.provenance.stamp_notes import Stamp, stamp_of
 from gristmill.settings.tables import drop_refusal
-from gristmill.untrusted.files import LinkRule, open_file, open_folder, stat_file
+from gristmill.untrusted.files import LinkRule, open_file, stat_file
 
 
 class NotReady(NothingToBuild):
@@ -56,26 +56,6 @@ class NotRebuilt(NotBuilt):
 
 class DataRoot(RootSettings):
     """A data root, with what is in it."""
-
-    def drop(self, family: str, key: str) -> Path:
-        """Returns the folder of a raw drop.
-
-        family: name of the inbox.
-        key: key of the drop.
-
-        Raises GristmillError if the folder is gone, BadInput if it is a link and links are not
-        allowed.
-        """
-        inbox = self.inbox(family)
-        folder = inbox / keys.checked(key)
-        try:
-            with open_folder(folder, root=inbox, links=self.link_rule()):
-                return folder
-        except FileNotFoundError as error:
-            raise GristmillError(
-                f"{folder}: the raw drop is gone: bring it back, or retire its partition with "
-                f"`{command('retire', key)}`"
-            ) from error
 
     def asked(
         self,

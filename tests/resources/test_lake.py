@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import BadInput, GristmillError
+from gristmill.inbox.judging import REFUSED
 from gristmill.keys import BadKey
 from gristmill.publish.publish import publish
 from gristmill.run.ray_parts import RayParts
 from gristmill.run.workers import other_machines
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from resources.lake import CHECKOUT, Lake
+from tests.macroxue.lines import step, write_run
 from tests.publish.tiny import tiny_build
 
 
@@ -33,20 +35,11 @@ def test_the_root_is_the_argument_then_the_variable_then_the_checkout(monkeypatc
 def test_no_path_is_made_from_a_name_outside_the_grammar(lake, key):
     with pytest.raises(BadKey):
         lake.artifact("macroxue", "packs", key)
-    with pytest.raises(BadKey):
-        lake.drop("macroxue", key)
 
 
 @pytest.mark.parametrize("key", ["d6_v1", "d6-10g.v1", "0", "_", "2024-01", "x" * 100])
 def test_names_in_the_grammar_make_paths(lake, key):
     assert lake.artifact("macroxue", "packs", key) == f"macroxue/packs/{key}"
-
-
-def test_a_drop_that_is_gone_says_what_to_do(lake):
-    with pytest.raises(GristmillError, match=r"gone: bring it back, or retire .* retire d6_v1"):
-        lake.drop("macroxue", "d6_v1")
-    with pytest.raises(GristmillError, match="`gristmill retire -- -x`"):
-        lake.drop("macroxue", "-x")
 
 
 def test_settings_of_the_drop_come_before_those_of_the_root(lake, tmp_path):
@@ -118,27 +111,27 @@ def test_the_record_of_another_partition_or_folder_is_not_taken_for_the_right_on
 
 
 def test_links_in_drops_are_refused_unless_the_root_allows_them(lake, tmp_path):
-    (tmp_path / "store/d6").mkdir(parents=True)
+    write_run(tmp_path / "store/d6", "g", [step()])
     (tmp_path / "drops/macroxue").mkdir(parents=True)
     (tmp_path / "drops/macroxue/d6").symlink_to(tmp_path / "store/d6")
     assert lake.link_rule() == REFUSE_LINKS
-    with pytest.raises(BadInput, match="d6: is a link"):
-        lake.drop("macroxue", "d6")
+    found = lake.judged("macroxue", tmp_path / "drops/macroxue/d6")
+    assert found.state == REFUSED and "is a link" in found.reason
     (tmp_path / "gristmill.toml").write_text('[inbox]\nfollow_links = true\nroots = ["store"]\n')
     assert lake.link_rule() == LinkRule(True, (str(tmp_path / "store"),))
-    assert lake.drop("macroxue", "d6") == tmp_path / "drops/macroxue/d6"
+    assert lake.ready_drop("macroxue", "d6")[0] == tmp_path / "drops/macroxue/d6"
 
 
 @pytest.mark.parametrize("linked", ["", "drops", "drops/macroxue"])
 def test_the_data_root_the_drops_and_an_inbox_may_be_links(tmp_path, linked):
     real = tmp_path / "real"
-    (real / "drops/macroxue/d6").mkdir(parents=True)
+    write_run(real / "drops/macroxue/d6", "g", [step()])
     if linked:
         moved = (real / linked).rename(tmp_path / "moved")
         (real / linked).symlink_to(moved)
     (tmp_path / "root").symlink_to(real)
     lake = Lake(data_root=str(tmp_path / "root"))
-    assert lake.drop("macroxue", "d6") == tmp_path / "root/drops/macroxue/d6"
+    assert lake.ready_drop("macroxue", "d6")[0] == tmp_path / "root/drops/macroxue/d6"
 
 
 def test_the_settings_of_the_root_may_be_a_link_and_those_of_a_drop_may_not(lake, tmp_path):

@@ -259,18 +259,3 @@ def _no_game(unzipped: Sequence[str], left_out: Mapping[str, str]) -> str:
         name = min(left_out)
         return f"{rule}; {printable(name)}: {left_out[name]}"
     return rule
-
-
-def refusal(folder: Path, links: LinkRule = REFUSE_LINKS) -> str | None:
-    """Why a drop that has settled cannot be packed, by its file names alone; None if it can.
-
-    folder: one drop folder.
-    links: what happens to links in it; default: they are refused.
-
-    Raises OSError where it cannot be read.
-    """
-    try:
-        account(folder, links)
-    except BadInput as error:
-        return str(error)
-    return None

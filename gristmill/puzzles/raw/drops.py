@@ -198,18 +198,3 @@ def _no_file(names: Collection[str]) -> str:
         "holds no file of puzzles: put ARC tasks (.json) in folders below it, or puzzles as .csv"
         f" or .txt into it{unpack_hint(names)}"
     )
-
-
-def refusal(drop: Path, links: LinkRule = REFUSE_LINKS) -> str | None:
-    """Why no recipe can take a drop for its source, None where one may.
-
-    drop: a folder of the inbox.
-    links: what happens to links; default: they are refused.
-
-    Source: `docs/formats/puzzles.md#recipes`.
-    """
-    try:
-        account(drop, links)
-    except BadInput as error:
-        return str(error)
-    return None

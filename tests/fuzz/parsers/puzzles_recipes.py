@@ -31,7 +31,7 @@ def recipe(data: bytes) -> None:
 
 def source_names(data: bytes) -> None:
     """The names of files in a source, one a line; those that begin with `a` are a level below."""
-    from gristmill.puzzles.raw.drops import account, refusal, source_files
+    from gristmill.puzzles.raw.drops import account, source_files
     from gristmill.puzzles.raw.near_names import check_names
     from gristmill.puzzles.raw.recipes import KINDS
 
@@ -47,9 +47,7 @@ def source_names(data: bytes) -> None:
         assert all(path.is_file() for path in found)
         names = [path.name for path in place.iterdir()]
         check_names(place, names, lambda name: name.lower().endswith(".json"))
-        refused = refusal(place)
         account_of = account(place)
-        assert refused is None
         for path in place.rglob("*"):
             name = path.relative_to(place).as_posix()
             if path.is_file() and not any(part.startswith(".") for part in path.parts):

@@ -13,6 +13,7 @@ from gristmill.macroxue.format.jsonl import read_lines
 from gristmill.macroxue.raw import drops
 from gristmill.untrusted.files import LinkRule
 from tests.macroxue.lines import step, write_run
+from tests.refusal import refusal
 
 ORDER = ["B/x", "a/X", "a/x-1", "a/x", "a/x1", "a/x10", "a/y", "a-b/x", "a.d/x", "z/x", "é/x"]
 
@@ -113,7 +114,7 @@ def test_a_drop_without_a_game_is_refused_with_what_to_do(
     with pytest.raises(BadInput, match=r"no game in it: it needs a `\.meta\.json`") as raised:
         drops.account(tmp_path)
     assert raised.value.rule.endswith(rule)
-    assert drops.refusal(tmp_path) == str(raised.value)
+    assert refusal(drops.account, tmp_path) == str(raised.value)
 
 
 @pytest.mark.parametrize("name", ["far.meta.json", "far.jsonl.gz", "folder", "notes.txt"])
@@ -128,7 +129,7 @@ def test_a_link_in_a_drop_is_refused_and_named(tmp_path: Path, name: str) -> Non
     assert raised.value.file == str(root / name)
     with pytest.raises(BadInput, match="is a link"):
         pack(root, tmp_path / "out", PackConfig())
-    assert str(root / name) in str(drops.refusal(root))
+    assert str(root / name) in str(refusal(drops.account, root))
 
 
 def test_a_drop_of_links_into_a_stated_root_gives_the_rows_of_the_files(tmp_path: Path) -> None:
@@ -139,7 +140,7 @@ def test_a_drop_of_links_into_a_stated_root_gives_the_rows_of_the_files(tmp_path
         (root / file.name).symlink_to(file)
     links = LinkRule(True, (str(tmp_path / "store"),))
     assert len(drops.raw_files(root, links)) == 2
-    assert drops.refusal(root, links) is None
+    assert refusal(drops.account, root, links) is None
     assert pack(root, tmp_path / "linked", PackConfig(), links=links).rows == 2
     pack(store, tmp_path / "copied", PackConfig())
     shards = [tmp_path / side / "steps.npy" for side in ("linked", "copied")]

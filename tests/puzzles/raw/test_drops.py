@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.puzzles.raw.drops import account, refusal, source_files
+from gristmill.puzzles.raw.drops import account, source_files
 from gristmill.puzzles.raw.recipes import Recipe
 from gristmill.untrusted.files import LinkRule
 from tests.paths import REAL_DATA
 from tests.puzzles import arc_tasks
+from tests.refusal import refusal
 
 PAIR = {"input": [[0, 1]], "output": [[3]]}
 TASK = {"train": [PAIR], "test": [PAIR]}
@@ -79,7 +80,7 @@ def test_the_account_of_tasks_names_every_file(tmp_path: Path) -> None:
         "training/notes.md": "no file of puzzles",
     }
     assert found.notes == []
-    assert refusal(drop) is None
+    assert refusal(account, drop) is None
 
 
 def test_a_recipe_says_which_folders_of_a_drop_are_read(tmp_path: Path) -> None:
@@ -161,7 +162,7 @@ def test_what_no_recipe_can_read_is_refused_by_the_name_of_its_form(
     with pytest.raises(BadInput) as raised:
         account(drop)
     assert said in str(raised.value)
-    assert refusal(drop) == str(raised.value)
+    assert refusal(account, drop) == str(raised.value)
 
 
 def test_an_empty_task_beside_others_refuses_the_drop(tmp_path: Path) -> None:
@@ -191,4 +192,4 @@ def test_the_real_drops_are_taken_or_named() -> None:
         )
     }
     assert taken == {"arc": 800, "concept_arc": 160, "sudoku_bank": 6}
-    assert "is built already" in str(refusal(REAL_DATA / "puzzles" / "maze_hrm_built"))
+    assert "is built already" in str(refusal(account, REAL_DATA / "puzzles" / "maze_hrm_built"))
