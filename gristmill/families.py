@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from gristmill.code_digest import Code
+from gristmill.code.digest import Code
 from gristmill.contract import GristmillError, Trace, Violation
 from gristmill.inbox.kind import DropKind
 from gristmill.run.progress import current_progress

@@ -30,6 +30,18 @@ def sha256_file(path: Path, advance: Callable[[int], None] | None = None) -> str
         return sha256_of(file, advance)
 
 
+def sha256_sources(folder: Path) -> str:
+    """Hex sha256 of the names and bytes of all Python sources of a package.
+
+    folder: of the package.
+    """
+    digest = hashlib.sha256()
+    for file in sorted(folder.rglob("*.py")):
+        digest.update(file.relative_to(folder).as_posix().encode() + b"\0")
+        digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()
+
+
 def sha256_of(file: BinaryIO | RawIOBase, advance: Callable[[int], None] | None = None) -> str:
     """Hex sha256 of the bytes of an open file from its position on, read 1 MiB at a time.
 

@@ -1,15 +1,18 @@
-"""Chess: which modules and libraries decide the output of each asset.
+"""Chess: which functions and libraries decide the output of each asset.
 
-See also `gristmill.code_digest`: how a digest is made of them, and what its entries
+See also `gristmill.code.digest`: how a digest is made of them, and what its entries
 mean. `python -m tests.goldens` prints the digests of the code that stands.
 """
 
 from __future__ import annotations
 
-from gristmill.code_digest import Code
+from gristmill.code.digest import Code
 
 ELITE = Code(
-    modules=("gristmill.chess.raw.archive",),
+    entries=(
+        "gristmill.chess.raw.archive.fetch_month",
+        "gristmill.chess.raw.archive.take_drop",
+    ),
     compatible_with=(
         "5b462c836c3f9f76419089d092c02a4d78470078b13325a691077f4465fdc07a",
         "5ca4a2202be5c2b567bfaf3a3bc84c23cc9d443d3341fe8e4e1c6dafa6a366c5",
@@ -19,7 +22,7 @@ ELITE = Code(
     undigested="5ca4a2202be5c2b567bfaf3a3bc84c23cc9d443d3341fe8e4e1c6dafa6a366c5",
 )
 VALID = Code(
-    modules=("gristmill.chess.build.validate",),
+    entries=("gristmill.chess.build.validate.validate",),
     libraries=("chess",),
     compatible_with=(
         "cbe205e7a91de8a91849f97182b46d9b3dee7c8218da0227403c14be0d8db915",
@@ -27,7 +30,7 @@ VALID = Code(
     ),
 )
 GAMES = Code(
-    modules=("gristmill.chess.build.game_dataset",),
+    entries=("gristmill.chess.build.game_dataset.build_game_dataset",),
     libraries=("chess",),
     compatible_with=(
         "9233473875285fb9fc3e1d300a9531c12c3ebfc7bac4646925a52d9d815217ef",
@@ -39,7 +42,7 @@ GAMES = Code(
     undigested="36d38218a8bfba2d87b9201f2e610255fe4e1262fa87bc86bfdcdbb566ce9e33",
 )
 CACHE = Code(
-    modules=("gristmill.chess.build.splice_cache",),
+    entries=("gristmill.chess.build.splice_cache.build_splice_cache",),
     libraries=("chess",),
     compatible_with=(
         "36354a1b0d623538f150d9cd383a4a5d5ae8961524491ca2469ee27acdc91b3f",
@@ -50,7 +53,7 @@ CACHE = Code(
     undigested="5d46602360f8ab7dfc811b05b411fc7346306c8658b05de365990280589b4082",
 )
 SPLICES = Code(
-    modules=("gristmill.chess.build.splice_dataset",),
+    entries=("gristmill.chess.build.splice_dataset.build_splice_dataset",),
     libraries=("chess",),
     compatible_with=(
         "6c25bed9c00905043a836d9d6e14ae10a8425972d70afaa4a1527da261d9153b",

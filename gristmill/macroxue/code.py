@@ -1,15 +1,15 @@
-"""2048: which modules and libraries decide the output of each asset.
+"""2048: which functions and libraries decide the output of each asset.
 
-See also `gristmill.code_digest`: how a digest is made of them, and what its entries
+See also `gristmill.code.digest`: how a digest is made of them, and what its entries
 mean. `python -m tests.goldens` prints the digests of the code that stands.
 """
 
 from __future__ import annotations
 
-from gristmill.code_digest import Code
+from gristmill.code.digest import Code
 
 PACK = Code(
-    modules=("gristmill.macroxue.build.pack",),
+    entries=("gristmill.macroxue.build.pack.pack", "gristmill.macroxue.raw.drops.raw_files"),
     libraries=("numba", "numpy"),
     compatible_with=(
         "cf112aae3b0c02243f2688704db1e4330b3d2f434a4b6e6e154da45b3d13419c",
@@ -20,7 +20,7 @@ PACK = Code(
     undigested="0d55d1b49e5a85a505e4db0c9f9ab20e536d50501b0e632fbc2d947458a9ec50",
 )
 VALUES = Code(
-    modules=("gristmill.macroxue.build.values",),
+    entries=("gristmill.macroxue.build.values.value_sidecar",),
     libraries=("numba", "numpy"),
     compatible_with=(
         "ac144373570171be5cc4c88a3cd23ce810f8cf2333d7bb3f64e670dec243f84f",
@@ -29,7 +29,7 @@ VALUES = Code(
     undigested="ac144373570171be5cc4c88a3cd23ce810f8cf2333d7bb3f64e670dec243f84f",
 )
 POOL = Code(
-    modules=("gristmill.macroxue.build.pool",),
+    entries=("gristmill.macroxue.build.pool.merge",),
     libraries=("numpy",),
     compatible_with=(
         "bd636366709e1b39e513bd032e9178be3959d37c52c4f1ef9e9c26bd25e8d9d6",

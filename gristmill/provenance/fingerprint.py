@@ -1,6 +1,6 @@
 """Fingerprints: digests of everything that decides the payload of an artifact.
 
-See also `gristmill.code_digest`: the code. Source: `docs/publishing.md#provenance`.
+See also `gristmill.code.digest`: the code. Source: `docs/publishing.md#provenance`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from gristmill import families, provenance
-from gristmill.code_digest import Code
+from gristmill.code.digest import Code
 from gristmill.contract import GristmillError, Summary, Violation
 from gristmill.inbox.account import Account
 from gristmill.keys import refusal

@@ -1,14 +1,21 @@
-"""Puzzles: which modules decide the output of each asset.
+"""Puzzles: which functions decide the output of each asset.
 
-See also `gristmill.code_digest`: how a digest is made of them, and what its entries mean.
+See also `gristmill.code.digest`: how a digest is made of them, and what its entries mean.
 """
 
 from __future__ import annotations
 
-from gristmill.code_digest import Code
+from gristmill.code.digest import Code
+
+_DATASET = (
+    "gristmill.contract.counts_of",
+    "gristmill.puzzles.raw.drops.source_files",
+    "gristmill.puzzles.show.report_page.write_report",
+)
+"""What every build of a dataset does beside its builder."""
 
 ARC = Code(
-    modules=("gristmill.puzzles.build.arc",),
+    entries=("gristmill.puzzles.build.arc.build_arc", *_DATASET),
     compatible_with=(
         "c2e1da02ea365bffd17ea618a7682ab9e360ca765753694b2679a6bcb588f85a",
         "33d654526ed9bd222f66853a5047bf104362ec2f3d79b9661c23adad6b58dc8c",
@@ -16,7 +23,7 @@ ARC = Code(
     ),
 )
 SUDOKU = Code(
-    modules=("gristmill.puzzles.build.sudoku",),
+    entries=("gristmill.puzzles.build.sudoku.build_sudoku", *_DATASET),
     compatible_with=(
         "46340f9d6e8ca6b4856a0966173b992966a11af5ab05337d59462f5f6cfd5cd5",
         "9a134d8e6a99deb92d93ddfd010827f9c6a2debb04ed20ac2d79893db232c2ca",
@@ -24,10 +31,10 @@ SUDOKU = Code(
     ),
 )
 MAZE = Code(
-    modules=("gristmill.puzzles.build.maze",),
+    entries=("gristmill.puzzles.build.maze.build_maze", *_DATASET),
     compatible_with=("787724c036bc0c994ce545265f4b9bfd5fd0f043cb6cbcb36a5bef00b870fc60",),
 )
 DOMINO = Code(
-    modules=("gristmill.puzzles.build.domino",),
+    entries=("gristmill.puzzles.build.domino.build_domino", *_DATASET),
     compatible_with=("71dbaec5e65c93c7125a90770e0c48bc562998c64813ce76a1c5db443c42db02",),
 )

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gristmill.code_digest import Code
+from gristmill.code.digest import Code
 from gristmill.contract import Trace, Violation
 from gristmill.families import Catalog, Column, Kind, Law, Option, Request, Subject
 from gristmill.inbox import TOML, DropKind, Shape

@@ -1,30 +1,30 @@
-"""Reasoning: which modules and libraries decide the output of each asset.
+"""Reasoning: which functions and libraries decide the output of each asset.
 
-See also `gristmill.code_digest`: how a digest is made of them, and what its entries mean.
+See also `gristmill.code.digest`: how a digest is made of them, and what its entries mean.
 """
 
 from __future__ import annotations
 
-from gristmill.code_digest import Code
+from gristmill.code.digest import Code
 
 NORMALIZED = Code(
-    modules=("gristmill.reasoning.build.normalize",),
+    entries=("gristmill.reasoning.build.normalize.normalize",),
     libraries=("pyarrow",),
 )
 RAW_MANIFEST = Code(
-    modules=("gristmill.reasoning.build.raw_manifest",),
+    entries=("gristmill.reasoning.build.raw_manifest.write_raw_manifest",),
 )
 SHARDS = Code(
-    modules=("gristmill.reasoning.build.shards",),
+    entries=("gristmill.reasoning.build.shards.tokenize",),
     libraries=("tiktoken",),
     compatible_with=("c2c354a638344b6f0c270e0e806c2947275dec5054370799e7ac686d189659e8",),
 )
 MANIFEST = Code(
-    modules=("gristmill.reasoning.build.manifest",),
+    entries=("gristmill.reasoning.build.manifest.write_manifest",),
     compatible_with=("537a1da42ec3aff5fbd71503f25f90740094446a47538acb7921adbb9e120b17",),
 )
 ALIGNMENT = Code(
-    modules=("gristmill.reasoning.build.align",),
+    entries=("gristmill.reasoning.build.align.align",),
     libraries=("tiktoken",),
     compatible_with=(
         "3950fd2e5d12a1e2078371e72a3884c34223498496e8a5819b809b589813910f",
@@ -32,6 +32,6 @@ ALIGNMENT = Code(
     ),
 )
 REPORT = Code(
-    modules=("gristmill.reasoning.build.report",),
+    entries=("gristmill.reasoning.build.report.coverage_report",),
     libraries=("tiktoken",),
 )

@@ -7,8 +7,6 @@ makes a part, and once more before the part takes its place.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import platform
 import secrets
 import socket
@@ -22,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.contract import GristmillError
+from gristmill.hashing import sha256_sources
 
 _LIBRARIES: Final = ("numpy", "numba", "pyarrow", "polars", "orjson", "tiktoken", "gigatoken")
 _SOURCES: Final = Path(__file__).resolve().parent.parent
@@ -103,11 +102,7 @@ def marked(folder: Path) -> Iterator[BuildMark]:
 @cache
 def code() -> tuple[tuple[str, str], ...]:
     """What this process runs, by name: sources of the package, Python and libraries."""
-    digest = hashlib.sha256()
-    for file in sorted(_SOURCES.rglob("*.py")):
-        digest.update(json.dumps(file.relative_to(_SOURCES).as_posix()).encode())
-        digest.update(hashlib.sha256(file.read_bytes()).digest())
-    versions = {"gristmill": digest.hexdigest()[:16], "python": platform.python_version()}
+    versions = {"gristmill": sha256_sources(_SOURCES)[:16], "python": platform.python_version()}
     for name in _LIBRARIES:
         with suppress(metadata.PackageNotFoundError):
             versions[name] = metadata.version(name)

@@ -1,17 +1,17 @@
-"""SYNTH: which modules and libraries decide the output of each asset.
+"""SYNTH: which functions and libraries decide the output of each asset.
 
-See also `gristmill.code_digest`: how a digest is made of them, and what its entries
+See also `gristmill.code.digest`: how a digest is made of them, and what its entries
 mean. `python -m tests.goldens` prints the digests of the code that stands.
 """
 
 from __future__ import annotations
 
-from gristmill.code_digest import Code
+from gristmill.code.digest import Code
 
 HARMONY = Code(
-    modules=(
-        "gristmill.synth.build.harmony",
-        "gristmill.synth.build.import_harmony",
+    entries=(
+        "gristmill.synth.build.harmony.to_harmony",
+        "gristmill.synth.build.import_harmony.import_shard",
     ),
     libraries=("pyarrow",),
     compatible_with=(
@@ -25,9 +25,9 @@ HARMONY = Code(
     undigested="90753833b2ceaec2bc496791ebf64c40df6ef92070b5cf51a2dda5cf594af235",
 )
 HARMONY_MANIFEST = Code(
-    modules=(
-        "gristmill.synth.build.harmony_manifest",
-        "gristmill.synth.build.import_harmony",
+    entries=(
+        "gristmill.synth.build.harmony_manifest.write_harmony_manifest",
+        "gristmill.synth.build.import_harmony.import_manifest",
     ),
     compatible_with=(
         "98bb56dbd093a5e7e94ae6e6aad0b6f1b9d687adb4604054a60641cd8114a7de",
@@ -39,7 +39,7 @@ HARMONY_MANIFEST = Code(
     ),
 )
 KD_SHARDS = Code(
-    modules=("gristmill.synth.build.kd_shard",),
+    entries=("gristmill.synth.build.kd_shard.build_kd_shard",),
     libraries=("openai-harmony", "pyarrow", "tiktoken"),
     compatible_with=(
         "b93bc0e107da4d16ebc50996718d1322d94241815c16130899f2e62ea1ea14d4",
@@ -53,7 +53,7 @@ KD_SHARDS = Code(
     undigested="cb0843949bc0421194e65ece6e2989ebbcfe0044c28e73259d5f940e46fb4775",
 )
 KD_MANIFEST = Code(
-    modules=("gristmill.synth.build.kd_manifest",),
+    entries=("gristmill.synth.build.kd_manifest.write_kd_manifest",),
     compatible_with=(
         "c144694e036cd6dba1abef31c1b49a1baf2d38ddae9b0dcd4bd7ed5af2ef9af1",
         "5851aede93d00f5a6b5f1a64ecd2f2aa579192be607803e323e685a20add7fcc",

@@ -32,6 +32,7 @@ ACROSS = {
     "examples/test_train_tiny_gpt.py": "the example that trains on the sample shards",
     "fuzz/test_corpus.py": "all parsers on the inputs of the fuzzers",
     "goldens/test_goldens.py": "the output of all builders against that of earlier code",
+    "goldens/test_traced.py": "what all builders execute, against their digests",
     "macroxue/build/test_progress.py": "what the builders of 2048 report",
     "macroxue/build/test_traps.py": "mistakes of earlier implementations",
     "macroxue/read/test_damaged.py": "all readers of 2048 on damaged files",

@@ -31,16 +31,15 @@ BASE = {
 BELOW = {
     **dict.fromkeys(BASE, BASE),
     "run": BASE,
-    "code_digest": BASE | {"run"},
+    "code": BASE | {"run"},
     "untrusted": BASE | {"run"},
     "hub": BASE | {"run"},
     "settings": BASE | {"untrusted"},
-    "families": BASE | {"code_digest", "inbox", "run", "settings"},
+    "families": BASE | {"code", "inbox", "run", "settings"},
     "inbox": BASE | {"untrusted"},
     "vocabularies": BASE | {"run", "untrusted"},
     "provenance": BASE | {"run", "families", "inbox", "untrusted"},
-    "publish": BASE
-    | {"code_digest", "run", "families", "inbox", "provenance", "settings", "untrusted"},
+    "publish": BASE | {"code", "run", "families", "inbox", "provenance", "settings", "untrusted"},
     "reading": BASE | {"provenance"},
     "mirror": BASE | {"hub", "run", "provenance", "publish", "reading"},
 }

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from gristmill import families
-from gristmill.code_digest import Code
+from gristmill.code.digest import Code
 from gristmill.provenance import Record, environment, recorded_values
 from gristmill.publish.publish import publish
 from tests.publish.tiny import TinyConfig, tiny_build
 
-MODULES = ("gristmill.macroxue.build.pool",)
+ENTRIES = ("gristmill.macroxue.build.pool.merge",)
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def code(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def _set(patch: pytest.MonkeyPatch, **fields: object) -> Code:
-    values: dict[str, object] = {"modules": MODULES, "libraries": ("numpy",)} | fields
+    values: dict[str, object] = {"entries": ENTRIES, "libraries": ("numpy",)} | fields
     code = Code(**values)  # type: ignore[arg-type]
     patch.setattr(families, "code_of_asset", lambda _: code)
     return code
@@ -37,7 +37,7 @@ def _undigested(record: Record, **changes: object) -> Record:
 def test_a_record_of_the_same_code_is_current(tmp_path: Path, code: pytest.MonkeyPatch) -> None:
     _set(code)
     record = publish(tiny_build(tmp_path)).record
-    assert record.code_digest == Code(MODULES).digest
+    assert record.code_digest == Code(ENTRIES).digest
     assert tiny_build(tmp_path).made(record)
     assert not tiny_build(tmp_path, config=TinyConfig(seed=2)).made(record)
 
@@ -47,11 +47,11 @@ def test_a_record_of_other_code_is_current_only_if_it_is_listed(
 ) -> None:
     _set(code)
     record = publish(tiny_build(tmp_path)).record
-    other = ("gristmill.chess.raw.archive",)
-    _set(code, modules=other)
+    other = ("gristmill.chess.raw.archive.take_drop",)
+    _set(code, entries=other)
     assert not tiny_build(tmp_path).made(record)
     assert publish(tiny_build(tmp_path)).rebuilt
-    _set(code, modules=other, compatible_with=(str(record.code_digest),))
+    _set(code, entries=other, compatible_with=(str(record.code_digest),))
     assert tiny_build(tmp_path).made(record)
 
 
@@ -99,7 +99,7 @@ def test_an_edited_builder_is_built_again(tmp_path: Path, code: pytest.MonkeyPat
     _set(code)
     publish(tiny_build(tmp_path))
     assert not publish(tiny_build(tmp_path)).rebuilt
-    _set(code, modules=("gristmill.macroxue.build.values",))
+    _set(code, entries=("gristmill.macroxue.build.values.value_sidecar",))
     again = publish(tiny_build(tmp_path))
     assert again.rebuilt and again.record.replaced is None
 

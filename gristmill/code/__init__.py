@@ -1,0 +1,1 @@
+"""The code that decides what a builder writes, for fingerprints."""

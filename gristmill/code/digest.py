@@ -1,0 +1,128 @@
+"""The digest of the code that decides an asset's output, for fingerprints.
+
+A code version is a number that a person raises. The digest is derived: it changes with each
+definition that the builder reaches, in whichever module, and with nothing else. See also
+`gristmill.code.definitions`: what reaches what; `gristmill.families`: which builder belongs to
+which asset. Source: `docs/publishing.md#code-digest`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from gristmill.code import definitions
+from gristmill.code.definitions import Place, Sources
+from gristmill.hashing import sha256_sources
+from gristmill.run import kept_facts
+
+LEFT_OUT: Final = {
+    "gristmill.code.definitions": "finds the digest itself",
+    "gristmill.data_root": "finds the drops and settings of a build",
+    "gristmill.families": "finds the drops and settings of a build",
+    "gristmill.hashing": "sha256 of files, which has one right value",
+    "gristmill.lazy_exports": "imports names when they are used",
+    "gristmill.provenance": "describes what was built",
+    "gristmill.publish": "puts into place what was built",
+    "gristmill.run": "shares the work among processes, keeps its parts, and shows its progress",
+    "gristmill.settings": "checks settings, whose values are in the fingerprint",
+    "gristmill.untrusted.child": "runs a function in a process with limits",
+    "gristmill.untrusted.child_main": "runs a function in a process with limits",
+}
+"""Modules and packages that decide no byte of an artifact, and why."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """The code of one asset's builder.
+
+    entries: dotted names of the functions that write the artifact; all that they reach belongs
+        to the code, too.
+    libraries: distributions whose version can change the output.
+    compatible_with: digests of earlier code that gives the same output. A record
+        with one of them stays current. `tests/goldens` holds each of them to that.
+    undigested: the digest of the code that wrote records without a digest, which
+        is the code of 0.2.0. Default None: there are no such records.
+    """
+
+    entries: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+    compatible_with: tuple[str, ...] = ()
+    undigested: str | None = None
+
+    @property
+    def digest(self) -> str:
+        """The hex sha256 of the definitions that the entries reach.
+
+        Raises ModuleNotFoundError where an entry is in no package, GristmillError where nothing
+        has its name.
+        """
+        return _digest(self.entries)
+
+    @property
+    def equal_digests(self) -> tuple[str, ...]:
+        """The digests of all code that gives the same output, this code's first."""
+        return (self.digest, *self.compatible_with)
+
+
+def definitions_of(entries: Collection[str]) -> set[Place]:
+    """Returns the definitions that functions reach, themselves included.
+
+    entries: their dotted names, all of one package.
+
+    Errors as for `Code.digest`.
+    """
+    if not entries:
+        return set()
+    sources = _sources(next(iter(entries)).partition(".")[0])
+    return sources.reached([sources.defined(entry) for entry in entries], is_left_out)
+
+
+def is_left_out(place: Place) -> bool:
+    """Whether a definition is in one of the modules that decide nothing.
+
+    place: of the definition.
+    """
+    return any(f"{place.module}.".startswith(f"{name}.") for name in LEFT_OUT)
+
+
+@cache
+def _digest(entries: tuple[str, ...]) -> str:
+    if not entries:
+        return hashlib.sha256().hexdigest()
+    package = entries[0].partition(".")[0]
+    known, key = _kept(), hashlib.sha256(f"{_sum(package)} {entries}".encode()).hexdigest()
+    if key not in known:
+        sources = _sources(package)
+        lines = sorted(sources.line(place) for place in definitions_of(entries))
+        known[key] = (hashlib.sha256("".join(lines).encode()).hexdigest(),)
+        kept_facts.keep(_file(), {key: known[key]})
+    return known[key][0]
+
+
+@cache
+def _sources(package: str) -> Sources:
+    return Sources(package)
+
+
+@cache
+def _sum(package: str) -> str:
+    """What changes with any source of a package, so that what is kept is of these sources."""
+    return sha256_sources(definitions.folder_of(package))
+
+
+@cache
+def _kept() -> dict[str, tuple[str, ...]]:
+    """Digests that earlier processes found, by sources and entries."""
+    return kept_facts.read(_file())
+
+
+@cache
+def _file() -> str:
+    # Another rule of these modules finds another digest in the same sources.
+    rules = [Path(file).read_bytes() for file in (__file__, definitions.__file__)]
+    return f"code-digests-{hashlib.sha256(b''.join(rules)).hexdigest()[:16]}"

@@ -1,0 +1,454 @@
+"""The digest of a builder's code: what changes it, and which definitions belong to it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gristmill import families
+from gristmill.code import definitions, digest
+from gristmill.code.definitions import Place, Sources
+from gristmill.code.digest import LEFT_OUT, Code, definitions_of, is_left_out
+from gristmill.contract import GristmillError
+from gristmill.run import kept_facts
+from gristmill.run.kernels import CACHE_DIR
+from tests.paths import CHECKOUT
+
+BEFORE = '''
+    """What the module does."""
+
+    # Why it does it.
+    LIMIT = 3
+    """Rows at most."""
+
+
+    class Reader:
+        """A reader."""
+
+        def rows(self, limit: int = LIMIT) -> list[str]:
+            """Rows."""
+            if limit > 2:
+                return [f"{limit:>3}", "b"]
+            return []
+'''
+
+
+Write = Callable[[dict[str, str]], None]
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
+    """Writes modules of a package `fake`, by their paths."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv(CACHE_DIR, str(tmp_path / "cache"))
+
+    def files(texts: dict[str, str]) -> None:
+        for name, text in {"__init__.py": "", **texts}.items():
+            (tmp_path / "fake" / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "fake" / name).write_text(textwrap.dedent(text))
+        _forget()
+
+    yield files
+    _forget()
+
+
+def _forget() -> None:
+    """Be as a process that begins."""
+    for name in ("_digest", "_sources", "_sum", "_kept", "_file"):
+        getattr(digest, name).cache_clear()
+
+
+def _digest(write: Write, source: str) -> str:
+    write({"mill.py": "def entry():\n" + textwrap.indent(textwrap.dedent(source), "    ")})
+    return Code(("fake.mill.entry",)).digest
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"""What the module does."""', '"""Another text."""'),
+        ('    """What the module does."""\n', ""),
+        ('"""Rows at most."""', '"""At most so many rows."""'),
+        ('        """A reader."""\n', ""),
+        ('            """Rows."""\n', ""),
+        ("# Why it does it.", "# For another reason.\n"),
+        ("LIMIT = 3", "LIMIT = (3)"),
+        ('"b"', "'b'"),
+    ],
+)
+def test_texts_for_people_and_layout_leave_the_digest_alone(
+    write: Write, old: str, new: str
+) -> None:
+    assert old in BEFORE
+    assert _digest(write, BEFORE.replace(old, new)) == _digest(write, BEFORE)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("LIMIT = 3", "LIMIT = 4"),
+        ("LIMIT = 3", "LIMIT = 3.0"),
+        ("LIMIT = 3", 'LIMIT = "3"'),
+        ("LIMIT = 3", "LIMIT = None"),
+        ("LIMIT = 3", "LIMIT = True"),
+        ("LIMIT = 3", "LIMIT = -3"),
+        ("limit > 2", "limit >= 2"),
+        ("limit > 2", "not limit > 2"),
+        ('"b"]', '"b", "b"]'),
+        ('"b"', 'b"b"'),
+        (":>3", ":<3"),
+        ("def rows", "async def rows"),
+        ("return []", "return None"),
+        ("return []", "return"),
+        ("return []", "x = []"),
+        ("limit: int = LIMIT", "limit: int"),
+        ("            return []\n", ""),
+        ("class Reader:", "class Reader(list):"),
+        ("class Reader:", "@final\n    class Reader:"),
+    ],
+)
+def test_every_other_change_changes_the_digest(write: Write, old: str, new: str) -> None:
+    assert old in BEFORE
+    assert _digest(write, BEFORE.replace(old, new)) != _digest(write, BEFORE)
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["for a in b:\n    c\nelse:\n", "try:\n    a\nfinally:\n", "match a:\n  case 1:\n"],
+)
+def test_a_statement_that_is_only_a_text_leaves_the_digest_alone_everywhere(
+    write: Write, before: str
+) -> None:
+    assert _digest(write, f"{before}    d\n") == _digest(write, f"{before}    'A text.'\n    d\n")
+    assert _digest(write, f"{before}    d\n") != _digest(write, f"{before}    d('A text.')\n")
+
+
+def test_neighbouring_lists_are_kept_apart(write: Write) -> None:
+    assert _digest(write, "f(a, *b)") != _digest(write, "f(*a, b)")
+    assert _digest(write, "if a:\n    b\n    c") != _digest(write, "if a:\n    b\nelse:\n    c")
+    assert _digest(write, "def f(a, /, b): pass") != _digest(write, "def f(a, b): pass")
+    assert _digest(write, "lambda a=1, *, b: 0") != _digest(write, "lambda a, *, b=1: 0")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("def f(*, a, b=1): pass", "def f(*, a=1, b): pass"),
+        ("lambda *, a, b=1: 0", "lambda *, a=1, b: 0"),
+        ("{**a, 'k': b}", "{'k': a, **b}"),
+        ("{**a, 'k': b, 'l': c}", "{'k': b, **a, 'l': c}"),
+        ("match x:\n    case {'k': a, **b}: pass", "match x:\n    case {'k': a}: pass"),
+    ],
+)
+def test_what_stands_for_nothing_in_a_list_keeps_its_place(
+    write: Write, one: str, other: str
+) -> None:
+    assert _digest(write, one) != _digest(write, other)
+
+
+MILL = """
+    from typing import TYPE_CHECKING
+    import fake.shared.disk
+    from fake import tables
+    from fake.shared import Sack
+    from fake.shared.disk import write as put
+    from fake.unused import nothing
+    if TYPE_CHECKING:
+        from fake.types import Row
+
+    LIMIT = 3
+
+    def entry(row: Row) -> None:
+        from fake.late import sieve
+        fake.shared.disk.flush(LIMIT)
+        put(sieve(tables.NAMES[row]))
+        return Sack().weight
+
+    def neighbour():
+        return nothing
+"""
+PACKAGE = {
+    "mill.py": MILL,
+    "tables.py": """
+        from fake.letters import letters
+        NAMES = {}
+        OTHER = 1
+        for letter in letters():
+            NAMES[letter] = 1
+    """,
+    "letters.py": "def letters(): return 'ab'",
+    "late.py": """
+        def sieve(x): return _holes(x)
+        def _holes(x): return sieve(x) if x else Grid
+        class Grid(list): pass
+    """,
+    "shared/__init__.py": "from .sack import Sack",
+    "shared/sack.py": """
+        from fake.shared.disk import flush
+        class Sack:
+            def weight(self): return self.empty()
+            def empty(self): return flush(UNIT)
+        UNIT = 1
+    """,
+    "shared/disk.py": """
+        def write(x): pass
+        def flush(x): pass
+        def remove(x): pass
+    """,
+    "unused.py": "nothing = 1",
+    "types.py": "class Row: pass",
+}
+ENTRY = ("fake.mill.entry",)
+
+
+def test_the_code_is_all_definitions_that_the_sources_of_a_function_name(write: Write) -> None:
+    write(PACKAGE)
+    assert {str(place) for place in definitions_of(ENTRY)} == {
+        "fake.mill.entry",
+        "fake.mill.LIMIT",
+        "fake.tables.NAMES",
+        "fake.letters.letters",
+        "fake.late.sieve",
+        "fake.late._holes",
+        "fake.late.Grid",
+        "fake.shared.sack.Sack",
+        "fake.shared.sack.UNIT",
+        "fake.shared.disk.write",
+        "fake.shared.disk.flush",
+    }
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "changes"),
+    [
+        ("mill.py", "LIMIT = 3", "LIMIT = 4", True),
+        ("shared/disk.py", "def flush(x): pass", "def flush(x): return 1", True),
+        ("shared/disk.py", "def remove(x): pass", "def remove(x): return 1", False),
+        ("shared/sack.py", "flush(UNIT)", "flush(-UNIT)", True),
+        ("shared/sack.py", "UNIT = 1", "UNIT = 2", True),
+        ("late.py", "class Grid(list)", "class Grid(dict)", True),
+        ("tables.py", "NAMES[letter] = 1", "NAMES[letter] = 2", True),
+        ("tables.py", "OTHER = 1", "OTHER = 2", False),
+        ("letters.py", "'ab'", "'abc'", True),
+        ("unused.py", "1", "2", False),
+        ("types.py", "pass", "x = 1", False),
+        ("mill.py", "return nothing", "return None", False),
+        ("mill.py", "from fake.unused import nothing", "import json as nothing", False),
+    ],
+)
+def test_an_edited_definition_changes_the_digest_if_it_is_code(
+    write: Write, file: str, old: str, new: str, changes: bool
+) -> None:
+    write(PACKAGE)
+    before = Code(ENTRY).digest
+    assert old in PACKAGE[file]
+    write(PACKAGE | {file: PACKAGE[file].replace(old, new)})
+    assert (Code(ENTRY).digest != before) is changes
+
+
+MOVED = {
+    "another name": (("fake.late", "fake.later"), {"later.py": PACKAGE["late.py"]}),
+    "joined": (
+        ("from fake.late import sieve", "from fake.shared.disk import sieve"),
+        {"shared/disk.py": PACKAGE["shared/disk.py"] + PACKAGE["late.py"]},
+    ),
+    "another import": (("from fake.late import sieve", "from fake.late import sieve as sieve"), {}),
+    "an attribute": (
+        ("put(sieve(", "fake.shared.disk.write(sieve("),
+        {},
+    ),
+    "a name": (("tables.NAMES", "NAMES"), {}),
+}
+
+
+@pytest.mark.parametrize("how", MOVED)
+def test_a_definition_in_another_module_has_the_same_digest(write: Write, how: str) -> None:
+    write(PACKAGE)
+    before = Code(ENTRY).digest
+    (old, new), files = MOVED[how]
+    text = MILL.replace(old, new)
+    if how == "a name":
+        text = text.replace("from fake import tables", "from fake.tables import NAMES")
+    assert text != MILL
+    write(PACKAGE | files | {"mill.py": text})
+    assert Code(ENTRY).digest == before
+
+
+def test_one_of_two_definitions_with_the_same_name_is_not_taken_for_the_other(
+    write: Write,
+) -> None:
+    both = {
+        "one.py": "def f(): return 1",
+        "two.py": "def f(): return 2",
+        "mill.py": "from fake import one, two\ndef entry(): return one.f() - two.f()",
+    }
+    write(both)
+    before = Code(ENTRY).digest
+    write(both | {"mill.py": "from fake import one, two\ndef entry(): return two.f() - one.f()"})
+    assert Code(ENTRY).digest != before
+
+
+def test_a_module_that_is_handed_on_is_code_as_a_whole(write: Write) -> None:
+    write(
+        {
+            "mill.py": "from fake import rows\ndef entry(): return vars(rows)",
+            "rows.py": "import os\nA = 1\ndef b(): return C\nC = 2\nprint(A)\nprint(os)",
+        }
+    )
+    found = {str(place) for place in definitions_of(ENTRY)}
+    assert found == {"fake.mill.entry", "fake.rows", "fake.rows.A", "fake.rows.b", "fake.rows.C"}
+
+
+CONFIG = """
+    from dataclasses import dataclass, field
+    def help(text): return field(default=3, metadata={"help": text})
+    @dataclass
+    class Config:
+        CODE_VERSION = "1"
+        rows: int = help("Rows at most.")
+        def bytes(self): return self.rows * 8
+    def entry(config: Config): return config.bytes()
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changes"),
+    [
+        ("Rows at most.", "At most so many rows.", False),
+        ("default=3", "default=4", False),
+        ("self.rows * 8", "self.rows * 9", True),
+        ("@dataclass", "@dataclass(eq=False)", True),
+        ('CODE_VERSION = "1"', "VERSION = 1", True),
+    ],
+)
+def test_fields_of_a_config_are_no_code_since_their_values_are_in_the_fingerprint(
+    write: Write, old: str, new: str, changes: bool
+) -> None:
+    write({"mill.py": CONFIG})
+    before = Code(ENTRY).digest
+    assert old in CONFIG
+    write({"mill.py": CONFIG.replace(old, new)})
+    assert (Code(ENTRY).digest != before) is changes
+
+
+def test_what_was_found_once_is_known_to_later_processes(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[int] = []
+    reached = Sources.reached
+
+    def counted(*words: object) -> object:
+        found.append(1)
+        return reached(*words)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Sources, "reached", counted)
+    write(PACKAGE)
+    before = Code(ENTRY).digest
+    assert len(found) == 1
+    _forget()
+    assert (Code(ENTRY).digest, len(found)) == (before, 1)
+    write(PACKAGE | {"unused.py": "nothing = 2"})
+    assert (Code(ENTRY).digest, len(found)) == (before, 2)
+    _forget()
+    assert (Code(ENTRY).digest, len(found)) == (before, 2)
+
+
+def test_another_rule_finds_again(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(PACKAGE)
+    before = Code(ENTRY).digest
+    _forget()
+    (tmp_path / "rule.py").write_text("another rule")
+    monkeypatch.setattr(definitions, "__file__", str(tmp_path / "rule.py"))
+    monkeypatch.setattr(Sources, "line", lambda _self, _place: "another\n")
+    assert Code(ENTRY).digest != before
+    assert len(list((tmp_path / "cache").iterdir())) == 2
+
+
+def test_what_is_kept_is_bounded(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_facts, "MOST", 3)
+    for edit in range(9):
+        write(PACKAGE | {"unused.py": f"nothing = {edit}"})
+        assert Code(ENTRY).digest
+        (file,) = (tmp_path / "cache").iterdir()
+        assert len(file.read_text().splitlines()) <= 4
+
+
+def test_an_entry_that_nothing_defines_is_an_error(write: Write) -> None:
+    write(PACKAGE)
+    for gone in ("fake.mill.gone", "fake.mill", "fake.mill.LIMIT.real", "fake.gone.entry"):
+        with pytest.raises(GristmillError, match=f"{gone}: no function, class or constant"):
+            definitions_of((gone,))
+    with pytest.raises(ModuleNotFoundError, match="no_such_package"):
+        definitions_of(("no_such_package.mill.entry",))
+
+
+def test_equal_digests_begin_with_that_of_the_code_that_stands() -> None:
+    code = Code(("gristmill.macroxue.build.pool.merge",), compatible_with=("a", "b"))
+    assert code.equal_digests == (code.digest, "a", "b")
+    assert Code().digest == Code().digest != code.digest
+
+
+DIGESTS = "from gristmill.reasoning.code import NORMALIZED; print(NORMALIZED.digest)"
+
+
+def test_of_gristmill_itself_a_module_may_move_and_shared_code_may_not_change(
+    tmp_path: Path,
+) -> None:
+    copy = tmp_path / "gristmill"
+    shutil.copytree(CHECKOUT / "gristmill", copy, ignore=shutil.ignore_patterns("__pycache__"))
+
+    def digest() -> str:
+        done = subprocess.run(
+            [sys.executable, "-B", "-c", DIGESTS],
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(tmp_path), CACHE_DIR: str(tmp_path / "cache")},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout
+
+    before = digest()
+    (copy / "untrusted/lines.py").rename(copy / "untrusted/text_lines.py")
+    for file in copy.rglob("*.py"):
+        text = file.read_text()
+        if "untrusted.lines" in text or "untrusted import" in text:
+            file.write_text(text.replace("untrusted.lines", "untrusted.text_lines"))
+    assert digest() == before
+    lines = copy / "untrusted/text_lines.py"
+    text = lines.read_text()
+    lines.write_text(text.replace("    return ", "    return 0 or "))
+    assert digest() != before
+
+
+KINDS = [kind for catalog in families.catalogs() for kind in catalog.kinds]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.asset)
+def test_every_asset_of_a_family_names_its_code(kind: families.Kind) -> None:
+    assert definitions_of(kind.code.entries)
+    assert families.code_of_asset(kind.asset) == kind.code
+    for name in kind.code.libraries:
+        assert name in _declared_libraries(), name
+
+
+def _declared_libraries() -> str:
+    return (CHECKOUT / "pyproject.toml").read_text()
+
+
+def test_what_is_left_out_is_there_and_has_a_reason() -> None:
+    modules = Sources("gristmill").files
+    assert {*LEFT_OUT} <= {*modules}
+    assert all(LEFT_OUT.values())
+    assert is_left_out(Place("gristmill.publish.publish", "publish"))
+    assert not is_left_out(Place("gristmill.publisher", "x"))

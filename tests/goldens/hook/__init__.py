@@ -1,0 +1,1 @@
+"""A folder for PYTHONPATH, from which each Python process imports `sitecustomize`."""
