@@ -19,10 +19,10 @@ from commands.checkout import NO_WAIT, CheckoutCommand, open_instance
 from commands.graph import INBOXES, Graph, first_and_last
 from commands.runs import table
 from commands.runs.standing import Plan, Standing
-from commands.runs.table import Outcome
+from commands.runs.table import MAY_FOLLOW, TO_BUILD, Outcome
 from commands.runs.waiting import Failures
 from commands.terminal import say, shown
-from gristmill.contract import GristmillError
+from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.inbox import REFUSED
 from gristmill.inbox import Standing as Drop
 from gristmill.printable import plain
@@ -46,6 +46,7 @@ _MOST_NAMED: Final = 5
     help="With --rebuild: publish contents that differ from the published ones, though inputs, "
     "config and code are the same. The record names the version that was replaced.",
 )
+@click.option("--dry-run", is_flag=True, help="Build nothing; say what would be built, and why.")
 @click.option("--no-wait", is_flag=True, help=NO_WAIT)
 @click.pass_obj
 def materialize(
@@ -55,6 +56,7 @@ def materialize(
     everything: bool,
     rebuild: bool,
     replace_differing: bool,
+    dry_run: bool,
     no_wait: bool,
 ) -> None:
     """Build assets, as in `macroxue/pack --partition d6_v1`, or `--all`.
@@ -75,7 +77,10 @@ def materialize(
         build = _Build(instance, lake, selection, partitions)
         build.refuse_settings()
         with shown_on_stderr() as progress:
-            build.run(rebuild, replace_differing, not no_wait, progress)
+            if dry_run:
+                build.look(rebuild, progress)
+            else:
+                build.run(rebuild, replace_differing, not no_wait, progress)
         no_drops = build.has_no_drops()
     if build.outcomes:
         table.show(build.outcomes, time.monotonic() - started, started_in, named=bool(partitions))
@@ -172,6 +177,34 @@ class _Build:
                 # A drop may depend on artifacts that were just built, as a pool on its packs.
                 self._register(_not_started(self._assets[:number]))
                 self._graph.look_again()
+
+    def look(self, rebuild: bool, progress: Progress) -> None:
+        """Find what `run` would build and why, with what follows from it."""
+        standing = Standing(self._instance, self._lake, self._graph)
+        built: dict[dg.AssetKey, set[str | None]] = {}
+        for asset in self._assets:
+            name, keys = asset.to_user_string(), self._graph.keys(asset, self._partitions)
+            plan = standing.plan(asset, keys, progress)
+            found = plan.standing
+            for key in plan.together:
+                reason = standing.reason(asset, key)
+                found[key] = Outcome(name, key or "", TO_BUILD, reason=reason)
+            for key, error in plan.alone.items():
+                waits = isinstance(error, NothingToBuild)
+                status = "not built" if waits else "failed"
+                found[key] = Outcome(name, key or "", status, reason=plain(str(error)))
+            inputs = self._graph.inputs(asset)
+            for parent in sorted(self._graph.parents(asset) & built.keys()):
+                follows = built[parent] if parent in inputs else keys if built[parent] else ()
+                reason = f"{parent.to_user_string()} is built before it"
+                for key in [key for key in follows if key in found]:
+                    if found[key].status != TO_BUILD:  # nobody knows before its input is there
+                        found[key] = Outcome(name, key or "", MAY_FOLLOW, reason=reason)
+            if rebuild:
+                for key in [key for key in keys if found[key].status in ("unchanged", MAY_FOLLOW)]:
+                    found[key] = Outcome(name, key or "", TO_BUILD, reason="--rebuild")
+            built[asset] = {key for key in keys if found[key].status in (TO_BUILD, MAY_FOLLOW)}
+            self.outcomes += (found[key] for key in keys)
 
     def without_drop(self) -> list[str]:
         """The first assets of inboxes that have no drop, with the partitions that wait for one.

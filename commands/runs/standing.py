@@ -20,7 +20,7 @@ from commands.runs.table import Outcome
 from gristmill.contract import NothingToBuild
 from gristmill.printable import plain
 from gristmill.provenance import Record
-from gristmill.publish.publish import standing_record
+from gristmill.publish.publish import reason_to_build, standing_record
 from gristmill.run import interrupts
 from gristmill.run.progress import SILENT, Progress
 from resources.lake import Lake
@@ -83,6 +83,16 @@ class Standing:
                 plan.standing[key] = _unchanged(name, key, record, self._lake)
         plan.together = [key for key in keys if key not in plan.standing and key not in plan.alone]
         return plan
+
+    def reason(self, asset: dg.AssetKey, key: str | None) -> str:
+        """Returns why a partition of a plan's `together` is built.
+
+        asset: key of the asset.
+        key: of the partition.
+        """
+        build_of = self._build_of.get(asset.to_user_string())
+        reason = reason_to_build(build_of(self._lake, key)) if build_of else "its run finds out"
+        return reason or "its page is not current"
 
     def _compare(
         self,

@@ -17,6 +17,11 @@ from commands.terminal import console, say, shown_lines
 from commands.terminal import shown as shown_text
 from gristmill.run import amounts
 
+TO_BUILD: Final = "to build"
+"""Status of what a dry run would build."""
+MAY_FOLLOW: Final = "may follow"
+"""Status of what a dry run would build if the bytes of its inputs come out otherwise."""
+_STATUSES: Final = (TO_BUILD, MAY_FOLLOW, "built", "unchanged", "not built", "failed")
 _COLOURS: Final = {"built": "green", "failed": "red"}
 # More unchanged artifacts than these are counted and not listed.
 _FEW: Final = 10
@@ -32,7 +37,7 @@ class Outcome:
 
     asset: key of the asset, as `macroxue/pack`.
     partition: key of the partition; empty for an asset without partitions.
-    status: `built`, `unchanged`, `not built` or `failed`.
+    status: `built`, `unchanged`, `not built` or `failed`; of a dry run TO_BUILD or MAY_FOLLOW.
     rows: number of rows; None for an artifact without rows.
     bytes: sum over all files of the artifact.
     seconds: duration of the recorded build.
@@ -92,10 +97,10 @@ def show(
 
 
 def _summary(outcomes: Sequence[Outcome], seconds: float, named: bool) -> str:
-    count = {
-        status: sum(item.status == status for item in outcomes)
-        for status in ("built", "unchanged", "not built", "failed")
-    }
+    count = {status: sum(item.status == status for item in outcomes) for status in _STATUSES}
+    if count[TO_BUILD] or count[MAY_FOLLOW]:
+        counted = ", ".join(f"{count[status]} {status}" for status in _STATUSES if count[status])
+        return f"dry run: {counted} ({seconds:.1f} s)"
     if not count["built"] and not count["failed"]:
         missing, unchanged = count["not built"], count["unchanged"]
         artifacts = f"{unchanged} artifact{'' if unchanged == 1 else 's'}"

@@ -168,6 +168,36 @@ class Build:
         """
         return any(self._made(record, recipe) for recipe in self._recipes(record))
 
+    def changes(self, record: Record) -> list[str]:
+        """Returns what decides the payload and is not as a record says, each in some words.
+
+        record: of the same artifact and partition.
+        """
+        found = []
+        if self.code_version != record.code_version:
+            found.append(f"code version {self.code_version}, was {record.code_version}")
+        same = provenance.recorded_values(self.config, record.config)
+        for name, value in provenance.config_fields(self.config, affecting_output=True).items():
+            before = record.config.get(name)
+            if before != value and name not in same:
+                found.append(f"{name} = {value!r}, was {before!r}")
+        now, then = self.inputs, provenance.read_inputs(record, self.record_path)
+        old, new = ({item.identity: item for item in items} for items in (then, now))
+        if old.keys() != new.keys():
+            changed = [(old | new)[key] for key in old.keys() ^ new.keys()]
+            names = sorted({item.path or item.asset or "" for item in changed})
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            found.append(f"input {names[0]}{more} changed")
+        if self.tokenizer != record.tokenizer:
+            found.append("another vocabulary")
+        installed = environment.libraries()
+        for name in self.code.libraries:
+            if record.libraries.get(name) != installed.get(name):
+                found.append(f"{name} {installed.get(name)}, was {record.libraries.get(name)}")
+        if record.code_digest not in (None, *self.code.equal_digests):
+            found.append("the code of its builder changed")
+        return found
+
     def _recipes(self, record: Record) -> Iterator[str]:
         """The recipe, and as it was when the record was written if the config is equal."""
         yield self.recipe

@@ -115,6 +115,25 @@ def standing_record(build: Build) -> Record | None:
     return standing
 
 
+def reason_to_build(build: Build) -> str:
+    """Returns why `publish` would build; empty where it would find nothing to do.
+
+    build: as for `publish`.
+
+    Raises GristmillError for a record that cannot be read.
+    """
+    if Slot.of(build).work.exists():
+        return "a build of it was ended before its end"
+    standing = _standing_record(build)
+    if standing is None:
+        return "not published"
+    if not build.made(standing):
+        return "; ".join(build.changes(standing))
+    if any((build.root / path).exists() for path in build.deletes):
+        return "its inputs are still to be deleted"
+    return "" if _is_up_to_date(build, standing) else "its files are not those of its record"
+
+
 def _publish(
     build: Build, rebuild: bool, replace_differing: bool, wait: bool, progress: Progress
 ) -> Published:

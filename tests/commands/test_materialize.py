@@ -72,6 +72,29 @@ def test_a_partition_that_fails_is_named_with_its_reason_and_the_others_stand(
     assert not (data / PACKS / "one").exists()
 
 
+def test_a_dry_run_builds_nothing_and_names_each_build_with_its_reason(
+    run: Command, data: Path
+) -> None:
+    land(data, "one"), land(data, "two", seed=5)
+    chosen = ("macroxue/pack", "macroxue/values")
+    dry = run("materialize", *chosen, "--dry-run")
+    assert dry.exit_code == 0, dry.output
+    assert "to build macroxue/pack one, two: not published" in dry.output
+    assert "may follow macroxue/values one, two: macroxue/pack is built before it" in dry.output
+    assert "dry run: 2 to build, 2 may follow (" in dry.output
+    assert not (data / PACKS).exists()
+    run("materialize", *chosen)
+    assert "nothing needed doing (4 artifacts" in run("materialize", *chosen, "--dry-run").output
+    again = run("materialize", *chosen, "--dry-run", "--rebuild")
+    assert "to build macroxue/values one, two: --rebuild" in again.output
+    (data / "gristmill.toml").write_text("[macroxue.pack]\nshard_rows = 5\n")
+    dry = run("materialize", *chosen, "--dry-run")
+    assert "to build macroxue/pack one, two: shard_rows = 5, was 0" in dry.output
+    spoil(data / DROPS / "one")
+    wrong = run("materialize", *chosen, "--dry-run", "--partition", "one")
+    assert "to build macroxue/pack one: shard_rows = 5, was 0; input drops/" in wrong.output
+
+
 def test_a_command_waits_for_a_build_of_another_one_unless_it_may_not(
     run: Command, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from gristmill import families
 from gristmill.code.digest import Code
-from gristmill.provenance import Record, environment, recorded_values
-from gristmill.publish.publish import publish
+from gristmill.provenance import Input, Record, Tokenizer, environment, recorded_values
+from gristmill.publish.publish import publish, reason_to_build
+from gristmill.publish.slot import Slot
 from tests.publish.tiny import TinyConfig, tiny_build
 
 ENTRIES = ("gristmill.macroxue.build.pool.merge",)
@@ -102,6 +103,40 @@ def test_an_edited_builder_is_built_again(tmp_path: Path, code: pytest.MonkeyPat
     _set(code, entries=("gristmill.macroxue.build.values.value_sidecar",))
     again = publish(tiny_build(tmp_path))
     assert again.rebuilt and again.record.replaced is None
+
+
+def test_what_differs_from_a_record_is_named(tmp_path: Path, code: pytest.MonkeyPatch) -> None:
+    _set(code)
+    assert reason_to_build(tiny_build(tmp_path)) == "not published"
+    raw = [Input(asset="raw", path=f"drops/{name}", sha256=name) for name in ("a", "b", "c")]
+    publish(tiny_build(tmp_path, inputs=raw[:2]))
+    assert reason_to_build(tiny_build(tmp_path, inputs=raw[:2])) == ""
+    assert reason_to_build(tiny_build(tmp_path, inputs=raw[:1])) == "input drops/b changed"
+    other = tiny_build(tmp_path, inputs=raw[1:], config=TinyConfig(seed=2, workers=3))
+    assert reason_to_build(other) == "seed = 2, was 1; input drops/a and 1 more changed"
+    newer = replace(tiny_build(tmp_path, inputs=raw[:2]), code_version="2")
+    assert reason_to_build(newer) == "code version 2, was 1"
+    vocabulary = Tokenizer(name="gpt2", path="x", sha256="y")
+    named = replace(tiny_build(tmp_path, inputs=raw[:2]), tokenizer=vocabulary)
+    assert reason_to_build(named) == "another vocabulary"
+    _set(code, entries=("gristmill.macroxue.build.values.value_sidecar",))
+    assert (
+        reason_to_build(tiny_build(tmp_path, inputs=raw[:2])) == "the code of its builder changed"
+    )
+    _set(code)
+    installed = environment.libraries()
+    code.setattr(environment, "libraries", lambda: installed | {"numpy": "0.1"})
+    newest = f"numpy 0.1, was {installed['numpy']}"
+    assert reason_to_build(tiny_build(tmp_path, inputs=raw[:2])) == newest
+
+
+def test_what_stands_and_is_not_whole_is_named(tmp_path: Path) -> None:
+    build = tiny_build(tmp_path)
+    folder = publish(build).folder
+    next(folder.glob("train/*.npy")).write_bytes(b"")
+    assert reason_to_build(build) == "its files are not those of its record"
+    Slot.of(build).work.mkdir(parents=True)
+    assert reason_to_build(build) == "a build of it was ended before its end"
 
 
 @dataclass(frozen=True)
