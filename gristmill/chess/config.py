@@ -7,6 +7,7 @@ dataset and its cache cannot differ. The metadata of a field has a `help` text, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -16,14 +17,28 @@ from gristmill.settings.fields import MOST_WORKERS, check_fields
 
 Compat = Literal["current", "reference"]
 Split = Literal["moves", "shuffle"]
+Games = Literal["decisive", "finished", "all"]
 COMPATS = ("current", "reference")
 SPLIT_RULES = ("moves", "shuffle")
+# The winners that each kind of `games` takes; "" for any.
+WINNERS_OF: Mapping[str, str] = {"decisive": "WB", "finished": "WBD", "all": ""}
 # The splits of every dataset, in order.
 SPLITS = ("train", "val", "test")
 # The time classes of Lichess (docs/formats/chess.md#filters).
 TIME_CLASSES = ("ultrabullet", "bullet", "blitz", "rapid", "classical", "correspondence")
 
 Config = TypeVar("Config")
+
+
+class _Unstated(str):
+    """A default, which is not taken for an equal value that somebody stated."""
+
+    __slots__ = ()
+
+
+_GAMES = _Unstated("decisive")
+# What `games` is called in older configs. Fingerprints have the value of each kind.
+_ALLOW_DRAWS: Mapping[str, bool | None] = {"decisive": False, "finished": True, "all": None}
 
 
 def number(default: float, text: str, *, unit: str, **rest: float) -> Any:
@@ -39,6 +54,21 @@ def always(default: str, text: str, choices: tuple[str, ...]) -> Any:
 def _check_ratios(train_ratio: float, val_ratio: float) -> None:
     if train_ratio + val_ratio > 1:
         raise ValueError(f"train_ratio {train_ratio} and val_ratio {val_ratio} must sum to 0 .. 1")
+
+
+def _settle_games(config: GameConfig | SpliceConfig | MonthConfig) -> None:
+    """Let `allow_draws` and `games` say the same. Raises ValueError where they do not."""
+    stated = None if isinstance(config.games, _Unstated) else str(config.games)
+    older = {True: "finished", False: "decisive", None: stated or str(_GAMES)}[config.allow_draws]
+    if stated not in (None, older):
+        draws = str(config.allow_draws).lower()
+        raise ValueError(
+            f'games = "{stated}" and allow_draws = {draws}, which means games = "{older}", '
+            "disagree: leave allow_draws out"
+        )
+    # The configs are frozen.
+    object.__setattr__(config, "games", older)
+    object.__setattr__(config, "allow_draws", _ALLOW_DRAWS[older])
 
 
 @dataclass(frozen=True)
@@ -89,7 +119,10 @@ class GameConfig:
     val_ratio: fraction of the games in val; 0.1 by default.
     split: `moves` (the default, docs/formats/chess.md#split-by-moves), or `shuffle`
         (docs/formats/chess.md#split-by-shuffle).
-    allow_draws: keep games without a winner; False by default.
+    games: which ends of games are taken (docs/formats/chess.md#eligibility): `decisive` (the
+        default), `finished` or `all`.
+    allow_draws: the older name: True is `games="finished"`, False `games="decisive"`; None (the
+        default) leaves it to `games`.
     keep_headers: write the tags into the rows; False by default.
     allow_live_bot_games: accept games of a live bot; False by default.
     drop_duplicates: take rows with an equal game_id once; False by default.
@@ -111,7 +144,8 @@ class GameConfig:
         0.1, config_help.VAL_RATIO, least=0, most=1, unit="fraction of the games"
     )
     split: Split = always("moves", config_help.SPLIT, SPLIT_RULES)
-    allow_draws: bool = choice(False, config_help.ALLOW_DRAWS)
+    games: Games = added_later(_GAMES, config_help.GAMES)
+    allow_draws: bool | None = choice(None, config_help.ALLOW_DRAWS)
     keep_headers: bool = choice(False, config_help.KEEP_HEADERS)
     allow_live_bot_games: bool = choice(False, config_help.ALLOW_BOTS)
     drop_duplicates: bool = added_later(False, config_help.DROP_DUPLICATES)
@@ -124,6 +158,7 @@ class GameConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        _settle_games(self)
         _check_ratios(self.train_ratio, self.val_ratio)
 
 
@@ -139,7 +174,10 @@ class SpliceConfig:
     train_ratio: fraction of the games in train; 0.8 by default.
     val_ratio: fraction of the games in val; 0.1 by default.
     split: `moves` (the default) or `shuffle`, as in GameConfig.
-    allow_draws: keep games without a winner; False by default.
+    games: which ends of games are taken (docs/formats/chess.md#eligibility): `decisive` (the
+        default), `finished` or `all`.
+    allow_draws: the older name: True is `games="finished"`, False `games="decisive"`; None (the
+        default) leaves it to `games`.
     allow_live_bot_games: accept games of a live bot; False by default.
     drop_duplicates: take rows with an equal game_id once; False by default.
     share_bytes: bytes of a byte range of rows, about; 1 MiB by default.
@@ -162,7 +200,8 @@ class SpliceConfig:
         0.1, config_help.VAL_RATIO, least=0, most=1, unit="fraction of the games"
     )
     split: Split = always("moves", config_help.SPLIT, SPLIT_RULES)
-    allow_draws: bool = choice(False, config_help.ALLOW_DRAWS)
+    games: Games = added_later(_GAMES, config_help.GAMES)
+    allow_draws: bool | None = choice(None, config_help.ALLOW_DRAWS)
     allow_live_bot_games: bool = choice(False, config_help.ALLOW_BOTS)
     drop_duplicates: bool = added_later(False, config_help.DROP_DUPLICATES)
     share_bytes: int = number(
@@ -174,6 +213,7 @@ class SpliceConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        _settle_games(self)
         _check_ratios(self.train_ratio, self.val_ratio)
         if self.k < self.min_target:
             raise ValueError(f"k ({self.k}) must not be less than min_target ({self.min_target})")
@@ -254,7 +294,8 @@ class MonthConfig:
         0.1, config_help.VAL_RATIO, least=0, most=1, unit="fraction of the games"
     )
     split: Split = always("moves", config_help.SPLIT, SPLIT_RULES)
-    allow_draws: bool = choice(False, config_help.ALLOW_DRAWS)
+    games: Games = added_later(_GAMES, config_help.GAMES)
+    allow_draws: bool | None = choice(None, config_help.ALLOW_DRAWS)
     keep_headers: bool = choice(False, config_help.KEEP_HEADERS)
     allow_live_bot_games: bool = choice(False, config_help.ALLOW_BOTS)
     drop_duplicates: bool = added_later(False, config_help.DROP_DUPLICATES)
@@ -265,6 +306,7 @@ class MonthConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        _settle_games(self)
         self.validate()
         self.game()
         self.cache()

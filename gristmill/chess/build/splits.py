@@ -21,7 +21,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.chess.config import GameConfig, SpliceConfig
+from gristmill.chess.config import WINNERS_OF, GameConfig, SpliceConfig
 from gristmill.chess.format.move_keys import count_shared, split_of
 from gristmill.chess.format.names import DROPPED
 from gristmill.chess.format.sidecar import Sidecar
@@ -73,18 +73,18 @@ def eligible(batch: RowBatch, config: GameConfig | SpliceConfig) -> tuple[NDArra
     """Which rows a dataset takes.
 
     batch: the rows.
-    config: has `allow_draws`, `min_context` and `min_target`.
+    config: has `games`, `min_context` and `min_target`.
 
-    Returns two arrays of bool [rows]: the winner is accepted; and the game is also long
-    enough to splice.
+    Returns two arrays of bool [rows]: the end of the game is accepted; and the game is also
+    long enough to splice.
     Source: docs/formats/chess.md#eligibility
     """
     from gristmill.chess.kernels import rowshape
 
     winner, n = batch.columns[:, rowshape.WINNER], batch.columns[:, rowshape.N]
     passes = np.full(len(winner), True)
-    if not config.allow_draws:
-        passes = (winner == ord("W")) | (winner == ord("B"))
+    if sides := WINNERS_OF[config.games]:
+        passes = np.isin(winner, np.frombuffer(sides.encode(), np.uint8))
     return passes, passes & (n - config.min_target - 1 >= config.min_context - 1)
 
 

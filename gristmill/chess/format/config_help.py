@@ -48,7 +48,11 @@ SPLIT = (
     "'moves' places a game by a stable hash of its moves and the seed, 'shuffle' by the seeded "
     "shuffle of ids of the original code."
 )
-ALLOW_DRAWS = "Keep games without a winner."
+GAMES = (
+    "'decisive' takes games that somebody won, 'finished' draws too, 'all' also games without a "
+    "result."
+)
+ALLOW_DRAWS = "The older name of games: true is games = 'finished', false games = 'decisive'."
 KEEP_HEADERS = "Write the tags of a game into its row."
 ALLOW_BOTS = "Accept games of a live bot."
 VOCABULARY = "Write the vocabulary of the train games into the cache."

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gristmill.chess.config import SPLITS
+from gristmill.chess.config import SPLITS, WINNERS_OF
 from gristmill.chess.format import move_keys, sidecar
 from gristmill.chess.format.names import STATS, split_file
 from gristmill.chess.laws.files import difference, law, missing_keys, read_json
@@ -99,9 +99,10 @@ def _check_eligibility(
     shortest = sum(stats["runtime_splice_defaults"].values())
     if (batch.columns[:, rowshape.N] < shortest).any():
         yield Violation("games_spliceable", str(jsonl), "a game is too short to splice")
-    sides = set(batch.columns[:, rowshape.WINNER].tolist())
-    if stats["decisive_only"] and not sides <= {ord("W"), ord("B")}:
-        yield Violation("games_decisive", str(jsonl), f"winners {sorted(map(chr, sides))}")
+    sides = set(map(chr, batch.columns[:, rowshape.WINNER].tolist()))
+    taken = WINNERS_OF[stats.get("games", "decisive" if stats["decisive_only"] else "all")]
+    if taken and not sides <= set(taken):
+        yield Violation("games_decisive", str(jsonl), f"winners {sorted(sides)}")
 
 
 def _check_places(

@@ -96,8 +96,8 @@ def test_a_split_that_leaks_is_not_built(
 
     monkeypatch.setattr("gristmill.chess.build.splits.splits_of", by_place)
     for build, config in (
-        (build_game_dataset, GameConfig(allow_draws=True, min_context=1)),
-        (build_splice_dataset, SpliceConfig(allow_draws=True, min_context=1)),
+        (build_game_dataset, GameConfig(games="all", min_context=1)),
+        (build_splice_dataset, SpliceConfig(games="all", min_context=1)),
     ):
         with pytest.raises(SplitLeakage, match="move sequences are in more than one split"):
             build(valid, tmp_path / build.__name__, config)  # type: ignore[operator]
