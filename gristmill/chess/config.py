@@ -81,6 +81,7 @@ class ValidateConfig:
     time_controls: names of TIME_CLASSES to keep; empty (the default) keeps all.
     drop_abandoned: games whose Termination is not a normal end are `abandoned`; False by
         default.
+    drop_bots: games in which a player has the title BOT are `bot_player`; False by default.
     source_names: one `source_file` for each PGN; empty (the default) takes the file's
         name, in `reference` the path as passed.
     share_bytes: bytes of a byte range of PGN, about; 2 MiB by default.
@@ -96,6 +97,7 @@ class ValidateConfig:
     elo_floor: int = number(0, config_help.ELO_FLOOR, least=0, unit="points of rating")
     time_controls: tuple[str, ...] = choice((), config_help.TIME_CONTROLS, TIME_CLASSES)
     drop_abandoned: bool = choice(False, config_help.DROP_ABANDONED)
+    drop_bots: bool = added_later(False, config_help.DROP_BOTS)
     source_names: tuple[str, ...] = choice((), "One source_file for each PGN; empty for its name.")
     share_bytes: int = number(
         2 << 20, "Size of a byte range of PGN, about.", least=1, unit="bytes", affects_output=False
@@ -286,6 +288,7 @@ class MonthConfig:
     elo_floor: int = number(0, config_help.ELO_FLOOR, least=0, unit="points of rating")
     time_controls: tuple[str, ...] = choice((), config_help.TIME_CONTROLS, TIME_CLASSES)
     drop_abandoned: bool = choice(False, config_help.DROP_ABANDONED)
+    drop_bots: bool = added_later(False, config_help.DROP_BOTS)
     source_name: str = choice("", "source_file of the rows; empty for the name of the PGN.")
     train_ratio: float = number(
         0.8, config_help.TRAIN_RATIO, least=0, most=1, unit="fraction of the games"

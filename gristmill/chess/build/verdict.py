@@ -58,6 +58,9 @@ def filtered(headers: Mapping[str, str], config: ValidateConfig) -> str:
         return "other_time_control"
     if config.drop_abandoned and headers.get("Termination", "").lower() not in _NORMAL_ENDS:
         return "abandoned"
+    titles = (headers.get(tag, "") for tag in ("WhiteTitle", "BlackTitle"))
+    if config.drop_bots and any(title.upper() == "BOT" for title in titles):
+        return "bot_player"
     return ""
 
 
@@ -66,7 +69,9 @@ def has_filters(config: ValidateConfig) -> bool:
 
     config: has the filters.
     """
-    return bool(config.elo_floor or config.time_controls or config.drop_abandoned)
+    return bool(
+        config.elo_floor or config.time_controls or config.drop_abandoned or config.drop_bots
+    )
 
 
 def judge(game: ParsedGame, config: ValidateConfig) -> tuple[str, int, int, str]:
