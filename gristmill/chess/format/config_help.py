@@ -40,8 +40,10 @@ COMPAT = (
 )
 MIN_PLIES = "Games with fewer plies are rejected as too_short."
 ELO_FLOOR = "Games with a rating below this, or without one, are rejected as below_elo; 0 for off."
-TIME_CONTROLS = "Time classes to keep; empty keeps all."
-DROP_ABANDONED = "Reject games whose Termination is not a normal end, as abandoned."
+TIME_CONTROLS = "Time classes to keep, by the TimeControl of Lichess or chess.com; empty keeps all."
+DROP_ABANDONED = (
+    "Reject games whose Termination, of Lichess or chess.com, is not a normal end, as abandoned."
+)
 DROP_BOTS = "Reject games in which a player has the title BOT, as bot_player."
 TRAIN_RATIO = "Fraction of the games in train, 0 to 1."
 VAL_RATIO = "Fraction of the games in val, 0 to 1; the rest is test."
