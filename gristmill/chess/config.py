@@ -16,10 +16,10 @@ from gristmill.chess.format.config_help import added_later, choice
 from gristmill.settings.fields import MOST_WORKERS, check_fields
 
 Compat = Literal["current", "reference"]
-Split = Literal["moves", "shuffle"]
+Split = Literal["moves", "opening", "shuffle"]
 Games = Literal["decisive", "finished", "all"]
 COMPATS = ("current", "reference")
-SPLIT_RULES = ("moves", "shuffle")
+SPLIT_RULES = ("moves", "opening", "shuffle")
 # The winners that each kind of `games` takes; "" for any.
 WINNERS_OF: Mapping[str, str] = {"decisive": "WB", "finished": "WBD", "all": ""}
 # The splits of every dataset, in order.
@@ -119,8 +119,10 @@ class GameConfig:
     seed: seed of the split; 7 by default.
     train_ratio: fraction of the games in train; 0.8 by default.
     val_ratio: fraction of the games in val; 0.1 by default.
-    split: `moves` (the default, docs/formats/chess.md#split-by-moves), or `shuffle`
+    split: `moves` (the default, docs/formats/chess.md#split-by-moves), `opening`
+        (docs/formats/chess.md#split-by-opening), or `shuffle`
         (docs/formats/chess.md#split-by-shuffle).
+    opening_plies: plies that are the opening, for `split="opening"`; 1 to 200, 16 by default.
     games: which ends of games are taken (docs/formats/chess.md#eligibility): `decisive` (the
         default), `finished` or `all`.
     allow_draws: the older name: True is `games="finished"`, False `games="decisive"`; None (the
@@ -146,6 +148,9 @@ class GameConfig:
         0.1, config_help.VAL_RATIO, least=0, most=1, unit="fraction of the games"
     )
     split: Split = always("moves", config_help.SPLIT, SPLIT_RULES)
+    opening_plies: int = number(
+        16, config_help.OPENING_PLIES, least=1, most=200, unit="plies", added_later=True
+    )
     games: Games = added_later(_GAMES, config_help.GAMES)
     allow_draws: bool | None = choice(None, config_help.ALLOW_DRAWS)
     keep_headers: bool = choice(False, config_help.KEEP_HEADERS)
@@ -175,7 +180,8 @@ class SpliceConfig:
     seed: seed of the split and the cap; 7 by default.
     train_ratio: fraction of the games in train; 0.8 by default.
     val_ratio: fraction of the games in val; 0.1 by default.
-    split: `moves` (the default) or `shuffle`, as in GameConfig.
+    split: `moves` (the default), `opening` or `shuffle`, as in GameConfig.
+    opening_plies: plies that are the opening, for `split="opening"`; 1 to 200, 16 by default.
     games: which ends of games are taken (docs/formats/chess.md#eligibility): `decisive` (the
         default), `finished` or `all`.
     allow_draws: the older name: True is `games="finished"`, False `games="decisive"`; None (the
@@ -202,6 +208,9 @@ class SpliceConfig:
         0.1, config_help.VAL_RATIO, least=0, most=1, unit="fraction of the games"
     )
     split: Split = always("moves", config_help.SPLIT, SPLIT_RULES)
+    opening_plies: int = number(
+        16, config_help.OPENING_PLIES, least=1, most=200, unit="plies", added_later=True
+    )
     games: Games = added_later(_GAMES, config_help.GAMES)
     allow_draws: bool | None = choice(None, config_help.ALLOW_DRAWS)
     allow_live_bot_games: bool = choice(False, config_help.ALLOW_BOTS)
@@ -297,6 +306,9 @@ class MonthConfig:
         0.1, config_help.VAL_RATIO, least=0, most=1, unit="fraction of the games"
     )
     split: Split = always("moves", config_help.SPLIT, SPLIT_RULES)
+    opening_plies: int = number(
+        16, config_help.OPENING_PLIES, least=1, most=200, unit="plies", added_later=True
+    )
     games: Games = added_later(_GAMES, config_help.GAMES)
     allow_draws: bool | None = choice(None, config_help.ALLOW_DRAWS)
     keep_headers: bool = choice(False, config_help.KEEP_HEADERS)

@@ -16,7 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.chess.build.splits import SplitTask, eligible, shared_sequences, split_tasks
+from gristmill.chess.build.splits import (
+    SplitTask,
+    eligible,
+    rule_stats,
+    shared_sequences,
+    split_tasks,
+)
 from gristmill.chess.config import SPLITS, GameConfig
 from gristmill.chess.format import rows, sidecar
 from gristmill.chess.format.move_keys import count_duplicates
@@ -157,9 +163,7 @@ def _stats(valid: Path, published: Path, config: GameConfig, totals: _Totals) ->
         stats["games"] = config.games
     if config.drop_duplicates:
         stats["dropped_duplicates"] = totals.dropped
-    if config.split != "shuffle":
-        stats["split_rule"] = "move_key"
-    return stats
+    return stats | rule_stats(config)
 
 
 def build_game_dataset(

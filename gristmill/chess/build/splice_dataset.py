@@ -19,7 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.chess.build.splits import SplitTask, eligible, shared_sequences, split_tasks
+from gristmill.chess.build.splits import (
+    SplitTask,
+    eligible,
+    rule_stats,
+    shared_sequences,
+    split_tasks,
+)
 from gristmill.chess.config import SPLITS, SpliceConfig
 from gristmill.chess.format import rows, sidecar, splice_points
 from gristmill.chess.format.move_keys import count_duplicates
@@ -199,7 +205,7 @@ def _stats(
     if config.drop_duplicates:
         params["drop_duplicates"] = True
     if config.split != "shuffle":
-        params |= {"split_rule": "move_key", "seed": config.seed}
+        params |= {**rule_stats(config), "seed": config.seed}
     return {
         "input_games_total": totals["games"],
         "input_games_after_filters": totals["eligible"],

@@ -48,9 +48,10 @@ DROP_BOTS = "Reject games in which a player has the title BOT, as bot_player."
 TRAIN_RATIO = "Fraction of the games in train, 0 to 1."
 VAL_RATIO = "Fraction of the games in val, 0 to 1; the rest is test."
 SPLIT = (
-    "'moves' places a game by a stable hash of its moves and the seed, 'shuffle' by the seeded "
-    "shuffle of ids of the original code."
+    "'moves' places a game by a stable hash of its moves and the seed, 'opening' by one of its "
+    "first opening_plies moves, 'shuffle' by the seeded shuffle of ids of the original code."
 )
+OPENING_PLIES = "Plies that are the opening of a game, for split = 'opening'."
 GAMES = (
     "'decisive' takes games that somebody won, 'finished' draws too, 'all' also games without a "
     "result."

@@ -42,7 +42,8 @@ class _Dataset:
 
     @property
     def by_moves(self) -> bool:
-        return self.stats.get("split_rule") == "move_key"
+        """Whether the moves of a game decide its split, all or the first of them."""
+        return self.stats.get("split_rule") in ("move_key", "opening_key")
 
 
 @law
@@ -111,9 +112,12 @@ def _check_places(
     """Each game is in the split of its moves; with the shuffle, its id is in no other split."""
     stats = dataset.stats
     if dataset.by_moves:
+        opening = stats["split_rule"] == "opening_key"
+        keys = batch.opening_keys(stats["opening_plies"]) if opening else batch.keys
         ratios = (stats["train_ratio"], stats["val_ratio"])
-        if (move_keys.split_of(batch.keys, stats["split_seed"], *ratios) != number).any():
-            yield Violation("split_of_moves", str(jsonl), "a game belongs to another split")
+        if (move_keys.split_of(keys, stats["split_seed"], *ratios) != number).any():
+            law_name = "split_of_opening" if opening else "split_of_moves"
+            yield Violation(law_name, str(jsonl), "a game belongs to another split")
         return
     for game_id in batch.ids():
         if dataset.split_of_id.setdefault(game_id, number) != number:
