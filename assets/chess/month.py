@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from assets import configs
 from gristmill import provenance
 from gristmill.chess.config import MonthConfig
+from gristmill.settings.tables import Settings
 from resources import Lake, NotRebuilt
 
 ELITE, VALID = "chess/elite_pgn", "chess/valid_games"
@@ -25,6 +26,22 @@ SETTINGS = "chess/month"
 SHARED = ("min_context", "min_target", "seed")
 
 
+def settings(lake: Lake) -> Settings:
+    """Returns `[chess.month]` of gristmill.toml, with `games` in the place of `allow_draws`.
+
+    lake: the data root.
+
+    Raises BadInput if the settings name an unknown field or have a value of another type.
+    """
+    given = lake.settings(SETTINGS)
+    if given.get("allow_draws") is None or "games" in given:
+        return given
+    values = {name: value for name, value in given.items() if name != "allow_draws"}
+    return Settings(
+        {**values, "games": MonthConfig(allow_draws=given["allow_draws"]).games}, given.file
+    )
+
+
 def choices(lake: Lake, run: BaseModel) -> MonthConfig:
     """Returns the config of a month: from the run, else `[chess.month]` in gristmill.toml.
 
@@ -33,7 +50,7 @@ def choices(lake: Lake, run: BaseModel) -> MonthConfig:
 
     Raises BadInput if the settings name an unknown field, or if the config refuses a value.
     """
-    return configs.resolve(MonthConfig, lake.settings(SETTINGS), run)
+    return configs.resolve(MonthConfig, settings(lake), run)
 
 
 def choices_of_dataset(lake: Lake, run: BaseModel, dataset: Path) -> MonthConfig:

@@ -7,6 +7,7 @@ dataset and its cache cannot differ. The metadata of a field has a `help` text, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -15,15 +16,29 @@ from gristmill.chess.format.config_help import added_later, choice
 from gristmill.settings.fields import MOST_WORKERS, check_fields
 
 Compat = Literal["current", "reference"]
-Split = Literal["moves", "shuffle"]
+Split = Literal["moves", "opening", "shuffle"]
+Games = Literal["decisive", "finished", "all"]
 COMPATS = ("current", "reference")
-SPLIT_RULES = ("moves", "shuffle")
+SPLIT_RULES = ("moves", "opening", "shuffle")
+# The winners that each kind of `games` takes; "" for any.
+WINNERS_OF: Mapping[str, str] = {"decisive": "WB", "finished": "WBD", "all": ""}
 # The splits of every dataset, in order.
 SPLITS = ("train", "val", "test")
 # The time classes of Lichess (docs/formats/chess.md#filters).
 TIME_CLASSES = ("ultrabullet", "bullet", "blitz", "rapid", "classical", "correspondence")
 
 Config = TypeVar("Config")
+
+
+class _Unstated(str):
+    """A default, which is not taken for an equal value that somebody stated."""
+
+    __slots__ = ()
+
+
+_GAMES = _Unstated("decisive")
+# What `games` is called in older configs. Fingerprints have the value of each kind.
+_ALLOW_DRAWS: Mapping[str, bool | None] = {"decisive": False, "finished": True, "all": None}
 
 
 def number(default: float, text: str, *, unit: str, **rest: float) -> Any:
@@ -41,6 +56,21 @@ def _check_ratios(train_ratio: float, val_ratio: float) -> None:
         raise ValueError(f"train_ratio {train_ratio} and val_ratio {val_ratio} must sum to 0 .. 1")
 
 
+def _settle_games(config: GameConfig | SpliceConfig | MonthConfig) -> None:
+    """Let `allow_draws` and `games` say the same. Raises ValueError where they do not."""
+    stated = None if isinstance(config.games, _Unstated) else str(config.games)
+    older = {True: "finished", False: "decisive", None: stated or str(_GAMES)}[config.allow_draws]
+    if stated not in (None, older):
+        draws = str(config.allow_draws).lower()
+        raise ValueError(
+            f'games = "{stated}" and allow_draws = {draws}, which means games = "{older}", '
+            "disagree: leave allow_draws out"
+        )
+    # The configs are frozen.
+    object.__setattr__(config, "games", older)
+    object.__setattr__(config, "allow_draws", _ALLOW_DRAWS[older])
+
+
 @dataclass(frozen=True)
 class ValidateConfig:
     """How PGN becomes valid games (docs/formats/chess.md#validation).
@@ -51,6 +81,7 @@ class ValidateConfig:
     time_controls: names of TIME_CLASSES to keep; empty (the default) keeps all.
     drop_abandoned: games whose Termination is not a normal end are `abandoned`; False by
         default.
+    drop_bots: games in which a player has the title BOT are `bot_player`; False by default.
     source_names: one `source_file` for each PGN; empty (the default) takes the file's
         name, in `reference` the path as passed.
     share_bytes: bytes of a byte range of PGN, about; 2 MiB by default.
@@ -66,6 +97,7 @@ class ValidateConfig:
     elo_floor: int = number(0, config_help.ELO_FLOOR, least=0, unit="points of rating")
     time_controls: tuple[str, ...] = choice((), config_help.TIME_CONTROLS, TIME_CLASSES)
     drop_abandoned: bool = choice(False, config_help.DROP_ABANDONED)
+    drop_bots: bool = added_later(False, config_help.DROP_BOTS)
     source_names: tuple[str, ...] = choice((), "One source_file for each PGN; empty for its name.")
     share_bytes: int = number(
         2 << 20, "Size of a byte range of PGN, about.", least=1, unit="bytes", affects_output=False
@@ -87,9 +119,14 @@ class GameConfig:
     seed: seed of the split; 7 by default.
     train_ratio: fraction of the games in train; 0.8 by default.
     val_ratio: fraction of the games in val; 0.1 by default.
-    split: `moves` (the default, docs/formats/chess.md#split-by-moves), or `shuffle`
+    split: `moves` (the default, docs/formats/chess.md#split-by-moves), `opening`
+        (docs/formats/chess.md#split-by-opening), or `shuffle`
         (docs/formats/chess.md#split-by-shuffle).
-    allow_draws: keep games without a winner; False by default.
+    opening_plies: plies that are the opening, for `split="opening"`; 1 to 200, 16 by default.
+    games: which ends of games are taken (docs/formats/chess.md#eligibility): `decisive` (the
+        default), `finished` or `all`.
+    allow_draws: the older name: True is `games="finished"`, False `games="decisive"`; None (the
+        default) leaves it to `games`.
     keep_headers: write the tags into the rows; False by default.
     allow_live_bot_games: accept games of a live bot; False by default.
     drop_duplicates: take rows with an equal game_id once; False by default.
@@ -111,7 +148,11 @@ class GameConfig:
         0.1, config_help.VAL_RATIO, least=0, most=1, unit="fraction of the games"
     )
     split: Split = always("moves", config_help.SPLIT, SPLIT_RULES)
-    allow_draws: bool = choice(False, config_help.ALLOW_DRAWS)
+    opening_plies: int = number(
+        16, config_help.OPENING_PLIES, least=1, most=200, unit="plies", added_later=True
+    )
+    games: Games = added_later(_GAMES, config_help.GAMES)
+    allow_draws: bool | None = choice(None, config_help.ALLOW_DRAWS)
     keep_headers: bool = choice(False, config_help.KEEP_HEADERS)
     allow_live_bot_games: bool = choice(False, config_help.ALLOW_BOTS)
     drop_duplicates: bool = added_later(False, config_help.DROP_DUPLICATES)
@@ -124,6 +165,7 @@ class GameConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        _settle_games(self)
         _check_ratios(self.train_ratio, self.val_ratio)
 
 
@@ -138,8 +180,12 @@ class SpliceConfig:
     seed: seed of the split and the cap; 7 by default.
     train_ratio: fraction of the games in train; 0.8 by default.
     val_ratio: fraction of the games in val; 0.1 by default.
-    split: `moves` (the default) or `shuffle`, as in GameConfig.
-    allow_draws: keep games without a winner; False by default.
+    split: `moves` (the default), `opening` or `shuffle`, as in GameConfig.
+    opening_plies: plies that are the opening, for `split="opening"`; 1 to 200, 16 by default.
+    games: which ends of games are taken (docs/formats/chess.md#eligibility): `decisive` (the
+        default), `finished` or `all`.
+    allow_draws: the older name: True is `games="finished"`, False `games="decisive"`; None (the
+        default) leaves it to `games`.
     allow_live_bot_games: accept games of a live bot; False by default.
     drop_duplicates: take rows with an equal game_id once; False by default.
     share_bytes: bytes of a byte range of rows, about; 1 MiB by default.
@@ -162,7 +208,11 @@ class SpliceConfig:
         0.1, config_help.VAL_RATIO, least=0, most=1, unit="fraction of the games"
     )
     split: Split = always("moves", config_help.SPLIT, SPLIT_RULES)
-    allow_draws: bool = choice(False, config_help.ALLOW_DRAWS)
+    opening_plies: int = number(
+        16, config_help.OPENING_PLIES, least=1, most=200, unit="plies", added_later=True
+    )
+    games: Games = added_later(_GAMES, config_help.GAMES)
+    allow_draws: bool | None = choice(None, config_help.ALLOW_DRAWS)
     allow_live_bot_games: bool = choice(False, config_help.ALLOW_BOTS)
     drop_duplicates: bool = added_later(False, config_help.DROP_DUPLICATES)
     share_bytes: int = number(
@@ -174,6 +224,7 @@ class SpliceConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        _settle_games(self)
         _check_ratios(self.train_ratio, self.val_ratio)
         if self.k < self.min_target:
             raise ValueError(f"k ({self.k}) must not be less than min_target ({self.min_target})")
@@ -246,6 +297,7 @@ class MonthConfig:
     elo_floor: int = number(0, config_help.ELO_FLOOR, least=0, unit="points of rating")
     time_controls: tuple[str, ...] = choice((), config_help.TIME_CONTROLS, TIME_CLASSES)
     drop_abandoned: bool = choice(False, config_help.DROP_ABANDONED)
+    drop_bots: bool = added_later(False, config_help.DROP_BOTS)
     source_name: str = choice("", "source_file of the rows; empty for the name of the PGN.")
     train_ratio: float = number(
         0.8, config_help.TRAIN_RATIO, least=0, most=1, unit="fraction of the games"
@@ -254,7 +306,11 @@ class MonthConfig:
         0.1, config_help.VAL_RATIO, least=0, most=1, unit="fraction of the games"
     )
     split: Split = always("moves", config_help.SPLIT, SPLIT_RULES)
-    allow_draws: bool = choice(False, config_help.ALLOW_DRAWS)
+    opening_plies: int = number(
+        16, config_help.OPENING_PLIES, least=1, most=200, unit="plies", added_later=True
+    )
+    games: Games = added_later(_GAMES, config_help.GAMES)
+    allow_draws: bool | None = choice(None, config_help.ALLOW_DRAWS)
     keep_headers: bool = choice(False, config_help.KEEP_HEADERS)
     allow_live_bot_games: bool = choice(False, config_help.ALLOW_BOTS)
     drop_duplicates: bool = added_later(False, config_help.DROP_DUPLICATES)
@@ -265,6 +321,7 @@ class MonthConfig:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        _settle_games(self)
         self.validate()
         self.game()
         self.cache()

@@ -146,6 +146,34 @@ def test_a_month_is_compared_by_the_names_of_its_table(lake: Lake) -> None:
     assert set(CacheConfig().contract()) <= set(cache.config)
 
 
+@pytest.mark.parametrize(
+    ("text", "games"),
+    [("", "decisive"), ("allow_draws = true", "finished"), ('games = "all"', "all")],
+)
+def test_a_month_knows_its_games_by_one_name(lake: Lake, text: str, games: Any) -> None:
+    settings(lake, f"[chess.month]\n{text}\n")
+    for asset, config in (
+        ("chess/game_dataset", MonthConfig(games=games).game()),
+        ("chess/splice_dataset", MonthConfig(games=games).splice()),
+    ):
+        built = record(asset, config, partition="2024-01")
+        assert list(choices.config_notes(lake, built)) == []
+        assert choices.config_rows(built).get("config/games") == (games if text else None)
+        assert "config/allow_draws" not in choices.config_rows(built)
+        built.config["games"] = "finished" if games == "all" else "all"
+        (note,) = choices.config_notes(lake, built)
+        assert f'built with games = "{built.config["games"]}", and ' in note.found
+        assert f'gives "{games}", which the next build takes' in note.found
+
+
+def test_games_and_their_older_name_in_one_file_must_agree(lake: Lake) -> None:
+    file = settings(lake, '[chess.month]\nallow_draws = true\ngames = "all"\n')
+    assert choices.refused_files(lake, ["chess/game_dataset"]) == [
+        f'{file}: [chess.month] games = "all" and allow_draws = true, which means games = '
+        '"finished", disagree: leave allow_draws out'
+    ]
+
+
 def test_a_split_is_compared_with_the_corpora_that_concern_it(lake: Lake) -> None:
     settings(lake, '[reasoning.gpt2_shards]\nallow = ["reveal"]\n')
     config = asdict(TokenizeConfig(Path("tokenizer/x")))

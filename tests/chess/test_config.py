@@ -1,11 +1,17 @@
 """One set of choices for all configs of a month."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from gristmill.chess import (
+    GameConfig,
     MonthConfig,
+    SpliceConfig,
     ValidateConfig,
 )
+from gristmill.provenance.canonical import config_fields
 
 
 def test_one_config_for_the_month() -> None:
@@ -22,3 +28,43 @@ def test_one_config_for_the_month() -> None:
             MonthConfig(**bad)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="time_controls"):
         ValidateConfig(time_controls=("slow",))
+
+
+@pytest.mark.parametrize("config", [GameConfig, SpliceConfig, MonthConfig])
+def test_allow_draws_is_the_older_name_of_games(config: Any) -> None:
+    for older, games in ((True, "finished"), (False, "decisive"), (None, "decisive")):
+        assert config(allow_draws=older) == config(games=games)
+        assert config(allow_draws=older, **({"games": games} if older else {})).games == games
+    # What was made from a config can be stated again with it.
+    for games in ("decisive", "finished", "all"):
+        assert replace(config(games=games), seed=8).games == games
+    assert MonthConfig(games="all").splice().games == MonthConfig(games="all").game().games == "all"
+
+
+@pytest.mark.parametrize(
+    ("older", "games", "meant"),
+    [
+        (True, "decisive", "finished"),
+        (True, "all", "finished"),
+        (False, "finished", "decisive"),
+        (False, "all", "decisive"),
+    ],
+)
+def test_games_and_its_older_name_must_agree(older: bool, games: Any, meant: str) -> None:
+    with pytest.raises(ValueError, match="allow_draws") as caught:
+        MonthConfig(games=games, allow_draws=older)
+    assert str(caught.value) == (
+        f'games = "{games}" and allow_draws = {str(older).lower()}, which means games = "{meant}", '
+        "disagree: leave allow_draws out"
+    )
+
+
+def test_fingerprints_of_decisive_games_are_those_before_the_setting() -> None:
+    for config in (GameConfig, SpliceConfig):
+        fields = [
+            config_fields(config(games=games), affecting_output=True)  # type: ignore[arg-type]
+            for games in ("decisive", "finished", "all")
+        ]
+        assert [(item["allow_draws"], item.get("games")) for item in fields] == [
+            (False, None), (True, "finished"), (None, "all"),
+        ]  # fmt: skip

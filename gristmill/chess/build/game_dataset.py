@@ -16,7 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.chess.build.splits import SplitTask, eligible, shared_sequences, split_tasks
+from gristmill.chess.build.splits import (
+    SplitTask,
+    eligible,
+    rule_stats,
+    shared_sequences,
+    split_tasks,
+)
 from gristmill.chess.config import SPLITS, GameConfig
 from gristmill.chess.format import rows, sidecar
 from gristmill.chess.format.move_keys import count_duplicates
@@ -34,7 +40,7 @@ class GameSummary(Summary):
     """Counts of a game dataset.
 
     input_games: rows read.
-    eligible_games: rows with an accepted winner.
+    eligible_games: rows with an accepted end.
     spliceable_games: rows written.
     games: rows written, by split.
     plies: plies of these rows, by split.
@@ -144,7 +150,7 @@ def _stats(valid: Path, published: Path, config: GameConfig, totals: _Totals) ->
         "split_seed": config.seed,
         "train_ratio": config.train_ratio,
         "val_ratio": config.val_ratio,
-        "decisive_only": not config.allow_draws,
+        "decisive_only": config.games == "decisive",
         "input_games_total": totals.games,
         "input_games_after_filters": totals.eligible,
         "spliceable_games": sum(games.values()),
@@ -153,11 +159,11 @@ def _stats(valid: Path, published: Path, config: GameConfig, totals: _Totals) ->
         "split_avg_plies": {s: plies[s] / games[s] if games[s] else 0.0 for s in SPLITS},
         "split_winner_counts": totals.winners,
     }
+    if config.games != "decisive":
+        stats["games"] = config.games
     if config.drop_duplicates:
         stats["dropped_duplicates"] = totals.dropped
-    if config.split != "shuffle":
-        stats["split_rule"] = "move_key"
-    return stats
+    return stats | rule_stats(config)
 
 
 def build_game_dataset(

@@ -19,7 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.chess.build.splits import SplitTask, eligible, shared_sequences, split_tasks
+from gristmill.chess.build.splits import (
+    SplitTask,
+    eligible,
+    rule_stats,
+    shared_sequences,
+    split_tasks,
+)
 from gristmill.chess.config import SPLITS, SpliceConfig
 from gristmill.chess.format import rows, sidecar, splice_points
 from gristmill.chess.format.move_keys import count_duplicates
@@ -39,7 +45,7 @@ class SpliceSummary(Summary):
     """Counts of a legacy splice dataset.
 
     input_games: rows read.
-    eligible_games: rows with an accepted winner.
+    eligible_games: rows with an accepted end.
     spliceable_games: rows of games taken.
     games: distinct ids by split.
     samples: samples by split.
@@ -160,7 +166,7 @@ def _counts(
 class _Totals:
     """Counts over all parts.
 
-    rows: rows read (`games`), with an accepted winner (`eligible`), and taken (`rows`).
+    rows: rows read (`games`), with an accepted end (`eligible`), and taken (`rows`).
     splits: by split `samples`, samples by phase and by bucket, and `games`: distinct ids.
     """
 
@@ -188,16 +194,18 @@ def _stats(
         "min_context": config.min_context,
         "min_target": config.min_target,
         "max_samples_per_game": config.max_samples_per_game,
-        "decisive_only": not config.allow_draws,
+        "decisive_only": config.games == "decisive",
         "workers": 1,
         "batch_size": _BATCH_SIZE,
         "phase_labels": True,
         "allow_live_bot_games": config.allow_live_bot_games,
     }
+    if config.games != "decisive":
+        params["games"] = config.games
     if config.drop_duplicates:
         params["drop_duplicates"] = True
     if config.split != "shuffle":
-        params |= {"split_rule": "move_key", "seed": config.seed}
+        params |= {**rule_stats(config), "seed": config.seed}
     return {
         "input_games_total": totals["games"],
         "input_games_after_filters": totals["eligible"],

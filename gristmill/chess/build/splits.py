@@ -1,9 +1,10 @@
 """Which games a dataset takes, and the split of each.
 
 By default a hash of a game's moves decides its split, so equal games are in one split in all
-files and months. `split="shuffle"` is the seeded shuffle of ids of the original code.
+files and months; with `split="opening"` that of its first moves, so games with an equal opening
+are. `split="shuffle"` is the seeded shuffle of ids of the original code.
 Source: docs/formats/chess.md#eligibility, docs/formats/chess.md#split-by-moves,
-docs/formats/chess.md#split-by-shuffle
+docs/formats/chess.md#split-by-opening, docs/formats/chess.md#split-by-shuffle
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gristmill.chess.config import GameConfig, SpliceConfig
+from gristmill.chess.config import WINNERS_OF, GameConfig, SpliceConfig
 from gristmill.chess.format.move_keys import count_shared, split_of
 from gristmill.chess.format.names import DROPPED
 from gristmill.chess.format.sidecar import Sidecar
@@ -73,18 +74,18 @@ def eligible(batch: RowBatch, config: GameConfig | SpliceConfig) -> tuple[NDArra
     """Which rows a dataset takes.
 
     batch: the rows.
-    config: has `allow_draws`, `min_context` and `min_target`.
+    config: has `games`, `min_context` and `min_target`.
 
-    Returns two arrays of bool [rows]: the winner is accepted; and the game is also long
-    enough to splice.
+    Returns two arrays of bool [rows]: the end of the game is accepted; and the game is also
+    long enough to splice.
     Source: docs/formats/chess.md#eligibility
     """
     from gristmill.chess.kernels import rowshape
 
     winner, n = batch.columns[:, rowshape.WINNER], batch.columns[:, rowshape.N]
     passes = np.full(len(winner), True)
-    if not config.allow_draws:
-        passes = (winner == ord("W")) | (winner == ord("B"))
+    if sides := WINNERS_OF[config.games]:
+        passes = np.isin(winner, np.frombuffer(sides.encode(), np.uint8))
     return passes, passes & (n - config.min_target - 1 >= config.min_context - 1)
 
 
@@ -181,8 +182,22 @@ def splits_of(
     """
     if stored is not None:
         return stored.splits()
-    places = split_of(batch.keys, config.seed, config.train_ratio, config.val_ratio)
+    opening = config.split == "opening"
+    keys = batch.opening_keys(config.opening_plies) if opening else batch.keys
+    places = split_of(keys, config.seed, config.train_ratio, config.val_ratio)
     return np.where(eligible(batch, config)[1], places, NO_SPLIT).astype(np.uint8)
+
+
+def rule_stats(config: GameConfig | SpliceConfig) -> dict[str, Any]:
+    """What stats.json says of the rule of the split; empty with the shuffle.
+
+    config: of the builder.
+
+    Source: docs/formats/chess.md#game-stats
+    """
+    if config.split == "opening":
+        return {"split_rule": "opening_key", "opening_plies": config.opening_plies}
+    return {"split_rule": "move_key"} if config.split == "moves" else {}
 
 
 @dataclass(frozen=True)
@@ -285,6 +300,6 @@ def shared_sequences(out: Path, files: Sequence[Path], config: Config) -> int:
     Raises SplitLeakage for any such sequence, unless the split is by shuffle.
     """
     shared = count_shared(files)
-    if shared and config.split == "moves":
+    if shared and config.split != "shuffle":
         raise SplitLeakage(f"{out}: {shared} move sequences are in more than one split")
     return shared

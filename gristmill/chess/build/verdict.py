@@ -13,8 +13,26 @@ from gristmill.chess.format import rows
 from gristmill.chess.raw.python_chess import ParsedGame
 
 _START_FEN = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -"
-_CLOCK = re.compile(r"(\d{1,6})\+(\d{1,5})")
-_NORMAL_ENDS = ("", "?", "-", "normal", "time forfeit")
+_CLOCK = re.compile(r"(\d{1,6})(?:\+(\d{1,5}))?", re.ASCII)
+_MOVES_IN = re.compile(r"(\d{1,4})/(\d{1,8})", re.ASCII)
+_DAY = 86_400
+# Of Lichess, in lower case.
+_ENDS = {
+    **dict.fromkeys(("", "?", "-", "normal"), "normal"),
+    "time forfeit": "time_forfeit",
+    "abandoned": "abandoned",
+    "rules infraction": "rules_infraction",
+    "unterminated": "unterminated",
+}
+# Of chess.com, in lower case, where a name may be any text.
+_SENTENCES = {
+    "normal": re.compile(
+        r".* won by (?:checkmate|resignation)|game drawn by (?:agreement|repetition|stalemate"
+        r"|insufficient material|50-move rule)"
+    ),
+    "time_forfeit": re.compile(r".* won on time|game drawn by timeout vs insufficient material"),
+    "abandoned": re.compile(r".* won - game abandoned|game abandoned"),
+}
 
 
 def time_class(control: str) -> str:
@@ -24,16 +42,29 @@ def time_class(control: str) -> str:
 
     Source: docs/formats/chess.md#filters
     """
-    if control == "-":
+    period = _MOVES_IN.fullmatch(control)
+    if control == "-" or (period and int(period[2]) >= _DAY * int(period[1]) > 0):
         return "correspondence"
     match = _CLOCK.fullmatch(control)
     if not match:
         return "unknown"
-    seconds = int(match[1]) + 40 * int(match[2])
+    seconds = int(match[1]) + 40 * int(match[2] or 0)
     for limit, name in ((29, "ultrabullet"), (179, "bullet"), (479, "blitz"), (1499, "rapid")):
         if seconds <= limit:
             return name
     return "classical"
+
+
+def end_class(termination: str) -> str:
+    """The class of how a game ended; `unknown` for a text of neither Lichess nor chess.com.
+
+    termination: the tag `Termination`.
+
+    Source: docs/formats/chess.md#filters
+    """
+    text = termination.lower()
+    sentences = (name for name, form in _SENTENCES.items() if form.fullmatch(text))
+    return _ENDS.get(text) or next(sentences, "unknown")
 
 
 def _rating(text: str) -> int:
@@ -56,8 +87,12 @@ def filtered(headers: Mapping[str, str], config: ValidateConfig) -> str:
         time_class(headers.get("TimeControl", "")) not in config.time_controls
     ):
         return "other_time_control"
-    if config.drop_abandoned and headers.get("Termination", "").lower() not in _NORMAL_ENDS:
+    normal = ("normal", "time_forfeit")
+    if config.drop_abandoned and end_class(headers.get("Termination", "")) not in normal:
         return "abandoned"
+    titles = (headers.get(tag, "") for tag in ("WhiteTitle", "BlackTitle"))
+    if config.drop_bots and any(title.upper() == "BOT" for title in titles):
+        return "bot_player"
     return ""
 
 
@@ -66,7 +101,9 @@ def has_filters(config: ValidateConfig) -> bool:
 
     config: has the filters.
     """
-    return bool(config.elo_floor or config.time_controls or config.drop_abandoned)
+    return bool(
+        config.elo_floor or config.time_controls or config.drop_abandoned or config.drop_bots
+    )
 
 
 def judge(game: ParsedGame, config: ValidateConfig) -> tuple[str, int, int, str]:

@@ -40,15 +40,23 @@ COMPAT = (
 )
 MIN_PLIES = "Games with fewer plies are rejected as too_short."
 ELO_FLOOR = "Games with a rating below this, or without one, are rejected as below_elo; 0 for off."
-TIME_CONTROLS = "Time classes to keep; empty keeps all."
-DROP_ABANDONED = "Reject games whose Termination is not a normal end, as abandoned."
+TIME_CONTROLS = "Time classes to keep, by the TimeControl of Lichess or chess.com; empty keeps all."
+DROP_ABANDONED = (
+    "Reject games whose Termination, of Lichess or chess.com, is not a normal end, as abandoned."
+)
+DROP_BOTS = "Reject games in which a player has the title BOT, as bot_player."
 TRAIN_RATIO = "Fraction of the games in train, 0 to 1."
 VAL_RATIO = "Fraction of the games in val, 0 to 1; the rest is test."
 SPLIT = (
-    "'moves' places a game by a stable hash of its moves and the seed, 'shuffle' by the seeded "
-    "shuffle of ids of the original code."
+    "'moves' places a game by a stable hash of its moves and the seed, 'opening' by one of its "
+    "first opening_plies moves, 'shuffle' by the seeded shuffle of ids of the original code."
 )
-ALLOW_DRAWS = "Keep games without a winner."
+OPENING_PLIES = "Plies that are the opening of a game, for split = 'opening'."
+GAMES = (
+    "'decisive' takes games that somebody won, 'finished' draws too, 'all' also games without a "
+    "result."
+)
+ALLOW_DRAWS = "The older name of games: true is games = 'finished', false games = 'decisive'."
 KEEP_HEADERS = "Write the tags of a game into its row."
 ALLOW_BOTS = "Accept games of a live bot."
 VOCABULARY = "Write the vocabulary of the train games into the cache."

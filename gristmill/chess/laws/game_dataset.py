@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gristmill.chess.config import SPLITS
+from gristmill.chess.config import SPLITS, WINNERS_OF
 from gristmill.chess.format import move_keys, sidecar
 from gristmill.chess.format.names import STATS, split_file
 from gristmill.chess.laws.files import difference, law, missing_keys, read_json
@@ -42,7 +42,8 @@ class _Dataset:
 
     @property
     def by_moves(self) -> bool:
-        return self.stats.get("split_rule") == "move_key"
+        """Whether the moves of a game decide its split, all or the first of them."""
+        return self.stats.get("split_rule") in ("move_key", "opening_key")
 
 
 @law
@@ -99,9 +100,10 @@ def _check_eligibility(
     shortest = sum(stats["runtime_splice_defaults"].values())
     if (batch.columns[:, rowshape.N] < shortest).any():
         yield Violation("games_spliceable", str(jsonl), "a game is too short to splice")
-    sides = set(batch.columns[:, rowshape.WINNER].tolist())
-    if stats["decisive_only"] and not sides <= {ord("W"), ord("B")}:
-        yield Violation("games_decisive", str(jsonl), f"winners {sorted(map(chr, sides))}")
+    sides = set(map(chr, batch.columns[:, rowshape.WINNER].tolist()))
+    taken = WINNERS_OF[stats.get("games", "decisive" if stats["decisive_only"] else "all")]
+    if taken and not sides <= set(taken):
+        yield Violation("games_decisive", str(jsonl), f"winners {sorted(sides)}")
 
 
 def _check_places(
@@ -110,9 +112,12 @@ def _check_places(
     """Each game is in the split of its moves; with the shuffle, its id is in no other split."""
     stats = dataset.stats
     if dataset.by_moves:
+        opening = stats["split_rule"] == "opening_key"
+        keys = batch.opening_keys(stats["opening_plies"]) if opening else batch.keys
         ratios = (stats["train_ratio"], stats["val_ratio"])
-        if (move_keys.split_of(batch.keys, stats["split_seed"], *ratios) != number).any():
-            yield Violation("split_of_moves", str(jsonl), "a game belongs to another split")
+        if (move_keys.split_of(keys, stats["split_seed"], *ratios) != number).any():
+            law_name = "split_of_opening" if opening else "split_of_moves"
+            yield Violation(law_name, str(jsonl), "a game belongs to another split")
         return
     for game_id in batch.ids():
         if dataset.split_of_id.setdefault(game_id, number) != number:

@@ -62,6 +62,7 @@ def dataset_notes(path: Path) -> Iterator[Violation]:
     total, taken = stats.get("input_games_total", 0), stats.get("input_games_after_filters", 0)
     rule = f"none of {total:,} valid games is in a split"
     if total:
-        rule += f": {total - taken:,} have no winner (allow_draws), "
+        lack = "result" if stats.get("games") == "finished" else "winner"
+        rule += f": {total - taken:,} have no {lack} (games), "
         rule += f"{taken:,} too few moves (min_context)"
     yield Violation("no_game", str(path / STATS), rule)

@@ -1,6 +1,7 @@
 """Laws of a legacy splice dataset: counts of all rows, every rule on a sample of them.
 
-Leakage is checked over all rows in bounded memory: by ids with the shuffle, else by moves.
+Leakage is checked over all rows in bounded memory: by ids with the shuffle, else by moves, all
+or those of the opening.
 A row shows all moves of its game only where its target reaches the end. Of a capped game
 without such a row only the builder has seen the moves; it refuses to build a leak.
 Source: docs/formats/chess.md#splice-laws
@@ -29,7 +30,9 @@ from gristmill.contract import Violation
 _SAMPLE = 200
 _STATS = ("split_samples", "split_phase_counts", "params")
 _KEYS_AT_A_TIME = 1 << 14
-_HEAD = re.compile(rb'\{"game_id": ("(?:[^"\\]|\\.)*"), .*?"plies_remaining": (\d+), ')
+_HEAD = re.compile(
+    rb'\{"game_id": ("(?:[^"\\]|\\.)*"), .*?"ply": (\d+), "plies_remaining": (\d+), '
+)
 
 
 @law
@@ -47,7 +50,12 @@ def splice_laws(path: Path) -> Iterator[Violation]:
     yield from missing
     if faults or missing:
         return
-    by_moves, k = stats["params"].get("split_rule") == "move_key", int(stats["params"]["k"])
+    params = stats["params"]
+    kind, plies = "game ids", None
+    if params.get("split_rule") == "move_key":
+        kind, plies = "move sequences", 0
+    elif params.get("split_rule") == "opening_key":
+        kind, plies = "openings", int(params["opening_plies"])
     with tempfile.TemporaryDirectory(prefix="gristmill_") as folder:
         files = [Path(folder) / split for split in SPLITS]
         for split, file in zip(SPLITS, files, strict=True):
@@ -56,20 +64,19 @@ def splice_laws(path: Path) -> Iterator[Violation]:
             if not jsonl.is_file():
                 yield Violation("missing_file", str(jsonl), "missing")
                 continue
-            count, faults = _write_keys(jsonl, by_moves, k, file)
+            count, faults = _write_keys(jsonl, plies, int(params["k"]), file)
             yield from faults
             yield from _check_counts(jsonl, stats, count)
             yield from _check_sample(jsonl, stats["params"])
         if shared := move_keys.count_shared(files):
-            kind = "move sequences" if by_moves else "game ids"
             yield Violation("no_leakage", str(path), f"{shared} {kind} in more than one split")
 
 
-def _write_keys(jsonl: Path, by_moves: bool, k: int, out: Path) -> tuple[int, list[Violation]]:
+def _write_keys(jsonl: Path, plies: int | None, k: int, out: Path) -> tuple[int, list[Violation]]:
     """Write the keys of a split's games into a file of records of GAME.
 
     jsonl: the split's rows.
-    by_moves: a key is of the game's moves; else of its id.
+    plies: a key is of so many first moves, 0 for all moves, None for the game's id.
     k: moves of a target at most.
     out: the file of records.
 
@@ -82,7 +89,7 @@ def _write_keys(jsonl: Path, by_moves: bool, k: int, out: Path) -> tuple[int, li
         for line in file:
             count += 1
             try:
-                game, text = _key_of(line, game, by_moves, k)
+                game, text = _key_of(line, game, plies, k)
             except (ValueError, KeyError, TypeError) as error:
                 where = f"{jsonl}: row {count}: {line[:80]!r}"
                 faults.append(Violation("sample_rows", where, f"not a sample row ({error!r})"))
@@ -96,23 +103,27 @@ def _write_keys(jsonl: Path, by_moves: bool, k: int, out: Path) -> tuple[int, li
     return count, faults
 
 
-def _key_of(line: bytes, game: bytes, by_moves: bool, k: int) -> tuple[bytes, bytes]:
+def _key_of(line: bytes, game: bytes, plies: int | None, k: int) -> tuple[bytes, bytes]:
     """The id of a row's game as JSON, and the text of its key.
 
     game: the id of the row before, as JSON.
 
-    The text is empty for a row that does not show all moves, or, by ids, for another row
-    of the game before. Raises ValueError, KeyError or TypeError for no sample row.
+    The text is empty for a row that does not show the moves of the key, or, by ids, for another
+    row of the game before. Raises ValueError, KeyError or TypeError for no sample row.
     """
     head = _HEAD.match(line)
     if head is None:
-        raise ValueError("no id and plies_remaining where they belong")
-    if not by_moves:
+        raise ValueError("no id, ply and plies_remaining where they belong")
+    if plies is None:
         return head[1], b"" if head[1] == game else head[1]
-    if int(head[2]) > k:
+    ply, left = int(head[2]), int(head[3])
+    if plies and ply >= plies:
+        moves = line[head.end() :].partition(b'"context": [')[2].split(b'"', 2 * plies)
+        return head[1], b" ".join(moves[1 : 2 * plies : 2])
+    if left > k and (not plies or ply + k < plies):
         return head[1], b""
     row = json.loads(line)
-    return head[1], " ".join(row["context"] + row["target"]).encode()
+    return head[1], " ".join((row["context"] + row["target"])[: plies or None]).encode()
 
 
 def _write_records(file: BinaryIO, digests: bytearray) -> None:

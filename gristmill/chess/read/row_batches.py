@@ -81,6 +81,32 @@ class RowBatch:
             for start, end in self.columns[:, [rowshape.ID0, rowshape.ID1]].tolist()
         ]
 
+    def opening_keys(self, plies: int) -> NDArray[np.uint64]:
+        """The move key of the first moves of each row, uint64 [rows].
+
+        plies: how many moves; of a shorter game all count.
+
+        Source: docs/formats/chess.md#split-by-opening
+        """
+        texts = [
+            b" ".join(text.split(b" ", plies)[:plies]) for text in _texts(self.uci, self.columns)
+        ]
+        return _keys_of(texts)
+
+
+def _texts(uci: bytes, columns: NDArray[np.int64]) -> list[bytes]:
+    """The moves of each row, joined by spaces."""
+    from gristmill.chess.kernels import rowshape
+
+    spans = columns[:, [rowshape.UCI0, rowshape.UCI1]].tolist()
+    return [uci[start:end] for start, end in spans]
+
+
+def _keys_of(texts: list[bytes]) -> NDArray[np.uint64]:
+    sha256 = hashlib.sha256
+    digests = b"".join([sha256(text).digest()[:8] for text in texts])
+    return np.frombuffer(digests, ">u8").astype(np.uint64)
+
 
 def _cuts(path: Path, range_bytes: int) -> list[int]:
     """Byte offsets of line starts, about `range_bytes` apart, with 0 and the size of the file."""
@@ -207,17 +233,8 @@ def read_batch(byte_range: RowRange) -> RowBatch:
     where the sidecar does not agree with the rows.
     Source: docs/formats/chess.md#accepted-rows, docs/formats/chess.md#sidecar-checks
     """
-    from gristmill.chess.kernels import rowshape
-
     buf, columns, moves, uci = rows_in(byte_range)
-    sha256 = hashlib.sha256
-    digests = b"".join(
-        [
-            sha256(uci[start:end]).digest()[:8]
-            for start, end in columns[:, [rowshape.UCI0, rowshape.UCI1]].tolist()
-        ]
-    )
-    keys = np.frombuffer(digests, ">u8").astype(np.uint64)
+    keys = _keys_of(_texts(uci, columns))
     if byte_range.sidecar:
         records, codes = _from_sidecar(byte_range, byte_range.sidecar, columns, keys)
     else:

@@ -2,13 +2,16 @@
 
 import json
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from gristmill.chess import (
     GameConfig,
+    SpliceConfig,
     build_game_dataset,
     build_splice_cache,
+    build_splice_dataset,
 )
 from gristmill.chess.config import SPLITS
 from gristmill.contract import BadInput
@@ -35,18 +38,26 @@ def test_rows_with_either_field_of_moves(valid: Path, tmp_path: Path, field: str
     assert digests(tmp_path / "bare_cache") == digests(tmp_path / "full_cache")
 
 
-def test_draws_only_on_request(valid: Path, tmp_path: Path) -> None:
-    without = build_game_dataset(valid, tmp_path / "a")
-    everything = build_game_dataset(valid, tmp_path / "b", GameConfig(allow_draws=True))
-    assert without.input_games == everything.input_games
-    drawn = [
-        row
-        for s in SPLITS
-        for row in rows(tmp_path / "b" / f"{s}.jsonl")
-        if row["winner_side"] == "D"
-    ]
-    assert drawn
-    assert everything.spliceable_games == without.spliceable_games + len(drawn)
+@pytest.mark.parametrize(
+    ("kind", "taken"), [("decisive", "WB"), ("finished", "WDB"), ("all", "WDB?")]
+)
+def test_each_kind_of_games_takes_its_ends(
+    tmp_path: Path, kind: Literal["decisive", "finished", "all"], taken: str
+) -> None:
+    path = tmp_path / "valid_games.jsonl"
+    of_sides = [{**live_row(winner_side=side), "game_id": side} for side in "?WDB"]
+    path.write_text("".join(json.dumps(row) + "\n" for row in of_sides))
+    summary = build_game_dataset(path, tmp_path / "x_game", GameConfig(games=kind))
+    written = rows(tmp_path / "x_game" / "train.jsonl")
+    assert sorted(row["winner_side"] for row in written) == sorted(taken)
+    assert (summary.eligible_games, summary.spliceable_games) == (len(taken), len(taken))
+    spliced = build_splice_dataset(path, tmp_path / "x_cap", SpliceConfig(games=kind))
+    assert spliced.spliceable_games == len(taken)
+    stats = json.loads((tmp_path / "x_game" / "stats.json").read_text())
+    params = json.loads((tmp_path / "x_cap" / "stats.json").read_text())["params"]
+    named = None if kind == "decisive" else kind
+    for found in (stats, params):
+        assert (found["decisive_only"], found.get("games")) == (kind == "decisive", named)
 
 
 @pytest.mark.parametrize("separators", [(", ", ": "), (",", ":")])

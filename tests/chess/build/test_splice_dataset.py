@@ -25,10 +25,10 @@ def test_legacy_rows_are_those_of_simple_loops(
         min_target=min_target,
         max_samples_per_game=cap,
         share_bytes=60_000,
-        allow_draws=True,
+        games="all",
     )
     build_splice_dataset(valid, tmp_path / "out", config)
-    game = GameConfig(min_context=min_context, min_target=min_target, allow_draws=True)
+    game = GameConfig(min_context=min_context, min_target=min_target, games="all")
     build_game_dataset(valid, tmp_path / "game", game)
     for split in SPLITS:
         expected = "".join(

@@ -71,8 +71,30 @@ def test_damage_to_a_game_dataset_breaks_its_law(
     assert law in {violation.law for violation in dataset_laws(copy / "game")}
 
 
+def test_a_dataset_of_finished_games_has_none_without_a_result(valid: Path, tmp_path: Path) -> None:
+    out = tmp_path / "finished"
+    build_game_dataset(valid, out, GameConfig(games="finished"))
+    assert list(dataset_laws(out)) == []
+    edit(out / "val.jsonl", b'"winner_side": "D"', b'"winner_side": "?"')
+    broken = {violation.law: violation.found for violation in dataset_laws(out)}
+    assert broken["games_decisive"] == "winners ['?', 'B', 'W']"
+    edit_json(out / "stats.json", lambda stats: stats.pop("games"))
+    assert "games_decisive" not in {violation.law for violation in dataset_laws(out)}
+
+
+def test_a_game_in_the_split_of_another_opening_breaks_its_law(valid: Path, tmp_path: Path) -> None:
+    out = tmp_path / "opening"
+    build_game_dataset(valid, out, GameConfig(split="opening", opening_plies=12))
+    assert list(dataset_laws(out)) == []
+    edit_json(out / "stats.json", lambda stats: stats.update(opening_plies=11))
+    assert {violation.law for violation in dataset_laws(out)} == {"split_of_opening"}
+    edit_json(out / "stats.json", lambda stats: stats.update(opening_plies=12))
+    copy_game_to_val(out)
+    assert {v.law for v in dataset_laws(out)} == {"split_of_opening", "no_leakage"}
+
+
 def test_a_shuffled_dataset_breaks_no_law(valid: Path, tmp_path: Path) -> None:
-    config = GameConfig(split="shuffle", allow_draws=True)
+    config = GameConfig(split="shuffle", games="all")
     build_game_dataset(valid, tmp_path / "shuffled", config)
     assert list(dataset_laws(tmp_path / "shuffled")) == []
 

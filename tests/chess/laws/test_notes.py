@@ -45,7 +45,7 @@ def test_a_dataset_without_games_says_why(tmp_path: Path) -> None:
         _game("1/2-1/2") + _game("1/2-1/2", f"{MOVES} 6. d3") + _game("1-0", "1. e4 e5 2. Nf3 Nc6")
     )
     (note,) = _notes(tmp_path, text, min_plies=2)
-    assert "none of 3 valid games is in a split: 2 have no winner (allow_draws), 1 too few" in note
+    assert "none of 3 valid games is in a split: 2 have no winner (games), 1 too few" in note
 
 
 @pytest.mark.parametrize("text", ["", "[]", json.dumps({"total_games": "x"})])

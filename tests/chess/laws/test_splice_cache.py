@@ -104,7 +104,7 @@ def test_a_cache_built_from_a_sidecar_with_wrong_phases_breaks_a_law(copy: Path)
 def test_a_cache_outside_its_dataset_names_the_folder_of_its_rows(
     valid: Path, tmp_path: Path
 ) -> None:
-    config = GameConfig(split="shuffle", allow_draws=True)
+    config = GameConfig(split="shuffle", games="all")
     build_game_dataset(valid, tmp_path / "shuffled", config)
     cache = tmp_path / "elsewhere"
     build_splice_cache(tmp_path / "shuffled", cache, CacheConfig(max_samples_per_game=3))

@@ -101,6 +101,36 @@ def test_reference_ids_that_collide_are_no_leak_where_moves_decide(tmp_path: Pat
     assert list(splice_laws(tmp_path / "splice")) == []
 
 
+@pytest.mark.parametrize("plies", [6, 12, 11])
+@pytest.mark.parametrize("cap", [0, 8])
+def test_an_opening_in_two_splits_of_splices_is_a_leak(
+    valid: Path, tmp_path: Path, plies: int, cap: int
+) -> None:
+    """Also where only the target of a row reaches the end of the opening."""
+    config = SpliceConfig(split="opening", opening_plies=plies, max_samples_per_game=cap)
+    build_splice_dataset(valid, tmp_path / "splice", config)
+    assert list(splice_laws(tmp_path / "splice")) == []
+    train, val = (tmp_path / "splice" / f"{split}.jsonl" for split in ("train", "val"))
+    shown = next(
+        line
+        for line in train.read_text().splitlines(keepends=True)
+        if plies - 4 <= json.loads(line)["ply"] < max(plies, 9)
+    )
+    other = json.dumps({**json.loads(shown), "game_id": "other"}) + "\n"
+    val.write_text(val.read_text() + other)
+    edit_json(
+        tmp_path / "splice" / "stats.json",
+        lambda stats: (
+            stats["split_samples"].update(val=stats["split_samples"]["val"] + 1),
+            stats["split_phase_counts"]["val"].update(
+                opening=stats["split_phase_counts"]["val"]["opening"] + 1
+            ),
+        ),
+    )
+    (violation,) = splice_laws(tmp_path / "splice")
+    assert (violation.law, violation.found) == ("no_leakage", "1 openings in more than one split")
+
+
 ROW = {
     "splice_index": 7,
     "ply": 8,

@@ -126,7 +126,7 @@ def months(valid: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     root = tmp_path_factory.mktemp("training")
     homes = [root / "elite_2024-01_game", root / "elite_2024-02_game"]
     for home, config in zip(
-        homes, (GameConfig(), GameConfig(allow_draws=True, keep_headers=True)), strict=True
+        homes, (GameConfig(), GameConfig(games="all", keep_headers=True)), strict=True
     ):
         build_game_dataset(valid, home, config)
         build_splice_cache(home, home / "runtime_splice_cache")
