@@ -272,15 +272,18 @@ def broken_laws(item: Artifact, data_root: Path | None, sampled: bool) -> list[V
         inputs = input_folders(item, data_root)
     except MALFORMED as error:
         return [Violation("record", str(item.record_path), str(error))]
+    subject = families.Subject(item.folder, record.partition, inputs, record.config, sampled)
+    return broken_by(record.asset, subject)
+
+
+def broken_by(asset: str, subject: families.Subject) -> list[Violation]:
+    """What a folder breaks of the laws of an asset, also where they cannot be checked."""
     try:
         return [
-            Violation(broken.law, f"{item.folder}: {broken.where}", broken.found)
-            for broken in families.check(
-                record.asset,
-                families.Subject(item.folder, record.partition, inputs, record.config, sampled),
-            )
+            Violation(broken.law, f"{subject.folder}: {broken.where}", broken.found)
+            for broken in families.check(asset, subject)
         ]
     except Exception as error:  # noqa: BLE001  verification goes on with the other artifacts
         # A sealed record can say anything of the partition, the config and the inputs.
         reason = str(error) if isinstance(error, GristmillError | OSError) else repr(error)
-        return [Violation("laws", str(item.folder), f"they cannot be checked: {reason}")]
+        return [Violation("laws", str(subject.folder), f"they cannot be checked: {reason}")]
