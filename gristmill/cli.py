@@ -167,18 +167,34 @@ def _retire(root: Path, keys: Sequence[str]) -> None:
 )
 @click.option("--no-inputs", is_flag=True, help="Do not check inputs: raw drops were archived.")
 @click.option("--no-laws", is_flag=True, help="Compare bytes and records only.")
-def verify(path: Path, data_root: Path | None, no_inputs: bool, no_laws: bool) -> None:
+@click.option(
+    "--kind",
+    help="What a folder without a record is, as `puzzles/sudoku`, if its files do not say.",
+)
+def verify(
+    path: Path, data_root: Path | None, no_inputs: bool, no_laws: bool, kind: str | None
+) -> None:
     """Hash the artifact at PATH, or all below it, against its record; status 1 on any violation.
 
     Checked are sizes, sha256, files that no record lists, the records themselves, inputs, the laws
     of the contents, and whether all is there that the inventory of the data root names. The last
     line names what a flag left out.
+
+    A folder without a record, of any program, is judged by the laws of its format: what is in it,
+    the rules that nobody could look at, and what it breaks.
     """
     from gristmill import provenance
     from gristmill.data_root import states
-    from gristmill.provenance import find_artifacts
+    from gristmill.provenance import find_artifacts, inventory
     from gristmill.run.shown_progress import shown_on_stderr
 
+    has_flags = no_inputs or no_laws or data_root is not None
+    if kind is not None and has_flags:
+        raise click.UsageError("--kind: other options go with a record")
+    is_bare = path.is_dir() and not find_artifacts.count(path)
+    if kind is not None or (is_bare and not has_flags and not inventory.missing(path.absolute())):
+        _judge(path, kind)
+        return
     with shown_on_stderr() as progress:
         try:
             violations = provenance.verify(
@@ -207,6 +223,30 @@ def verify(path: Path, data_root: Path | None, no_inputs: bool, no_laws: bool) -
     )
     left = [what for what, is_left in (("inputs", no_inputs), ("laws", no_laws)) if is_left]
     click.echo(f"{artifacts} {are}" + (f"; not checked: {', '.join(left)}" if left else ""))
+
+
+def _judge(path: Path, kind: str | None) -> None:
+    """Print what is in a folder without a record and what it breaks; status 1 if it breaks any."""
+    from gristmill.dispatch import judged
+    from gristmill.families import Misuse
+    from gristmill.run.shown_progress import shown_on_stderr
+
+    if not path.is_dir():
+        raise click.UsageError(f"{printable(str(path))}: there is no such folder")
+    with shown_on_stderr() as progress, progress.current():
+        try:
+            found = judged(path, kind)
+        except Misuse as error:
+            raise click.UsageError(str(error)) from error
+    guess = ", by its files (--kind names another)" if found.is_guessed else ""
+    lines = [f"no record: judged as {found.asset}{guess}", *(f"  {fact}" for fact in found.facts)]
+    lines += [f"not checked: {rule}" for rule in found.left_out]
+    lines += map(str, found.violations)
+    for line in lines:
+        click.echo(printable(line))
+    if found.violations:
+        raise SystemExit(1)
+    click.echo("no rule that was checked is broken" if found.is_checked else "no rule was checked")
 
 
 @main.command()

@@ -1,11 +1,17 @@
-"""Which family answers for a folder: by the records in it, else by its files."""
+"""Which family answers for a folder: by the records in it, else by its files.
+
+A folder without a record is judged here by the laws of its kind.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
-from gristmill import provenance
-from gristmill.families import Kind, Misuse, catalogs, kind_of_asset, other_kind
+from gristmill import families, provenance
+from gristmill.contract import GristmillError, Violation
+from gristmill.families import Kind, Misuse, Subject, catalogs, kind_of_asset, other_kind
+from gristmill.provenance.check_artifact import broken_by
 
 
 def kinds_at(path: Path) -> list[Kind]:
@@ -22,9 +28,12 @@ def kinds_at(path: Path) -> list[Kind]:
         of_assets = [] if recorded else [kind_of_asset(asset) for asset in found]
         kinds = [kind for kind in (*of_assets, *map(other_kind, found)) if kind is not None]
     if not kinds:
-        known = ", ".join(kind.asset for each in catalogs() for kind in each.kinds)
-        raise Misuse(f"{path} is not an artifact of a known asset; the assets are {known}")
+        raise Misuse(f"{path} is not an artifact of a known asset; the assets are {_known()}")
     return kinds
+
+
+def _known() -> str:
+    return ", ".join(kind.asset for each in catalogs() for kind in each.kinds)
 
 
 def recorded_assets(path: Path) -> dict[str | None, str]:
@@ -37,3 +46,71 @@ def recorded_assets(path: Path) -> dict[str | None, str]:
         return {None: provenance.read_record(own).asset}
     records = sorted((path / provenance.SHARED_RECORDS).glob("*.json"))
     return {record.stem: provenance.read_record(record).asset for record in records}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What is in a folder without a record, and what is wrong with it.
+
+    asset: the key of the kind whose laws judged it.
+    is_guessed: whether its files alone say that it is of this kind.
+    facts: lines about its files, as far as they can be read.
+    left_out: the rules that were not looked at, each with the reason.
+    violations: what it breaks of the others.
+    is_checked: whether any law was asked.
+    """
+
+    asset: str
+    is_guessed: bool
+    facts: list[str]
+    left_out: list[str]
+    violations: list[Violation]
+    is_checked: bool
+
+
+def judged(folder: Path, asset: str | None = None) -> Judged:
+    """Judge a folder without a record, of any program, by the laws of its format.
+
+    folder: any folder. Only the file formats and their rules count: nothing says what it was made
+        from, so that laws over inputs and records are left out.
+    asset: key of its kind; None (the default) where its files say it.
+
+    Raises Misuse for an unknown kind and for a folder with a record, and GristmillError where the
+    files are of no kind or of several. Source: docs/publishing.md#folders-without-a-record.
+    """
+    if recorded_assets(folder):
+        raise Misuse(f"{folder} has a record, which says its kind: leave --kind out")
+    if asset is not None and _kind(asset) is None:
+        raise Misuse(f"--kind {asset}: there is none of this name; the kinds are {_known()}")
+    asset, is_guessed = (asset, False) if asset is not None else (_guessed(folder), True)
+    facts, unread = list[str](), list[Violation]()
+    try:
+        facts.extend(families.facts_of(asset, folder))
+    except (GristmillError, OSError, ValueError, KeyError) as error:
+        facts.append(f"what follows cannot be read: {error}")
+        unread = [Violation("readable", str(folder), str(error))]
+    subject = Subject(folder, has_record=False)
+    violations = broken_by(asset, subject)
+    kind = _kind(asset)
+    is_checked = kind is not None and any(law.left_out(subject) is None for law in kind.laws)
+    if not is_checked:
+        violations += unread  # no law names it
+    return Judged(asset, is_guessed, facts, subject.left_out, violations, is_checked)
+
+
+def _kind(asset: str) -> Kind | None:
+    return kind_of_asset(asset) or other_kind(asset)
+
+
+def _guessed(folder: Path) -> str:
+    """The only kind that the files of a folder have."""
+    found = [asset for each in catalogs() if (asset := each.asset_of(folder)) is not None]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        several = " or ".join(f"--kind {asset}" for asset in found)
+        raise GristmillError(f"{folder}: its files are of several kinds, name one: {several}")
+    raise GristmillError(
+        f"{folder}: no artifact with a provenance record is here or below, and its files are of no "
+        f"known kind. If it is one, name it with --kind: {_known()}"
+    )

@@ -7,6 +7,7 @@ and it imports what a family needs when that is called.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -46,6 +47,9 @@ class Subject:
     opened: what the laws of the subject share, such as files that they have opened; a law fills it.
     noted: takes what is unusual and breaks no law, of laws that find it in the same pass; None
         (default) where nobody asks for it.
+    has_record: False for a folder that another program may have made: a rule on a file that only
+        Gristmill writes is left out where the file is missing (default True).
+    left_out: takes the rules that nobody looked at, each with the reason; laws fill it, too.
     """
 
     folder: Path
@@ -55,6 +59,21 @@ class Subject:
     sampled: bool = False
     opened: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     noted: list[Violation] | None = field(default=None, compare=False, repr=False)
+    has_record: bool = True
+    left_out: list[str] = field(default_factory=list, compare=False, repr=False)
+
+    def missing(self, rules: Mapping[str, str]) -> list[str]:
+        """Files that a folder without a record lacks; their rules are left out.
+
+        rules: path of a file in the folder -> the rules that need it, in words.
+
+        Returns none for an artifact with a record: there the laws miss the files.
+        """
+        missing = [name for name in rules if not (self.folder / name).exists()]
+        if self.has_record:
+            return []
+        self.left_out.extend(f"{rules[name]}: there is no {name}" for name in missing)
+        return missing
 
 
 @dataclass(frozen=True)
@@ -64,23 +83,30 @@ class Law:
     name: as reports give it.
     check: yields what a subject breaks; `where` is a path in its folder or a place in its contents.
     needs_inputs: the law compares with the inputs, and is left out where one of them is gone.
+    needs_record: the law compares with records, and is left out where the folder has none.
     excused_by: a config field and the value with which a person leaves the law to the readers.
     """
 
     name: str
     check: Callable[[Subject], Iterable[Violation]]
     needs_inputs: bool = False
+    needs_record: bool = False
     excused_by: tuple[str, Any] | None = None
 
-    def applies_to(self, subject: Subject) -> bool:
-        """Whether the law is to be asked about `subject`."""
+    def left_out(self, subject: Subject) -> str | None:
+        """Why the law is not asked about `subject`, None where it is."""
+        if self.needs_record and not subject.has_record:
+            return "the folder has no record"
         if self.excused_by is not None:
             name, value = self.excused_by
             if subject.config.get(name) == value:
-                return False
-        return not self.needs_inputs or (
-            bool(subject.inputs) and all(path.exists() for path in subject.inputs)
-        )
+                return f"{name} = {json.dumps(value)}"
+        if not self.needs_inputs:
+            return None
+        if not subject.inputs:
+            return "what it was made from is not known"
+        gone = [path for path in subject.inputs if not path.exists()]
+        return f"{gone[0]} is gone" if gone else None
 
 
 @dataclass(frozen=True)
@@ -197,6 +223,8 @@ class Catalog:
         `puzzles/recipes`.
     others: kinds of folders that no asset makes, but that the family can show. `asset_of` may
         return their keys.
+    facts: takes the key of a kind and a folder, and yields what is in the folder, a line each:
+        files, numbers of rows, shapes, types, ranges, splits.
     """
 
     kinds: Sequence[Kind]
@@ -210,6 +238,7 @@ class Catalog:
     columns: Callable[[str], Sequence[Column]] = lambda _: ()
     inboxes: Mapping[str, DropKind] = field(default_factory=dict)
     others: Sequence[Kind] = ()
+    facts: Callable[[str, Path], Iterable[str]] = lambda *_: ()
 
 
 @cache
@@ -289,12 +318,24 @@ def check(asset: str, subject: Subject) -> Iterator[Violation]:
 
     The current progress gets the stage "laws".
     """
-    kind = kind_of_asset(asset)
-    laws = [law for law in kind.laws if law.applies_to(subject)] if kind else []
+    kind = kind_of_asset(asset) or other_kind(asset)
+    laws = []
+    for law in kind.laws if kind else ():
+        if (reason := law.left_out(subject)) is None:
+            laws.append(law)
+        else:
+            subject.left_out.append(f"{law.name}: {reason}")
     with current_progress().stage("laws", "laws", len(laws)) as stage:
         for law in laws:
             yield from law.check(subject)
             stage.advance(1)
+
+
+def facts_of(asset: str, folder: Path) -> Iterator[str]:
+    """Yield what is in a folder of an asset's kind, a line each; nothing for an unknown asset."""
+    for each in catalogs():
+        if any(kind.asset == asset for kind in (*each.kinds, *each.others)):
+            yield from each.facts(asset, folder)
 
 
 def options_of(asset: str, command: str) -> dict[str, Option]:

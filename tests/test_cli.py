@@ -5,6 +5,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -20,6 +21,7 @@ from gristmill.cli import main
 from gristmill.contract import Summary
 from gristmill.macroxue.build.pack import pack
 from gristmill.macroxue.config import PackConfig
+from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, VALUE_ROW_DTYPE
 from gristmill.macroxue.read.lookup import Pack
 from gristmill.macroxue.samples import write_drop
 from gristmill.provenance import Input
@@ -129,6 +131,59 @@ def test_verify_names_what_is_wrong_and_exits_1(tmp_path: Path) -> None:
     assert "no artifact with a provenance record" in done.output
     done = CliRunner().invoke(main, ["verify", str(tmp_path / "nothing")])
     assert (done.exit_code, "nothing: there is no such folder" in done.output) == (2, True)
+
+
+def test_verify_judges_a_folder_without_a_record_by_its_format(tmp_path: Path) -> None:
+    rows = np.zeros(2, STEP_ROW_DTYPE)
+    np.save(tmp_path / "steps.npy", rows)
+    done = CliRunner().invoke(main, ["verify", str(tmp_path)])
+    lines = done.output.splitlines()
+    assert (done.exit_code, lines[:3]) == (
+        0,
+        [
+            "no record: judged as macroxue/pack, by its files (--kind names another)",
+            "  steps.npy: 2 rows of 48 bytes",
+            "  run_id: uint32, 0 to 0",
+        ],
+    )
+    assert lines[-5:] == [
+        "not checked: runs: there is no metadata.db",
+        "not checked: row_valuation_type: there is no valuation_types.json",
+        "not checked: trace: there is no trace.jsonl",
+        "not checked: games: there is no metadata.db",
+        "no rule that was checked is broken",
+    ]
+    rows["move_dir"][1] = 4
+    np.save(tmp_path / "steps.npy", rows)
+    done = CliRunner().invoke(main, ["verify", str(tmp_path), "--kind", "macroxue/pack"])
+    lines = done.output.splitlines()
+    assert (done.exit_code, lines[0]) == (1, "no record: judged as macroxue/pack")
+    assert lines[-1].startswith(f"{tmp_path}: run 0 step 0 (row 1): row_move_dir: (0, 0, 0, ")
+    done = CliRunner().invoke(main, ["verify", str(tmp_path), "--kind", "macroxue/values"])
+    assert (done.exit_code, done.output.splitlines()[-1]) == (
+        1,
+        f"{tmp_path}: readable: {tmp_path}: holds neither values.npy nor values-*.npy: not a pack",
+    )
+    np.save(tmp_path / "values.npy", np.zeros(2, VALUE_ROW_DTYPE))
+    done = CliRunner().invoke(main, ["verify", str(tmp_path), "--kind", "macroxue/values"])
+    assert (done.exit_code, done.output.splitlines()[-1]) == (0, "no rule was checked")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--kind", "a/b"], "--kind a/b: there is none of this name; the kinds are macroxue/pack"),
+        (["--kind", "macroxue/pack", "--no-laws"], "--kind: other options go with a record"),
+        (["x", "--kind", "macroxue/pack"], "x: there is no such folder"),
+    ],
+)
+def test_verify_refuses_a_kind_that_does_not_apply(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    where = [] if words[0] == "x" else ["."]
+    done = CliRunner().invoke(main, ["verify", *where, *words])
+    assert (done.exit_code, said in done.output) == (2, True)
 
 
 def test_remove_refuses_where_something_was_made_from_it_or_takes_that_away_too(

@@ -48,16 +48,45 @@ def test_each_law_counts_in_the_progress_of_the_work(
 
 def test_a_law_over_inputs_is_left_out_unless_all_of_them_are_there(tmp_path: Path) -> None:
     law = _law("x", needs_inputs=True)
-    assert not law.applies_to(Subject(tmp_path))
-    assert law.applies_to(Subject(tmp_path, inputs=[tmp_path]))
-    assert not law.applies_to(Subject(tmp_path, inputs=[tmp_path, tmp_path / "gone"]))
+    assert law.left_out(Subject(tmp_path)) == "what it was made from is not known"
+    assert law.left_out(Subject(tmp_path, inputs=[tmp_path])) is None
+    gone = tmp_path / "gone"
+    assert law.left_out(Subject(tmp_path, inputs=[tmp_path, gone])) == f"{gone} is gone"
 
 
 def test_a_law_is_excused_by_its_own_value_alone(tmp_path: Path) -> None:
     law = _law("x", excused_by=("games", "warn"))
-    assert not law.applies_to(Subject(tmp_path, config={"games": "warn"}))
-    assert law.applies_to(Subject(tmp_path, config={"games": "refuse"}))
-    assert law.applies_to(Subject(tmp_path))
+    assert law.left_out(Subject(tmp_path, config={"games": "warn"})) == 'games = "warn"'
+    assert law.left_out(Subject(tmp_path, config={"games": "refuse"})) is None
+    assert law.left_out(Subject(tmp_path)) is None
+
+
+def test_a_law_over_records_is_left_out_of_a_folder_without_one(tmp_path: Path) -> None:
+    law = _law("x", needs_record=True)
+    assert law.left_out(Subject(tmp_path)) is None
+    assert law.left_out(Subject(tmp_path, has_record=False)) == "the folder has no record"
+
+
+def test_a_file_that_only_gristmill_writes_is_missed_with_a_record_alone(tmp_path: Path) -> None:
+    (tmp_path / "there").touch()
+    rules = {"there": "names", "gone": "order", "lost": "sums"}
+    subject = Subject(tmp_path)
+    assert (subject.missing(rules), subject.left_out) == ([], [])
+    subject = Subject(tmp_path, has_record=False)
+    assert subject.missing(rules) == ["gone", "lost"]
+    assert subject.left_out == ["order: there is no gone", "sums: there is no lost"]
+
+
+def test_laws_that_are_left_out_are_named_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _use(
+        monkeypatch,
+        Catalog([Kind("a", [_law("x"), _law("y", needs_inputs=True)])], lambda _: None),
+    )
+    subject = Subject(tmp_path)
+    assert [broken.law for broken in families.check("a", subject)] == ["x"]
+    assert subject.left_out == ["y: what it was made from is not known"]
 
 
 def test_options_of_one_name_become_one_with_the_choices_of_both(

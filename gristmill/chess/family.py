@@ -29,6 +29,12 @@ _ASSETS = {
 }
 
 
+def _facts(asset: str, folder: Path) -> Iterable[str]:
+    from gristmill.chess.show.facts import facts
+
+    return facts(asset, folder)
+
+
 def _columns(asset: str) -> Sequence[Column]:
     from gristmill.chess.show.columns import columns
 
@@ -36,15 +42,20 @@ def _columns(asset: str) -> Sequence[Column]:
 
 
 def _archive_laws(subject: Subject) -> Iterable[Violation]:
+    from gristmill.chess.format.names import SOURCE
     from gristmill.chess.laws.archive import archive_laws
 
-    return archive_laws(subject.folder)
+    has_source = not subject.missing({SOURCE: "pgn_as_recorded"})
+    return archive_laws(subject.folder, has_source=has_source)
 
 
 def _validated_laws(subject: Subject) -> Iterable[Violation]:
+    from gristmill.chess.format.names import PROFILE
+    from gristmill.chess.format.sidecar import FOLDER
     from gristmill.chess.laws.validate import validated_laws
 
-    return validated_laws(subject.folder, sampled=subject.sampled)
+    without = subject.missing({PROFILE: "plies_profiled", FOLDER: _SIDECAR_LAWS})
+    return validated_laws(subject.folder, sampled=subject.sampled, without=without)
 
 
 def _event_line_laws(subject: Subject) -> Iterable[Violation]:
@@ -54,16 +65,20 @@ def _event_line_laws(subject: Subject) -> Iterable[Violation]:
 
 
 def _dataset_laws(subject: Subject) -> Iterable[Violation]:
+    from gristmill.chess.format.sidecar import FOLDER
     from gristmill.chess.laws.game_dataset import dataset_laws
 
-    return dataset_laws(subject.folder, sampled=subject.sampled)
+    has_sidecar = not subject.missing({FOLDER: f"{_SIDECAR_LAWS}, rows_noted"})
+    return dataset_laws(subject.folder, sampled=subject.sampled, has_sidecar=has_sidecar)
 
 
 def _cache_laws(subject: Subject) -> Iterable[Violation]:
     from gristmill.chess.laws.splice_cache import cache_laws
 
     dataset = subject.inputs if all(path.exists() for path in subject.inputs) else ()
-    return cache_laws(subject.folder, *dataset, sampled=subject.sampled)
+    if not subject.has_record:
+        subject.left_out.append("source_unchanged: where the manifest does not name the source")
+    return cache_laws(subject.folder, *dataset, sampled=subject.sampled, is_ours=subject.has_record)
 
 
 def _splice_laws(subject: Subject) -> Iterable[Violation]:
@@ -105,7 +120,10 @@ def _trace_pgn(request: Request) -> Iterable[Trace]:
 
 def _asset_of(folder: Path) -> str | None:
     from gristmill.chess.format.kind_of import kind_of
+    from gristmill.chess.format.names import SOURCE
 
+    if (folder / SOURCE).is_file() and any(folder.glob("*.pgn")):
+        return "chess/elite_pgn"
     return _ASSETS.get(kind_of(folder) or "")
 
 
@@ -125,6 +143,7 @@ def _write_month(month: str, games: int, path: Path) -> None:
     write_month(path, month, games=games, seed=1)
 
 
+_SIDECAR_LAWS = "phases_rederived, rows_as_sidecar"
 _GAME_COUNTS = ("games/train", "games/val", "games/test")
 _SAMPLE_COUNTS = ("samples/train", "samples/val", "samples/test")
 
@@ -134,6 +153,7 @@ _EVENT_LINES = Law(
 
 CATALOG = Catalog(
     columns=_columns,
+    facts=_facts,
     kinds=[
         Kind("chess/elite_pgn", [Law("archive", _archive_laws)], trace=_trace_pgn, code=code.ELITE),
         Kind(

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
+def _facts(asset: str, folder: Path) -> Iterable[str]:
+    from gristmill.macroxue.show.facts import facts
+
+    return facts(asset, folder)
+
+
 def _columns(asset: str) -> Sequence[Column]:
     from gristmill.macroxue.show.columns import columns
 
@@ -28,9 +34,10 @@ def _columns(asset: str) -> Sequence[Column]:
 
 
 def _pack_laws(subject: Subject) -> Iterable[Violation]:
-    from gristmill.macroxue.laws.pack import pack_laws
+    from gristmill.macroxue.laws.pack import DATABASE, NAMES, TRACE, pack_laws
 
-    return pack_laws(subject.folder)
+    without = subject.missing({DATABASE: "runs", NAMES: "row_valuation_type", TRACE: "trace"})
+    return pack_laws(subject.folder, without)
 
 
 def _pool_laws(subject: Subject) -> Iterable[Violation]:
@@ -41,7 +48,10 @@ def _pool_laws(subject: Subject) -> Iterable[Violation]:
 
 def _game_laws(subject: Subject) -> Iterable[Violation]:
     from gristmill.macroxue.laws.games import game_laws
+    from gristmill.macroxue.laws.pack import DATABASE
 
+    if subject.missing({DATABASE: "games"}):
+        return ()
     return game_laws(subject.folder, subject.noted)
 
 
@@ -85,6 +95,8 @@ def _asset_of(folder: Path) -> str | None:
     kind = kind_of(folder)
     # The pack reader refuses foreign rows and names their reader.
     foreign = kind in ("self_play", "legacy")
+    if kind is None and any(folder.glob("steps*.npy")):
+        return "macroxue/pack"  # its tables are missing
     assets = {"pack": "macroxue/pack", "pool": "macroxue/pool", "values": "macroxue/values"}
     return "macroxue/pack" if foreign else assets.get(kind or "")
 
@@ -128,6 +140,7 @@ _PLAYED = Law("games", _game_laws, excused_by=("game_laws", "warn"))
 
 CATALOG = Catalog(
     columns=_columns,
+    facts=_facts,
     kinds=[
         Kind(
             "macroxue/pack",

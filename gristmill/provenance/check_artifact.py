@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import stat
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -161,7 +162,7 @@ class ArtifactCheck:
             return
         if published is None:
             if not inventory.was_removed(root, str(item.path), item.partition):
-                self._report(folder, "input", "is gone")
+                self._report(folder, "input", self._gone(root, item))
         elif published != item.data_version:
             recorded = (item.data_version or "")[:12]
             self._report(
@@ -169,6 +170,23 @@ class ArtifactCheck:
                 "input",
                 f"has data version {published[:12]}, recorded {recorded}: build again",
             )
+
+    def _gone(self, root: Path, item: Input) -> str:
+        """What is to be said of an artifact that is not there and was not removed on purpose."""
+        if not inventory.is_unknown(root, str(item.path), item.partition):
+            return "is gone"  # the inventory names it as missing, with the cure
+        asset = str(item.asset)
+        again = ["gristmill", "materialize", asset]
+        if item.partition is not None and families.has_partitions(asset):
+            again += ["--partition", item.partition]
+        own = self._artifact
+        unwanted = ["gristmill", "remove", str(own.folder)]
+        unwanted += [] if own.partition is None else ["--partition", own.partition]
+        return (
+            "is gone, and the inventory does not name it: it was deleted together with its entry, "
+            "or it never was in this data root. Bring it back, build it again "
+            f"(`{shlex.join(again)}`), or remove what was made from it (`{shlex.join(unwanted)}`)"
+        )
 
     def _expect(
         self, path: Path, size: int, sha256: str, law: str, mtime_ns: int | None = None
@@ -254,15 +272,18 @@ def broken_laws(item: Artifact, data_root: Path | None, sampled: bool) -> list[V
         inputs = input_folders(item, data_root)
     except MALFORMED as error:
         return [Violation("record", str(item.record_path), str(error))]
+    subject = families.Subject(item.folder, record.partition, inputs, record.config, sampled)
+    return broken_by(record.asset, subject)
+
+
+def broken_by(asset: str, subject: families.Subject) -> list[Violation]:
+    """What a folder breaks of the laws of an asset, also where they cannot be checked."""
     try:
         return [
-            Violation(broken.law, f"{item.folder}: {broken.where}", broken.found)
-            for broken in families.check(
-                record.asset,
-                families.Subject(item.folder, record.partition, inputs, record.config, sampled),
-            )
+            Violation(broken.law, f"{subject.folder}: {broken.where}", broken.found)
+            for broken in families.check(asset, subject)
         ]
     except Exception as error:  # noqa: BLE001  verification goes on with the other artifacts
         # A sealed record can say anything of the partition, the config and the inputs.
         reason = str(error) if isinstance(error, GristmillError | OSError) else repr(error)
-        return [Violation("laws", str(item.folder), f"they cannot be checked: {reason}")]
+        return [Violation("laws", str(subject.folder), f"they cannot be checked: {reason}")]

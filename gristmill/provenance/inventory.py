@@ -203,8 +203,25 @@ def was_removed(root: Path, artifact: str, partition: str | None) -> bool:
 
     partition: its key, also of an artifact that has a folder to itself.
     """
+    return State.REMOVED in _states(root, artifact, partition)
+
+
+def is_unknown(root: Path, artifact: str, partition: str | None) -> bool:
+    """Whether the inventory of a data root has no entry of an artifact, removed ones included.
+
+    partition: as for `was_removed`. False where the data root has no inventory.
+    """
+    return folder_of(root).is_dir() and not _states(root, artifact, partition)
+
+
+def _states(root: Path, artifact: str, partition: str | None) -> set[State]:
+    """What the entries of an artifact say; more than one while its state changes."""
     keys = dict.fromkeys((None, partition))
-    return any(Entry(artifact, key).file(root, State.REMOVED).exists() for key in keys)
+    return {
+        state
+        for state in State
+        if any(Entry(artifact, key).file(root, state).exists() for key in keys)
+    }
 
 
 def _quoted(name: str) -> str:

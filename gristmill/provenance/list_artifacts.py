@@ -324,7 +324,10 @@ def _state(
         except MALFORMED:
             version = ""  # the damaged record has a line of its own
         if version is None:
-            return INPUT_GONE, _source(item)
+            gone = _source(item)
+            if inventory.is_unknown(root, item.path, item.partition):
+                gone += ", which the inventory does not name, either"
+            return INPUT_GONE, gone
         if version != item.data_version:
             changed = changed or _source(item)
     return (INPUT_CHANGED, changed) if changed else (CURRENT, "")

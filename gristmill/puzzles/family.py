@@ -15,7 +15,7 @@ from gristmill.inbox import TOML, DropKind, Shape
 from gristmill.inbox.account import Account
 from gristmill.inbox.kind import IsThere
 from gristmill.puzzles import code
-from gristmill.puzzles.format.names import IDENTIFIERS, SPLITS, metadata
+from gristmill.puzzles.format.names import IDENTIFIERS, SOURCES, SPLITS, metadata
 from gristmill.puzzles.raw.recipes import CONFIGS
 from gristmill.settings.tables import Table
 from gristmill.untrusted.files import LinkRule
@@ -29,6 +29,12 @@ _KIND_OF_SHAPE: Final = {(12, 900): "arc", (11, 81): "sudoku", (6, 900): "maze",
 """The kind of a dataset without a trace, by vocab_size and seq_len."""
 _OTHER: Final = "puzzles/other"
 """Folders of other kinds that keep the contract: no asset makes them, but they can be shown."""
+
+
+def _facts(_: str, folder: Path) -> Iterable[str]:
+    from gristmill.puzzles.show.overview import facts
+
+    return facts(folder)
 
 
 def _columns(asset: str) -> Sequence[Column]:
@@ -59,7 +65,14 @@ def _contract_laws(subject: Subject) -> Iterable[Violation]:
 def _trace_laws(subject: Subject) -> Iterable[Violation]:
     from gristmill.puzzles.laws.trace import trace_laws
 
+    if subject.missing({SOURCES: "trace, draws of augmentations"}):
+        return ()
     return trace_laws(_dataset(subject))
+
+
+def _unknown_laws(subject: Subject) -> Iterable[Violation]:
+    subject.left_out.append("rules of its puzzle: its files do not say which puzzle it is")
+    return ()
 
 
 def _arc_laws(subject: Subject) -> Iterable[Violation]:
@@ -166,13 +179,21 @@ def _kind(name: str, laws: Callable[[Subject], Iterable[Violation]], code_of_kin
 
 CATALOG = Catalog(
     columns=_columns,
+    facts=_facts,
     kinds=[
         _kind("arc", _arc_laws, code.ARC),
         _kind("sudoku", _sudoku_laws, code.SUDOKU),
         _kind("maze", _maze_laws, code.MAZE),
         _kind("domino", _domino_laws, code.DOMINO),
     ],
-    others=[Kind(_OTHER, (), _show, _trace)],
+    others=[
+        Kind(
+            _OTHER,
+            [Law("contract", _contract_laws), Law("rules", _unknown_laws)],
+            _show,
+            _trace,
+        )
+    ],
     asset_of=_asset_of,
     options=[
         Option("split", str, "The split; train by default.", choices=SPLITS),

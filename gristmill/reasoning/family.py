@@ -20,11 +20,18 @@ from gristmill.reasoning.config import (
     TokenizeConfig,
 )
 from gristmill.reasoning.format.corpora import CORPORA, PARTITIONS
+from gristmill.reasoning.format.reports import dates
 from gristmill.settings.tables import Table
 from gristmill.untrusted.files import LinkRule
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+
+def _facts(asset: str, folder: Path) -> Iterable[str]:
+    from gristmill.reasoning.show.facts import facts
+
+    return facts(asset, folder)
 
 
 def _columns(asset: str) -> Sequence[Column]:
@@ -36,7 +43,19 @@ def _columns(asset: str) -> Sequence[Column]:
 def _normalized_laws(subject: Subject) -> Iterable[Violation]:
     from gristmill.reasoning.laws.normalized import normalized_laws
 
-    return normalized_laws(subject.folder, subject.partition)
+    missing = subject.missing({"origins": "origins"})
+    yield from _nothing(subject, "{}/{}.jsonl")
+    yield from normalized_laws(subject.folder, subject.partition, has_origins=not missing)
+
+
+def _nothing(subject: Subject, name: str) -> Iterable[Violation]:
+    """A violation where no split has a file in a folder without a record.
+
+    name: of the file, with a corpus and a split to be filled in.
+    """
+    names = (name.format(*key.rsplit("__", 1)) for key in PARTITIONS)
+    if not subject.has_record and not any((subject.folder / each).is_file() for each in names):
+        yield Violation("files", ".", f"there is no {name.format('<corpus>', '<split>')}")
 
 
 def _raw_manifest_laws(subject: Subject) -> Iterable[Violation]:
@@ -48,7 +67,24 @@ def _raw_manifest_laws(subject: Subject) -> Iterable[Violation]:
 def _shard_laws(subject: Subject) -> Iterable[Violation]:
     from gristmill.reasoning.laws.shards import shard_laws
 
+    if not subject.has_record:
+        return _unrecorded_shard_laws(subject)
     return shard_laws(subject.folder, subject.partition, sampled=subject.sampled)
+
+
+def _unrecorded_shard_laws(subject: Subject) -> Iterable[Violation]:
+    """The laws of all splits of a folder without records; those without an index are others'."""
+    from gristmill.reasoning.format.names import split_index
+    from gristmill.reasoning.laws.other_shards import other_shard_laws, splits
+    from gristmill.reasoning.laws.shards import shard_laws
+
+    if not (found := splits(subject.folder)):
+        yield Violation("shards", ".", "there is no <corpus>/<split>/shard_*.pt")
+    for corpus, split in found:
+        if subject.missing({split_index(corpus, split): f"index and tiling of {corpus}/{split}"}):
+            yield from other_shard_laws(subject.folder, corpus, split)
+        else:
+            yield from shard_laws(subject.folder, f"{corpus}__{split}")
 
 
 def _text_laws(subject: Subject) -> Iterable[Violation]:
@@ -75,7 +111,8 @@ def _manifest_laws(subject: Subject) -> Iterable[Violation]:
 def _alignment_laws(subject: Subject) -> Iterable[Violation]:
     from gristmill.reasoning.laws.alignment import alignment_laws
 
-    return alignment_laws(subject.folder, subject.partition)
+    yield from _nothing(subject, "{}/{}.align.jsonl")
+    yield from alignment_laws(subject.folder, subject.partition)
 
 
 def _projection_laws(subject: Subject) -> Iterable[Violation]:
@@ -87,7 +124,9 @@ def _projection_laws(subject: Subject) -> Iterable[Violation]:
 def _report_laws(subject: Subject) -> Iterable[Violation]:
     from gristmill.reasoning.laws.report import report_laws
 
-    return report_laws(subject.folder, subject.partition)
+    if not subject.has_record and not dates(subject.folder):
+        yield Violation("files", ".", "there is no report <date>.json")
+    yield from report_laws(subject.folder, subject.partition)
 
 
 def _show_record(request: Request) -> Iterable[RenderableType]:
@@ -148,7 +187,9 @@ def _asset_of(folder: Path) -> str | None:
         ):
             if (folder / corpus / name).is_file():
                 return f"reasoning/{asset}"
-    return None
+    if any(folder.glob("*/*/shard_*.meta.json")):
+        return "reasoning/gpt2_shards"  # the original's scripts write no index
+    return "reasoning/qc_report" if folder.is_dir() and dates(folder) else None
 
 
 def _sample(corpus: str) -> Callable[[Path], object]:
@@ -173,6 +214,7 @@ def _account(drop: Path, links: LinkRule) -> Account:
 
 CATALOG = Catalog(
     columns=_columns,
+    facts=_facts,
     kinds=[
         Kind(
             "reasoning/normalized",

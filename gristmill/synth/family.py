@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
+def _facts(asset: str, folder: Path) -> Iterable[str]:
+    from gristmill.synth.show.facts import facts
+
+    return facts(asset, folder)
+
+
 def _columns(asset: str) -> Sequence[Column]:
     from gristmill.synth.show.columns import columns
 
@@ -42,7 +48,8 @@ def _harmony_manifest_laws(subject: Subject) -> Iterable[Violation]:
 def _kd_shard_laws(subject: Subject) -> Iterable[Violation]:
     from gristmill.synth.laws.kd_shard import kd_shard_laws
 
-    return kd_shard_laws(subject.folder, subject.partition)
+    missing = subject.missing({"trace": "trace, split by synth_id"})
+    return kd_shard_laws(subject.folder, subject.partition, has_traces=not missing)
 
 
 def _kd_manifest_laws(subject: Subject) -> Iterable[Violation]:
@@ -101,7 +108,10 @@ def _vocabulary(path: Path) -> Path:
 def _asset_of(folder: Path) -> str | None:
     from gristmill.synth.format.kind_of import kind_of
 
-    return {"megatron": "synth/kd_shards", "harmony": "synth/harmony", None: None}[kind_of(folder)]
+    kind = kind_of(folder)
+    if kind is None and any(folder.glob("*/shard_*_tokens.idx")):
+        kind = "megatron"  # of another program, which writes no trace
+    return {"megatron": "synth/kd_shards", "harmony": "synth/harmony", None: None}[kind]
 
 
 def _write_conversations(path: Path) -> None:
@@ -139,6 +149,7 @@ def _needs(drop: Path, root: Path, is_there: IsThere) -> None:
 
 CATALOG = Catalog(
     columns=_columns,
+    facts=_facts,
     kinds=[
         Kind(
             "synth/harmony",
@@ -167,7 +178,7 @@ CATALOG = Catalog(
                 ),
                 Kind(
                     f"{prefix}/kd_manifest",
-                    [Law("kd_manifest", _kd_manifest_laws)],
+                    [Law("kd_manifest", _kd_manifest_laws, needs_record=True)],
                     trace=_trace_manifest,
                     code=code.KD_MANIFEST,
                     partitions=False,

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from gristmill.cli import main
 from gristmill.contract import FileNote, Summary
 from gristmill.provenance import Input, read_record
+from gristmill.provenance.inventory import Entry
 from gristmill.provenance.list_artifacts import Listed, list_artifacts
 from gristmill.provenance.raw_inputs import raw_inputs
 from gristmill.publish.build import Attempt, Build
@@ -145,6 +146,18 @@ def test_an_input_that_was_built_again_is_named(root: Path) -> None:
 def test_an_input_that_is_gone_is_named(root: Path) -> None:
     shutil.rmtree(root / "words/pack/one")
     assert states(root) == {"words/pool": "input gone", "None": "missing"}
+    (gone, _) = sorted(list_artifacts(root), key=lambda item: item.state)
+    assert gone.why == "words/pack one"
+
+
+def test_an_input_that_was_deleted_with_its_entry_is_named(root: Path) -> None:
+    shutil.rmtree(root / "words/pack/one")
+    Entry("words/pack/one").file(root).unlink()
+    (pool,) = list_artifacts(root)
+    assert (pool.state, pool.why) == (
+        "input gone",
+        "words/pack one, which the inventory does not name, either",
+    )
 
 
 def test_an_input_that_its_pool_deleted_is_no_change(root: Path) -> None:

@@ -6,13 +6,16 @@ import hashlib
 import json
 import math
 import os
+import shlex
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from gristmill import families, provenance
+from gristmill.cli import main
 from gristmill.contract import GristmillError, Violation
 from gristmill.provenance import (
     Input,
@@ -481,6 +484,27 @@ def test_laws_that_end_in_an_error_are_a_finding(
 
 def test_an_input_that_was_removed_on_purpose_is_no_violation(root: Path) -> None:
     remove.remove_artifact(root / OUTER)
+    assert provenance.verify(root) == []
+
+
+def test_an_input_that_was_deleted_with_its_entry_is_named_by_what_was_made_from_it(
+    root: Path,
+) -> None:
+    shutil.rmtree(root / OUTER)
+    assert "is gone" in [violation.found for violation in provenance.verify(root)]
+    Entry(OUTER).file(root).unlink()
+    Entry(NESTED).file(root).unlink()
+    (violation,) = provenance.verify(root)
+    assert (violation.where, violation.law) == (str(root / OUTER), "input")
+    assert violation.found == (
+        "is gone, and the inventory does not name it: it was deleted together with its entry, or "
+        "it never was in this data root. Bring it back, build it again (`gristmill materialize "
+        "test/tiny --partition p1`), or remove what was made from it (`gristmill remove "
+        f"{root}/megatron/kd --partition p0`)"
+    )
+    for line in violation.found.split("`")[3::2]:
+        done = CliRunner().invoke(main, shlex.split(line)[1:])
+        assert (done.exit_code, done.output) == (0, "remove: megatron/kd [p0]\n")
     assert provenance.verify(root) == []
 
 

@@ -32,12 +32,14 @@ class _Dataset:
     path: its folder.
     stats: the object of stats.json.
     recorded: the object of rows.json by split; empty where there is none.
+    has_sidecar: False where another program wrote the rows.
     split_of_id: number of the split in which an id was first met; used with the shuffle.
     """
 
     path: Path
     stats: Mapping[str, Any]
     recorded: Mapping[str, Mapping[str, Any]]
+    has_sidecar: bool
     split_of_id: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -47,11 +49,14 @@ class _Dataset:
 
 
 @law
-def dataset_laws(path: Path, *, sampled: bool = False) -> Iterator[Violation]:
+def dataset_laws(
+    path: Path, *, sampled: bool = False, has_sidecar: bool = True
+) -> Iterator[Violation]:
     """Check a game dataset: rows, sidecar, phases, splits and stats agree, and nothing leaks.
 
     path: folder of the artifact `chess/game_dataset`.
     sampled: replay a sample of the games, not all; False by default.
+    has_sidecar: False where another program wrote the rows, and no sidecar; True by default.
 
     Yields the violations.
     Source: docs/formats/chess.md#dataset-laws
@@ -62,7 +67,7 @@ def dataset_laws(path: Path, *, sampled: bool = False) -> Iterator[Violation]:
     yield from missing
     if faults or missing:
         return
-    dataset = _Dataset(path, stats, sidecar.read_rows(path))
+    dataset = _Dataset(path, stats, sidecar.read_rows(path), has_sidecar)
     for number in range(len(SPLITS)):
         yield from _check_split(dataset, number, sampled)
     files = [sidecar.games_file(path, split) for split in SPLITS]
@@ -79,7 +84,7 @@ def _check_split(dataset: _Dataset, number: int, sampled: bool) -> Iterator[Viol
     if not jsonl.is_file():
         yield Violation("missing_file", str(jsonl), "missing")
         return
-    for item in check_rows(jsonl, dataset.path, split, sampled):
+    for item in check_rows(jsonl, dataset.path, split, sampled, dataset.has_sidecar):
         if isinstance(item, Violation):
             yield item
             continue

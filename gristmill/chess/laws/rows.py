@@ -21,20 +21,23 @@ _RANGE_BYTES = 4 << 20
 _REPLAYED, _SEED = 64, 20200601
 
 
-def check_rows(jsonl: Path, root: Path, name: str, sampled: bool) -> Iterator[Violation | RowBatch]:
+def check_rows(
+    jsonl: Path, root: Path, name: str, sampled: bool, has_sidecar: bool = True
+) -> Iterator[Violation | RowBatch]:
     """Check a JSONL file against its sidecar, one byte range after the other.
 
     jsonl: the file.
     root: folder of the artifact with the sidecar.
     name: name of the rows in the sidecar, such as `games` or `train`.
     sampled: replay 64 games of each range instead of all. All other laws hold for every row.
+    has_sidecar: False where another program wrote the rows, and no sidecar (default True).
 
     Yields each batch of rows that could be read, and the violations `has_sidecar`,
     `phases_rederived`, `rows_counted` and `rows_as_sidecar`.
     """
     try:
         beside = sidecar.Sidecar.open(root, name)
-        if beside is None:
+        if beside is None and has_sidecar:
             yield Violation("has_sidecar", str(jsonl), "no sidecar")
         rows = 0
         for byte_range in row_ranges(jsonl, _RANGE_BYTES, beside):

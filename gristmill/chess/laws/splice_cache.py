@@ -40,12 +40,14 @@ class _Cache:
     dataset: folder of the rows that it was built from.
     manifest: the object of manifest.json.
     sampled: replay a sample of the games, not all.
+    is_ours: False where another program may have made it.
     """
 
     path: Path
     dataset: Path
     manifest: Mapping[str, Any]
     sampled: bool
+    is_ours: bool
 
     def config(self) -> CacheConfig:
         """Raises KeyError, TypeError or ValueError for a config that is not complete."""
@@ -68,7 +70,7 @@ class _Cache:
 
 @law
 def cache_laws(
-    path: Path, dataset: Path | None = None, *, sampled: bool = False
+    path: Path, dataset: Path | None = None, *, sampled: bool = False, is_ours: bool = True
 ) -> Iterator[Violation]:
     """Check a cache: its structure, its manifest, its source, and every element of its arrays.
 
@@ -76,6 +78,8 @@ def cache_laws(
     dataset: folder of the rows. By default the folder around the cache; for a cache that
         is still being built, the folder that its manifest names.
     sampled: replay a sample of the games, not all; False by default.
+    is_ours: False where another program may have made it, whose manifest need not name the
+        source, and whose rows need no sidecar; True by default.
 
     Yields the violations.
     Source: docs/formats/chess.md#cache-laws
@@ -91,7 +95,7 @@ def cache_laws(
     if manifest.get("kind") != rows.CACHE_KIND:
         yield Violation("manifest_kind_unexpected", str(path), repr(manifest.get("kind")))
         return
-    cache = _Cache(path, dataset or _dataset_of(path, manifest), manifest, sampled)
+    cache = _Cache(path, dataset or _dataset_of(path, manifest), manifest, sampled, is_ours)
     try:
         config, entries = cache.config(), cache.entries()
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -121,7 +125,8 @@ def _check_split(
         yield Violation("source_path_missing", split, str(jsonl))
         return
     source = entry.get("source")
-    if source is None or source["sha256"] != sha256_file(jsonl):
+    is_other = cache.is_ours if source is None else source["sha256"] != sha256_file(jsonl)
+    if is_other:
         found = f"{jsonl} is not the file that the cache was built from"
         yield Violation("source_unchanged", split, found)
     elif not faults:
@@ -173,7 +178,7 @@ def _check_elements(cache: _Cache, split: str, config: CacheConfig) -> Iterator[
     replay = True
     if cache.sampled and sidecar.games_file(cache.dataset, split).exists():
         jsonl = split_file(cache.dataset, split)
-        for item in check_rows(jsonl, cache.dataset, split, sampled=True):
+        for item in check_rows(jsonl, cache.dataset, split, True, cache.is_ours):
             if isinstance(item, Violation):
                 yield item
         replay = False

@@ -1,12 +1,12 @@
 """Laws of `macroxue/pack`: its files, tables and single rows.
 
-Each law yields the first place that breaks it, and the laws after it run all the same. See also
-`games.py`: laws of the games in it.
+Of the laws of single rows the first places are yielded and the others counted; of each other law
+the first place. The laws after it run all the same. See also `games.py`: laws of the games in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,17 +16,22 @@ from gristmill.macroxue.format.jsonl import read_lines
 from gristmill.macroxue.format.metadata_db import Run, read_runs
 from gristmill.macroxue.format.rows import Rows, as_bytes
 from gristmill.macroxue.format.shards import open_steps, step_files
-from gristmill.macroxue.format.valuation_types import read_valuation_types
-from gristmill.macroxue.laws.report import place
+from gristmill.macroxue.format.valuation_types import MAX_NAMES, read_valuation_types
+from gristmill.macroxue.laws.report import Finder, place
 
 # Rows that are checked together.
 _BATCH_ROWS = 1 << 18
 
 
-def pack_laws(path: Path) -> Iterator[Violation]:
+DATABASE, NAMES, TRACE = "metadata.db", "valuation_types.json", "trace.jsonl"
+
+
+def pack_laws(path: Path, without: Collection[str] = ()) -> Iterator[Violation]:
     """Find what breaks the laws of a pack.
 
     path: folder of the pack.
+    without: those of DATABASE, NAMES and TRACE that another program need not write; the laws that
+        need them are left out. Default: none.
 
     Yields violations; a file that cannot be read breaks the law `files_open`, and then no other
     law is checked. Source: docs/formats/macroxue.md#pack-laws.
@@ -34,15 +39,17 @@ def pack_laws(path: Path) -> Iterator[Violation]:
     try:
         files = step_files(path)
         shards = [open_steps(file) for file in files]
-        runs = read_runs(path / "metadata.db")
-        names = read_valuation_types(path / "valuation_types.json")
+        runs = [] if DATABASE in without else read_runs(path / DATABASE)
+        kinds = MAX_NAMES if NAMES in without else len(read_valuation_types(path / NAMES))
     except BadInput as error:
         yield Violation("files_open", error.file, error.rule)
         return
     yield from shard_laws(files, shards)
-    yield from run_laws(shards, runs)
-    yield from row_laws(shards, len(names))
-    yield from trace_laws(path / "trace.jsonl", runs)
+    if DATABASE not in without:
+        yield from run_laws(shards, runs)
+    yield from row_laws(shards, kinds)
+    if not {DATABASE, TRACE} & set(without):
+        yield from trace_laws(path / TRACE, runs)
 
 
 def shard_laws(files: list[Path], shards: list[Rows]) -> Iterator[Violation]:
@@ -104,16 +111,16 @@ def row_laws(shards: list[Rows], kinds: int) -> Iterator[Violation]:
 
     Source: docs/formats/macroxue.md#pack-laws.
     """
-    base = 0
+    base, finder = 0, Finder()
     for rows in shards:
-        yield from _row_laws(rows, base, kinds)
+        yield from _row_laws(rows, base, kinds, finder)
         base += len(rows)
+    yield from finder.rest()
 
 
-def _row_laws(rows: Rows, base: int, kinds: int) -> Iterator[Violation]:
+def _row_laws(rows: Rows, base: int, kinds: int, finder: Finder) -> Iterator[Violation]:
     bits = np.arange(4, dtype=np.uint8)
     cells = np.uint64(4) * np.arange(15, -1, -1, dtype=np.uint64)
-    broken: set[str] = set()
     for at in range(0, len(rows), _BATCH_ROWS):
         batch = rows[at : at + _BATCH_ROWS]
         masked = np.flatnonzero(batch["tile_65536_mask"])
@@ -133,10 +140,7 @@ def _row_laws(rows: Rows, base: int, kinds: int) -> Iterator[Violation]:
         if rows.dtype.itemsize == 48:
             checks["padding"] = (as_bytes(batch)[:, 26:28] == 0).all(axis=1)
         for column, good in checks.items():
-            if column not in broken and not good.all():
-                broken.add(column)
-                row = at + int(np.flatnonzero(~good)[0])
-                yield Violation(f"row_{column}", place(rows[row], base + row), str(rows[row]))
+            yield from finder.places(f"row_{column}", batch, base + at, ~good)
 
 
 def trace_laws(path: Path, runs: list[Run]) -> Iterator[Violation]:

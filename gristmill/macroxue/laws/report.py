@@ -50,11 +50,7 @@ class Finder:
         wrong: bool [N], which of them break the law.
         found: text with the placeholders {move} and the names of columns.
         """
-        for at in np.flatnonzero(wrong).tolist():
-            self.counts[law] += 1
-            if self.counts[law] > SHOWN:
-                self.counts[law] += int(np.count_nonzero(wrong[at + 1 :]))
-                return
+        for at in self._first(law, wrong):
             row = batch.rows[at]
             columns = {name: row[name] for name in row.dtype.names}
             direction = int(row["move_dir"])
@@ -62,6 +58,25 @@ class Finder:
             yield Violation(
                 law, place(row, batch.start + at), found.format(move=move_name, **columns)
             )
+
+    def places(
+        self, law: str, rows: Rows, start: int, wrong: npt.NDArray[np.bool_]
+    ) -> Iterator[Violation]:
+        """A violation for each wrong row, with the whole row as what was found.
+
+        law: its name.
+        rows: [N]. start: number of the first of them in the pack.
+        wrong: bool [N], which of them break the law.
+        """
+        for at in self._first(law, wrong):
+            yield Violation(law, place(rows[at], start + at), str(rows[at]))
+
+    def _first(self, law: str, wrong: npt.NDArray[np.bool_]) -> Iterator[int]:
+        """The rows that are shown of those that break a law; the others are counted."""
+        numbers = np.flatnonzero(wrong)
+        shown = max(0, SHOWN - self.counts[law])
+        self.counts[law] += len(numbers)
+        yield from numbers[:shown].tolist()
 
     def run(self, law: str, run_id: int, found: str) -> Iterator[Violation]:
         """A violation of a run.

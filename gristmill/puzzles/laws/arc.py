@@ -305,7 +305,7 @@ class _Set:
         self._is_drawn = ~wrong & (self.ids.task[self._ids] >= 0)
 
     def _seed(self) -> int:
-        seed = self.dataset.sources.config.get("seed")
+        seed = self.dataset.config.get("seed")
         if type(seed) is not int:
             raise GristmillError(f"{names.SOURCES}: config has no seed")
         return seed

@@ -5,6 +5,7 @@ Source: docs/formats/puzzles.md#contract, docs/formats/puzzles.md#identifiers
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
@@ -29,6 +30,8 @@ _SHARED = (
 )
 _DOMINO_BLANK = "<domino_game>"
 """What the original's Domino builder calls identifier 0, its only one."""
+_MOST = 5
+"""Rows of a set that are named for each law; the others are counted."""
 _TOKEN_TYPES = {"|u1": "uint8", "<i4": "int32"}
 """By NumPy's string, which names the order of the bytes, too."""
 
@@ -140,20 +143,27 @@ def _tokens(
         if array.dtype.str not in _TOKEN_TYPES:
             found = f"{array.dtype}, expected {' or '.join(_TOKEN_TYPES.values())}"
             yield Violation("dtype", names.array(split, name, field), found)
-    found_of_law: dict[str, Violation] = {}
+    named: dict[str, list[Violation]] = {}
+    counts: Counter[str] = Counter()
     look = partial(_wrong_tokens, split, name, metadata)
     with closing(dataset.each(split, name, look)) as batches:
-        for violations in batches:
-            for violation in violations:
-                found_of_law.setdefault(violation.law, violation)
-    yield from found_of_law.values()
+        for violations, count in (found for batch in batches for found in batch):
+            law = violations[0].law
+            counts[law] += count
+            of_law = named.setdefault(law, [])
+            of_law += violations[: _MOST - len(of_law)]
+    for law, of_law in named.items():
+        yield from of_law
+        if more := counts[law] - len(of_law):
+            yield Violation(law, f"{split}/{name}", f"{more:,} more rows")
 
 
 def _wrong_tokens(
     split: str, name: str, metadata: PuzzleDatasetMetadata, rows: Rows
-) -> list[Violation]:
-    """The first row of a batch with a token that is none, and the first one without loss."""
+) -> list[tuple[list[Violation], int]]:
+    """The first rows of a batch with a token that is none, or without loss, and their numbers."""
     ignored, most = metadata.ignore_label_id, metadata.vocab_size - 1
+    place = partial(names.array, split, name)
     found = []
     for field in names.TOKENS:
         batch: Integers = getattr(rows, field)
@@ -164,29 +174,22 @@ def _wrong_tokens(
             is_bad &= batch != ignored
         if is_bad.any():
             rule = f"has a token outside of 0 to {most}"
-            found.append(
-                _of_row("tokens", split, name, field, rows, np.asarray(is_bad.any(axis=1)), rule)
-            )
+            found.append(_of_rows("tokens", place(field), rows, is_bad.any(axis=1), rule))
     if ignored is not None and rows.labels.size:
         without = np.asarray((rows.labels == ignored).all(axis=1))
         if without.any():
             rule = f"has no loss: every label is ignore_label_id, {ignored}"
-            found.append(_of_row("loss", split, name, "labels", rows, without, rule))
+            found.append(_of_rows("loss", place("labels"), rows, without, rule))
     return found
 
 
-def _of_row(
-    law: str,
-    split: str,
-    name: str,
-    field: str,
-    rows: Rows,
-    is_wrong: npt.NDArray[np.bool_],
-    found: str,
-) -> Violation:
-    """The violation of the first row that is wrong."""
-    row = rows.first + int(is_wrong.argmax())
-    return Violation(law, f"{names.array(split, name, field)} row {row}", found)
+def _of_rows(
+    law: str, place: str, rows: Rows, is_wrong: npt.ArrayLike, found: str
+) -> tuple[list[Violation], int]:
+    """The violations of the first rows that are wrong, and how many rows are."""
+    wrong = rows.first + np.flatnonzero(is_wrong)
+    named = [Violation(law, f"{place} row {row}", found) for row in wrong[:_MOST].tolist()]
+    return named, len(wrong)
 
 
 def _is_within(batch: Integers, most: int) -> bool:

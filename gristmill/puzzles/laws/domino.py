@@ -30,6 +30,7 @@ from gristmill.puzzles.laws.groups import Marks
 from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
 
 _MOST: Final = 24
+_PLAIN: Final = "reversal"
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,8 @@ def domino_laws(dataset: Dataset | Path) -> Iterator[Violation]:
 
     dataset: or its folder, published or staged.
 
-    The first 24 violations are named, the others counted. Where augmentations are modular, their
-    rows may break `label_not_heaviest` and `tile_not_low_high`.
+    The first 24 violations are named, the others counted. Where augmentations are modular, as in
+    a dataset without a trace, their rows may break `label_not_heaviest` and `tile_not_low_high`.
     Source: docs/formats/puzzles.md#domino
     """
     dataset = Dataset.of(dataset)
@@ -74,7 +75,8 @@ def domino_laws(dataset: Dataset | Path) -> Iterator[Violation]:
 def _violations(dataset: Dataset) -> Iterator[Violation]:
     yield from unnamed_laws(dataset)
     yield from encoding_laws(dataset, ENCODING)
-    kind = str(dataset.sources.config.get("augmentation"))
+    # The original's builder, which writes no trace, has modular augmentations alone.
+    kind = MODULAR if dataset.kind is None else str(dataset.config.get("augmentation"))
     seen = []
     for split, set_name in dataset.sets():
         arrays = dataset.arrays(split, set_name)
@@ -83,7 +85,7 @@ def _violations(dataset: Dataset) -> Iterator[Violation]:
             split,
             set_name,
             np.zeros(len(arrays.inputs), np.uint64),
-            _is_source(arrays),
+            _is_source(arrays, sources),
             np.zeros(len(arrays.inputs), np.bool_),
             sources,
             Redraws.of(dataset, split, set_name, sources),
@@ -95,15 +97,24 @@ def _violations(dataset: Dataset) -> Iterator[Violation]:
                 found = f"has the input of row {other}, in the same group"
                 yield _violation("repeated", here, row, found)
         yield from _group_violations(here)
+        if dataset.kind is None and sources is not None:
+            # Nothing says that an offset makes no other scenario of a source.
+            plain = canonical(np.asarray(arrays.inputs[sources]), _PLAIN)
+            here.forms[sources] = np.where(here.forms[sources] == 0, 0, plain)
         seen.append(here)
     yield from _twice(seen)
 
 
-def _is_source(arrays: SetArrays) -> npt.NDArray[np.bool_]:
-    """Whether each row is a source, not an augmentation; all are where there is no trace."""
-    if arrays.origins is None:
+def _is_source(arrays: SetArrays, sources: npt.NDArray[np.int64] | None) -> npt.NDArray[np.bool_]:
+    """Whether each row is a source, not an augmentation: without a trace the first of its group.
+
+    sources: the first row of each group; None where the index arrays break the contract.
+    """
+    if arrays.origins is not None:
+        return np.asarray(arrays.origins[:, 2] == 0)
+    if sources is None:
         return np.ones(len(arrays.inputs), np.bool_)
-    return np.asarray(arrays.origins[:, 2] == 0)
+    return np.isin(np.arange(len(arrays.inputs)), sources)
 
 
 def _sources(arrays: SetArrays) -> npt.NDArray[np.int64] | None:

@@ -64,7 +64,7 @@ class Redraws:
 
         sources: the first row of each group; None where the index arrays break the contract.
         """
-        arrays, config = dataset.arrays(split, set_name), dataset.sources.config
+        arrays, config = dataset.arrays(split, set_name), dataset.config
         seed, kind = config.get("seed"), config.get("augmentation")
         if arrays.origins is None or sources is None or arrays.inputs.shape[1] != SEQ_LEN:
             return None

@@ -46,7 +46,7 @@ def _violations(dataset: Dataset) -> Iterator[Violation]:
     yield from unnamed_laws(dataset)
     if side := side_of(dataset.metadata("train").seq_len):
         yield from encoding_laws(dataset, encoding(side))
-    has_symmetries = dataset.sources.config.get("aug") is True
+    has_symmetries = dataset.config.get("aug") is True
     trained: set[bytes] = set()
     seen: dict[str, set[bytes]] = {split: set() for split in names.SPLITS}
     for split, set_name in dataset.sets():
@@ -57,6 +57,9 @@ def _violations(dataset: Dataset) -> Iterator[Violation]:
             yield Violation("not_square", place, f"{width} tokens a row are no square maze")
             continue
         group = SYMMETRIES if has_symmetries and split == "train" else 1
+        if dataset.kind is None and split == "train":
+            # Without a config its first group says whether there are symmetries.
+            group = SYMMETRIES if arrays.group_indices[1:2].tolist() == [SYMMETRIES] else 1
         if not np.array_equal(arrays.group_indices, np.arange(0, count + 1, group)):
             found = f"must have {group} puzzles in every group"
             yield Violation("group", names.array(split, set_name, "group_indices"), found)

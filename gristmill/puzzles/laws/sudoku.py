@@ -43,7 +43,7 @@ def sudoku_laws(dataset: Dataset | Path) -> Iterator[Violation]:
     """
     dataset = Dataset.of(dataset)
     try:
-        is_solved = dataset.sources.config.get("unique") != "off"
+        is_solved = dataset.config.get("unique") != "off"
         yield from encoding_laws(dataset, ENCODING)
         yield from unnamed_laws(dataset)
         checked = []
@@ -88,7 +88,7 @@ class _Set:
         bounds = self.arrays.puzzle_indices[:][self.arrays.group_indices[:]]
         self.sources = np.asarray(bounds[:-1], np.int64)
         self.invariants = np.zeros(len(self.sources), np.uint64)
-        seed = dataset.sources.config.get("seed")
+        seed = dataset.config.get("seed")
         self._redraws = Redraws(self.arrays, self.sources, seed if type(seed) is int else None)
 
     def violations(self) -> Iterator[Violation]:

@@ -20,12 +20,10 @@ from gristmill.puzzles.read.rows import Dataset, SetArrays
 def trace_laws(dataset: Dataset | Path) -> Iterator[Violation]:
     """Yields what is wrong with the trace of a dataset that keeps to the contract.
 
-    dataset: or its folder, published or staged. A dataset without a trace has no violation.
+    dataset: or its folder, published or staged.
     """
     dataset = Dataset.of(dataset)
     try:
-        if dataset.kind is None:
-            return
         files = len(dataset.sources.files)
         for split, name in dataset.sets():
             arrays = dataset.arrays(split, name)

@@ -6,12 +6,12 @@ Training reads by `dataset.py`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -101,6 +101,11 @@ class Dataset:
     def kind(self) -> str | None:
         """The kind of puzzle, None where the dataset has no trace."""
         return self.sources.kind if (self.folder / names.SOURCES).is_file() else None
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The config of the builder, empty where the dataset has no trace."""
+        return {} if self.kind is None else self.sources.config
 
     @cached_property
     def identifiers(self) -> list[str]:

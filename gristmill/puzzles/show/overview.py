@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from gristmill.puzzles.format import names
 from gristmill.puzzles.read.rows import Dataset, SetArrays
+from gristmill.reading.facts import array_fact, counted
 
 _BARS: Final = 12
 _ROWS: Final = 1 << 20
@@ -57,6 +60,26 @@ def set_numbers(split: str, set_name: str, arrays: SetArrays) -> SetNumbers:
 def all_numbers(data: Dataset) -> list[SetNumbers]:
     """The numbers of all sets, the training split first."""
     return [set_numbers(*place, data.arrays(*place)) for place in data.sets()]
+
+
+def facts(folder: Path) -> Iterator[str]:
+    """Yield what is in a dataset, a line each: its sets, arrays, metadata and names.
+
+    folder: of the dataset.
+
+    Raises BadInput where a file cannot be read.
+    """
+    data = Dataset(folder)
+    for each in all_numbers(data):
+        place, arrays = (each.split, each.set_name), data.arrays(each.split, each.set_name)
+        groups, puzzles = counted(each.groups, "group"), counted(each.puzzles, "puzzle")
+        yield f"{'/'.join(place)}: {groups}, {puzzles}, {counted(each.examples, 'example')}"
+        for field in names.FIELDS:
+            yield array_fact(names.array(*place, field), getattr(arrays, field))
+    for split in names.SPLITS:
+        described = vars(data.metadata(split)).items()
+        yield f"{names.metadata(split)}: {', '.join(f'{key} {value}' for key, value in described)}"
+    yield f"{names.IDENTIFIERS}: {counted(len(data.identifiers), 'name')}"
 
 
 def percent(part: int | None, whole: int) -> str:

@@ -23,11 +23,14 @@ from gristmill.reasoning.raw.flatten import BETWEEN, REASONS, flattened
 _REFUSED_KEYS: Final = {"reason", "file", "row", "rule"}
 
 
-def normalized_laws(folder: Path, partition: str | None = None) -> Iterator[Violation]:
+def normalized_laws(
+    folder: Path, partition: str | None = None, has_origins: bool = True
+) -> Iterator[Violation]:
     """Yield what the normalised files of a folder break.
 
     folder: with `<corpus>/<split>.jsonl`, `origins/` and perhaps `rejected/`.
     partition: `<corpus>__<split>`; default: all that are there.
+    has_origins: False where another program wrote no origins (default True).
 
     Of each law and file the first 20 violations are yielded, and the number of the others.
     Source: `docs/formats/reasoning.md#normalised-files`.
@@ -37,11 +40,11 @@ def normalized_laws(folder: Path, partition: str | None = None) -> Iterator[Viol
         path = names.normalized(corpus.name, split)
         if partition is None and not (folder / path).exists():
             continue
-        yield from _file_violations(folder, each, corpus, path)
+        yield from _file_violations(folder, each, corpus, path, has_origins)
 
 
 def _file_violations(
-    folder: Path, partition: str, corpus: Corpus, path: str
+    folder: Path, partition: str, corpus: Corpus, path: str, has_origins: bool
 ) -> Iterator[Violation]:
     laws, offenders = _RecordLaws(corpus), Offenders(path)
     count = 0
@@ -56,7 +59,8 @@ def _file_violations(
         yield Violation("readable", path, f"cannot be read: {error.strerror}")
         return
     yield from offenders.violations()
-    yield from _origin_violations(folder, names.origins(partition), count)
+    if has_origins:
+        yield from _origin_violations(folder, names.origins(partition), count)
     yield from _refused_violations(folder, names.rejected(partition))
 
 

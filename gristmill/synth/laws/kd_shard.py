@@ -19,22 +19,28 @@ from gristmill.synth.laws.shards import SPLITS, shard_numbers
 from gristmill.synth.laws.values import Values
 
 
-def kd_shard_laws(root: Path, partition: str | None) -> Iterator[Violation]:
+def kd_shard_laws(
+    root: Path, partition: str | None, has_traces: bool = True
+) -> Iterator[Violation]:
     """Yield the violations of a published shard. The valid fraction is that of its record.
 
     root: the dataset.
     partition: number of the shard ("00"); None for all shards.
+    has_traces: as for `kd_laws`.
 
     Raises GristmillError if the record cannot be read.
     Source: `docs/formats/synth.md#shard-laws`.
     """
     path = provenance.record_path(root, partition, shared=True)
     fraction = provenance.read_record(path).config["valid_fraction"] if path.exists() else None
-    yield from kd_laws(root, partition, fraction)
+    yield from kd_laws(root, partition, fraction, has_traces)
 
 
 def kd_laws(
-    root: Path, partition: str | None = None, valid_fraction: float | None = None
+    root: Path,
+    partition: str | None = None,
+    valid_fraction: float | None = None,
+    has_traces: bool = True,
 ) -> Iterator[Violation]:
     """Yield the violations of Megatron datasets.
 
@@ -42,6 +48,7 @@ def kd_laws(
     partition: number of one shard ("00"); default all shards.
     valid_fraction: the configured fraction, which the split must obey; default not
         tested.
+    has_traces: False where another program wrote no trace: its laws are left out. Default True.
 
     Memory does not grow with the datasets. The current progress gets the stage "laws" in shards.
     Source: `docs/formats/synth.md#shard-laws`.
@@ -51,16 +58,18 @@ def kd_laws(
         yield Violation("shards", ".", "there is no shard in train or valid, and no trace")
     with current_progress().stage("laws", "files", len(numbers)) as stage:
         for number in numbers:
-            yield from _shard_laws(root, number, valid_fraction)
+            yield from _shard_laws(root, number, valid_fraction, has_traces)
             stage.advance(1)
 
 
-def _shard_laws(root: Path, number: str, valid_fraction: float | None) -> Iterator[Violation]:
+def _shard_laws(
+    root: Path, number: str, valid_fraction: float | None, has_traces: bool
+) -> Iterator[Violation]:
     splits: dict[str, Values | None] = {}
     for split in SPLITS:
         splits[split] = yield from _split(root, split, number)
     # The trace reads all documents, so their values are checked meanwhile.
-    broken = list(trace.check(root, number, splits, valid_fraction))
+    broken = list(trace.check(root, number, splits, valid_fraction)) if has_traces else []
     for values in splits.values():
         if values is not None:
             yield from values.violations()

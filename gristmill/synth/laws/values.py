@@ -5,6 +5,7 @@ Source: `docs/formats/synth.md#value-laws`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -17,6 +18,8 @@ from gristmill.synth.format.indexed import Indexed
 
 _BATCH_TOKENS: Final = 1 << 20
 _BATCH_DOCUMENTS: Final = 1 << 16
+_MOST: Final = 5
+"""Documents that are named for each law; the others are counted."""
 
 # Which control token may come next after which, ordinary tokens aside. Bodies
 # lie between <|message|> and a terminator, so a control id in a body breaks this.
@@ -71,7 +74,8 @@ class Values:
         self._where, self._three = where, three
         self._next = 0 if checked else len(self.tokens)
         self._tables = _tables()
-        self._violations: dict[str, Violation] = {}
+        self._violations: dict[str, list[Violation]] = {}
+        self._broken: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -89,29 +93,35 @@ class Values:
         return ids
 
     def violations(self) -> Iterator[Violation]:
-        """Check the documents that nobody read, and yield each broken law once.
+        """Check the documents that nobody read, and yield the broken laws, each with documents.
 
-        A violation names the first token that breaks the law.
+        A violation names the first token of a document that breaks the law.
         """
         for first, edges in _batches(self.tokens, self._next):
             self.ids(first, edges)
-        yield from self._violations.values()
+        for law, named in self._violations.items():
+            yield from named
+            if more := self._broken[law] - len(named):
+                yield Violation(law, self._where, f"{more:,} more documents")
 
     def _check(self, first: int, edges: npt.NDArray[np.int64], ids: npt.NDArray[np.int32]) -> None:
         begin, stop = int(edges[0]), int(edges[-1])
         mask, span = (self._three[name].load(begin, stop) for name in ("lossmask", "span"))
         broken = _broken(ids, mask, span, edges[1:] - 1 - begin, *self._tables)
         for law, places in broken.items():
-            if law in self._violations or not len(places):
+            if not len(places):
                 continue
-            place = int(places[0])
-            document = int(np.searchsorted(edges - begin, place, side="right")) - 1
-            self._violations[law] = Violation(
-                law,
-                f"{self._where}: document {first + document}, "
-                f"token {begin + place - int(edges[document])}",
-                f"id {ids[place]}, mask {mask[place]}, span {span[place]}",
-            )
+            documents = np.searchsorted(edges - begin, places, side="right") - 1
+            numbers, at = np.unique(documents, return_index=True)
+            self._broken[law] += len(numbers)
+            named = self._violations.setdefault(law, [])
+            for document, place in zip(numbers.tolist(), places[at].tolist(), strict=True):
+                if len(named) == _MOST:
+                    break
+                token = begin + place - int(edges[document])
+                where = f"{self._where}: document {first + document}, token {token}"
+                found = f"id {ids[place]}, mask {mask[place]}, span {span[place]}"
+                named.append(Violation(law, where, found))
 
 
 def _batches(tokens: Indexed, first: int = 0) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:

@@ -14,6 +14,7 @@ import pytest
 from gristmill.puzzles.build.dataset import build_dataset
 from gristmill.puzzles.build.domino import build_domino
 from gristmill.puzzles.config import DominoConfig
+from gristmill.puzzles.laws import contract
 from gristmill.puzzles.laws.contract import contract_laws
 from gristmill.puzzles.laws.trace import trace_laws
 from gristmill.puzzles.read import rows
@@ -130,17 +131,20 @@ def _ignore(dataset: Path, value: int | None) -> None:
         _metadata(split, ignore_label_id=value)(dataset)
 
 
-def test_the_first_row_without_loss_of_each_set_is_named(
+def test_the_first_rows_without_loss_of_each_set_are_named_and_the_others_counted(
     dataset: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rows, "_BATCH_BYTES", 2 * 5 * 4)  # two rows
-    for row in (5, 6, 17):
+    monkeypatch.setattr(contract, "_MOST", 2)
+    for row in (5, 6, 7, 17):
         _set("train/all__labels.npy", (row, slice(None)), 0)(dataset)
     _set("train/all__inputs.npy", (9, 0), 10)(dataset)
     _set("train/all__inputs.npy", (3, slice(None)), 0)(dataset)
     found = [str(violation) for violation in contract_laws(dataset)]
     assert found == [
         "train/all__labels.npy row 5: loss: has no loss: every label is ignore_label_id, 0",
+        "train/all__labels.npy row 6: loss: has no loss: every label is ignore_label_id, 0",
+        "train/all: loss: 2 more rows",
         "train/all__inputs.npy row 9: tokens: has a token outside of 0 to 9",
     ]
 

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -40,6 +41,24 @@ def found(folder: Path) -> list[tuple[str, str]]:
 
 def test_a_dataset_breaks_no_law(dataset: Path) -> None:
     assert found(dataset) == []
+
+
+@pytest.mark.parametrize("augmentation", ["modular", "reversal"])
+@pytest.mark.parametrize("num_aug", [0, 2])
+def test_a_dataset_without_a_trace_may_have_modular_augmentations(
+    tmp_path: Path, augmentation: Literal["modular", "reversal"], num_aug: int
+) -> None:
+    config = DominoConfig(num_games=60, num_aug=num_aug, augmentation=augmentation)
+    build_domino(tmp_path / "out", config)
+    shutil.rmtree(tmp_path / "out/trace")
+    assert found(tmp_path / "out") == []
+    for field in ("inputs", "labels"):
+        change(
+            tmp_path / "out", f"train/all__{field}.npy", lambda rows: rows.__setitem__(1, rows[7])
+        )
+    # Row 1 is a game of its own, or an augmentation of the first one.
+    expected = ("distinct", "train/all row 7") if num_aug == 0 else ("group", "train/all row 1")
+    assert found(tmp_path / "out") == [expected]
 
 
 def test_a_broken_row_is_named_with_split_set_and_rule(copy: Path) -> None:

@@ -81,10 +81,12 @@ def test_puzzles_of_other_sizes_in_a_group_are_found(dataset: Path) -> None:
     assert any("other sizes" in violation.found for violation in trace_laws(dataset))
 
 
-def test_a_missing_trace_of_a_set_is_found_but_a_dataset_without_any_is_none_of_ours(
-    dataset: Path,
-) -> None:
+def test_a_missing_trace_is_found(dataset: Path) -> None:
     (dataset / "trace/train/all.npy").unlink()
     assert [violation.found for violation in trace_laws(dataset)] == ["is missing"]
     (dataset / "trace/sources.json").unlink()
-    assert list(trace_laws(dataset)) == []
+    (violation,) = trace_laws(dataset)
+    assert (violation.law, violation.found) == (
+        "readable",
+        f"{dataset / 'trace/sources.json'}: is missing",
+    )

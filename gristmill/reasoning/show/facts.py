@@ -1,0 +1,32 @@
+"""What is in a folder of this family, for `gristmill verify` of a folder without a record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from gristmill.reading.facts import Ranges, counted, file_facts
+from gristmill.reasoning.format import foreign_pt, names, reports
+from gristmill.reasoning.laws.other_shards import splits
+
+
+def facts(asset: str, folder: Path) -> Iterator[str]:
+    """Yield the files of each split with their lines, or its shards with shape and ids.
+
+    asset: key of an asset of this family, as `reasoning/gpt2_shards`.
+    folder: of it.
+
+    Raises BadInput where a file cannot be read.
+    """
+    for corpus, split in splits(folder) if asset == "reasoning/gpt2_shards" else ():
+        ranges, shapes = Ranges(), dict[tuple[int, ...], int]()
+        for shard in sorted((folder / corpus / split).glob("shard_*.pt")):
+            ids = foreign_pt.mapped(shard)
+            shapes[ids.shape] = shapes.get(ids.shape, 0) + 1
+            ranges.add(ids, "ids")
+        listed = [f"{counted(count, 'shard')} of {list(each)}" for each, count in shapes.items()]
+        yield f"{corpus}/{split}: {'; '.join([*listed, *ranges.lines()])}"
+    if asset == "reasoning/qc_report":
+        yield f"reports of {', '.join(reports.dates(folder))}"
+    found = {path.relative_to(folder).as_posix() for path in folder.glob("*/*.jsonl")}
+    yield from file_facts(folder, (*sorted(found), names.INDEX, names.MANIFEST))
