@@ -16,7 +16,7 @@ from typing import Final
 import dagster as dg
 
 from gristmill import families
-from gristmill.contract import BadInput, GristmillError
+from gristmill.contract import BadInput, GristmillError, in_words
 from gristmill.hub import HubError
 from gristmill.keys import refusal
 from gristmill.markdown import escape
@@ -133,6 +133,7 @@ def problem_of(error: Exception, target: Target) -> Problem:
     error: what its build raised.
     target: what was to be built.
     """
+    error = in_words(error)
     name = type(error).__name__
     if isinstance(error, GristmillError):
         return Problem(plain(str(error), _MOST_REASON), name, _cure(error, target))

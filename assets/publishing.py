@@ -21,7 +21,7 @@ from assets.history import open_databases
 from assets.mirrored import push_published
 from assets.step_output import step_output
 from gristmill import families
-from gristmill.contract import GristmillError, NothingToBuild
+from gristmill.contract import GristmillError, NothingToBuild, in_words
 from gristmill.layout import refuse_missing_root
 from gristmill.markdown import escape
 from gristmill.printable import plain
@@ -159,7 +159,7 @@ def _publish_run(
     except Exception as error:
         problem = problem_of(error, Target.of(context, key))
         yield problem.observation(context.asset_key, key, context.resources.lake.root)
-        if isinstance(error, GristmillError):
+        if isinstance(in_words(error), GristmillError):
             raise problem.failure() from None
         raise
     context.log.info(_line(published))

@@ -14,7 +14,7 @@ import click
 from click.core import ParameterSource
 
 from gristmill import families
-from gristmill.contract import GristmillError
+from gristmill.contract import GristmillError, in_words, is_of_machine
 from gristmill.printable import plain
 from gristmill.run import interrupts
 from gristmill.settings.fields import nearest
@@ -43,7 +43,8 @@ LATE_COMMANDS: Final = {
 class CommandGroup(click.Group):
     """A group that adds `LATE_COMMANDS` and the families' own, and prints errors as one line.
 
-    A GristmillError ends the command with exit status 1, an interrupt with 130.
+    A GristmillError, or an error of the disk, ends the command with exit status 1, an interrupt
+    with 130.
     """
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -56,8 +57,12 @@ class CommandGroup(click.Group):
                 hint = "Give the data root, or set GRISTMILL_DATA"
                 raise click.UsageError(f"{error.message} {hint}", error.ctx) from error
             raise
-        except GristmillError as error:
-            raise click.ClickException(plain(" ".join(str(error).split()), _MOST)) from error
+        except (GristmillError, OSError) as error:
+            if isinstance(error, OSError) and not is_of_machine(error):
+                raise
+            raise click.ClickException(
+                plain(" ".join(str(in_words(error)).split()), _MOST)
+            ) from error
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             raise SystemExit(interrupts.STATUS) from None

@@ -8,9 +8,29 @@ belong here.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Final
+
+_DISK: Final = (
+    "the disk or the network failed (see `dmesg`): mend it, then bring the file back from a copy, "
+    "or build it again"
+)
+_ROOM: Final = "make room there, or raise the quota or the limit of file sizes"
+_CURES: Final = {
+    errno.EIO: _DISK,
+    errno.EREMOTEIO: _DISK,
+    errno.ESTALE: "the file server replaced it or was started again: do it again; where it comes "
+    "back, mount the file system again",
+    errno.EROFS: "make the file system writable; Linux makes it read-only after an error of the "
+    "disk (see `dmesg`)",
+    errno.ENOSPC: _ROOM,
+    errno.EDQUOT: _ROOM,
+    errno.EFBIG: _ROOM,
+}
+"""What a person does about an error of the machine, whatever the file holds."""
 
 
 class GristmillError(Exception):
@@ -38,6 +58,32 @@ class BadInput(GristmillError):
         # Errors travel from pool workers, and the default pickling would call
         # __init__ with the finished text alone.
         return BadInput, (self.file, self.rule, self.row)
+
+
+class FileFailed(GristmillError):
+    """A file that the disk or the network does not give, or does not take."""
+
+
+def is_of_machine(error: BaseException) -> bool:
+    """Whether an error is of the disk or the network, and says nothing of what the file holds."""
+    return isinstance(error, OSError) and error.errno in _CURES
+
+
+def os_reason(error: OSError) -> str:
+    """What went wrong with a file, without its name; with the cure where one is known."""
+    said = error.strerror or str(error)
+    return f"{said}: {_CURES[error.errno]}" if error.errno in _CURES else said
+
+
+def in_words(error: Exception, where: str | Path = "a file") -> Exception:
+    """FileFailed in place of an error of the disk or the network; any other error as it is.
+
+    error: what was raised.
+    where: what to name if the error names no file; default "a file".
+    """
+    if not isinstance(error, OSError) or not is_of_machine(error):
+        return error
+    return FileFailed(f"{error.filename or where}: {os_reason(error)}")
 
 
 @dataclass(frozen=True)

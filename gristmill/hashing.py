@@ -1,4 +1,7 @@
-"""sha256 of files: of those that are read, and of those that are being written."""
+"""sha256 of files, of those that are read and of those that are being written.
+
+Also `NamedFile`: a file that its errors name.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,72 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Callable
-from io import RawIOBase
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import BufferedReader, FileIO, RawIOBase
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO, Self, cast
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer, WriteableBuffer
 
 _READ_BYTES = 1 << 20
+
+
+class NamedFile(FileIO):
+    """An unbuffered file whose errors of reading and writing name it, as those of opening do.
+
+    path: of the file.
+    mode: as for `open`, "xb" or "wb".
+    descriptor: of the open file; default None: it is opened.
+    """
+
+    def __init__(self, path: Path, mode: str = "rb", descriptor: int | None = None) -> None:
+        super().__init__(path if descriptor is None else descriptor, mode)
+        self._path = path
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """As FileIO."""
+        with named_errors(self._path):
+            return super().read(-1 if size is None else size)
+
+    def readall(self) -> bytes:
+        """As FileIO."""
+        with named_errors(self._path):
+            return super().readall()
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        """As FileIO."""
+        with named_errors(self._path):
+            return super().readinto(buffer)
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """As FileIO."""
+        with named_errors(self._path):
+            return super().write(data)
+
+
+@contextmanager
+def named_errors(path: Path) -> Iterator[None]:
+    """Raise each OSError within with the path of its file, as reading and flushing do not."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def named_reader(descriptor: int, path: Path, buffering: int = -1) -> BinaryIO:
+    """A file that is open for reading, and closes the descriptor; its errors name it.
+
+    descriptor: of the open file.
+    path: of the file.
+    buffering: 0 for none; default -1: buffered.
+    """
+    file = NamedFile(path, "rb", descriptor)
+    return cast(BinaryIO, BufferedReader(file) if buffering else file)
 
 
 def sha256_file(path: Path, advance: Callable[[int], None] | None = None) -> str:
@@ -24,7 +86,7 @@ def sha256_file(path: Path, advance: Callable[[int], None] | None = None) -> str
     Raises OSError where it is something else: reading a pipe or device may never end.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb", buffering=0) as file:
+    with named_reader(descriptor, path, buffering=0) as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "no regular file", str(path))
         return sha256_of(file, advance)
@@ -67,7 +129,7 @@ class HashedFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("xb", buffering=0)
+        self._file = NamedFile(path, "xb")
         self._digest = hashlib.sha256()
         self.bytes = 0
 

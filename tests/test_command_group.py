@@ -21,6 +21,10 @@ from gristmill.command_group import ENTRY_POINTS, LATE_COMMANDS
 from gristmill.contract import GristmillError
 from tests.paths import CHECKOUT
 
+FAILURES = {
+    "broken": OSError(5, "Input/output error", "drops/x"),
+    "gone": FileNotFoundError(2, "No such file or directory", "drops/x"),
+}
 COMMANDS = [
     "adopt",
     "audit",
@@ -162,6 +166,8 @@ def test_a_command_of_a_family_is_listed_without_its_module_and_called_from_it(
     def weigh(drop: str) -> None:
         if drop == "none":
             raise GristmillError("there is no drop")
+        if drop in FAILURES:
+            raise FAILURES[drop]
         click.echo(f"{drop} weighs 3")
 
     own(monkeypatch)
@@ -171,6 +177,11 @@ def test_a_command_of_a_family_is_listed_without_its_module_and_called_from_it(
     assert CliRunner().invoke(main, ["weigh-drop", "a"]).output == "a weighs 3\n"
     failed = CliRunner().invoke(main, ["weigh-drop", "none"])
     assert (failed.exit_code, failed.output) == (1, "Error: there is no drop\n")
+    failed = CliRunner().invoke(main, ["weigh-drop", "broken"])
+    assert failed.exit_code == 1 and failed.output.startswith(
+        "Error: drops/x: Input/output error: the disk or the network failed (see `dmesg`): mend it"
+    )
+    assert CliRunner().invoke(main, ["weigh-drop", "gone"]).exception is FAILURES["gone"]
 
 
 def test_a_command_that_a_catalog_names_and_its_module_lacks_is_an_error(

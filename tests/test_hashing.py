@@ -1,7 +1,8 @@
-"""sha256 of files."""
+"""sha256 of files, and files that their errors name."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from pathlib import Path
@@ -9,7 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gristmill.hashing import HashedFile, sha256_file, sha256_of
+from gristmill.hashing import HashedFile, NamedFile, named_reader, sha256_file, sha256_of
+
+BROKEN = Path("/proc/self/mem")
+"""A regular file whose first byte no read gives: Linux answers EIO."""
 
 
 def test_a_file_is_hashed_in_reads_that_are_counted(tmp_path: Path) -> None:
@@ -68,3 +72,39 @@ def test_a_write_that_takes_a_part_of_the_bytes_goes_on(tmp_path: Path) -> None:
         assert file.write(b"0123456789") == 10
     assert (tmp_path / "file").read_bytes() == b"0123456789"
     assert file.sha256 == hashlib.sha256(b"0123456789").hexdigest()
+
+
+def test_an_error_of_reading_names_the_file() -> None:
+    with pytest.raises(OSError, match="Input/output error: '/proc/self/mem'"):
+        sha256_file(BROKEN)
+    for buffering in (0, -1):
+        with named_reader(os.open(BROKEN, os.O_RDONLY), BROKEN, buffering) as file:
+            for size in (1, 1 << 20, -1):
+                with pytest.raises(OSError, match="Input/output error") as raised:
+                    file.read(size)
+                assert (raised.value.filename, raised.value.errno) == (str(BROKEN), errno.EIO)
+    with NamedFile(BROKEN) as raw, pytest.raises(OSError, match="/proc/self/mem"):
+        raw.readinto(bytearray(9))
+
+
+def test_an_error_of_writing_names_the_file(tmp_path: Path) -> None:
+    with NamedFile(Path("/dev/full"), "wb") as full, pytest.raises(OSError, match="'/dev/full'"):
+        full.write(b"x")
+    with HashedFile(tmp_path / "file") as file:
+        file.write(b"x")
+        os.dup2(os.open("/dev/full", os.O_WRONLY), file._file.fileno())
+        with pytest.raises(OSError, match="No space left on device") as raised:
+            file.write(b"y")
+    assert raised.value.filename == str(tmp_path / "file")
+    with NamedFile(tmp_path / "file") as read, pytest.raises(OSError, match="not open for writing"):
+        read.write(b"x")  # no error of the machine, and so not another one
+
+
+def test_a_named_file_is_read_and_closed_as_any_other(tmp_path: Path) -> None:
+    octets = b"one\n" + bytes(100_000)
+    (tmp_path / "file").write_bytes(octets)
+    descriptor = os.open(tmp_path / "file", os.O_RDONLY)
+    with named_reader(descriptor, tmp_path / "file") as file:
+        assert (file.readline(), file.read(2), file.read()) == (b"one\n", bytes(2), octets[6:])
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)

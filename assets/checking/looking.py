@@ -8,7 +8,7 @@ from dataclasses import replace
 from assets.checking import rules
 from assets.checking.checked import Checked
 from assets.checking.rules import Looked, Rule, Scope
-from gristmill.contract import Violation
+from gristmill.contract import Violation, in_words
 from gristmill.printable import plain
 
 
@@ -31,7 +31,8 @@ def seen_by(rule: Rule, scope: Scope) -> Looked | None:
         if len(versions) > 1:
             alone = [seen_by(rule, replace(scope, keys=[subject])) for subject in versions]
             return Looked(versions, [one for each in alone if each for one in each.findings])
-        reason = plain(f"{type(error).__name__}: {error}", rules.LONGEST_PROBLEM)
+        said = in_words(error)
+        reason = plain(f"{type(said).__name__}: {said}", rules.LONGEST_PROBLEM)
         problem = Violation("check", scope.below, f"cannot be looked at: {reason}")
         subjects = list(versions) or [f"{scope.below}/"]
         return Looked(versions, [(subject, problem) for subject in subjects])

@@ -20,7 +20,7 @@ from gristmill import provenance
 from gristmill.contract import GristmillError
 from gristmill.mirror import versions
 from gristmill.mirror.address import Address, parsed
-from gristmill.mirror.layout import Place, Version, sha256_of, wrong_name
+from gristmill.mirror.layout import LAST, Place, Version, sha256_of, wrong_name
 from gristmill.mirror.pulling import pull
 from gristmill.mirror.standing import is_whole
 from gristmill.mirror.store import MirrorError, Store
@@ -174,7 +174,7 @@ def _noted(note: Path) -> Versions | None:
         listed = json.loads(note.read_text())
         found = [(Entry(artifact, partition), number) for artifact, partition, number in listed]
         is_right = all(
-            type(number) is int and number > 0 and wrong_name(entry) is None
+            type(number) is int and 0 < number <= LAST and wrong_name(entry) is None
             for entry, number in found
         )
     except (AttributeError, OSError, RecursionError, TypeError, ValueError):

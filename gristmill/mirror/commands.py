@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -25,6 +27,14 @@ _parallel = click.option(
     show_default=True,
     help="Parts of 16 MiB that are on their way at once.",
 )
+_NUMBER: Final = click.IntRange(1, 99_999_999)
+_HEX: Final = re.compile(r"[0-9a-f]{64}")
+
+
+def _sha256(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not _HEX.fullmatch(value):
+        raise click.BadParameter(f"{value} is no sha256, which has 64 digits of 0-9 and a-f")
+    return value
 
 
 @click.command()
@@ -59,7 +69,10 @@ def push(url: str, names: tuple[str, ...], read_back: bool, parallel: int, data_
 @click.command()
 @click.argument("url")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@click.option("--version", "number", type=click.IntRange(1), help="This version of the one NAME.")
+@click.option("--version", "number", type=_NUMBER, help="This version of the one NAME.")
+@click.option(
+    "--sha256", callback=_sha256, metavar="HEX", help="The version of the one NAME that has it."
+)
 @click.option("--replace", is_flag=True, help="Replace what is no version of the mirror.")
 @click.option("--list", "only_list", is_flag=True, help="List the versions; pull nothing.")
 @_parallel
@@ -68,6 +81,7 @@ def pull(
     url: str,
     names: tuple[str, ...],
     number: int | None,
+    sha256: str | None,
     replace: bool,
     only_list: bool,
     parallel: int,
@@ -75,8 +89,9 @@ def pull(
 ) -> None:
     """Publish versions of the mirror at URL in the data root: the newest of each artifact.
 
-    URL and NAME are as for `gristmill push`. Each file is compared with its record; then one rename
-    publishes the artifact. A pull that was stopped goes on.
+    URL and NAME are as for `gristmill push`, which prints the sha256 of each version. Each file is
+    compared with its record; then one rename publishes the artifact. A pull that was stopped goes
+    on.
     """
     from gristmill.mirror import listing, pulling
     from gristmill.run.shown_progress import shown_on_stderr
@@ -90,6 +105,7 @@ def pull(
             url,
             names,
             number=number,
+            sha256=sha256,
             replace=replace,
             parallel=parallel,
             progress=progress,

@@ -17,7 +17,7 @@ from typing import Final
 from gristmill.contract import GristmillError
 from gristmill.hashing import sha256_file
 from gristmill.mirror.layout import AGAIN, File, Manifest, object_key, sha256_of
-from gristmill.mirror.store import MirrorError, Store
+from gristmill.mirror.store import MirrorError, Store, WrongObject
 from gristmill.run.progress import Stage
 
 _TRIES: Final = 3
@@ -105,11 +105,14 @@ class Fetcher:
     def object(self, sha256: str, size: int) -> bytes:
         """The bytes of one object, as they should be.
 
-        Raises MirrorError where it is gone, or other bytes come three times.
+        Raises MirrorError where it is gone or larger, or other bytes come three times.
         """
         key = object_key(sha256)
         for _ in range(_TRIES):
-            data = self.store.read(key)
+            try:
+                data = self.store.read(key, size)
+            except WrongObject as error:
+                raise MirrorError(f"{error}: {AGAIN}") from error
             if data is None:
                 raise MirrorError(f"{self.store.url}: {key} is gone: {AGAIN}")
             if len(data) == size and sha256_of(data) == sha256:

@@ -17,7 +17,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from gristmill.keys import refusal
-from gristmill.mirror.store import MirrorError
+from gristmill.mirror.store import MOST, MirrorError
 from gristmill.provenance.inventory import Entry
 from gristmill.provenance.record_file import wrong_path
 
@@ -30,8 +30,10 @@ AGAIN: Final = "push the artifact again with --read-back, which writes wrong obj
 
 _ARTIFACTS, _OBJECTS, _MARK = "artifacts", "objects", "@"
 _DIGITS: Final = 8
+LAST: Final = 10**_DIGITS - 1
+"""The highest number of a version."""
 _SHA256 = r"^[0-9a-f]{64}$"
-_VERSION = re.compile(rf"[0-9]{{{_DIGITS}}}\.json")
+_VERSION = re.compile(rf"(?!0+\.)[0-9]{{{_DIGITS}}}\.json")
 
 
 class WrongVersion(MirrorError):
@@ -72,8 +74,14 @@ class Manifest(_Frozen):
     files: list[File]
 
     def to_bytes(self) -> bytes:
-        """The manifest as it lies in the mirror."""
-        return self.model_dump_json().encode() + b"\n"
+        """The manifest as it lies in the mirror. Raises MirrorError where no pull would read it."""
+        data = self.model_dump_json().encode() + b"\n"
+        if len(data) > MOST:
+            raise MirrorError(
+                f"{self.artifact}: its manifest has {len(data):,} bytes, and a mirror takes "
+                f"{MOST:,}: build it in several partitions, or in larger files"
+            )
+        return data
 
     @property
     def total_bytes(self) -> int:
@@ -116,6 +124,11 @@ class Version(_Frozen):
     def to_bytes(self) -> bytes:
         """The version as it lies in the mirror."""
         return self.model_dump_json(indent=1).encode() + b"\n"
+
+    @property
+    def sha256(self) -> str:
+        """Of the version as it lies in the mirror. It pins all that a pull of it publishes."""
+        return sha256_of(self.to_bytes())
 
     def is_of(self, data_version: str, fingerprint: str, outer: Outer | None) -> bool:
         """Whether it holds the data of this data version, made in the same way, in the same."""

@@ -11,7 +11,7 @@ from gristmill.run import amounts
 
 
 def lines(url: str | Store, names: Sequence[str] = (), threads: int = 8) -> Iterator[str]:
-    """A line for each version, the newest first: number, data version, when, files and bytes.
+    """A line for each version, the newest first: what it is, when it was pushed, and its sha256.
 
     url, names: as for `pull`.
 
@@ -35,5 +35,5 @@ def lines(url: str | Store, names: Sequence[str] = (), threads: int = 8) -> Iter
             yield (
                 f"{entry.title}: version {number}, data version {version.data_version[:12]}, "
                 f"pushed {version.pushed}, {version.files:,} files, "
-                f"{amounts.size(version.total_bytes)}"
+                f"{amounts.size(version.total_bytes)}, sha256 {version.sha256}"
             )

@@ -50,12 +50,12 @@ class Pushed:
         number, sent = self.version.number, amounts.size(self.sent_bytes)
         if not self.created:
             again = f", {sent} sent again" if self.sent_bytes else ""
-            return f"unchanged  {self.title}: version {number}{again}"
+            return f"unchanged  {self.title}: version {number}{again}, sha256 {self.version.sha256}"
         size = amounts.size(self.version.total_bytes)
         after = f"; it comes after one that cannot be read: {self.unreadable}"
         return (
             f"pushed     {self.title}: version {number}, {self.version.files:,} files, {size}, "
-            f"{sent} sent{after if self.unreadable else ''}"
+            f"{sent} sent, sha256 {self.version.sha256}{after if self.unreadable else ''}"
         )
 
 

@@ -80,6 +80,7 @@ def pull(
     names: Sequence[str] = (),
     *,
     number: int | None = None,
+    sha256: str | None = None,
     replace: bool = False,
     parallel: int = PARALLEL,
     progress: Progress = SILENT,
@@ -90,6 +91,8 @@ def pull(
     url: of the mirror, as for `Store`, or a Store.
     names: which artifacts, as for `versions.chosen`; all by default.
     number: the version of the one artifact partition that is named; default: the newest of each.
+    sha256: that its version must have, as `Version.sha256`; default: any. Without a number, the
+        newest version that has it is pulled.
     replace: replace an artifact that is published here, has another data version, and is no
         version of this mirror; default False.
     parallel: parts that are fetched at once; default 8.
@@ -101,7 +104,7 @@ def pull(
     root = root.absolute()
     store = url if isinstance(url, Store) else Store(url, make=False)
     known = versions.numbers(store)
-    wanted = wanted_versions(store, known, names, number, parallel)
+    wanted = wanted_versions(store, known, names, number, sha256, parallel)
     if not wanted and not names:
         raise MirrorError(f"{store.url}: no version of any artifact is here")
     taken = [each.version for each in wanted if each.version and not each.skipped]

@@ -232,8 +232,10 @@ class _Push:
             listed = versions.read_manifest(self._sender.store, self._place, standing)
         except MirrorError:
             return False
-        parts = {part for file in listed.files for part in file.parts}
-        return all(map(self._sender.gives, parts - {part for file in right for part in file.parts}))
+        given = {part for file in right for part in file.parts}
+        parts = (part for file in listed.files for part in file.sizes(listed.part_bytes))
+        sizes = {sha256: size for _, size, sha256 in parts if sha256 not in given}
+        return all(self._sender.gives(sha256, size) for sha256, size in sizes.items())
 
     def _files(
         self, folder: OpenFolder, record_name: str, record: Record, sent: Sent

@@ -19,7 +19,7 @@ from threading import BoundedSemaphore, Lock
 from gristmill.contract import BadInput
 from gristmill.mirror.layout import File, object_key, sha256_of
 from gristmill.mirror.published import damaged
-from gristmill.mirror.store import MirrorError, Store
+from gristmill.mirror.store import MirrorError, Store, WrongObject
 from gristmill.run.progress import Stage
 
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -188,22 +188,25 @@ class Sender:
         with self._turns.setdefault(sha256, Lock()):
             there = sha256 in self._right or (
                 self.store.size(key) == size
-                and ((sha256 in known and not self.read_back) or not self._differs(sha256))
+                and ((sha256 in known and not self.read_back) or not self._differs(sha256, size))
             )
             if not there:
                 self.store.write(key, read())
-                if self.read_back and self._differs(sha256):
+                if self.read_back and self._differs(sha256, size):
                     raise MirrorError(f"{self.store.url}: {key}: gives other bytes than were sent")
             self._right.add(sha256)
         sent.note(key, 0 if there else size)
         self._stage.advance(size)
 
-    def gives(self, sha256: str) -> bool:
-        """Whether the mirror gives the bytes of an object."""
-        return not self._differs(sha256)
+    def gives(self, sha256: str, size: int) -> bool:
+        """Whether the mirror gives the bytes of an object of this size."""
+        return not self._differs(sha256, size)
 
-    def _differs(self, sha256: str) -> bool:
-        data = self.store.read(object_key(sha256))
+    def _differs(self, sha256: str, size: int) -> bool:
+        try:
+            data = self.store.read(object_key(sha256), size)
+        except WrongObject:
+            return True
         return data is None or sha256_of(data) != sha256
 
 

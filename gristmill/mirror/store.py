@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,12 +23,19 @@ if TYPE_CHECKING:
 _CLIENT: Final = {"timeout": "5min", "connect_timeout": "10s", "allow_http": True}
 _RETRIES: Final = {"max_retries": 6}
 _LISTINGS: Final = 3
+_FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+MOST: Final = 64 << 20
+"""Most bytes of an object of which no manifest states the size: a manifest, or a version."""
 HUB_SCHEME: Final = "hf://"
 """Begins the URL of a dataset repository, which is no mirror: see `hub/push.py`."""
 
 
 class MirrorError(GristmillError):
     """A mirror that cannot be reached, or holds something else than it should."""
+
+
+class WrongObject(MirrorError):
+    """An object that is not read: it is larger than it may be, or no regular file."""
 
 
 class Store:
@@ -58,15 +66,42 @@ class Store:
             url, self.folder, make, {**_CLIENT, **(client or {})}, {**_RETRIES, **(retries or {})}
         )
 
-    def read(self, key: str) -> bytes | None:
-        """The bytes of an object, None where there is none."""
+    def read(self, key: str, most: int = MOST) -> bytes | None:
+        """The bytes of an object, None where there is none.
+
+        key: of the object.
+        most: bytes that it may have; default 64 MiB.
+
+        Raises WrongObject for a larger one, and for a link, a pipe or the like in a folder.
+        """
         import obstore
 
         try:
             with self._errors(key):
-                return bytes(obstore.get(self._objects, key).bytes())
+                if self.folder is not None:
+                    return self._read_file(key, most)
+                found = obstore.get(self._objects, key)
+                self._check_size(key, found.meta["size"], most)
+                return bytes(found.bytes())
         except FileNotFoundError:
             return None
+
+    def _read_file(self, key: str, most: int) -> bytes:
+        # The library would wait for who writes into a pipe, and follow a link out of the folder.
+        path = Path(str(self.folder), key)
+        if stat.S_ISREG(path.lstat().st_mode):
+            with open(path, "rb", opener=lambda name, _: os.open(name, _FILE)) as file:
+                found = os.fstat(file.fileno())
+                if stat.S_ISREG(found.st_mode):
+                    self._check_size(key, found.st_size, most)
+                    return file.read(most)
+        raise WrongObject(f"{self.url}: {key}: is no regular file, and is not read")
+
+    def _check_size(self, key: str, size: int, most: int) -> None:
+        if size > most:
+            raise WrongObject(
+                f"{self.url}: {key}: has {size:,} bytes, and {most:,} at most are read"
+            )
 
     def size(self, key: str) -> int | None:
         """The size of an object in bytes, None where there is none."""

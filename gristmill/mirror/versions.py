@@ -13,6 +13,7 @@ from typing import TypeVar
 from gristmill.contract import GristmillError
 from gristmill.mirror.layout import (
     AGAIN,
+    LAST,
     Manifest,
     Place,
     Version,
@@ -22,7 +23,7 @@ from gristmill.mirror.layout import (
     parsed_version,
     prefix,
 )
-from gristmill.mirror.store import MirrorError, Store
+from gristmill.mirror.store import MirrorError, Store, WrongObject
 from gristmill.provenance.inventory import Entry
 
 T = TypeVar("T")
@@ -44,8 +45,11 @@ def _order(place: Place) -> tuple[list[str], str]:
 
 
 def read(store: Store, place: Place, number: int) -> Version:
-    """One version. Raises MirrorError where there is none, or it is no version."""
-    data = store.read(place.version(number))
+    """One version. Raises MirrorError where there is none, WrongVersion where it is no version."""
+    try:
+        data = store.read(place.version(number))
+    except WrongObject as error:
+        raise WrongVersion(f"version {number} of {place.entry.title}: {error}") from error
     if data is None:
         raise MirrorError(f"{store.url}: there is no version {number} of {place.entry.title}")
     return parsed_version(data, place, number)
@@ -53,7 +57,10 @@ def read(store: Store, place: Place, number: int) -> Version:
 
 def read_manifest(store: Store, place: Place, version: Version) -> Manifest:
     """The manifest of a version. Raises MirrorError where it is missing or differs."""
-    data = store.read(object_key(version.manifest))
+    try:
+        data = store.read(object_key(version.manifest))
+    except WrongObject as error:
+        raise MirrorError(f"{error}: {AGAIN}") from error
     if data is None:
         raise MirrorError(
             f"{store.url}: the manifest of version {version.number} of {place.entry.title} is "
@@ -82,10 +89,15 @@ def add(store: Store, place: Place, draft: Version) -> tuple[Version, bool]:
     draft: the version; its number is one above the highest that was listed.
 
     Returns the version with its number, and whether this call created it: another pusher may have
-    sent the same data meanwhile.
+    sent the same data meanwhile. Raises MirrorError where no number is left.
     """
     number = draft.number
     while True:
+        if number > LAST:
+            raise MirrorError(
+                f"{store.url}: {place.entry.title} has a version {LAST}, after which no number is "
+                f"left: move {place.version(LAST)} away"
+            )
         version = draft.model_copy(update={"number": number})
         if store.create(place.version(number), version.to_bytes()):
             return version, True

@@ -6,13 +6,14 @@ Pulling them belongs to `pulling.py`. Source: `docs/mirror.md#pull`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from gristmill.contract import GristmillError
 from gristmill.mirror import versions
 from gristmill.mirror.layout import Place, Version, WrongVersion
-from gristmill.mirror.store import Store
+from gristmill.mirror.store import MirrorError, Store
 from gristmill.provenance.inventory import Entry
 
 
@@ -36,23 +37,25 @@ def wanted_versions(
     known: versions.Numbers,
     names: Sequence[str],
     number: int | None,
+    sha256: str | None,
     threads: int,
 ) -> list[Wanted]:
     """The artifact partitions that names mean, each with the version that is asked for.
 
-    store, names, number: as for `pull`.
+    store, names, number, sha256: as for `pull`.
     known: all versions of the mirror.
     threads: how many versions are read at once.
 
-    Raises MirrorError as the store, GristmillError for a name that means nothing, and for a number
-    of several artifacts.
+    Raises MirrorError as the store and where no version has the number or the sha256,
+    GristmillError for a name that means nothing, and for one version of several artifacts.
     """
-    if number is not None and len(names) == 1:
+    is_newest = number is None and sha256 is None
+    if not is_newest and len(names) == 1:
         name = names[0].strip("/")
         # The artifact itself, though others are nested in it; no other version need be right.
         for place in known:
             if place.entry.name == name:
-                return [Wanted(place, versions.read(store, place, number))]
+                return [_of_number(store, place, known[place], number, sha256)]
     by_path = {
         place: numbers
         for place, numbers in known.items()
@@ -71,11 +74,11 @@ def wanted_versions(
         for place, version in newest.items()
     ]
     places = [place for _, _, place in versions.chosen(items, names, store.url)]
-    if has_assets and number is None:
+    if has_assets and is_newest:
         # What cannot be read may be of that asset.
         wrong = (place for place in newest if isinstance(newest[place], WrongVersion))
         places += [place for place in wrong if place not in places]
-    if number is None:
+    if is_newest:
         read = ((place.entry, newest[place]) for place in places)
         taken = {entry: version for entry, version in read if isinstance(version, Version)}
         return [_newest(place, newest[place], taken) for place in places]
@@ -83,7 +86,30 @@ def wanted_versions(
         raise GristmillError(
             f"a version is of one artifact, and {len(places)} are asked for: name one"
         )
-    return [Wanted(places[0], versions.read(store, places[0], number))]
+    return [_of_number(store, places[0], known[places[0]], number, sha256)]
+
+
+def _of_number(
+    store: Store, place: Place, numbers: Sequence[int], number: int | None, sha256: str | None
+) -> Wanted:
+    """The version of a number, with a sha256 where one is given, or the newest with the sha256."""
+    if number is not None:
+        version = versions.read(store, place, number)
+        if sha256 not in (None, version.sha256):
+            raise MirrorError(
+                f"{store.url}: version {number} of {place.entry.title} has the sha256 "
+                f"{version.sha256}, and {sha256} was asked for"
+            )
+        return Wanted(place, version)
+    for each in reversed(numbers):
+        with suppress(WrongVersion):
+            version = versions.read(store, place, each)
+            if version.sha256 == sha256:
+                return Wanted(place, version)
+    raise MirrorError(
+        f"{store.url}: no version of {place.entry.title} has the sha256 {sha256}: `gristmill pull "
+        f"{store.url} {place.entry.name} --list` lists what there is"
+    )
 
 
 def _newest(

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from gristmill import families
-from gristmill.contract import GristmillError, Violation
+from gristmill.contract import GristmillError, Violation, in_words, os_reason
 from gristmill.hashing import sha256_file
 from gristmill.provenance import inventory, record_file, record_place
 from gristmill.provenance import record as provenance
@@ -109,7 +109,7 @@ class ArtifactCheck:
             try:
                 found = self._hashes.result(path)
             except OSError as error:
-                self._report(path, law, f"cannot be read: {error}")
+                self._report(path, law, f"cannot be read: {os_reason(error)}")
                 continue
             if found != sha256:
                 self._report(path, law, f"sha256 {found}, recorded {sha256}")
@@ -195,7 +195,8 @@ class ArtifactCheck:
             # A person may lay raw files out as links; what is published has none.
             found = path.stat(follow_symlinks=law == "input")
         except (OSError, ValueError) as error:
-            self._report(path, law, f"cannot be read: {getattr(error, 'strerror', error)}")
+            why = os_reason(error) if isinstance(error, OSError) else error
+            self._report(path, law, f"cannot be read: {why}")
             return
         if not stat.S_ISREG(found.st_mode):
             self._report(path, law, "is not a regular file")
@@ -232,7 +233,7 @@ def unlisted(folder: Path, items: Sequence[Artifact]) -> list[Violation]:
     violations: list[Violation] = []
 
     def unreadable(error: OSError) -> None:
-        found = f"cannot be listed: {error.strerror}"
+        found = f"cannot be listed: {os_reason(error)}"
         violations.append(Violation("unlisted", str(error.filename), found))
 
     for here, folders, names in os.walk(folder, onerror=unreadable):
@@ -285,5 +286,6 @@ def broken_by(asset: str, subject: families.Subject) -> list[Violation]:
         ]
     except Exception as error:  # noqa: BLE001  verification goes on with the other artifacts
         # A sealed record can say anything of the partition, the config and the inputs.
+        error = in_words(error)
         reason = str(error) if isinstance(error, GristmillError | OSError) else repr(error)
         return [Violation("laws", str(subject.folder), f"they cannot be checked: {reason}")]

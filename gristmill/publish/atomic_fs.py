@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from gristmill.contract import GristmillError
+from gristmill.hashing import named_errors
 
 _AT_FDCWD = -100
 _RENAME_NOREPLACE = 1
@@ -47,7 +48,8 @@ def flush(path: Path) -> None:
     """fsync one file or folder. A failure is final: the pages may be lost already."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        with named_errors(path):
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

@@ -1,4 +1,4 @@
-"""Free disk space: check before a build; turn ENOSPC-like errors into DiskFull.
+"""Free disk space, checked before a build; errors of the disk in the words of the user.
 
 What is kept of a build that filled the disk is decided in `gristmill.publish.publish`.
 """
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from gristmill.contract import FileFailed, in_words
 from gristmill.publish.build import Build, DiskFull
 
 _SPARE_BYTES = 64 << 20
@@ -32,16 +33,27 @@ def check(build: Build, folder: Path) -> None:
 
 @contextmanager
 def translate_errors(build: Build) -> Iterator[None]:
-    """Raise DiskFull in place of the errors by which libraries report a full disk."""
+    """Raise DiskFull where the disk is full, FileFailed where it or the network failed."""
     try:
         yield
     except (OSError, sqlite3.OperationalError) as error:
-        if not is_disk_full(error):
+        if is_disk_full(error):
+            raise DiskFull(
+                f"{build.title}: {error}: make room in {build.root} and build again; "
+                "what was published before is untouched"
+            ) from error
+        found = OSError(errno.EIO, str(error)) if _is_sqlite_failure(error) else error
+        said = in_words(found, f"a file in {build.root}")
+        if said is found:
             raise
-        raise DiskFull(
-            f"{build.title}: {error}: make room in {build.root} and build again; "
-            "what was published before is untouched"
+        raise FileFailed(
+            f"{build.title}: {said}; what was published before is untouched"
         ) from error
+
+
+def _is_sqlite_failure(error: Exception) -> bool:
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF == sqlite3.SQLITE_IOERR
 
 
 def is_disk_full(error: BaseException) -> bool:

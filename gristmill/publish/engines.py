@@ -1,4 +1,7 @@
-"""What makes the parts of builds and what they push to, as `gristmill doctor` says it."""
+"""What makes the parts of builds, how inputs are proved, and what builds push to.
+
+`gristmill doctor` says it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.contract import GristmillError
-from gristmill.settings.engines import RAY, RUN, RunSettings
+from gristmill.settings.engines import HASH, RAY, RUN, RunSettings
 from gristmill.settings.mirrors import MIRROR, MirrorSettings
 from gristmill.settings.tables import FILE
 from gristmill.untrusted.toml import read_toml
@@ -28,13 +31,15 @@ def chosen(root: Path) -> tuple[str, str, bool]:
             installed.append(f"{name} {metadata.version(name)}")
     found = ", ".join(installed)
     try:
-        run, mirror = _settings(root)
+        run, mirror = settings_of(root)
     except (GristmillError, OSError) as error:
         return found, f"nothing is built: {error}", False
     use, missing = "parts are made by processes of this machine", []
     if run.engine == RAY:
         use = f"parts are tasks of the Ray cluster, ray_address {run.ray_address}"
         missing += [] if util.find_spec("ray") else ["ray"]
+    if run.prove == HASH:
+        use += "; every input is hashed before it is read"
     if mirror.push:
         use += f"; what is published is pushed to {mirror.push}"
         # The library of the hub is in the extra `pipeline`.
@@ -46,8 +51,13 @@ def chosen(root: Path) -> tuple[str, str, bool]:
     return found, use, True
 
 
-def _settings(root: Path) -> tuple[RunSettings, MirrorSettings]:
-    """The tables `[run]` and `[mirror]` of the data root; other tables are not looked at."""
+def settings_of(root: Path) -> tuple[RunSettings, MirrorSettings]:
+    """The tables `[run]` and `[mirror]` of the data root; other tables are not looked at.
+
+    root: the data root; without a `gristmill.toml` all have their defaults.
+
+    Raises BadInput for a file that is not TOML, and where one of the two is wrong.
+    """
     file = root / FILE
     if not file.is_file():
         return RunSettings(), MirrorSettings()

@@ -2,8 +2,8 @@
 
 An input is compared before the builder reads it and once more after the build: every
 file of a published input with the record of that input, every raw file with its
-listing. A file is hashed where its size and times cannot exclude a change. Source:
-`docs/publishing.md#proof-of-inputs`.
+listing. A file is hashed where its size and times cannot exclude a change, or all are, where
+`[run] prove` says so. Source: `docs/publishing.md#proof-of-inputs`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from gristmill.hashing import sha256_file
 from gristmill.provenance import Input, Record, check_artifact, find_artifacts, stable_listing
 from gristmill.provenance.raw_inputs import RawFile
 from gristmill.provenance.stamp_notes import Stamp
-from gristmill.publish import stamps
+from gristmill.publish import engines, stamps
 from gristmill.publish.build import Build, InputChanged, InputDamaged
 from gristmill.publish.stamps import stamp_of
 from gristmill.run.progress import Progress, Stage
+from gristmill.settings.engines import HASH
 
 _TRIES = 10
 
@@ -59,6 +60,7 @@ class InputProof:
     _linked: set[Path] = field(default_factory=set)  # files that commits of others link
     _open: ExitStack = field(default_factory=ExitStack)
     _stage: Stage | None = None
+    _hashes_all: bool = False
 
     def before(self) -> None:
         """Compare each file of each input with its record.
@@ -68,16 +70,20 @@ class InputProof:
         Raises InputDamaged for a file that differs from the record of a published
         input, a file that no record lists, and a record that was changed; InputChanged
         for an input that builders replace again and again, and a raw file that is not
-        as it was listed.
+        as it was listed; BadInput where the table `[run]` of the data root is wrong.
         """
+        placed = [(number, item) for number, item in enumerate(self.build.inputs) if item.path]
+        if not placed:
+            return
+        self._hashes_all = engines.settings_of(self.build.root)[0].prove == HASH
         with self._one_stage():
-            for number, item in enumerate(self.build.inputs):
-                if item.path is None:
-                    continue
+            for number, item in placed:
                 if item.data_version is not None:
                     self._prove_artifact(number, item)
                 else:
-                    self._prove_raw(item, self.build.root / item.path)
+                    self._prove_raw(item, self.build.root / str(item.path))
+            if self._hashes_all:
+                self._hash_raw([item for _, item in placed if item.data_version is None])
 
     def digest(self) -> str:
         """Digest of the inode, size and times of each file that was proved.
@@ -183,12 +189,15 @@ class InputProof:
             if size != file.bytes:
                 raise self._damaged(item, file.path, f"{size:,} bytes, recorded {file.bytes:,}")
             is_old = ctime_ns <= file.trusted_ns or stamp == file.noted
-            if mtime_ns != file.mtime_ns or not is_old:
+            if mtime_ns != file.mtime_ns or not is_old or self._hashes_all:
                 suspects.append(file)
-        self._hash(item, suspects)
+        for file, sha256 in self._differing(suspects):
+            found = f"sha256 {sha256}, recorded {file.sha256}"
+            raise self._damaged(item, file.path, found)
         return [file.path for file in suspects]
 
-    def _hash(self, item: Input, suspects: Sequence[_File]) -> None:
+    def _differing(self, suspects: Sequence[_File]) -> Iterator[tuple[_File, str]]:
+        """Hash files, and yield those with another sha256 than is expected, with it."""
         if not suspects:
             return
         size = sum(file.bytes for file in suspects)
@@ -202,8 +211,7 @@ class InputProof:
             hashes = threads.map(lambda file: sha256_file(file.path, stage.advance), suspects)
             for file, sha256 in zip(suspects, hashes, strict=True):
                 if sha256 != file.sha256:
-                    found = f"sha256 {sha256}, recorded {file.sha256}"
-                    raise self._damaged(item, file.path, found)
+                    yield file, sha256
 
     def _prove_raw(self, item: Input, path: Path) -> None:
         stamp = stamp_of(path, follow=True)
@@ -212,6 +220,21 @@ class InputProof:
         if isinstance(item, RawFile) and item.stamp != stamp:
             self._compare_raw(item)
         self._stamps[path] = stamp
+
+    def _hash_raw(self, items: Sequence[Input]) -> None:
+        """Compare the bytes of raw files with what was listed, whatever their stamps say."""
+        paths = ((self.build.root / str(item.path), item) for item in items)
+        files = [
+            _File(path, item.bytes or 0, item.sha256, item.mtime_ns, 0)
+            for path, item in paths
+            if item.sha256 is not None and path in self._stamps
+        ]
+        for file, sha256 in self._differing(files):
+            raise InputDamaged(
+                f"{self.build.title}: not built, since a raw file is damaged: {file.path}: sha256 "
+                f"{sha256}, and {file.sha256} when it was first read, with the same size and time: "
+                "bring the file back; or `touch` it, and it is built from as it is"
+            )
 
     def _compare_raw(self, item: Input) -> None:
         if item.mtime_ns is None:

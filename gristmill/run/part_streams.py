@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from gristmill.contract import GristmillError
-from gristmill.hashing import HashedFile
+from gristmill.hashing import HashedFile, NamedFile
 from gristmill.run.parts import SHA256, PartStore, run_parts
 
 Task = TypeVar("Task")
@@ -38,14 +38,14 @@ class _WriteStreams(Generic[Task]):
         return {"summary": summary, "streams": sizes, SHA256: file.sha256}
 
 
-def _write(file: BinaryIO, data: Bytes) -> None:
+def _write(file: NamedFile, data: Bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[file.write(view) :]
 
 
 def _read(path: Path, sizes: list[list[Any]]) -> Iterator[tuple[str, bytes]]:
-    with path.open("rb", buffering=0) as file:
+    with NamedFile(path) as file:
         for name, size in sizes:
             left = int(size)
             while left:
@@ -87,11 +87,11 @@ class StreamFiles:
     """
 
     def __init__(self, files: Mapping[str, Path]) -> None:
-        self._files: dict[str, BinaryIO] = {}
+        self._files: dict[str, NamedFile] = {}
         self.sizes: dict[str, int] = {}
         for name, path in files.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._files[name] = path.open("wb", buffering=0)
+            self._files[name] = NamedFile(path, "wb")
             self.sizes[name] = 0
 
     def write(self, name: str, data: Bytes) -> None:

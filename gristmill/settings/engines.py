@@ -1,6 +1,7 @@
-"""The table `[run]`: which machines make the parts of a build.
+"""The table `[run]`: which machines make the parts of a build, and how its inputs are proved.
 
-Nothing here is part of a fingerprint: the bytes are the same. Source: docs/clusters.md.
+Nothing here is part of a fingerprint: the bytes are the same. Source: docs/clusters.md and
+docs/publishing.md#proof-of-inputs.
 """
 
 from __future__ import annotations
@@ -13,17 +14,21 @@ from gristmill.settings.tables import Table
 
 LOCAL: Final = "local"
 RAY: Final = "ray"
+STAMPS: Final = "stamps"
+HASH: Final = "hash"
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What makes the parts of builds that have more than one worker.
+    """What makes the parts of builds that have more than one worker, and how inputs are proved.
 
     engine: "local" (default), processes of this machine; "ray", tasks of a Ray cluster.
     ray_address: of the cluster; default "auto".
     ray_cpus: CPUs for a part; default 1.
     ray_memory: bytes for a part; default 0: Ray does not look at memory.
     ray_retries: how often a part is made again whose worker or node died; default 3.
+    prove: "stamps" (default), a file is hashed where its size and times cannot exclude a change;
+        "hash", every file of every input is hashed before a build reads it.
     """
 
     engine: str = field(
@@ -62,6 +67,15 @@ class RunSettings:
             "least": 0,
             "unit": "attempts",
             "most": 1000,
+        },
+    )
+    prove: str = field(
+        default=STAMPS,
+        metadata={
+            "help": "How the inputs of a build are proved: by size and times, and by their hash "
+            "where these cannot exclude a change; or by the hash of every file, which finds what a "
+            "disk changed by itself. See publishing.md.",
+            "choices": (STAMPS, HASH),
         },
     )
 

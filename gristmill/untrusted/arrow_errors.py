@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gristmill.contract import is_of_machine, os_reason
+
 
 def cure(error: Exception) -> str:
     """The advice at the end of an error: to get the file again helps only where bytes are damaged.
@@ -10,6 +12,8 @@ def cure(error: Exception) -> str:
     """
     import pyarrow as pa
 
+    if isinstance(error, OSError) and is_of_machine(error):
+        return os_reason(error)
     is_encrypted = "crypt" in str(error).lower()
     if is_encrypted or isinstance(error, pa.ArrowNotImplementedError):
         return "write it again without encryption, with a compression and types that Arrow reads"

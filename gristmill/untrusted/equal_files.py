@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, os_reason
 from gristmill.hashing import sha256_of
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 
@@ -73,7 +73,7 @@ def _alike(
         except FileNotFoundError:
             continue  # removed after it was listed: the next look sees the drop without it
         except OSError as error:
-            raise BadInput(drop / name, f"cannot be read: {error.strerror}") from error
+            raise BadInput(drop / name, f"cannot be read: {os_reason(error)}") from error
     return (same for same in found.values() if len(same) > 1)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 
-from gristmill.contract import GristmillError
+from gristmill.contract import GristmillError, os_reason
 
 _SHOWN = 500
 _FRAMES = 20
@@ -25,4 +25,4 @@ def explained(error: Exception) -> tuple[str, str]:
 
 def unreadable(error: OSError) -> str:
     """Why a drop is refused that could not be read."""
-    return f"{error.filename}: cannot be read: {error.strerror}"
+    return f"{error.filename}: cannot be read: {os_reason(error)}"

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn
 
 from gristmill.contract import BadInput
+from gristmill.hashing import named_reader
 
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -75,7 +76,7 @@ def open_file(
         a person named it. The folders between it and the file are opened one by one,
         each without following links.
     links: what happens to links; default: they are refused.
-    buffering: as for `open`; default buffered.
+    buffering: 0 for none; default -1: buffered.
 
     Raises BadInput for a link, pipe, socket, device or folder, OSError where the file is
     gone or cannot be read, and ValueError for a path that is not below the root.
@@ -90,7 +91,7 @@ def open_file(
         try:
             # The entry may be another one than the one that was looked at.
             _check(real, os.fstat(descriptor))
-            return os.fdopen(descriptor, "rb", buffering=buffering)
+            return named_reader(descriptor, real, buffering)
         except BaseException:
             os.close(descriptor)
             raise

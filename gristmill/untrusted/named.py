@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from gristmill.contract import BadInput
+from gristmill.hashing import named_reader
 from gristmill.untrusted.files import LinkRule, kind_refusal, open_file
 
 
@@ -29,7 +30,7 @@ def opened(path: Path, links: LinkRule | None = None) -> BinaryIO:
     try:
         if reason := kind_refusal(os.fstat(descriptor).st_mode):
             raise BadInput(path, reason)
-        return cast(BinaryIO, os.fdopen(descriptor, "rb"))
+        return named_reader(descriptor, path)
     except BaseException:
         os.close(descriptor)
         raise

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, os_reason
 from gristmill.untrusted.files import (
     REFUSE_LINKS,
     LinkRule,
@@ -100,7 +100,7 @@ def _followed(
     except BadInput as error:
         return link, error.rule
     except OSError as error:
-        return link, f"is a link whose target cannot be read: {error.strerror}"
+        return link, f"is a link whose target cannot be read: {os_reason(error)}"
 
 
 def visible_files(
@@ -129,7 +129,7 @@ def visible_files(
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise BadInput(drop, f"cannot be read: {error.strerror}") from error
+        raise BadInput(drop, f"cannot be read: {os_reason(error)}") from error
     return dict(sorted(found.items()))
 
 

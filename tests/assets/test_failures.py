@@ -88,6 +88,13 @@ def test_only_an_unexpected_error_has_a_stack_trace() -> None:
     assert problem.trace.rstrip().endswith("yyy")
 
 
+def test_an_error_of_the_disk_has_a_cure_and_no_stack_trace() -> None:
+    problem = problem_of(OSError(5, "Input/output error", "drops/x/a.pgn"), PACK)
+    assert problem.trace == "" and problem.reason.startswith(
+        "drops/x/a.pgn: Input/output error: the disk or the network failed (see `dmesg`): mend it"
+    )
+
+
 def test_an_event_shows_the_reason_as_text_and_not_as_markdown() -> None:
     problem = problem_of(BadInput("a<b>.jsonl", "# no *board*"), POOL)
     event = problem.observation(dg.AssetKey(["macroxue", "pool"]), "p1", Path("/data"))

@@ -176,9 +176,9 @@ def test_a_wrong_byte_in_the_mirror_does_not_enter(tmp_path: Path, address: str)
 def test_of_eight_at_once_one_fetches(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     read, keys = Store.read, list[str]()
 
-    def counting(store: Store, key: str) -> bytes | None:
+    def counting(store: Store, key: str, *most: int) -> bytes | None:
         keys.append(key)
-        return read(store, key)
+        return read(store, key, *most)
 
     monkeypatch.setattr(Store, "read", counting)
     with ThreadPoolExecutor(8) as pool:

@@ -32,6 +32,25 @@ def test_a_push_and_a_pull_say_what_they_did(tmp_path: Path) -> None:
     assert _run("verify", "--no-inputs", b).exit_code == 0
 
 
+def test_a_pull_is_pinned_by_the_sha256_that_the_push_prints(tmp_path: Path) -> None:
+    a, b, mirror = tmp_path / "a", tmp_path / "b", tmp_path / "m"
+    built(a)
+    sha256 = _run("push", mirror, "--data-root", a).output.split()[-1]
+    words = ("pull", mirror, "family/tiny", "--data-root", b, "--sha256")
+    assert sha256 in _run("pull", mirror, "--list").output
+    done = _run(*words, "0" * 64)
+    assert (
+        done.exit_code == 1
+        and f"no version of family/tiny has the sha256 {'0' * 64}" in done.output
+    )
+    done = _run(*words, sha256.upper())
+    assert done.exit_code == 2 and "is no sha256, which has 64 digits of 0-9 and a-f" in done.output
+    assert files(b) == {}
+    assert _run(*words, sha256).exit_code == 0 and files(a) == files(b)
+    done = _run("pull", mirror, "family/tiny", "--version", 100_000_000, "--data-root", b)
+    assert done.exit_code == 2 and "1<=x<=99999999" in done.output
+
+
 def test_what_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     a, b, mirror = tmp_path / "a", tmp_path / "b", tmp_path / "m"
     built(a, "family/x", seed=1)

@@ -257,6 +257,71 @@ def test_a_version_that_cannot_be_read_stops_no_other(tmp_path: Path, left: str)
     assert files(b) == files(a)
 
 
+@pytest.mark.parametrize("what", ["large", "link"])
+@pytest.mark.parametrize("place", ["version", "manifest", "part"])
+def test_what_is_too_large_or_no_file_is_not_read(tmp_path: Path, place: str, what: str) -> None:
+    """It fails its artifact alone, and --read-back writes what was an object again."""
+    a, b, mirror = tmp_path / "a", tmp_path / "b", tmp_path / "m"
+    for seed, name in enumerate(("family/x", "family/y")):
+        built(a, name, seed)
+    version = pushed(a, mirror)[0].version
+    part = (a / "family/x/train/steps.npy").read_bytes()[-PART:]
+    assert version is not None
+    path = {
+        "version": mirror / "artifacts/family/x/@/00000001.json",
+        "manifest": mirror / "objects" / version.manifest[:2] / version.manifest,
+        "part": object_of(mirror, part),
+    }[place]
+    if what == "link":
+        path.rename(tmp_path / "elsewhere")
+        path.symlink_to(tmp_path / "elsewhere")
+        reason = "is no regular file, and is not read: "
+    else:
+        os.truncate(path, (64 << 20) + 1)
+        most = f"{len(part)}" if place == "part" else "67,108,864"
+        reason = f"has 67,108,865 bytes, and {most} at most are read: "
+    bad, good = pulled(b, mirror)
+    cure = "push it again" if place == "version" else "push the artifact again with --read-back"
+    assert bad.error is not None and f"{path.relative_to(mirror)}: {reason}{cure}" in bad.error
+    assert good.changed and not (b / "family/x").exists()
+    assert not any(each.error for each in pushed(a, mirror, read_back=True))
+    assert [each.error for each in pulled(b, mirror)] == [None, None] and files(b) == files(a)
+
+
+def test_a_sha256_pins_a_version(tmp_path: Path) -> None:
+    a, b, mirror = tmp_path / "a", tmp_path / "b", tmp_path / "m"
+    pins = []
+    for seed in (1, 2):
+        built(a, seed=seed)
+        (sent,) = pushed(a, mirror)
+        assert sent.version is not None and str(sent).endswith(f", sha256 {sent.version.sha256}")
+        pins.append(sent.version.sha256)
+    first, second = pins
+    assert str(pushed(a, mirror)[0]) == f"unchanged  family/tiny: version 2, sha256 {second}"
+    paths = sorted((mirror / "artifacts/family/tiny/@").iterdir())
+    assert pins == [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths]
+    assert [line[-64:] for line in listing.lines(str(mirror))] == [second, first]
+    (got,) = pulled(b, mirror, "test/tiny", sha256=first)
+    assert got.changed and got.version is not None and got.version.number == 1
+    (got,) = pulled(b, mirror, "family/tiny", number=1, sha256=first)
+    assert not got.changed and got.error is None
+    before = files(b)
+    with pytest.raises(MirrorError, match=f"version 2 of .* has the sha256 {second}, and {first}"):
+        pulled(b, mirror, "family/tiny", number=2, sha256=first)
+    # Another version under the number: it is not what was pinned, nor is one that is no version.
+    for text in (paths[1].read_text().replace('"files": 5', '"files": 6'), "[]"):
+        paths[1].write_text(text)
+        says = f"no version of family/tiny has the sha256 {second}: `gristmill pull"
+        with pytest.raises(MirrorError, match=says):
+            pulled(b, mirror, "family/tiny", sha256=second)
+    assert files(b) == before
+    assert pulled(b, mirror, "family/tiny", sha256=first)[0].error is None
+    with pytest.raises(GristmillError, match="a version is of one artifact, and 2 are asked for"):
+        built(a, "family/other", 1)
+        pushed(a, mirror)
+        pulled(b, mirror, "family", sha256=pins[0])
+
+
 def test_a_number_is_of_the_artifact_itself_where_others_are_nested_in_it(tmp_path: Path) -> None:
     a, b, mirror = tmp_path / "a", tmp_path / "b", tmp_path / "m"
     built(a, "family/outer", 1)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.mirror import pushing, send, versions
+from gristmill.mirror import layout, pushing, send, versions
 from gristmill.mirror.store import Store
-from tests.mirror.roots import PART, built, files, object_of, objects, pulled, pushed
+from tests.mirror.roots import PART, built, clean, files, object_of, objects, pulled, pushed
 
 pytestmark = pytest.mark.sampled(0.3)
 
@@ -216,6 +216,67 @@ def test_parts_of_an_earlier_version_are_not_computed_again(
     assert "trace.jsonl" in read and object_of(tmp_path / "m", trace[:PART]).exists()
 
 
+def test_after_the_last_number_there_is_no_version(tmp_path: Path) -> None:
+    built(tmp_path / "a")
+    pushed(tmp_path / "a", tmp_path / "m")
+    folder = tmp_path / "m/artifacts/family/tiny/@"
+    text = (folder / "00000001.json").read_text()
+    last = folder / "99999999.json"
+    last.write_text(text.replace('"number": 1', '"number": 99999999'))
+    assert not pushed(tmp_path / "a", tmp_path / "m")[0].created
+    last.write_text(text)
+    (sent,) = pushed(tmp_path / "a", tmp_path / "m")
+    assert sent.error is not None and sent.error.endswith(
+        "family/tiny has a version 99999999, after which no number is left: "
+        "move artifacts/family/tiny/@/99999999.json away"
+    )
+    assert sorted(path.name for path in folder.iterdir()) == ["00000001.json", "99999999.json"]
+
+
+def test_an_artifact_whose_manifest_no_pull_would_read_is_not_pushed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layout, "MOST", 1000)
+    built(tmp_path / "a")
+    (sent,) = pushed(tmp_path / "a", tmp_path / "m")
+    assert sent.error is not None and "bytes, and a mirror takes 1,000: " in sent.error
+    assert not (tmp_path / "m/artifacts").exists()
+
+
+def test_a_push_that_is_killed_between_two_versions_of_a_shared_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pull finds the new version of some partitions and the old one of others, each whole."""
+    a, b, mirror = tmp_path / "a", tmp_path / "b", tmp_path / "m"
+    for seed in (1, 4):
+        for number, key in enumerate(("p1", "p2", "p3")):
+            built(a, "family/shared", seed + number, partition=key, shared=True)
+        if seed == 1:
+            pushed(a, mirror)
+            old = files(a)
+    create, made = Store.create, list[str]()
+
+    def killed(store: Store, key: str, data: bytes) -> bool:
+        if made:
+            raise KeyboardInterrupt
+        made.append(key)
+        return create(store, key, data)
+
+    monkeypatch.setattr(Store, "create", killed)
+    with pytest.raises(KeyboardInterrupt):
+        pushed(a, mirror)
+    monkeypatch.setattr(Store, "create", create)
+    assert made == ["artifacts/family/shared/@p1/00000002.json"]
+    got = pulled(b, mirror)
+    assert [each.version.number for each in got if each.version] == [2, 1, 1]
+    assert not any(each.error for each in got) and clean(b)
+    new = files(a)
+    assert files(b) == {path: (new if "p1" in path else old)[path] for path in new}
+    assert [each.created for each in pushed(a, mirror)] == [False, True, True]
+    pulled(b, mirror)
+    assert files(b) == new
+
+
 def test_names_that_no_store_can_have_are_refused(tmp_path: Path) -> None:
     built(tmp_path / "a", "family/a b")
     (sent,) = pushed(tmp_path / "a", tmp_path / "m")
@@ -249,9 +310,9 @@ def test_what_was_found_is_compared_once_and_what_the_newest_version_names_is_no
     read: list[str] = []
     original = Store.read
 
-    def noted(store: Store, key: str) -> bytes | None:
+    def noted(store: Store, key: str, *most: int) -> bytes | None:
         read.append(key)
-        return original(store, key)
+        return original(store, key, *most)
 
     monkeypatch.setattr(Store, "read", noted)
     built(tmp_path / "a", "family/one", 2)

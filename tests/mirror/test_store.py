@@ -13,7 +13,7 @@ import pytest
 
 from gristmill.mirror import versions
 from gristmill.mirror.layout import Place
-from gristmill.mirror.store import MirrorError, Store
+from gristmill.mirror.store import MOST, MirrorError, Store, WrongObject
 from tests.mirror.roots import built, clean, files, pulled, pushed
 from tests.mirror.s3 import S3, CuttingProxy, served
 
@@ -63,6 +63,37 @@ def test_objects_are_written_created_once_and_listed(url: str) -> None:
     assert sorted(store.keys("a")) == ["a/b", "a/c"]
     assert store.read("ab/d") == b""
     store.flush(["a/b", "a/c"])
+
+
+def test_of_a_large_object_nothing_is_read(url: str) -> None:
+    store = Store(url)
+    store.write("a/b", b"three")
+    assert store.read("a/b", 5) == b"three"
+    with pytest.raises(WrongObject, match=r": a/b: has 5 bytes, and 4 at most are read$"):
+        store.read("a/b", 4)
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder", "device"])
+def test_of_a_folder_only_regular_files_are_read(tmp_path: Path, kind: str) -> None:
+    store, path = Store(str(tmp_path / "m")), tmp_path / "m/a/b"
+    path.parent.mkdir()
+    (tmp_path / "secret").write_bytes(b"secret")
+    {
+        "link": lambda: path.symlink_to(tmp_path / "secret"),
+        "pipe": lambda: os.mkfifo(path),
+        "folder": path.mkdir,
+        "device": lambda: path.symlink_to("/dev/zero"),
+    }[kind]()
+    with pytest.raises(WrongObject, match=r"/m: a/b: is no regular file, and is not read$"):
+        store.read("a/b")
+
+
+def test_an_object_of_unknown_size_has_a_limit(tmp_path: Path) -> None:
+    store = Store(str(tmp_path / "m"))
+    store.write("a/b", b"")
+    os.truncate(tmp_path / "m/a/b", MOST + 1)
+    with pytest.raises(WrongObject, match=r"has 67,108,865 bytes, and 67,108,864 at most are read"):
+        store.read("a/b")
 
 
 def test_of_many_creators_one_wins(url: str) -> None:
@@ -181,6 +212,8 @@ def test_a_place_of_no_version_is_none() -> None:
     for name in ("../x", "a/../b", ".gristmill/x", "drops/x"):
         assert Place.of(f"artifacts/{name}/@/00000001.json") is None
     assert Place.of("artifacts/a/@../00000001.json") is None
+    for number in ("00000000", "100000000"):
+        assert Place.of(f"artifacts/a/@/{number}.json") is None
 
 
 def test_a_file_is_created_whole_or_not_at_all(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import resource
 import sqlite3
 import subprocess
@@ -16,12 +17,13 @@ from types import SimpleNamespace
 import pytest
 
 from gristmill import provenance
-from gristmill.contract import Summary
+from gristmill.contract import FileFailed, Summary
 from gristmill.publish import disk_space
 from gristmill.publish.build import Attempt, DiskFull
 from gristmill.publish.publish import publish
 from gristmill.publish.storage import link_form
 from gristmill.run.parts import run_parts
+from gristmill.untrusted.named import opened
 from tests.paths import CHECKOUT
 from tests.publish.killing import State, forms
 from tests.publish.tiny import TinyConfig, garbage, tiny_build
@@ -167,6 +169,60 @@ def test_other_errors_are_not_reported_as_a_full_disk(tmp_path: Path) -> None:
     with pytest.raises(sqlite3.OperationalError, match="no such table"):
         publish(tiny_build(tmp_path, make=misuse))
     assert not disk_space.is_disk_full(sqlite3.OperationalError("raised by no call of SQLite"))
+
+
+def _read(path: Path, _: Path) -> None:
+    with opened(path) as file:
+        file.read(1)
+
+
+def _fail_without_a_name(_: Path, __: Path) -> None:
+    raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+
+def _fail_in_sqlite(_: Path, __: Path) -> None:
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_READ
+    raise error
+
+
+def _fail_to_flush(_: Path, out: Path) -> None:
+    (out / "file").write_bytes(b"x")
+
+
+MACHINE: dict[str, tuple[Callable[[Path, Path], None], str]] = {
+    "read": (_read, "family/tiny: /proc/self/mem: Input/output error: the disk or the network "),
+    "nameless": (_fail_without_a_name, "family/tiny: a file in {root}: Stale file handle: the "),
+    "database": (_fail_in_sqlite, "family/tiny: a file in {root}: disk I/O error: the disk or "),
+    "flush": (_fail_to_flush, "family/.gristmill/slots/tiny/"),
+}
+
+
+@pytest.mark.parametrize("how", MACHINE)
+def test_an_error_of_the_disk_names_the_file_and_a_cure(
+    tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(tiny_build(tmp_path))
+    before = State.of(tmp_path)
+    fail, says = MACHINE[how]
+
+    def make(attempt: Attempt) -> Summary:
+        attempt.out.mkdir()
+        if how == "flush":
+            monkeypatch.setattr(os, "fsync", _broken)
+        fail(Path("/proc/self/mem"), attempt.out)  # a regular file that Linux does not let be read
+        return Summary(files={})
+
+    with pytest.raises(FileFailed, match=re.escape(says.format(root=tmp_path))) as failed:
+        publish(tiny_build(tmp_path, config=TinyConfig(seed=2), make=make))
+    assert str(failed.value).endswith("; what was published before is untouched")
+    monkeypatch.undo()
+    assert State.of(tmp_path) == before
+    assert garbage(tmp_path) == []
+
+
+def _broken(_: int) -> None:
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
 @pytest.mark.parametrize(("missing", "fits"), [(0, True), (1, False)])

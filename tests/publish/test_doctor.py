@@ -198,10 +198,10 @@ def test_engines_are_those_that_are_installed(
             Verdict.NOTE,
         ),
         (
-            '[mirror]\npush = "hf://datasets/a/b"\n[other]\n',
+            '[run]\nprove = "hash"\n[mirror]\npush = "hf://datasets/a/b"\n[other]\n',
             [],
-            "parts are made by processes of this machine; what is published is pushed to "
-            "hf://datasets/a/b",
+            "parts are made by processes of this machine; every input is hashed before it is read; "
+            "what is published is pushed to hf://datasets/a/b",
             Verdict.OK,
         ),
     ],

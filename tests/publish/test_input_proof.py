@@ -18,7 +18,7 @@ from gristmill import provenance
 from gristmill.contract import GristmillError, Summary, Violation
 from gristmill.provenance import Input, check_artifact, find_artifacts
 from gristmill.provenance import record as records
-from gristmill.provenance.raw_inputs import raw_inputs
+from gristmill.provenance.raw_inputs import known_hashes, raw_inputs
 from gristmill.publish import input_proof, locks
 from gristmill.publish.build import Attempt, Build, InputChanged, InputDamaged, OtherOutput
 from gristmill.publish.publish import publish
@@ -595,6 +595,97 @@ def test_a_commit_into_the_folder_of_an_input_during_its_proof_is_no_damage(
 
     monkeypatch.setattr(check_artifact, "unlisted", commit_and_list)
     assert publish(_copying(tmp_path, item)).rebuilt
+
+
+def _prove_by_hash(root: Path) -> None:
+    (root / "gristmill.toml").write_text('[run]\nprove = "hash"\n')
+
+
+def _rot(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Change a byte as a disk does: nothing that a stat gives shows it."""
+    before = path.stat()
+    _flip(path)
+    looked = Path.stat
+
+    def unchanged(self: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        return before if self == path else looked(self, follow_symlinks=follow_symlinks)
+
+    monkeypatch.setattr(Path, "stat", unchanged)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_where_inputs_are_proved_by_hash_no_stamp_is_believed(
+    tmp_path: Path, shared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item = _input(tmp_path, shared)
+    assert publish(_copying(tmp_path, item)).rebuilt
+    rows = _rows(tmp_path / SOURCE)
+    _rot(rows, monkeypatch)
+    assert publish(_copying(tmp_path, item), rebuild=True, replace_differing=True).rebuilt
+    _prove_by_hash(tmp_path)
+    before = snapshot(tmp_path / "family/copy")
+    with pytest.raises(InputDamaged, match="test/source --partition p1 --rebuild`") as refused:
+        publish(_copying(tmp_path, item), rebuild=True)
+    assert f"{rows}: sha256 " in str(refused.value)
+    assert snapshot(tmp_path / "family/copy") == before
+    _flip(rows)
+    assert publish(_copying(tmp_path, item), rebuild=True, replace_differing=True).rebuilt
+
+
+def test_where_inputs_are_proved_by_hash_raw_files_are_hashed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = _raw(tmp_path)
+    item = raw_input(tmp_path, "drops/in/raw")
+    published = publish(_copying(tmp_path, item)).folder / "provenance.json"
+    with monkeypatch.context() as rotten:
+        _rot(raw, rotten)
+        assert publish(_copying(tmp_path, item), rebuild=True).rebuilt
+        _prove_by_hash(tmp_path)
+        says = f"a raw file is damaged: {raw}: sha256 .*, and {item.sha256} when it was first read"
+        with pytest.raises(InputDamaged, match=says):
+            publish(_copying(tmp_path, item), rebuild=True)
+    os.utime(raw)  # the cure of the error: the file counts as a new one
+    known = known_hashes(published)
+    [touched] = raw_inputs(tmp_path, [raw], "test/drop", "p1", known)
+    assert touched.sha256 != item.sha256
+    assert publish(_copying(tmp_path, touched)).record.inputs[0].sha256 == touched.sha256
+
+
+def _raw(root: Path) -> Path:
+    path = root / "drops/in/raw"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"some raw bytes")
+    return path
+
+
+def test_what_is_proved_by_hash_is_hashed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = _raw(tmp_path)
+    source, raw = _input(tmp_path), raw_input(tmp_path, "drops/in/raw")
+    build = dataclasses.replace(_copying(tmp_path, source), inputs=[source, raw])
+    _prove_by_hash(tmp_path)
+    hashed: list[Path] = []
+
+    def counted(path: Path, *more: Any) -> str:
+        hashed.append(path)
+        return original(path, *more)
+
+    original = input_proof.sha256_file
+    monkeypatch.setattr(input_proof, "sha256_file", counted)
+    publish(build)
+    outputs = provenance.read_record(tmp_path / SOURCE / "provenance.json").outputs
+    assert sorted(hashed) == sorted([path, *(tmp_path / SOURCE / each.path for each in outputs)])
+
+
+def test_a_wrong_choice_of_the_proof_is_refused(tmp_path: Path) -> None:
+    item = _input(tmp_path)
+    (tmp_path / "gristmill.toml").write_text('[run]\nprove = "hashes"\n')
+    with pytest.raises(
+        GristmillError, match=r'gristmill.toml: \[run\] prove = "hashes": must be one'
+    ):
+        publish(_copying(tmp_path, item))
 
 
 def test_a_raw_file_that_is_named_by_its_hash_alone_is_not_compared(tmp_path: Path) -> None:

@@ -21,3 +21,8 @@ WRITTEN_AGAIN = "write it again without encryption, with a compression and types
 )
 def test_a_file_is_got_again_only_where_its_bytes_are_wrong(error: Exception, advice: str) -> None:
     assert cure(error) == advice
+
+
+def test_an_error_of_the_disk_is_no_damage() -> None:
+    assert cure(OSError(5, "Input/output error")).startswith("Input/output error: the disk or the ")
+    assert cure(OSError("Couldn't deserialize thrift")) == "get it again"

@@ -11,6 +11,9 @@ def test_errors_with_a_text_for_the_user_have_no_traceback() -> None:
     error = PermissionError(13, "Permission denied", "drops/x")
     assert explained(error) == ("drops/x: cannot be read: Permission denied", "")
     assert unreadable(error) == "drops/x: cannot be read: Permission denied"
+    disk = OSError(5, "Input/output error", "drops/x")
+    said = "drops/x: cannot be read: Input/output error: the disk or the network failed (see "
+    assert unreadable(disk).startswith(said) and explained(disk) == (unreadable(disk), "")
 
 
 def test_any_other_error_names_its_type_and_has_a_short_traceback() -> None:

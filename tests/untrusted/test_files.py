@@ -18,6 +18,7 @@ from gristmill.untrusted.files import (
     real_path,
     stat_file,
 )
+from gristmill.untrusted.named import opened
 
 
 def _drop(tmp_path: Path) -> Path:
@@ -187,3 +188,11 @@ def test_a_file_without_bytes_after_its_name_needs_no_right_to_list_its_folder(
 def test_the_rule_for_links_travels_to_workers() -> None:
     rule = LinkRule(True, ("/store",))
     assert pickle.loads(pickle.dumps(rule)) == rule
+
+
+def test_an_error_of_the_disk_names_the_file() -> None:
+    """Linux answers EIO to a read of the first byte of this file, which is a regular one."""
+    broken = Path("/proc/self/mem")
+    for file in (open_file(broken, root=broken.parent), opened(broken)):
+        with file, pytest.raises(OSError, match="Input/output error: '/proc/self/mem'"):
+            file.read(1)

@@ -21,6 +21,7 @@ from gristmill.chess.raw.zip_member import (
     opened_zip,
 )
 from gristmill.contract import BadInput, GristmillError
+from gristmill.hashing import NamedFile
 from gristmill.run.progress import SILENT, Progress
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 
@@ -46,7 +47,7 @@ def _write(
     """Write a PGN; refuse an empty one, one of more than `max_bytes`, and one that is no text."""
     total, head = 0, b""
     with (
-        target.open("wb", buffering=0) as file,
+        NamedFile(target, "wb") as file,
         progress.stage("unpack", unit="bytes", total=expected) as stage,
     ):
         for data in with_short_lines(reads, source):

@@ -19,7 +19,7 @@ from typing import IO, BinaryIO, cast
 
 from gristmill.chess.raw.archive_config import Limits
 from gristmill.chess.raw.pgn_head import other_kind
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, is_of_machine
 
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 _MAX_MEMBERS = 1000
@@ -43,8 +43,7 @@ _DAMAGED = (
 # A damaged archive can raise OSError too (bad bzip2 data, an impossible offset).
 # These numbers are errors of the machine, whatever the archive holds.
 _MACHINE_ERRORS = {
-    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES),
-    *(errno.EPERM, errno.ENOENT, errno.EMFILE, errno.ENFILE, errno.ENOMEM),
+    *(errno.EACCES, errno.EPERM, errno.ENOENT, errno.EMFILE, errno.ENFILE, errno.ENOMEM),
 }
 
 
@@ -195,6 +194,6 @@ def damage_as_bad_input(path: Path) -> Iterator[None]:
     except _DAMAGED as error:
         raise BadInput(path, f"is a broken ZIP ({error}); download it again") from error
     except OSError as error:
-        if error.errno in _MACHINE_ERRORS:
+        if is_of_machine(error) or error.errno in _MACHINE_ERRORS:
             raise
         raise BadInput(path, f"is a broken ZIP ({error}); download it again") from error

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from gristmill.contract import BadInput
+from gristmill.hashing import NamedFile
 from gristmill.macroxue.config import Layout
 from gristmill.macroxue.format.rows import STEP_FORMATS, Rows, to_layout
 from gristmill.macroxue.raw.drops import RunFiles
@@ -125,7 +126,7 @@ def make_part(part: Part, path: Path) -> dict[str, Any]:
         scanner = scan
     names = Names()
     entries: list[dict[str, Any]] = []
-    with path.open("wb", buffering=0) as file:
+    with NamedFile(path, "wb") as file:
         for at, files in enumerate(part.runs):
             start, known = file.tell(), len(names.known)
             try:

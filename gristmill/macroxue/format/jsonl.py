@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, os_reason
 
 # json.dumps would make an encoder for each line.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
@@ -44,7 +44,7 @@ def iter_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             for number, text in enumerate(file, 1):
                 yield number, _parse_line(path, number, text)
     except OSError as error:
-        raise BadInput(path, f"cannot be read: {error.strerror}") from error
+        raise BadInput(path, f"cannot be read: {os_reason(error)}") from error
 
 
 def _parse_line(path: Path, number: int, text: bytes) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput
+from gristmill.hashing import NamedFile
 from gristmill.macroxue.format.rows import (
     PACKED46,
     STEP_ROW_DTYPE,
@@ -188,7 +189,7 @@ class ShardWriter:
                 f"more than {_MAX_SHARDS} shards do not sort by name: use a larger shard_rows"
             )
         self._name = f"{self._stem}.npy" if self._cuts == 0 else f"{self._stem}-{index:05d}.npy"
-        self._file = (self._out / self._name).open("xb", buffering=0)
+        self._file = NamedFile(self._out / self._name, "xb")
         self._put(memoryview(self._format.header(0)))
 
     def _put(self, octets: memoryview) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, os_reason
 from gristmill.inbox.sample_mark import not_samples
 from gristmill.puzzles.domains.sudoku.board import CELLS
 from gristmill.puzzles.format.names import SPLITS, Split
@@ -59,7 +59,7 @@ def sudoku_files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[SudokuFil
             list_files(folder, root=folder, links=links, deep=False), key=lambda entry: entry.name
         )
     except OSError as error:
-        raise BadInput(folder, f"cannot be read: {error.strerror}") from error
+        raise BadInput(folder, f"cannot be read: {os_reason(error)}") from error
     names = [entry.name for entry in entries]
     left = not_samples(folder, filter(is_sudoku_file, names))
     names = [name for name in names if name not in left]

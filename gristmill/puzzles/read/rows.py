@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, os_reason
 from gristmill.puzzles.format import names
 from gristmill.puzzles.format.identifiers import read_identifiers
 from gristmill.puzzles.format.metadata import PuzzleDatasetMetadata, read_metadata
@@ -41,7 +41,7 @@ def open_array(path: Path, dimensions: int) -> Integers:
     except FileNotFoundError as error:
         raise BadInput(path, "is missing") from error
     except OSError as error:
-        raise BadInput(path, f"cannot be read: {error.strerror}") from error
+        raise BadInput(path, f"cannot be read: {os_reason(error)}") from error
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, os_reason
 from gristmill.untrusted.files import REFUSE_LINKS
 from gristmill.untrusted.json_text import load_json
 from gristmill.untrusted.limits import Limits
@@ -102,7 +102,7 @@ def append(path: Path, audit: Audit) -> None:
     try:
         descriptor = os.open(path, flags, 0o666)
     except OSError as error:
-        raise BadInput(path, f"cannot be written: {error.strerror}") from error
+        raise BadInput(path, f"cannot be written: {os_reason(error)}") from error
     with os.fdopen(descriptor, "r+b", buffering=0) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         size = os.fstat(descriptor).st_size

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import orjson
 
-from gristmill.contract import BadInput, Violation
+from gristmill.contract import BadInput, Violation, os_reason
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.corpora import PARTITIONS, Corpus, corpus_and_split
 from gristmill.reasoning.format.origins import mapped
@@ -56,7 +56,7 @@ def _file_violations(
                     law, found = broken
                     offenders.add(law, f"{path}:{row}", found)
     except OSError as error:
-        yield Violation("readable", path, f"cannot be read: {error.strerror}")
+        yield Violation("readable", path, f"cannot be read: {os_reason(error)}")
         return
     yield from offenders.violations()
     if has_origins:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from gristmill.contract import BadInput, GristmillError
+from gristmill.contract import BadInput, GristmillError, is_of_machine
 from gristmill.reasoning.raw.drops import kind
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 from gristmill.untrusted.limits import LIMITS, Limits, bounded
@@ -142,6 +142,8 @@ def _members(file: BinaryIO, path: Path, new: Callable[[], Any], name: str) -> I
                 if member.eof:
                     data, member = member.unused_data, None
     except (zlib.error, OSError, EOFError, lzma.LZMAError) as error:
+        if is_of_machine(error):
+            raise
         raise _broken(path, name, error) from error
     if member is not None or not members:
         raise BadInput(path, f"ends in the middle of its {name} data: get it again")

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
-from gristmill.contract import BadInput, Violation
+from gristmill.contract import BadInput, Violation, os_reason
 from gristmill.hashing import sha256_file
 from gristmill.provenance import record_path
 from gristmill.reasoning.format import foreign_pt, names
@@ -93,7 +93,7 @@ def _object(path: Path) -> dict[str, Any]:
     try:
         meta = json.loads(path.read_bytes())
     except OSError as error:
-        raise BadInput(path, f"cannot be read: {error.strerror}") from error
+        raise BadInput(path, f"cannot be read: {os_reason(error)}") from error
     except (ValueError, RecursionError) as error:
         raise BadInput(path, f"is no JSON: {error}") from error
     if not isinstance(meta, dict) or tuple(meta)[: len(CONTRACT)] != CONTRACT:
@@ -191,7 +191,7 @@ def _raw_file(path: Path, sha256: str, stage: Stage) -> list[Violation]:
     try:
         digest = sha256_file(path)
     except OSError as error:
-        return [Violation("normalised file", str(path), f"cannot be read: {error.strerror}")]
+        return [Violation("normalised file", str(path), f"cannot be read: {os_reason(error)}")]
     if digest == sha256:
         return []
     return [Violation("normalised file", str(path), f"has {digest}, the raw manifest {sha256}")]

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, os_reason
 from gristmill.synth.format import parquet_child
 from gristmill.untrusted import child
 from gristmill.untrusted.files import LinkRule
@@ -62,7 +62,7 @@ class UntrustedParquet:
         try:
             self._file = opened(path, links)
         except OSError as error:
-            rule = f"is not a readable Parquet file ({error.strerror})"
+            rule = f"is not a readable Parquet file ({os_reason(error)})"
             raise BadInput(path, rule) from error
         try:
             described: parquet_child.Described = child.run(

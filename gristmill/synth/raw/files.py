@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, os_reason
 from gristmill.inbox.lists import listed_sums
 from gristmill.inbox.marks import SUMS
 from gristmill.inbox.sample_mark import is_newest, left_out_of, not_samples
@@ -72,7 +72,7 @@ def files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[Path]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise BadInput(folder, f"cannot be read: {error.strerror}") from error
+        raise BadInput(folder, f"cannot be read: {os_reason(error)}") from error
     left = not_samples(folder, (path.name for path in paths))
     return sorted(path for path in paths if path.name not in left)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import lzma
 import random
 from pathlib import Path
@@ -10,8 +11,10 @@ import pytest
 import zstandard
 
 from gristmill.contract import BadInput
+from gristmill.hashing import NamedFile
 from gristmill.reasoning.raw.unpacked import unpacked
 from gristmill.untrusted.limits import LIMITS, Limits
+from gristmill.untrusted.pointer import HEAD_BYTES
 from tests.reasoning.drops import packed
 
 PACKINGS = ("gz", "bz2", "xz", "zst")
@@ -113,3 +116,22 @@ def test_links_and_pipes_are_refused(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").symlink_to("/etc/passwd")
     with pytest.raises(BadInput, match="is a link"), unpacked(tmp_path / "x.jsonl"):
         pass
+
+
+@pytest.mark.parametrize("packing", ["gz", "bz2", "xz", "zst"])
+def test_an_error_of_the_disk_is_no_damage(
+    tmp_path: Path, packing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"a.jsonl.{packing}"
+    path.write_bytes(packed(b"x" * 100, packing))
+
+    read = NamedFile.read
+
+    def failing(file: NamedFile, size: int) -> bytes:
+        if size != HEAD_BYTES:
+            raise OSError(errno.EIO, "Input/output error", str(path))
+        return read(file, size)
+
+    monkeypatch.setattr(NamedFile, "read", failing)
+    with pytest.raises(OSError, match=r"Input/output error: .*a\.jsonl"):
+        _text(path, path.read_bytes())

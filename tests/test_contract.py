@@ -1,0 +1,43 @@
+"""Errors of the disk and the network, in the words of the user."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from gristmill.contract import BadInput, FileFailed, in_words, is_of_machine, os_reason
+
+CURES = {
+    errno.EIO: "Input/output error: the disk or the network failed (see `dmesg`): mend it, then "
+    "bring the file back from a copy, or build it again",
+    errno.ESTALE: "Stale file handle: the file server replaced it or was started again: do it "
+    "again; where it comes back, mount the file system again",
+    errno.EROFS: "Read-only file system: make the file system writable; Linux makes it read-only "
+    "after an error of the disk (see `dmesg`)",
+    errno.ENOSPC: "No space left on device: make room there, or raise the quota or the limit of "
+    "file sizes",
+}
+
+
+@pytest.mark.parametrize("number", CURES, ids=errno.errorcode.__getitem__)
+def test_an_error_of_the_machine_names_the_file_and_a_cure(number: int) -> None:
+    error = OSError(number, os.strerror(number), "drops/x/a.pgn")
+    assert is_of_machine(error) and os_reason(error) == CURES[number]
+    said = in_words(error, "elsewhere")
+    assert type(said) is FileFailed and str(said) == f"drops/x/a.pgn: {CURES[number]}"
+    nameless = in_words(OSError(number, os.strerror(number)), "a file in data")
+    assert str(nameless) == f"a file in data: {CURES[number]}"
+
+
+def test_any_other_error_stays_as_it_is() -> None:
+    for error in (
+        FileNotFoundError(errno.ENOENT, "No such file or directory", "a"),
+        OSError("invalid data"),
+        BadInput("a", "is wrong"),
+        ValueError("x"),
+    ):
+        assert in_words(error) is error and not is_of_machine(error)
+    assert os_reason(FileNotFoundError(errno.ENOENT, "No such file", "a")) == "No such file"
+    assert os_reason(OSError("invalid data")) == "invalid data"
