@@ -2,26 +2,24 @@
 
 `kernel` compiles by numba, and keeps the machine code for the next process: in the folder that
 NUMBA_CACHE_DIR names, else in the user's cache folder, else in `cache/` of the data root (see
-`fall_back_to`), else nowhere. It never writes beside the code. numba is imported when a kernel is
-defined.
+`fall_back_to`), else nowhere. It never writes beside the code. All checkouts of a user share it:
+`kernel_key.py` says which kernels are the same. numba is imported when a kernel is defined.
 """
 
 from __future__ import annotations
 
 import fcntl
-import hashlib
-import inspect
 import os
 import pickle
 import stat
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
+
+from gristmill.run.kernel_key import NoKey, kernel_key
 
 CACHE_DIR: Final = "NUMBA_CACHE_DIR"
 """The variable by which numba, and the processes that this one starts, know the folder."""
@@ -29,7 +27,7 @@ CACHE_DIR: Final = "NUMBA_CACHE_DIR"
 _FOLDER = "kernels"
 _DAMAGED = (OSError, EOFError, pickle.UnpicklingError, ValueError, AttributeError, ImportError)
 _SHARED = stat.S_IWGRP | stat.S_IWOTH
-_DIGITS = 16
+_DIGITS = 32
 
 _threads = threading.RLock()
 _held: set[Path] = set()
@@ -145,68 +143,60 @@ class _Compiler:
                 except _DAMAGED:
                     # Half a file after a power loss, or a full disk. What was compiled before
                     # the disk was full is in memory, and the next call gives it.
-                    _forget(self._dispatcher)
+                    _forget(self._lock)
             return self._compile(signature)
 
     def _enable(self) -> Path | None:
         """Have numba keep the machine code; the lock file of this kernel, or None."""
-        from numba.core import config
+        from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
-        settings: Any = config
-        base, function = cache_folder(), self._dispatcher.py_func
-        if base is None:
+        folder = cache_folder()
+        if folder is None:
             return None
-        folder = base / _key(Path(inspect.getfile(function)).parent)
-        before, settings.CACHE_DIR = settings.CACHE_DIR, str(folder)
         try:
-            self._dispatcher.enable_caching()
-        except RuntimeError:
-            return None  # the disk became full, or the folder was taken away
-        finally:
-            settings.CACHE_DIR = before
-        name = f"{function.__module__}.{function.__qualname__}"
-        return folder / f"{hashlib.sha256(name.encode()).hexdigest()[:_DIGITS]}.lock"
+            place = _Place(folder, kernel_key(self._dispatcher))
+        except NoKey:
+            return None
+
+        # numba's own cache, but for the place of its files.
+        implementation = type("_Kept", (CompileResultCacheImpl,), {"_locator_classes": [place]})
+        kept: Any = type("_KeptCache", (FunctionCache,), {"_impl_class": implementation})
+        self._dispatcher._cache = kept(self._dispatcher.py_func)
+        return folder / f"{place.key}.lock"
 
 
-def _forget(dispatcher: Any) -> None:
-    """Remove the files of a kernel."""
-    function = dispatcher.py_func
-    name = function.__qualname__.replace("<", "").replace(">", "")
-    stem = f"{Path(inspect.getfile(function)).stem}.{name}-"
-    for file in Path(dispatcher.stats.cache_path).glob("*"):
-        if file.name.startswith(stem):
-            with suppress(OSError):
-                file.unlink()
+class _Place:
+    """Where numba keeps the files of one kernel, and what they are kept by.
 
-
-@cache
-def _key(package: Path) -> str:
-    """A name by the sources that a kernel is made of, Python, numba and the processor.
-
-    numba itself looks at the file of the called function alone, though it compiles into it the
-    functions that it calls and the constants that it uses: those of its folder, and of the formats,
-    rules and domains of its family, which is one level above the folder or two.
+    It has the methods that numba's own locators have, which go by the path of the source.
     """
-    import llvmlite
-    import numba
-    from llvmlite import binding
 
-    digest = hashlib.sha256()
-    for part in (
-        sys.version,
-        numba.__version__,
-        llvmlite.__version__,
-        binding.get_host_cpu_name(),
-        binding.get_host_cpu_features().flatten(),
-    ):
-        digest.update(part.encode() + b"\0")
-    above = package.parents[:2]
-    rooms = [family / name for family in above for name in ("format", "rules", "domains")]
-    for folder in (package, *rooms):
-        for source in sorted(folder.glob("*.py")):
-            digest.update(f"{folder.name}/{source.name}\0".encode())
-            digest.update(hashlib.sha256(source.read_bytes()).digest())
-    return f"{package.name}-{digest.hexdigest()[:_DIGITS]}"
+    def __init__(self, folder: Path, key: str) -> None:
+        self._folder = folder
+        self.key = key[:_DIGITS]
+
+    def from_function(self, _function: object, file: str) -> _Place:
+        self._py_file = file  # numba names it in warnings
+        return self
+
+    def ensure_cache_path(self) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def get_cache_path(self) -> str:
+        return str(self._folder)
+
+    def get_source_stamp(self) -> str:
+        return self.key
+
+    def get_disambiguator(self) -> str:
+        return self.key
+
+
+def _forget(lock: Path) -> None:
+    """Remove the files of a kernel, but for its lock, which other processes may wait for."""
+    for file in lock.parent.glob(f"*-{lock.stem}.*"):
+        with suppress(OSError):
+            file.unlink()
 
 
 @contextmanager

@@ -171,77 +171,56 @@ def test_a_folder_that_others_can_write_is_not_trusted(
     assert kernels.cache_folder() is None
 
 
-@pytest.mark.parametrize(
-    "file",
-    [
-        "kernels/code.py",
-        pytest.param("kernels/other.py", marks=pytest.mark.slow),
-        pytest.param("format/rows.py", marks=pytest.mark.slow),
-    ],
-)
-def test_a_changed_source_is_compiled_again(code: Path, file: str) -> None:
-    """The file itself, a neighbour, and the formats of the family."""
-    python(code, CALL.format(value=5))
-    source = code / "code/family" / file
-    source.parent.mkdir(exist_ok=True)
-    old = source.read_text() if source.exists() else ""
-    source.write_text(old.replace("FACTOR = 3", "FACTOR = 4") + "\nSEEN = 1\n")
-    answer, hits = python(code, CALL.format(value=5)).split(" ", 1)
-    assert (answer, hits) == ("22" if "code.py" in file else "17", "Counter()")
-    assert len(list(home_cache(code).iterdir())) == 2
+def test_a_copy_of_the_code_at_another_path_uses_the_machine_code(code: Path) -> None:
+    """Another clone, and files that are newer."""
+    first = python(code, CALL.format(value=5))
+    kept = machine_code(home_cache(code))
+    copy = code / "copy/family/kernels"
+    copy.mkdir(parents=True)
+    (copy / "code.py").write_text("# A comment.\n" + MODULE)
+    paths = os.pathsep.join([str(code / "copy"), str(CHECKOUT)])
+    answer, hits = python(code, CALL.format(value=5), PYTHONPATH=paths).split(" ", 1)
+    assert first == "17 Counter()"
+    assert answer == "17" and hits.endswith(": 1})")
+    assert machine_code(home_cache(code)) == kept
+
+
+def test_a_changed_source_is_compiled_again(code: Path) -> None:
+    """Of a function that the kernel calls, in a package of its own; it is changed and put back."""
+    shared = code / "code/shared.py"
+    shared.write_text(MODULE)
+    (code / "code/family/kernels/code.py").write_text(
+        "from gristmill.run.kernels import kernel\nimport shared\n"
+        "@kernel()\ndef outer(number): return shared.inner(number) + 1\n"
+    )
+    assert python(code, CALL.format(value=5)) == "17 Counter()"
+    shared.write_text(MODULE.replace("FACTOR = 3", "FACTOR = 4"))
+    assert python(code, CALL.format(value=5)) == "22 Counter()"
+    shared.write_text(MODULE)
+    assert re.fullmatch(r"17 Counter\(.*: 1}\)", python(code, CALL.format(value=5)))
 
 
 @pytest.mark.parametrize(
-    ("file", "is_read"),
-    [
-        ("family/domains/draws.py", True),
-        ("family/domains/kind/other.py", True),
-        ("family/format/rows.py", True),
-        ("family/domains/other_kind/code.py", False),
-        ("family/build/code.py", False),
-    ],
+    "step", ["_save_data", pytest.param("_save_index", marks=pytest.mark.slow)]
 )
-def test_a_nested_folder_is_keyed_by_the_folders_above_it(
-    code: Path, file: str, is_read: bool
+def test_a_process_that_is_killed_while_it_keeps_machine_code_leaves_none(
+    code: Path, step: str
 ) -> None:
-    """The domains of a family have a folder for each kind, whose kernels call those above it."""
-    package = code / "code/family/domains/kind"
-    package.mkdir(parents=True)
-    (package / "code.py").write_text(MODULE)
-    before = kernels._key.__wrapped__(package)
-    changed = code / "code" / file
-    changed.parent.mkdir(parents=True, exist_ok=True)
-    changed.write_text("FACTOR = 4\n")
-    assert (kernels._key.__wrapped__(package) != before) is is_read
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["numba.__version__", "llvmlite.__version__", "sys.version"])
-def test_another_numba_or_python_has_a_folder_of_its_own(
-    code: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    package = code / "code/family/kernels"
-    before = kernels._key.__wrapped__(package)
-    assert before.startswith("kernels-")
-    monkeypatch.setattr(name, "0.0")
-    assert kernels._key.__wrapped__(package) != before
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["get_host_cpu_name", "get_host_cpu_features"])
-def test_another_processor_has_a_folder_of_its_own(
-    code: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    from llvmlite import binding
-
-    class Features(str):
-        def flatten(self) -> str:
-            return self
-
-    package = code / "code/family/kernels"
-    before = kernels._key.__wrapped__(package)
-    monkeypatch.setattr(binding, name, lambda: Features("other"))
-    assert kernels._key.__wrapped__(package) != before
+    """Its lock is free, and the next process compiles the kernel and keeps it."""
+    killed = (
+        "import numba.core.caching as caching, os\n"
+        f"caching.IndexDataCacheFile.{step} = lambda *_: os.kill(os.getpid(), 9)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", killed + CALL.format(value=5)],
+        cwd=code,
+        env=environment(code),
+        check=False,
+    )
+    assert done.returncode == -9
+    assert machine_code(home_cache(code)) == []
+    assert python(code, CALL.format(value=5)) == "17 Counter()"
+    assert len(machine_code(home_cache(code))) == 3
 
 
 @pytest.mark.parametrize("kind", ["*.nbc", pytest.param("*.nbi", marks=pytest.mark.slow)])

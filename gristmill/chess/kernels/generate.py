@@ -15,7 +15,6 @@ from gristmill.chess.kernels.attacks import attacked, borrowed
 from gristmill.chess.kernels.board import CLOCK, TURN, full_key, in_check, make, reset
 from gristmill.chess.kernels.ending import DRAWN, OPEN, verdict
 from gristmill.chess.kernels.moves import legal_moves
-from gristmill.chess.kernels.stamp import KERNEL_STAMP
 from gristmill.chess.kernels.tables import U64, WEIGHT
 from gristmill.run.kernels import kernel
 
@@ -101,51 +100,43 @@ def _appeal(bb, kinds, st, move, state):
     return score
 
 
-def _entry(stamp):
-    """Close over the stamp of the sources, see `stamp.py`."""
+@kernel()
+def play(opening, plies, seed, text, board):
+    """Play a game that begins with `opening`, for at most `plies` plies in all.
 
-    @kernel()
-    def play(opening, plies, seed, text, board):
-        """Play a game that begins with `opening`, for at most `plies` plies in all.
-
-        opening: packed moves, int64. text: uint8, filled with the moves in SAN joined by
-        spaces, 8 bytes a ply at most. board: see `scan.new_board`.
-        Returns (bytes written, plies, verdict of `ending`).
-        """
-        bb, kinds, st = borrowed(board[0]), borrowed(board[1]), borrowed(board[2])
-        key, keys = borrowed(board[3]), borrowed(board[4])
-        reset(bb, kinds, st, key)
-        keys[0] = key[0]
-        state = np.array([U64(seed)])
-        found = np.empty(_MOST, np.int64)
-        o, ply, end = stamp & 0, 0, OPEN
-        while ply < plies:
-            n = legal_moves(bb, kinds, st, found, _MOST)
-            best = -1
-            if ply < opening.size:
-                best = opening[ply]
-            else:
-                high = np.int64(-(1 << 40))
-                for i in range(n):
-                    appeal = _appeal(bb, kinds, st, found[i], state)
-                    if appeal > high:
-                        high, best = appeal, found[i]
-            if ply:
-                text[o] = 32
-                o += 1
-            o = _write_san(bb, kinds, st, found, n, best, text, o)
-            make(bb, kinds, st, key, best)
-            ply += 1
-            keys[ply] = full_key(bb, kinds, st, key)
-            end = verdict(bb, kinds, st, key, keys, ply, False)
-            if in_check(bb, st):
-                text[o] = 35 if end != OPEN and end != DRAWN else 43
-                o += 1
-            if end != OPEN or st[CLOCK] >= 96:
-                break
-        return o, ply, end
-
-    return play
-
-
-play = _entry(KERNEL_STAMP)
+    opening: packed moves, int64. text: uint8, filled with the moves in SAN joined by
+    spaces, 8 bytes a ply at most. board: see `scan.new_board`.
+    Returns (bytes written, plies, verdict of `ending`).
+    """
+    bb, kinds, st = borrowed(board[0]), borrowed(board[1]), borrowed(board[2])
+    key, keys = borrowed(board[3]), borrowed(board[4])
+    reset(bb, kinds, st, key)
+    keys[0] = key[0]
+    state = np.array([U64(seed)])
+    found = np.empty(_MOST, np.int64)
+    o, ply, end = 0, 0, OPEN
+    while ply < plies:
+        n = legal_moves(bb, kinds, st, found, _MOST)
+        best = -1
+        if ply < opening.size:
+            best = opening[ply]
+        else:
+            high = np.int64(-(1 << 40))
+            for i in range(n):
+                appeal = _appeal(bb, kinds, st, found[i], state)
+                if appeal > high:
+                    high, best = appeal, found[i]
+        if ply:
+            text[o] = 32
+            o += 1
+        o = _write_san(bb, kinds, st, found, n, best, text, o)
+        make(bb, kinds, st, key, best)
+        ply += 1
+        keys[ply] = full_key(bb, kinds, st, key)
+        end = verdict(bb, kinds, st, key, keys, ply, False)
+        if in_check(bb, st):
+            text[o] = 35 if end != OPEN and end != DRAWN else 43
+            o += 1
+        if end != OPEN or st[CLOCK] >= 96:
+            break
+    return o, ply, end

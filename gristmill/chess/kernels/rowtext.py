@@ -42,91 +42,86 @@ from gristmill.chess.kernels.rowshape import (
     N,
     read_line,
 )
-from gristmill.chess.kernels.stamp import KERNEL_STAMP
 from gristmill.run.kernels import kernel
 
 
-def _entries(stamp):
-    """Close over the stamp of the sources, see `stamp.py`."""
+@kernel()
+def find_rows(buf, size, records, moves, uci):
+    """Find the rows in buf[:size], whole lines with 64 zeros after them.
 
-    @kernel()
-    def find_rows(buf, size, records, moves, uci):
-        """Find the rows in buf[:size], whole lines with 64 zeros after them.
+    records: int64 [rows, COLUMNS]. moves: packed, uint16, one a ply. uci: uint8, the
+    moves of each row joined by spaces. A row in another form has UNUSUAL set and no
+    moves. Returns the number of rows.
+    """
+    buf, records, moves, uci = borrowed(buf), borrowed(records), borrowed(moves), borrowed(uci)
+    n, m, u, p = 0, 0, 0, 0
+    while p < size:
+        stop = p
+        while stop < size and buf[stop] != 10:
+            stop += 1
+        start, end = p, stop
+        p = stop + 1
+        while end > start and buf[end - 1] <= 32:
+            end -= 1
+        while start < end and buf[start] <= 32:
+            start += 1
+        if start == end:
+            continue
+        row = borrowed(records[n])
+        good, after = read_line(buf, start, end, row, moves, m, uci, u)
+        row[UNUSUAL] = 0 if good else 1
+        if not good:
+            row[N], row[MOVE0], row[UCI0], row[UCI1] = 0, m, u, u
+        else:
+            u = after
+            m += row[N]
+        row[LINE0], row[LINE1] = start, end
+        n += 1
+    return n
 
-        records: int64 [rows, COLUMNS]. moves: packed, uint16, one a ply. uci: uint8, the
-        moves of each row joined by spaces. A row in another form has UNUSUAL set and no
-        moves. Returns the number of rows.
-        """
-        buf, records, moves, uci = borrowed(buf), borrowed(records), borrowed(moves), borrowed(uci)
-        n, m, u, p = stamp & 0, 0, 0, 0
-        while p < size:
-            stop = p
-            while stop < size and buf[stop] != 10:
-                stop += 1
-            start, end = p, stop
-            p = stop + 1
-            while end > start and buf[end - 1] <= 32:
-                end -= 1
-            while start < end and buf[start] <= 32:
-                start += 1
-            if start == end:
-                continue
-            row = borrowed(records[n])
-            good, after = read_line(buf, start, end, row, moves, m, uci, u)
-            row[UNUSUAL] = 0 if good else 1
-            if not good:
-                row[N], row[MOVE0], row[UCI0], row[UCI1] = 0, m, u, u
-            else:
-                u = after
-                m += row[N]
-            row[LINE0], row[LINE1] = start, end
-            n += 1
-        return n
 
-    @kernel()
-    def write_games(buf, records, picked, headers, out, lengths):
-        """Write the picked rows (docs/formats/chess.md#game-rows); return the bytes written.
+@kernel()
+def write_games(buf, records, picked, headers, out, lengths):
+    """Write the picked rows (docs/formats/chess.md#game-rows); return the bytes written.
 
-        picked: bool, one a row. headers: write the tags too. lengths: int64, filled with
-        the bytes of each written row, in order.
-        """
-        buf, records, out = borrowed(buf), borrowed(records), borrowed(out)
-        o, n = stamp & 0, 0
-        for i in range(records.shape[0]):
-            if not picked[i]:
-                continue
-            row = borrowed(records[i])
-            begun = o
-            o = copy(SCHEMA_WORD, 0, SCHEMA_WORD.size, out, o)
-            o = copy(ID_WORD, 0, ID_WORD.size, out, o)
-            o = copy(buf, row[ID0], row[ID1], out, o)
-            o = _close(out, o)
-            o = copy(WINNER_WORD, 0, WINNER_WORD.size, out, o)
-            out[o] = row[WINNER]
-            o = _close(out, o + 1)
-            o = copy(RESULT_WORD, 0, RESULT_WORD.size, out, o)
-            o = copy(buf, row[RES0], row[RES1], out, o)
-            o = _close(out, o)
-            o = copy(PLIES_WORD, 0, PLIES_WORD.size, out, o)
-            o = write_number(row[PLIES], out, o)
+    picked: bool, one a row. headers: write the tags too. lengths: int64, filled with
+    the bytes of each written row, in order.
+    """
+    buf, records, out = borrowed(buf), borrowed(records), borrowed(out)
+    o, n = 0, 0
+    for i in range(records.shape[0]):
+        if not picked[i]:
+            continue
+        row = borrowed(records[i])
+        begun = o
+        o = copy(SCHEMA_WORD, 0, SCHEMA_WORD.size, out, o)
+        o = copy(ID_WORD, 0, ID_WORD.size, out, o)
+        o = copy(buf, row[ID0], row[ID1], out, o)
+        o = _close(out, o)
+        o = copy(WINNER_WORD, 0, WINNER_WORD.size, out, o)
+        out[o] = row[WINNER]
+        o = _close(out, o + 1)
+        o = copy(RESULT_WORD, 0, RESULT_WORD.size, out, o)
+        o = copy(buf, row[RES0], row[RES1], out, o)
+        o = _close(out, o)
+        o = copy(PLIES_WORD, 0, PLIES_WORD.size, out, o)
+        o = write_number(row[PLIES], out, o)
+        out[o], out[o + 1] = 44, 32
+        o = copy(MOVES_WORD, 0, MOVES_WORD.size - 1, out, o + 2)
+        o = copy(buf, row[LIST0], row[LIST1], out, o)
+        if row[SRC0] >= 0 and row[SRC1] - row[SRC0] > 2:
             out[o], out[o + 1] = 44, 32
-            o = copy(MOVES_WORD, 0, MOVES_WORD.size - 1, out, o + 2)
-            o = copy(buf, row[LIST0], row[LIST1], out, o)
-            if row[SRC0] >= 0 and row[SRC1] - row[SRC0] > 2:
-                out[o], out[o + 1] = 44, 32
-                o = copy(SOURCE_WORD, 0, SOURCE_WORD.size, out, o + 2)
-                o = copy(buf, row[SRC0], row[SRC1], out, o)
-            if headers and row[HEAD0] >= 0:
-                out[o], out[o + 1] = 44, 32
-                o = copy(HEADERS_WORD, 0, HEADERS_WORD.size, out, o + 2)
-                o = copy(buf, row[HEAD0], row[HEAD1], out, o)
-            out[o], out[o + 1] = 125, 10
-            o += 2
-            lengths[n] = o - begun
-            n += 1
-        return o
-
-    return find_rows, write_games
+            o = copy(SOURCE_WORD, 0, SOURCE_WORD.size, out, o + 2)
+            o = copy(buf, row[SRC0], row[SRC1], out, o)
+        if headers and row[HEAD0] >= 0:
+            out[o], out[o + 1] = 44, 32
+            o = copy(HEADERS_WORD, 0, HEADERS_WORD.size, out, o + 2)
+            o = copy(buf, row[HEAD0], row[HEAD1], out, o)
+        out[o], out[o + 1] = 125, 10
+        o += 2
+        lengths[n] = o - begun
+        n += 1
+    return o
 
 
 @njit(forceinline=True)
@@ -146,6 +141,3 @@ def write_number(value, out, o):
         out[o + k] = 48 + value % 10
         value //= 10
     return o + digits
-
-
-find_rows, write_games = _entries(KERNEL_STAMP)

@@ -33,7 +33,6 @@ from gristmill.chess.kernels.movetext import (
     read_movetext,
     skip_blank,
 )
-from gristmill.chess.kernels.stamp import KERNEL_STAMP
 from gristmill.run.kernels import kernel
 
 # Why the scan stopped: all is done, a game is unusual, the text ends in a game, arrays are full.
@@ -161,91 +160,83 @@ def new_board() -> tuple[np.ndarray, ...]:
     )
 
 
-def _entry(stamp):
-    """Close over the stamp of the sources, see `stamp.py`."""
+@kernel()
+def scan_games(
+    buf, size, at_eof, current, pos, stop, games, known, tags, moves, phases, text, board
+):
+    """Read games that start in [pos, stop) of buf[:size].
 
-    @kernel()
-    def scan_games(
-        buf, size, at_eof, current, pos, stop, games, known, tags, moves, phases, text, board
-    ):
-        """Read games that start in [pos, stop) of buf[:size].
-
-        buf: uint8, with PADDING zeros after `size`. at_eof: the text ends the file.
-        current: stop before a game with a comment that the next game begins in, and before one
-        whose tags or moves may have come apart.
-        games: int64 [games, COLUMNS]. known: int64 [games, 16, 2]. tags: int64 [tags, 4].
-        moves, phases: uint16 and uint8, one a ply. text: two uint8 arrays, for JSON and
-        for moves joined by spaces. board: see `new_board`.
-        Returns (games read, position, why it stopped).
-        """
-        buf, games, known, tags = borrowed(buf), borrowed(games), borrowed(known), borrowed(tags)
-        moves, phases = borrowed(moves), borrowed(phases)
-        out, uci = borrowed(text[0]), borrowed(text[1])
-        bb, kinds, st = borrowed(board[0]), borrowed(board[1]), borrowed(board[2])
-        key, keys = borrowed(board[3]), borrowed(board[4])
-        position = (bb, kinds, st, key)
-        n, m, t, o, u = stamp & 0, 0, 0, 0, 0
-        while True:
-            pos = skip_blank(buf, pos, size)
-            if pos >= size:
-                return n, pos, (DONE if at_eof or pos >= stop else CUT)
-            if pos >= stop:
-                return n, pos, DONE
-            if n >= games.shape[0]:
-                return n, pos, FULL
-            if buf[pos] != 91:
-                return n, pos, UNUSUAL_GAME
-            code, p, last, wide = _tags(buf, pos, size, at_eof, tags, t, known[n])
-            plies, terminator = 0, NO_RESULT
-            if code == OK and current:  # the movetext may follow any number of blank lines
-                p = skip_blank(buf, p, size)
-                if p >= size and not at_eof:
-                    code = MORE
-            if code == OK and p < size and buf[p] == 91:
-                code = UNUSUAL
-            if code == OK:
-                code, p, plies, terminator = read_movetext(
-                    buf,
-                    p,
-                    size,
-                    at_eof,
-                    current,
-                    position,
-                    keys,
-                    moves,
-                    phases,
-                    m,
-                    moves.shape[0],
-                )
-            if code == MORE:
-                return n, pos, CUT
-            if code == NO_ROOM:
-                return n, pos, (FULL if n else UNUSUAL_GAME)
-            if code != OK:
-                return n, pos, UNUSUAL_GAME
-            game = games[n]
-            given = NO_RESULT
-            if known[n, 6, 0] >= 0:
-                given = result_code(buf, known[n, 6, 0], known[n, 6, 1])
-            filled = terminator if given in (NO_RESULT, UNKNOWN) else 0
-            result = filled if filled else given
-            game[START], game[END], game[PLIES], game[MOVE0] = pos, p, plies, m
-            game[WIDE], game[RESULT], game[TERMINATOR] = wide, result, terminator
-            # Claims matter only where the result is no draw.
-            game[VERDICT] = verdict(bb, kinds, st, key, keys, plies, result != DRAW)
-            game[TAG0], game[TAG1] = t, last
-            game[HEAD0] = o
-            if not wide:
-                o = write_headers(buf, tags, t, last, known[n], filled, out, o)
-            game[HEAD1], game[LIST0], game[ID0] = o, o, u
-            if not wide:
-                u = _write_identity(buf, known[n], uci, u)
-            game[UCI0] = u
-            o, u = write_moves(moves, m, plies, out, o, uci, u)
-            game[LIST1], game[UCI1] = o, u
-            n, m, t, pos = n + 1, m + plies, last, p
-
-    return scan_games
-
-
-scan_games = _entry(KERNEL_STAMP)
+    buf: uint8, with PADDING zeros after `size`. at_eof: the text ends the file.
+    current: stop before a game with a comment that the next game begins in, and before one
+    whose tags or moves may have come apart.
+    games: int64 [games, COLUMNS]. known: int64 [games, 16, 2]. tags: int64 [tags, 4].
+    moves, phases: uint16 and uint8, one a ply. text: two uint8 arrays, for JSON and
+    for moves joined by spaces. board: see `new_board`.
+    Returns (games read, position, why it stopped).
+    """
+    buf, games, known, tags = borrowed(buf), borrowed(games), borrowed(known), borrowed(tags)
+    moves, phases = borrowed(moves), borrowed(phases)
+    out, uci = borrowed(text[0]), borrowed(text[1])
+    bb, kinds, st = borrowed(board[0]), borrowed(board[1]), borrowed(board[2])
+    key, keys = borrowed(board[3]), borrowed(board[4])
+    position = (bb, kinds, st, key)
+    n, m, t, o, u = 0, 0, 0, 0, 0
+    while True:
+        pos = skip_blank(buf, pos, size)
+        if pos >= size:
+            return n, pos, (DONE if at_eof or pos >= stop else CUT)
+        if pos >= stop:
+            return n, pos, DONE
+        if n >= games.shape[0]:
+            return n, pos, FULL
+        if buf[pos] != 91:
+            return n, pos, UNUSUAL_GAME
+        code, p, last, wide = _tags(buf, pos, size, at_eof, tags, t, known[n])
+        plies, terminator = 0, NO_RESULT
+        if code == OK and current:  # the movetext may follow any number of blank lines
+            p = skip_blank(buf, p, size)
+            if p >= size and not at_eof:
+                code = MORE
+        if code == OK and p < size and buf[p] == 91:
+            code = UNUSUAL
+        if code == OK:
+            code, p, plies, terminator = read_movetext(
+                buf,
+                p,
+                size,
+                at_eof,
+                current,
+                position,
+                keys,
+                moves,
+                phases,
+                m,
+                moves.shape[0],
+            )
+        if code == MORE:
+            return n, pos, CUT
+        if code == NO_ROOM:
+            return n, pos, (FULL if n else UNUSUAL_GAME)
+        if code != OK:
+            return n, pos, UNUSUAL_GAME
+        game = games[n]
+        given = NO_RESULT
+        if known[n, 6, 0] >= 0:
+            given = result_code(buf, known[n, 6, 0], known[n, 6, 1])
+        filled = terminator if given in (NO_RESULT, UNKNOWN) else 0
+        result = filled if filled else given
+        game[START], game[END], game[PLIES], game[MOVE0] = pos, p, plies, m
+        game[WIDE], game[RESULT], game[TERMINATOR] = wide, result, terminator
+        # Claims matter only where the result is no draw.
+        game[VERDICT] = verdict(bb, kinds, st, key, keys, plies, result != DRAW)
+        game[TAG0], game[TAG1] = t, last
+        game[HEAD0] = o
+        if not wide:
+            o = write_headers(buf, tags, t, last, known[n], filled, out, o)
+        game[HEAD1], game[LIST0], game[ID0] = o, o, u
+        if not wide:
+            u = _write_identity(buf, known[n], uci, u)
+        game[UCI0] = u
+        o, u = write_moves(moves, m, plies, out, o, uci, u)
+        game[LIST1], game[UCI1] = o, u
+        n, m, t, pos = n + 1, m + plies, last, p

@@ -12,7 +12,6 @@ from gristmill.chess.kernels.attacks import borrowed
 from gristmill.chess.kernels.copying import copy
 from gristmill.chess.kernels.rowshape import ID0, ID1, LIST0, LIST1, WINNER, N
 from gristmill.chess.kernels.rowtext import write_number
-from gristmill.chess.kernels.stamp import KERNEL_STAMP
 from gristmill.run.kernels import kernel
 
 # Bytes of a row without its id and its moves, at most.
@@ -53,73 +52,65 @@ def _put_of(table, at, i, out, o):
     return copy(table, at[i], at[i + 1], out, o)
 
 
-def _entry(stamp):
-    """Close over the stamp of the sources, see `stamp.py`."""
+@kernel()
+def write_splices(buf, records, picked, kept, indices, begins, codes, k, out, places):
+    """Write the samples of the picked rows; return the bytes written.
 
-    @kernel()
-    def write_splices(buf, records, picked, kept, indices, begins, codes, k, out, places):
-        """Write the samples of the picked rows; return the bytes written.
-
-        records: rows of `rowtext.find_rows`. picked: bool, one a row. kept: samples of
-        each row. indices: their splice indices, row after row. begins: where the phase
-        codes of each row begin in `codes`. k: plies of the target. places: int64, to work
-        in, one more than the longest game has plies.
-        Source: docs/formats/chess.md#legacy-rows
-        """
-        buf, records, out, places = (
-            borrowed(buf),
-            borrowed(records),
-            borrowed(out),
-            borrowed(places),
-        )
-        o, at = stamp & 0, 0
-        for i in range(records.shape[0]):
-            if not picked[i]:
-                at += kept[i]
-                continue
-            row = borrowed(records[i])
-            n, p = row[N], row[LIST0] + 1
-            # places[j]: the opening quote of move j; a move ends 2 bytes before the next one.
-            for j in range(n):
-                places[j] = p
-                p += 1
-                while buf[p] != 34:
-                    p += 1
-                p += 3
-            places[n] = row[LIST1] + 1
-            for s in range(at, at + kept[i]):
-                index = indices[s]
-                ply, left = index + 1, n - index - 1
-                last = min(n, index + 1 + k)
-                o = copy(_HEAD, 0, _HEAD.size, out, o)
-                o = copy(buf, row[ID0], row[ID1], out, o)
-                o = copy(_WINNER, 0, _WINNER.size, out, o)
-                out[o] = row[WINNER]
-                o = copy(_INDEX, 0, _INDEX.size, out, o + 1)
-                o = write_number(index, out, o)
-                o = copy(_PLY, 0, _PLY.size, out, o)
-                o = write_number(ply, out, o)
-                o = copy(_LEFT, 0, _LEFT.size, out, o)
-                o = write_number(left, out, o)
-                bucket = 0 if left <= 10 else 1 if left <= 20 else 2
-                o = _put_of(_REMAINING, _REMAINING_AT, bucket, out, o)
-                progress = ply / n
-                bucket = 0 if progress < 0.33 else 1 if progress < 0.66 else 2
-                o = _put_of(_PROGRESS, _PROGRESS_AT, bucket, out, o)
-                o = _put_of(_PHASE, _PHASE_AT, np.int64(codes[begins[i] + index]), out, o)
-                o = copy(buf, places[0], places[index + 1] - 2, out, o)
-                o = copy(_TARGET, 0, _TARGET.size, out, o)
-                o = copy(buf, places[index + 1], places[last] - 2, out, o)
-                o = copy(_NEXT, 0, _NEXT.size, out, o)
-                o = copy(buf, places[index + 1], places[index + 2] - 2, out, o)
-                o = copy(_TOTAL, 0, _TOTAL.size, out, o)
-                o = write_number(n, out, o)
-                out[o], out[o + 1] = 125, 10
-                o += 2
+    records: rows of `rowtext.find_rows`. picked: bool, one a row. kept: samples of
+    each row. indices: their splice indices, row after row. begins: where the phase
+    codes of each row begin in `codes`. k: plies of the target. places: int64, to work
+    in, one more than the longest game has plies.
+    Source: docs/formats/chess.md#legacy-rows
+    """
+    buf, records, out, places = (
+        borrowed(buf),
+        borrowed(records),
+        borrowed(out),
+        borrowed(places),
+    )
+    o, at = 0, 0
+    for i in range(records.shape[0]):
+        if not picked[i]:
             at += kept[i]
-        return o
-
-    return write_splices
-
-
-write_splices = _entry(KERNEL_STAMP)
+            continue
+        row = borrowed(records[i])
+        n, p = row[N], row[LIST0] + 1
+        # places[j]: the opening quote of move j; a move ends 2 bytes before the next one.
+        for j in range(n):
+            places[j] = p
+            p += 1
+            while buf[p] != 34:
+                p += 1
+            p += 3
+        places[n] = row[LIST1] + 1
+        for s in range(at, at + kept[i]):
+            index = indices[s]
+            ply, left = index + 1, n - index - 1
+            last = min(n, index + 1 + k)
+            o = copy(_HEAD, 0, _HEAD.size, out, o)
+            o = copy(buf, row[ID0], row[ID1], out, o)
+            o = copy(_WINNER, 0, _WINNER.size, out, o)
+            out[o] = row[WINNER]
+            o = copy(_INDEX, 0, _INDEX.size, out, o + 1)
+            o = write_number(index, out, o)
+            o = copy(_PLY, 0, _PLY.size, out, o)
+            o = write_number(ply, out, o)
+            o = copy(_LEFT, 0, _LEFT.size, out, o)
+            o = write_number(left, out, o)
+            bucket = 0 if left <= 10 else 1 if left <= 20 else 2
+            o = _put_of(_REMAINING, _REMAINING_AT, bucket, out, o)
+            progress = ply / n
+            bucket = 0 if progress < 0.33 else 1 if progress < 0.66 else 2
+            o = _put_of(_PROGRESS, _PROGRESS_AT, bucket, out, o)
+            o = _put_of(_PHASE, _PHASE_AT, np.int64(codes[begins[i] + index]), out, o)
+            o = copy(buf, places[0], places[index + 1] - 2, out, o)
+            o = copy(_TARGET, 0, _TARGET.size, out, o)
+            o = copy(buf, places[index + 1], places[last] - 2, out, o)
+            o = copy(_NEXT, 0, _NEXT.size, out, o)
+            o = copy(buf, places[index + 1], places[index + 2] - 2, out, o)
+            o = copy(_TOTAL, 0, _TOTAL.size, out, o)
+            o = write_number(n, out, o)
+            out[o], out[o + 1] = 125, 10
+            o += 2
+        at += kept[i]
+    return o
