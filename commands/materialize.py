@@ -15,7 +15,7 @@ from rich.markup import escape
 from assets import choices
 from assets.inbox import Inbox
 from commands.arrivals import register, strangers
-from commands.checkout import NO_WAIT, CheckoutCommand, open_instance
+from commands.checkout import NO_WAIT, SET, CheckoutCommand, open_instance, settings_of
 from commands.graph import INBOXES, Graph, first_and_last
 from commands.runs import table
 from commands.runs.standing import Plan, Standing
@@ -26,6 +26,7 @@ from gristmill.contract import GristmillError
 from gristmill.inbox import REFUSED
 from gristmill.inbox import Standing as Drop
 from gristmill.printable import plain
+from gristmill.provenance import read_record, record_path
 from gristmill.run.progress import Progress
 from gristmill.run.shown_progress import shown_on_stderr
 from resources.lake import Lake
@@ -46,6 +47,7 @@ _MOST_NAMED: Final = 5
     help="With --rebuild: publish contents that differ from the published ones, though inputs, "
     "config and code are the same. The record names the version that was replaced.",
 )
+@click.option("--set", "words", multiple=True, metavar="FIELD=VALUE", help=SET)
 @click.option("--no-wait", is_flag=True, help=NO_WAIT)
 @click.pass_obj
 def materialize(
@@ -55,6 +57,7 @@ def materialize(
     everything: bool,
     rebuild: bool,
     replace_differing: bool,
+    words: tuple[str, ...],
     no_wait: bool,
 ) -> None:
     """Build assets, as in `macroxue/pack --partition d6_v1`, or `--all`.
@@ -70,15 +73,19 @@ def materialize(
         raise click.UsageError("--partition goes with the name of an asset, not with --all")
     if replace_differing and not rebuild:
         raise click.UsageError("--replace-differing goes with --rebuild")
+    if words and len(selection) != 1:
+        raise click.UsageError("--set goes with the name of one asset")
     lake, started = Lake(), time.monotonic()
     with open_instance() as instance:
-        build = _Build(instance, lake, selection, partitions)
+        build = _Build(instance, lake, selection, partitions, words)
         build.refuse_settings()
         with shown_on_stderr() as progress:
             build.run(rebuild, replace_differing, not no_wait, progress)
         no_drops = build.has_no_drops()
     if build.outcomes:
         table.show(build.outcomes, time.monotonic() - started, started_in, named=bool(partitions))
+    for note in _kept_by(lake, build.outcomes) if words else ():
+        say(f"note: {shown(note)}")
     for line in strangers(lake) if everything else ():
         say(f"[yellow]passed over[/] {shown(line)}")
     idle_drops = list(build.idle_drops())
@@ -109,12 +116,14 @@ class _Build:
         lake: Lake,
         selection: Sequence[str],
         partitions: Sequence[str],
+        words: Sequence[str],
     ) -> None:
         self._instance, self._lake, self._partitions = instance, lake, partitions
         self._idle_drops: dict[str, list[Drop]] = {}
         self._register(INBOXES)
         self._graph = Graph(instance, lake)
         self._assets = self._graph.select(selection)
+        self._values = settings_of(self._assets[0].to_user_string(), words) if words else {}
         for asset in self._assets:
             self._check_keys(asset)  # a wrong key stops before a build
         self.outcomes: list[Outcome] = []
@@ -149,7 +158,9 @@ class _Build:
         standing = Standing(self._instance, self._lake, self._graph)
         for number, asset in enumerate(self._assets, 1):
             keys = self._graph.keys(asset, self._partitions)
-            plan = Plan(together=keys) if rebuild else standing.plan(asset, keys, progress)
+            # What stands is compared with files alone: with given values a run finds out.
+            is_open = rebuild or bool(self._values)
+            plan = Plan(together=keys) if is_open else standing.plan(asset, keys, progress)
             found = plan.standing
             for key, error in plan.alone.items():
                 if waiting := failures.follows(asset, key, error):
@@ -164,6 +175,7 @@ class _Build:
                     rebuild=rebuild,
                     replace_differing=replace_differing,
                     wait=wait,
+                    values=self._values,
                 )
                 for key, outcome in zip(self._graph.in_order(asset, some), outcomes, strict=True):
                     found[key] = failures.judged(asset, outcome)
@@ -220,6 +232,18 @@ class _Build:
     def _register(self, inboxes: Sequence[Inbox]) -> None:
         for inbox in inboxes:
             self._idle_drops[inbox.folder] = register(self._instance, self._lake, inbox)
+
+
+def _kept_by(lake: Lake, outcomes: Sequence[Outcome]) -> list[str]:
+    """How the settings that were given for this call stay, one line for each field and file."""
+    lines = {}
+    for outcome in outcomes:
+        for shared in (False, True) if outcome.place else ():
+            path = record_path(Path(outcome.place), outcome.partition or None, shared=shared)
+            if path.is_file():
+                notes = choices.config_notes(lake, read_record(path))
+                lines.update(dict.fromkeys(note.found for note in notes))
+    return list(lines)
 
 
 def _line(inbox: str, found: Drop) -> str:

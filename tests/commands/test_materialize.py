@@ -89,6 +89,30 @@ def test_a_command_waits_for_a_build_of_another_one_unless_it_may_not(
     assert f"macroxue/pack one: waits for process {os.getpid()} on host" in waited.stderr
 
 
+@pytest.mark.slow
+def test_given_settings_last_for_one_call_and_a_note_says_how_they_stay(
+    run: Command, data: Path
+) -> None:
+    land(data, "one")
+    words = ("materialize", "macroxue/pack", "--set", "layout=packed46", "--set", "shard_rows=9")
+    done = run(*words)
+    assert (done.exit_code, done.exception) == (0, None), done.output
+    record = data / PACKS / "one/provenance.json"
+    config = provenance.read_record(record).config
+    assert (config["layout"], config["shard_rows"]) == ("packed46", 9)
+    file = data / "gristmill.toml"
+    assert (
+        'note: built with layout = "packed46", and the default gives "aligned48", which the next '
+        'build takes. To keep "packed46", write `layout = "packed46"` under [macroxue.pack] in '
+        f"{file}\nnote: built with shard_rows = 9," in done.output
+    )
+    again = run(*words)
+    assert "nothing needed doing" in again.output and again.output.count("note: ") == 2
+    without = run("materialize", "macroxue/pack")
+    assert "1 built in" in without.output and "note: " not in without.output
+    assert provenance.read_record(record).config["layout"] == "aligned48"
+
+
 def test_brackets_in_a_reason_are_printed(run: Command, data: Path) -> None:
     land(data, "one")
     (data / "gristmill.toml").write_text("macroxue.pack = 3\n")
@@ -204,6 +228,8 @@ def test_only_the_named_partitions_are_built(run: Command, data: Path) -> None:
             "macroxue/pack has no partition 'tow'; its partitions: one",
         ),
         (["tokenizers/gpt2", "--partition", "one"], "tokenizers/gpt2 has no partitions"),
+        (["--all", "--set", "seed=1"], "--set goes with the name of one asset"),
+        (["macroxue/pack", "macroxue/values", "--set", "a=1"], "--set goes with the name of one"),
     ],
 )
 def test_what_cannot_be_meant_is_a_usage_error_and_nothing_is_built(
