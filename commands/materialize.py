@@ -25,7 +25,6 @@ from commands.terminal import say, shown
 from gristmill.contract import GristmillError
 from gristmill.inbox import REFUSED
 from gristmill.inbox import Standing as Drop
-from gristmill.printable import plain
 from gristmill.provenance import read_record, record_path
 from gristmill.run.progress import Progress
 from gristmill.run.shown_progress import shown_on_stderr
@@ -133,18 +132,27 @@ class _Build:
         self._everything = not selection
 
     def _check_keys(self, asset: dg.AssetKey) -> None:
-        """Raise click.UsageError for a key that is no partition, with what refuses its drop."""
+        """Raise click.UsageError for a key that is no partition.
+
+        Raises GristmillError with the reasons if nothing is built yet from the drops of these keys.
+        """
         try:
             self._graph.keys(asset, self._partitions)
         except click.UsageError as error:
-            reasons = [
-                f"\n{found.state} {plain(' '.join(_line(inbox.folder, found).split()))}"
+            if self._graph.partitions(asset) is None:
+                raise
+            unknown = set(self._partitions) - set(self._graph.known(asset))
+            lines = {
+                found.key: f"{asset.to_user_string()} has no partition {found.key!r} yet: "
+                f"{found.state} {_line(inbox.folder, found)}"
                 for inbox in INBOXES
-                if inbox.folder.partition("/")[0] == asset.path[0]
+                if any(target.key == asset for target in inbox.targets)
                 for found in self._idle_drops[inbox.folder]
-                if found.key in self._partitions
-            ]
-            raise click.UsageError(f"{error.message}{''.join(reasons)}") from error
+                if found.key in unknown
+            }
+            if unknown - lines.keys():
+                raise
+            raise GristmillError("\n".join(lines.values())) from error
 
     def refuse_settings(self) -> None:
         """Raise GristmillError if `gristmill.toml` has a wrong table of the chosen assets."""

@@ -266,6 +266,24 @@ def test_an_empty_partition_is_refused(run: Command, data: Path) -> None:
         assert f"{asset}: the partition is empty: name one, or leave it out" in result.output
 
 
+def test_a_recipe_that_is_unknown_yet_fails_with_the_state_of_its_file(
+    run: Command, data: Path
+) -> None:
+    recipes = data / "drops/puzzles/recipes"
+    recipes.mkdir(parents=True)
+    (recipes / "mine.toml").write_text('kind = "sudoku"\nsources = ["bank"]\n')
+    (recipes / "late.toml").write_text('kind = "domino"\n')
+    (recipes / "late.toml.incomplete").touch()
+    for asset, name, reason in (
+        ("sudoku", "mine", "the recipe mine waits for drops/puzzles/bank: bring it"),
+        ("domino", "late", "late.toml: late.toml.incomplete says that it is not complete"),
+        ("domino", "none", "none.toml: the drop is gone: bring it back"),
+    ):
+        done = run("build", f"puzzles/{asset}", name)
+        assert done.exit_code == 1
+        assert reason in str(done.exception)
+
+
 def test_an_unknown_partition_is_refused(run: Command, data: Path) -> None:
     result = run("build", ASSET, "gsm8k__dev")
     assert result.exit_code == 2

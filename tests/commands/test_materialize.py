@@ -242,22 +242,33 @@ def test_what_cannot_be_meant_is_a_usage_error_and_nothing_is_built(
     assert not (data / PACKS).exists()
 
 
-def test_a_partition_whose_drop_is_refused_says_why_it_is_none(run: Command, data: Path) -> None:
+def test_a_partition_that_is_unknown_yet_fails_with_the_state_of_its_drop(
+    run: Command, data: Path
+) -> None:
     land(data, "one")
     (data / DROPS / "two").mkdir()
+    (land(data, "three") / ".incomplete").touch()
+    (data / "drops/pools").mkdir()
+    (data / "drops/pools/both.toml").write_text('members = ["three", "four"]')
     recipes = data / "drops/puzzles/recipes"
     recipes.mkdir(parents=True)
     (recipes / "mine.toml").write_bytes(b'\xef\xbb\xbfkind = "domino"\n')
     (recipes / "other.toml").write_text('kind = "tarot"\n')
-    done = run("materialize", "puzzles/domino", "--partition", "mine")
+    for asset, keys, expected in (
+        ("puzzles/domino", ["mine"], "refused puzzles/recipes/mine: "),
+        ("macroxue/values", ["one", "two"], "refused macroxue/two: the folder holds no file"),
+        ("macroxue/pack", ["three"], "arriving macroxue/three: "),
+        ("macroxue/pool", ["both"], "waits pools/both: "),
+    ):
+        words = [word for key in keys for word in ("--partition", key)]
+        done = run("materialize", asset, *words)
+        assert done.exit_code == 1, done.output
+        assert f"Error: {asset} has no partition {keys[-1]!r} yet: {expected}" in done.output
+        assert done.output.count(" yet: ") == 1 and "tarot" not in done.output
+    done = run("materialize", "macroxue/pack", "--partition", "two", "--partition", "tow")
     assert done.exit_code == 2
-    text = " ".join(done.output.split())
-    assert "puzzles/domino has no partition 'mine'" in text
-    assert "refused puzzles/recipes/mine: " in text and "begins with a byte order mark" in text
-    assert "tarot" not in text and "refused macroxue" not in text
-    done = run("materialize", "macroxue/values", "--partition", "two")
-    assert done.exit_code == 2
-    assert "refused macroxue/two: the folder holds no file" in " ".join(done.output.split())
+    assert "macroxue/pack has no partition 'tow'; its partitions: one" in done.output
+    assert not (data / PACKS).exists()
 
 
 def test_of_several_assets_one_without_the_partition_stops_all_before_the_first(
