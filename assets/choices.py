@@ -7,8 +7,8 @@ Source: docs/configuration.md#a-choice-lasts-one-run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +19,7 @@ from gristmill.contract import BadInput, GristmillError, Violation
 from gristmill.printable import cut, printable
 from gristmill.provenance import Record
 from gristmill.publish.build import Published
+from gristmill.settings import given
 from gristmill.settings.fields import FieldRule, rules_of, shown, toml_value, without_effect
 from gristmill.settings.tables import Settings, Table
 from resources import Lake
@@ -55,6 +56,10 @@ class Choices:
         for key, rule in table.rules(in_root=False).items():
             if key not in skipped:
                 yield key, self.fields.get(key, key), rule
+
+    def launchpad(self, asset: str) -> tuple[str, str]:
+        """Returns where the config of a run has the values: `ops` or `resources`, and a name."""
+        return ("resources", self.resource) if self.resource else ("ops", asset.replace("/", "__"))
 
     def places(self, lake: Lake, partition: str, key: str, given: Settings) -> tuple[str, str]:
         """Returns what gives a value, and where a person writes another one.
@@ -191,17 +196,51 @@ def refused_values(run_config: Mapping[str, Any]) -> list[str]:
 
     Dagster has compared types and choices before the run starts, but knows no ranges.
     """
-    ops, resources = run_config.get("ops") or {}, run_config.get("resources") or {}
     refused = []
     for asset, choices in _known().items():
-        name = choices.resource or asset.replace("/", "__")
-        values = ((resources if choices.resource else ops).get(name) or {}).get("config") or {}
+        kind, name = choices.launchpad(asset)
+        values = ((run_config.get(kind) or {}).get(name) or {}).get("config") or {}
         rules = rules_of(families.tables()[choices.table].config) if values else {}
         for key, value in values.items():
             reason = rules[key].refusal(value) if key in rules and value is not None else None
             if reason is not None:
                 refused.append(f"{choices.resource or asset}: {key} = {shown(value)}: {reason}")
     return list(dict.fromkeys(refused))
+
+
+def given_values(asset: str, words: Sequence[str]) -> dict[str, Any]:
+    """Returns the settings that a command gives to an asset, checked as those of a file.
+
+    asset: key of the asset.
+    words: each `field=value`; none for any asset.
+
+    Raises BadInput for a value that is refused, a field that the asset does not have, and an
+    asset without settings.
+    """
+    if not words:
+        return {}
+    choices = _known().get(asset)
+    if choices is None:
+        raise BadInput(given.OPTION, f"{asset} has no settings: leave {given.OPTION} out")
+    table = families.tables()[choices.table]
+    elsewhere = dict.fromkeys(choices.left_out, f"{asset} takes it from what it is built from")
+    not_set = {**table.not_set, **elsewhere}
+    return given.given_values(replace(table, not_set=not_set), words)
+
+
+def run_config(asset: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the config of a run that has these values, as the launchpad writes it.
+
+    asset: key of the asset.
+    values: as `given_values` returns them; none for a run that chooses nothing.
+    """
+    if not values:
+        return {}
+    kind, name = _known()[asset].launchpad(asset)
+    listed = {
+        key: list(value) if isinstance(value, tuple) else value for key, value in values.items()
+    }
+    return {kind: {name: {"config": listed}}}
 
 
 def refused_files(lake: Lake, assets: Iterable[str]) -> list[str]:

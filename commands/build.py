@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -12,7 +13,7 @@ import definitions
 from assets import choices
 from assets.family import Local
 from assets.mirrored import STATUS, cure, pushed
-from commands.checkout import NO_WAIT, CheckoutCommand
+from commands.checkout import NO_WAIT, SET, CheckoutCommand, settings_of
 from commands.terminal import say, shown
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.inbox import REFUSED, Standing, present_drops
@@ -39,9 +40,15 @@ from resources.lake import Lake
     type=click.IntRange(min=1),
     help="Number of ranks; it comes before that of gristmill.toml.",
 )
+@click.option("--set", "words", multiple=True, metavar="FIELD=VALUE", help=SET)
 @click.option("--no-wait", is_flag=True, help=NO_WAIT)
 def build(
-    asset: str, partition: str | None, rank: int | None, world_size: int | None, no_wait: bool
+    asset: str,
+    partition: str | None,
+    rank: int | None,
+    world_size: int | None,
+    words: tuple[str, ...],
+    no_wait: bool,
 ) -> None:
     """Build and publish PARTITION of ASSET in this process, without a Dagster run.
 
@@ -56,10 +63,13 @@ def build(
     if (rank is None) != (world_size is None):
         raise click.UsageError("--rank and --world-size belong together")
     local, lake = _local(asset), Lake()
+    values = settings_of(asset, words)
     if refused := choices.refused_files(lake, [asset]):
         raise GristmillError("\n".join(refused))
     if rank is not None and world_size is not None:
         _check_rank(local, asset, rank, world_size)
+        if "world_size" in values:
+            raise click.UsageError("--set world_size: leave it out, --world-size gives it")
     if partition == "":
         raise click.UsageError(
             f"{asset}: the partition is empty: name one, or leave it out for all of them"
@@ -71,7 +81,7 @@ def build(
     is_refused = any(drop.state == REFUSED for drop in idle)
     if not keys and not is_refused:
         raise GristmillError(f"{asset}: no partition can be built: build its inputs first")
-    work = _Work(local, lake, asset, rank, world_size, wait=not no_wait)
+    work = _Work(local, lake, asset, rank, world_size, values, not no_wait)
     failed = work.build(keys, is_named=partition is not None)
     problems = [f"not built: {line}" for line in failed]
     if missed := work.missed:
@@ -98,10 +108,13 @@ class _Work:
         asset: str,
         rank: int | None,
         world_size: int | None,
+        values: Mapping[str, Any],
         wait: bool,
     ) -> None:
         self._local, self._lake, self._asset = local, lake, asset
-        self._rank, self._world_size, self._wait = rank, world_size, wait
+        self._rank, self._wait = rank, wait
+        self._values = {**values} if world_size is None else {**values, "world_size": world_size}
+        self._is_chosen = bool(values)
         self._mirror = lake.mirror()
         self._noted: set[str] = set()
         self.missed: list[str] = []
@@ -129,25 +142,62 @@ class _Work:
 
     def _build(self, key: str) -> None:
         progress = reporter(work=f"{self._asset} {key}")
-        rank, world_size = self._rank, self._world_size
         with progress.working() as lines, self._lake.engine():
             done = (
-                _build_whole(self._local, self._lake, key, progress, self._wait)
-                if rank is None or world_size is None
-                else _build_rank(
-                    self._local,
-                    self._lake,
-                    key,
-                    rank,
-                    world_size,
-                    self._noted,
-                    progress,
-                    self._wait,
-                )
+                self._build_whole(key, progress)
+                if self._rank is None
+                else self._build_rank(key, self._rank, progress)
             )
             if self._mirror.takes(self._asset) and done is not None:
                 self.missed += _push(self._lake.root, self._mirror, done, progress)
             lines.append("parts made" if done is None else "done")
+
+    def _build_whole(self, key: str, progress: Progress) -> Artifact:
+        described = self._described(key)
+        self._say(publish(described, wait=self._wait, progress=progress))
+        return Artifact(described.folder, described.record_path)
+
+    def _build_rank(self, key: str, rank: int, progress: Progress) -> Artifact | None:
+        """Make the parts of a rank; the artifact if it is published then."""
+        assert self._local.ranks is not None
+        described = self._described(key)
+        by_files = {name: value for name, value in self._values.items() if name != "world_size"}
+        world_size = self._values["world_size"]
+        configured = self._local.ranks(self._lake, key, by_files).world_size
+        if configured != world_size:
+            self._note(_world_size_note(self._lake, described.asset, key, configured, world_size))
+        ranks = self._local.ranks(self._lake, key, self._values)
+        built = build_rank(described, ranks, rank, progress, wait=self._wait)
+        say(f"{shown(described.title)}: rank {rank}: {built.made} parts made")
+        if built.published is None:
+            missing = ", ".join(map(str, built.missing))
+            say(f"{shown(described.title)}: not published yet: parts are missing of rank {missing}")
+            return None
+        self._say(built.published)
+        return Artifact(described.folder, described.record_path)
+
+    def _described(self, key: str) -> Build:
+        """The build of a partition. Raises UsageError for an unknown one."""
+        try:
+            return self._local.build(self._lake, key, self._values)
+        except ValueError as error:
+            raise click.UsageError(f"partition {error}") from error
+
+    def _say(self, published: Published) -> None:
+        record = published.record
+        what = "published" if published.rebuilt else "unchanged"
+        say(f"{shown(str(published.folder))}: {what}, data version {record.data_version[:12]}")
+        for note in [published.account, *published.notes]:
+            if note:
+                say(shown(note))
+        for differing in choices.config_notes(self._lake, record) if self._is_chosen else ():
+            self._note(f"note: {differing.found}")
+
+    def _note(self, note: str) -> None:
+        """Print a note, which may be that of another partition, once."""
+        if note not in self._noted:
+            say(shown(note))
+        self._noted.add(note)
 
 
 def _idle_drops(lake: Lake, asset: str) -> Iterator[Standing]:
@@ -165,55 +215,6 @@ def _check_rank(local: Local, asset: str, rank: int, world_size: int) -> None:
         raise click.UsageError(f"{asset} has no ranks: leave out --rank")
     if rank >= world_size:
         raise click.UsageError(f"--rank {rank}: must be below --world-size {world_size}")
-
-
-def _described(local: Local, lake: Lake, partition: str, **values: int) -> Build:
-    """The build of a partition. Raises UsageError for an unknown one."""
-    try:
-        return local.build(lake, partition, values)
-    except ValueError as error:
-        raise click.UsageError(f"partition {error}") from error
-
-
-def _build_whole(
-    local: Local, lake: Lake, partition: str, progress: Progress, wait: bool
-) -> Artifact:
-    described = _described(local, lake, partition)
-    _say(publish(described, wait=wait, progress=progress))
-    return Artifact(described.folder, described.record_path)
-
-
-def _build_rank(
-    local: Local,
-    lake: Lake,
-    partition: str,
-    rank: int,
-    world_size: int,
-    noted: set[str],
-    progress: Progress,
-    wait: bool,
-) -> Artifact | None:
-    """Make the parts of a rank; the artifact if it is published then.
-
-    noted: notes that were printed for partitions before, which are not repeated.
-    """
-    assert local.ranks is not None
-    described = _described(local, lake, partition, world_size=world_size)
-    configured = local.ranks(lake, partition, {}).world_size
-    if configured != world_size:
-        note = _world_size_note(lake, described.asset, partition, configured, world_size)
-        if note not in noted:
-            say(shown(note))
-        noted.add(note)
-    ranks = local.ranks(lake, partition, {"world_size": world_size})
-    built = build_rank(described, ranks, rank, progress, wait=wait)
-    say(f"{shown(described.title)}: rank {rank}: {built.made} parts made")
-    if built.published is None:
-        missing = ", ".join(map(str, built.missing))
-        say(f"{shown(described.title)}: not published yet: parts are missing of rank {missing}")
-        return None
-    _say(built.published)
-    return Artifact(described.folder, described.record_path)
 
 
 def _world_size_note(
@@ -251,12 +252,3 @@ def _local(asset: str) -> Local:
             f"{asset!r} is none of {', '.join(sorted(known))}: use gristmill materialize"
         )
     return known[asset]
-
-
-def _say(published: Published) -> None:
-    record = published.record
-    what = "published" if published.rebuilt else "unchanged"
-    say(f"{shown(str(published.folder))}: {what}, data version {record.data_version[:12]}")
-    for note in [published.account, *published.notes]:
-        if note:
-            say(shown(note))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ import yaml
 from click.core import ParameterSource
 from rich.markup import escape
 
-from gristmill.contract import GristmillError
+from assets import choices
+from gristmill.contract import BadInput, GristmillError
 from gristmill.layout import refuse_missing_root
 from gristmill.printable import is_utf8, plain, printable
 from gristmill.publish import locks
@@ -27,6 +28,11 @@ from resources.lake import CHECKOUT, Lake
 DATA = "GRISTMILL_DATA"
 NO_WAIT = "Stop where another process builds the same partition; else wait for it."
 """Help of the option `--no-wait`."""
+SET = (
+    "A setting of the asset for this build alone, as seq_len=1024; repeatable. It comes before all "
+    "files; gristmill.toml makes it stay. docs/configuration.md lists the fields."
+)
+"""Help of the option `--set`."""
 _MOST_REASON = 300
 _CONFIG = "dagster.yaml"
 _STATE = ".dagster"
@@ -40,6 +46,20 @@ _LOST = {("psycopg2", "OperationalError"), ("dagster_postgres", "DagsterPostgres
 # begin was killed, or whose file is damaged.
 _DATABASES = ("alembic", "sqlalchemy")
 _BREAKS = ("more than one head", "no such table", "file is not a database", "image is malformed")
+
+
+def settings_of(asset: str, words: Sequence[str]) -> dict[str, Any]:
+    """Returns the settings that `--set` gives to an asset.
+
+    asset: key of the asset.
+    words: each `field=value`.
+
+    Raises click.UsageError for a field that the asset does not have, or a value that it refuses.
+    """
+    try:
+        return choices.given_values(asset, words)
+    except BadInput as error:
+        raise click.UsageError(str(error)) from error
 
 
 class CheckoutCommand(click.Command):

@@ -51,6 +51,7 @@ def run_here(
     job: dg.JobDefinition,
     asset: dg.AssetKey,
     tags: Mapping[str, str],
+    config: Mapping[str, Any] | None = None,
 ) -> Result:
     """Run one asset and its checks in this process; an error of the asset is in the result.
 
@@ -58,14 +59,16 @@ def run_here(
     job: the job of all assets.
     asset: key of the asset.
     tags: of the run, those of its partitions among them.
+    config: of the run, as the launchpad writes it; default: it chooses nothing.
 
     `execute_in_process`, the public way, makes runs that the timeline leaves out.
     """
+    run_config = {**_QUIET, **(config or {})}
     if not HAS_ORIGIN:
         return job.execute_in_process(
             instance=instance,
             asset_selection=[asset],
-            run_config=_QUIET,
+            run_config=run_config,
             tags=dict(tags),
             raise_on_error=False,
         )
@@ -76,7 +79,7 @@ def run_here(
         with interrupts.held():
             created = instance.create_run_for_job(
                 job_def=subset,
-                run_config=_QUIET,
+                run_config=run_config,
                 tags={**tags, "dagster/code_location": LOCATION},
                 remote_job_origin=RemoteJobOrigin(repository, job.name),
                 asset_selection=frozenset([asset]),

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import click
 import dagster as dg
 
 import definitions
-from assets import worker
+from assets import choices, worker
 from assets.publishing import REBUILD, REPLACE_DIFFERING, WAIT
 from commands import dagster_private
 from commands.runs import ranges
@@ -186,6 +187,7 @@ class Graph:
         rebuild: bool = False,
         replace_differing: bool = False,
         wait: bool = False,
+        values: Mapping[str, Any] | None = None,
     ) -> Iterator[Outcome]:
         """Run an asset, and yield the outcomes in the order of its partitions.
 
@@ -197,6 +199,7 @@ class Graph:
         replace_differing: publish contents that differ from the published ones of the same
             fingerprint; default False.
         wait: wait for another process that builds the same partition; default False.
+        values: settings of the asset that come before those of files; default none.
         """
         tags = {
             # Without the tag, `reap` would close a run whose first step has not begun.
@@ -206,10 +209,11 @@ class Graph:
             **({WAIT: "true"} if wait else {}),
         }
         name = asset.to_user_string()
+        config = choices.run_config(name, values or {})
         for some in self._runs(asset, keys, together):
             interrupts.raise_again()
             result = dagster_private.run_here(
-                self._instance, self._job, asset, {**tags, **ranges.tags(some)}
+                self._instance, self._job, asset, {**tags, **ranges.tags(some)}, config
             )
             # Dagster makes a failed run of an interrupt.
             interrupts.raise_again()

@@ -15,7 +15,7 @@ from rich.markup import escape
 from assets import choices
 from assets.inbox import Inbox
 from commands.arrivals import register, strangers
-from commands.checkout import NO_WAIT, CheckoutCommand, open_instance
+from commands.checkout import NO_WAIT, SET, CheckoutCommand, open_instance, settings_of
 from commands.graph import INBOXES, Graph, first_and_last
 from commands.runs import table
 from commands.runs.standing import Plan, Standing
@@ -26,6 +26,7 @@ from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.inbox import REFUSED
 from gristmill.inbox import Standing as Drop
 from gristmill.printable import plain
+from gristmill.provenance import read_record, record_path
 from gristmill.run.progress import Progress
 from gristmill.run.shown_progress import shown_on_stderr
 from resources.lake import Lake
@@ -47,6 +48,7 @@ _MOST_NAMED: Final = 5
     "config and code are the same. The record names the version that was replaced.",
 )
 @click.option("--dry-run", is_flag=True, help="Build nothing; say what would be built, and why.")
+@click.option("--set", "words", multiple=True, metavar="FIELD=VALUE", help=SET)
 @click.option("--no-wait", is_flag=True, help=NO_WAIT)
 @click.pass_obj
 def materialize(
@@ -57,6 +59,7 @@ def materialize(
     rebuild: bool,
     replace_differing: bool,
     dry_run: bool,
+    words: tuple[str, ...],
     no_wait: bool,
 ) -> None:
     """Build assets, as in `macroxue/pack --partition d6_v1`, or `--all`.
@@ -72,9 +75,13 @@ def materialize(
         raise click.UsageError("--partition goes with the name of an asset, not with --all")
     if replace_differing and not rebuild:
         raise click.UsageError("--replace-differing goes with --rebuild")
+    if words and len(selection) != 1:
+        raise click.UsageError("--set goes with the name of one asset")
+    if words and dry_run:
+        raise click.UsageError("--dry-run says what is built without --set: give one of them")
     lake, started = Lake(), time.monotonic()
     with open_instance() as instance:
-        build = _Build(instance, lake, selection, partitions)
+        build = _Build(instance, lake, selection, partitions, words)
         build.refuse_settings()
         with shown_on_stderr() as progress:
             if dry_run:
@@ -84,6 +91,8 @@ def materialize(
         no_drops = build.has_no_drops()
     if build.outcomes:
         table.show(build.outcomes, time.monotonic() - started, started_in, named=bool(partitions))
+    for note in _kept_by(lake, build.outcomes) if words else ():
+        say(f"note: {shown(note)}")
     for line in strangers(lake) if everything else ():
         say(f"[yellow]passed over[/] {shown(line)}")
     idle_drops = list(build.idle_drops())
@@ -114,12 +123,14 @@ class _Build:
         lake: Lake,
         selection: Sequence[str],
         partitions: Sequence[str],
+        words: Sequence[str],
     ) -> None:
         self._instance, self._lake, self._partitions = instance, lake, partitions
         self._idle_drops: dict[str, list[Drop]] = {}
         self._register(INBOXES)
         self._graph = Graph(instance, lake)
         self._assets = self._graph.select(selection)
+        self._values = settings_of(self._assets[0].to_user_string(), words) if words else {}
         for asset in self._assets:
             self._check_keys(asset)  # a wrong key stops before a build
         self.outcomes: list[Outcome] = []
@@ -129,18 +140,27 @@ class _Build:
         self._everything = not selection
 
     def _check_keys(self, asset: dg.AssetKey) -> None:
-        """Raise click.UsageError for a key that is no partition, with what refuses its drop."""
+        """Raise click.UsageError for a key that is no partition.
+
+        Raises GristmillError with the reasons if nothing is built yet from the drops of these keys.
+        """
         try:
             self._graph.keys(asset, self._partitions)
         except click.UsageError as error:
-            reasons = [
-                f"\n{found.state} {plain(' '.join(_line(inbox.folder, found).split()))}"
+            if self._graph.partitions(asset) is None:
+                raise
+            unknown = set(self._partitions) - set(self._graph.known(asset))
+            lines = {
+                found.key: f"{asset.to_user_string()} has no partition {found.key!r} yet: "
+                f"{found.state} {_line(inbox.folder, found)}"
                 for inbox in INBOXES
-                if inbox.folder.partition("/")[0] == asset.path[0]
+                if any(target.key == asset for target in inbox.targets)
                 for found in self._idle_drops[inbox.folder]
-                if found.key in self._partitions
-            ]
-            raise click.UsageError(f"{error.message}{''.join(reasons)}") from error
+                if found.key in unknown
+            }
+            if unknown - lines.keys():
+                raise
+            raise GristmillError("\n".join(lines.values())) from error
 
     def refuse_settings(self) -> None:
         """Raise GristmillError if `gristmill.toml` has a wrong table of the chosen assets."""
@@ -154,7 +174,9 @@ class _Build:
         standing = Standing(self._instance, self._lake, self._graph)
         for number, asset in enumerate(self._assets, 1):
             keys = self._graph.keys(asset, self._partitions)
-            plan = Plan(together=keys) if rebuild else standing.plan(asset, keys, progress)
+            # What stands is compared with files alone: with given values a run finds out.
+            is_open = rebuild or bool(self._values)
+            plan = Plan(together=keys) if is_open else standing.plan(asset, keys, progress)
             found = plan.standing
             for key, error in plan.alone.items():
                 if waiting := failures.follows(asset, key, error):
@@ -169,6 +191,7 @@ class _Build:
                     rebuild=rebuild,
                     replace_differing=replace_differing,
                     wait=wait,
+                    values=self._values,
                 )
                 for key, outcome in zip(self._graph.in_order(asset, some), outcomes, strict=True):
                     found[key] = failures.judged(asset, outcome)
@@ -253,6 +276,18 @@ class _Build:
     def _register(self, inboxes: Sequence[Inbox]) -> None:
         for inbox in inboxes:
             self._idle_drops[inbox.folder] = register(self._instance, self._lake, inbox)
+
+
+def _kept_by(lake: Lake, outcomes: Sequence[Outcome]) -> list[str]:
+    """How the settings that were given for this call stay, one line for each field and file."""
+    lines = {}
+    for outcome in outcomes:
+        for shared in (False, True) if outcome.place else ():
+            path = record_path(Path(outcome.place), outcome.partition or None, shared=shared)
+            if path.is_file():
+                notes = choices.config_notes(lake, read_record(path))
+                lines.update(dict.fromkeys(note.found for note in notes))
+    return list(lines)
 
 
 def _line(inbox: str, found: Drop) -> str:

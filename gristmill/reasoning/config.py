@@ -166,7 +166,7 @@ class AlignConfig:
     Source: `docs/formats/reasoning.md#alignment`.
     """
 
-    CODE_VERSION: ClassVar = "1"
+    CODE_VERSION: ClassVar = "2"
 
     vocabulary: Path = field(metadata={"affects_output": False, "help": _VOCABULARY_HELP})
     workers: int = field(

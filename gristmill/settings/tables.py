@@ -63,10 +63,10 @@ class Table:
             if name not in self.not_set
         }
 
-    def checked(self, file: Path, values: object, in_root: bool = True) -> dict[str, Any]:
+    def checked(self, file: Path | str, values: object, in_root: bool = True) -> dict[str, Any]:
         """Returns the values of the table as the config holds them.
 
-        file: the file that the values are from.
+        file: the file that the values are from, or the option of a command.
         values: the table as it was read.
         in_root: whether the file is the data root's; default True.
 

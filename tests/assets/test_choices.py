@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from assets import choices
 from assets.macroxue import assets as macroxue
 from gristmill.chess.config import CacheConfig, MonthConfig
+from gristmill.contract import BadInput
 from gristmill.macroxue.config import MergeConfig, PackConfig
 from gristmill.macroxue.samples import write_drop
 from gristmill.provenance import Record
@@ -314,3 +316,34 @@ def test_a_number_out_of_its_range_fails_the_run_before_an_input_is_read(
     assert "not started, change it in the launchpad" in refused
     assert "macroxue/pack: shard_rows = -1: must be a whole number, 0 or more" in refused
     assert "quarantine_share = 2.0: must be a finite number from 0 to 1" in refused
+
+
+def test_given_settings_become_the_config_of_a_run_as_the_launchpad_has_it() -> None:
+    pack = choices.given_values(PACK, ["layout=packed46", "shard_rows=7"])
+    assert choices.run_config(PACK, pack) == {
+        "ops": {"macroxue__pack": {"config": {"layout": "packed46", "shard_rows": 7}}}
+    }
+    month = choices.given_values("chess/valid_games", ['time_controls=["blitz"]'])
+    assert month == {"time_controls": ("blitz",)}
+    assert choices.run_config("chess/valid_games", month) == {
+        "resources": {"chess_month": {"config": {"time_controls": ["blitz"]}}}
+    }
+    assert choices.given_values("tokenizers/gpt2", []) == {}
+    assert choices.run_config("tokenizers/gpt2", {}) == {}
+
+
+@pytest.mark.parametrize(
+    ("asset", "word", "reason"),
+    [
+        ("reasoning/manifest", "a=1", "reasoning/manifest has no settings: leave --set out"),
+        ("chess/splice_cache", "seed=1", "seed: is not allowed: chess/splice_cache takes it from"),
+        ("synth/harmony", "num_shards=1", "num_shards: is not allowed: synth/harmony takes it"),
+        ("macroxue/pool", 'names=["a"]', "names: is not allowed: "),
+        ("macroxue/pack", "layout=packed48", 'layout = "packed48": must be one of "aligned48"'),
+    ],
+)
+def test_a_setting_that_an_asset_does_not_take_is_refused(
+    asset: str, word: str, reason: str
+) -> None:
+    with pytest.raises(BadInput, match=re.escape(reason)):
+        choices.given_values(asset, [word])

@@ -153,6 +153,31 @@ def test_the_world_size_of_the_command_comes_first_and_a_note_says_so(
     assert provenance.read_record(shards).config["world_size"] == 2
 
 
+def test_given_settings_are_those_of_the_build_and_a_note_says_how_they_stay(
+    run: Command, data: Path, shards: Path
+) -> None:
+    (data / "gristmill.toml").write_text(
+        "[reasoning.gpt2_shards]\nseq_len = 8\ntokens_per_shard = 16\nworld_size = 3\n"
+    )
+    words = (ASSET, PARTITION, "--set", "seq_len=4", "--set", "tokens_per_shard=16")
+    done = run("build", *words)
+    assert done.exit_code == 0, done.output
+    config = provenance.read_record(shards).config
+    assert (config["seq_len"], config["tokens_per_shard"], config["world_size"]) == (4, 16, 3)
+    assert done.output.count("note: ") == 1
+    file = data / "gristmill.toml"
+    assert (
+        f"note: built with seq_len = 4, and {file} gives 8, which the next build takes. To keep 4, "
+        f"write `seq_len = 4` under [reasoning.gpt2_shards] in {file}" in done.output
+    )
+    assert ": unchanged, data version " in run("build", *words).output
+    for rank in ("0", "1", "2"):
+        part = run("build", *words[:2], "--set", "seq_len=2", "--rank", rank, "--world-size", "3")
+        assert part.exit_code == 0, part.output
+    assert ": published, data version " in part.output
+    assert provenance.read_record(shards).config["seq_len"] == 2
+
+
 def test_a_wrong_file_of_the_data_root_is_refused_before_any_work(
     run: Command, data: Path, shards: Path
 ) -> None:
@@ -177,6 +202,12 @@ def test_no_partition_whose_inputs_are_there_is_an_error(run: Command, shards: P
         ([ASSET, PARTITION, "--rank", "1"], "--rank and --world-size belong together"),
         ([ASSET, PARTITION, "--world-size", "3"], "--rank and --world-size belong together"),
         ([ASSET, PARTITION, "--rank", "3", "--world-size", "3"], "must be below --world-size 3"),
+        (
+            [ASSET, "--rank", "0", "--world-size", "3", "--set", "world_size=3"],
+            "--set world_size: leave it out, --world-size gives it",
+        ),
+        ([ASSET, PARTITION, "--set", "seq-len=4"], "seq-len: unknown key: did you mean seq_len?"),
+        ([ASSET, PARTITION, "--set", "seq_len=a"], 'seq_len = "a": must be a whole number'),
         (
             ["reasoning/normalized", PARTITION, "--rank", "0", "--world-size", "1"],
             "reasoning/normalized has no ranks",
@@ -233,6 +264,24 @@ def test_an_empty_partition_is_refused(run: Command, data: Path) -> None:
         result = run("build", asset, "")
         assert result.exit_code == 2
         assert f"{asset}: the partition is empty: name one, or leave it out" in result.output
+
+
+def test_a_recipe_that_is_unknown_yet_fails_with_the_state_of_its_file(
+    run: Command, data: Path
+) -> None:
+    recipes = data / "drops/puzzles/recipes"
+    recipes.mkdir(parents=True)
+    (recipes / "mine.toml").write_text('kind = "sudoku"\nsources = ["bank"]\n')
+    (recipes / "late.toml").write_text('kind = "domino"\n')
+    (recipes / "late.toml.incomplete").touch()
+    for asset, name, reason in (
+        ("sudoku", "mine", "the recipe mine waits for drops/puzzles/bank: bring it"),
+        ("domino", "late", "late.toml: late.toml.incomplete says that it is not complete"),
+        ("domino", "none", "none.toml: the drop is gone: bring it back"),
+    ):
+        done = run("build", f"puzzles/{asset}", name)
+        assert done.exit_code == 1
+        assert reason in str(done.exception)
 
 
 def test_an_unknown_partition_is_refused(run: Command, data: Path) -> None:

@@ -112,6 +112,30 @@ def test_a_command_waits_for_a_build_of_another_one_unless_it_may_not(
     assert f"macroxue/pack one: waits for process {os.getpid()} on host" in waited.stderr
 
 
+@pytest.mark.slow
+def test_given_settings_last_for_one_call_and_a_note_says_how_they_stay(
+    run: Command, data: Path
+) -> None:
+    land(data, "one")
+    words = ("materialize", "macroxue/pack", "--set", "layout=packed46", "--set", "shard_rows=9")
+    done = run(*words)
+    assert (done.exit_code, done.exception) == (0, None), done.output
+    record = data / PACKS / "one/provenance.json"
+    config = provenance.read_record(record).config
+    assert (config["layout"], config["shard_rows"]) == ("packed46", 9)
+    file = data / "gristmill.toml"
+    assert (
+        'note: built with layout = "packed46", and the default gives "aligned48", which the next '
+        'build takes. To keep "packed46", write `layout = "packed46"` under [macroxue.pack] in '
+        f"{file}\nnote: built with shard_rows = 9," in done.output
+    )
+    again = run(*words)
+    assert "nothing needed doing" in again.output and again.output.count("note: ") == 2
+    without = run("materialize", "macroxue/pack")
+    assert "1 built in" in without.output and "note: " not in without.output
+    assert provenance.read_record(record).config["layout"] == "aligned48"
+
+
 def test_brackets_in_a_reason_are_printed(run: Command, data: Path) -> None:
     land(data, "one")
     (data / "gristmill.toml").write_text("macroxue.pack = 3\n")
@@ -227,6 +251,8 @@ def test_only_the_named_partitions_are_built(run: Command, data: Path) -> None:
             "macroxue/pack has no partition 'tow'; its partitions: one",
         ),
         (["tokenizers/gpt2", "--partition", "one"], "tokenizers/gpt2 has no partitions"),
+        (["--all", "--set", "seed=1"], "--set goes with the name of one asset"),
+        (["macroxue/pack", "macroxue/values", "--set", "a=1"], "--set goes with the name of one"),
     ],
 )
 def test_what_cannot_be_meant_is_a_usage_error_and_nothing_is_built(
@@ -239,22 +265,33 @@ def test_what_cannot_be_meant_is_a_usage_error_and_nothing_is_built(
     assert not (data / PACKS).exists()
 
 
-def test_a_partition_whose_drop_is_refused_says_why_it_is_none(run: Command, data: Path) -> None:
+def test_a_partition_that_is_unknown_yet_fails_with_the_state_of_its_drop(
+    run: Command, data: Path
+) -> None:
     land(data, "one")
     (data / DROPS / "two").mkdir()
+    (land(data, "three") / ".incomplete").touch()
+    (data / "drops/pools").mkdir()
+    (data / "drops/pools/both.toml").write_text('members = ["three", "four"]')
     recipes = data / "drops/puzzles/recipes"
     recipes.mkdir(parents=True)
     (recipes / "mine.toml").write_bytes(b'\xef\xbb\xbfkind = "domino"\n')
     (recipes / "other.toml").write_text('kind = "tarot"\n')
-    done = run("materialize", "puzzles/domino", "--partition", "mine")
+    for asset, keys, expected in (
+        ("puzzles/domino", ["mine"], "refused puzzles/recipes/mine: "),
+        ("macroxue/values", ["one", "two"], "refused macroxue/two: the folder holds no file"),
+        ("macroxue/pack", ["three"], "arriving macroxue/three: "),
+        ("macroxue/pool", ["both"], "waits pools/both: "),
+    ):
+        words = [word for key in keys for word in ("--partition", key)]
+        done = run("materialize", asset, *words)
+        assert done.exit_code == 1, done.output
+        assert f"Error: {asset} has no partition {keys[-1]!r} yet: {expected}" in done.output
+        assert done.output.count(" yet: ") == 1 and "tarot" not in done.output
+    done = run("materialize", "macroxue/pack", "--partition", "two", "--partition", "tow")
     assert done.exit_code == 2
-    text = " ".join(done.output.split())
-    assert "puzzles/domino has no partition 'mine'" in text
-    assert "refused puzzles/recipes/mine: " in text and "begins with a byte order mark" in text
-    assert "tarot" not in text and "refused macroxue" not in text
-    done = run("materialize", "macroxue/values", "--partition", "two")
-    assert done.exit_code == 2
-    assert "refused macroxue/two: the folder holds no file" in " ".join(done.output.split())
+    assert "macroxue/pack has no partition 'tow'; its partitions: one" in done.output
+    assert not (data / PACKS).exists()
 
 
 def test_of_several_assets_one_without_the_partition_stops_all_before_the_first(

@@ -24,12 +24,12 @@ NO_STEPS: Final = "no-steps"
 COT_STEPS: Final = "explicit:cot_steps"
 PROGRAM_LINES: Final = "explicit:program"
 MARKERS: Final = "regex:markers"
-LINES: Final = "heuristic:lines"
 PARAGRAPHS: Final = "heuristic:paragraphs"
+LINES: Final = "heuristic:lines"
 SENTENCES: Final = "heuristic:sentences"
 BLOCK: Final = "heuristic:block"
 RULES: Final = (
-    *(COT_STEPS, PROGRAM_LINES, MARKERS, LINES, PARAGRAPHS, SENTENCES, BLOCK),
+    *(COT_STEPS, PROGRAM_LINES, MARKERS, PARAGRAPHS, LINES, SENTENCES, BLOCK),
     NO_STEPS,
 )
 """All rules, in the order in which they are tried."""
@@ -38,8 +38,14 @@ SURE: Final = 1.0
 BROKEN_NUMBERS: Final = 0.8
 CHECKED_LINES: Final = 0.89
 UNCHECKED_LINES: Final = 0.85
-_UNSURE: Final = {PARAGRAPHS: 0.8, SENTENCES: 0.6, BLOCK: 0.5}
+_UNSURE: Final = {PARAGRAPHS: 0.8, LINES: 0.7, SENTENCES: 0.6, BLOCK: 0.5}
 
+# A step that runs over a line end is seldom one step, so lines come before sentences.
+_CUTS: Final = (
+    (PARAGRAPHS, regions.paragraphs),
+    (LINES, regions.lines),
+    (SENTENCES, regions.sentences),
+)
 _LABEL: Final = re.compile(rf"Step (?:0|[1-9][0-9]*)|{'|'.join((ANSWER, CHOICE, *PROGRAM))}")
 _KIND: Final = re.compile(rf"(?:{'|'.join(PROGRAM)})\b", re.IGNORECASE)
 _RESULT: Final = "####"
@@ -85,7 +91,7 @@ def steps_of(record: Mapping[str, Any], rendered: Rendered, corpus: str) -> Step
         return Steps([], [], 0.0, NO_STEPS)
     steps = _explicit(record, text, body, corpus) or _marked(text, body)
     if steps is None:
-        steps = _lines(text, body) if worked else _prose(text, body)
+        steps = _worked_lines(text, body) if worked else _prose(text, body)
     if final is not None:
         steps.ranges.append(final)
         steps.labels.append(CHOICE if corpus == "wiqa" else ANSWER)
@@ -135,7 +141,7 @@ def _marked(text: str, body: Range) -> Steps | None:
     return Steps(found.ranges, [f"Step {number}" for number in found.numbers], sure, MARKERS)
 
 
-def _lines(text: str, body: Range) -> Steps:
+def _worked_lines(text: str, body: Range) -> Steps:
     ranges = regions.lines(text, *body)
     written = arithmetic.written_in(text[slice(*body)])
     checked = bool(written) and all(map(arithmetic.holds, written))
@@ -143,13 +149,12 @@ def _lines(text: str, body: Range) -> Steps:
 
 
 def _prose(text: str, body: Range) -> Steps:
-    """Paragraphs, sentences or the whole block: the first that has two parts or more."""
-    rule, ranges = PARAGRAPHS, regions.paragraphs(text, *body)
-    if len(ranges) < 2:
-        rule, ranges = SENTENCES, regions.sentences(text, *body)
-    if len(ranges) < 2:
-        rule = BLOCK
-    return Steps(ranges, _numbered(ranges), _UNSURE[rule], rule)
+    """Paragraphs, lines, sentences or the whole block: the first that has two parts or more."""
+    for rule, cut in _CUTS:
+        ranges = cut(text, *body)
+        if len(ranges) > 1:
+            return Steps(ranges, _numbered(ranges), _UNSURE[rule], rule)
+    return Steps([body], _numbered([body]), _UNSURE[BLOCK], BLOCK)
 
 
 def _numbered(ranges: list[Range]) -> list[str]:

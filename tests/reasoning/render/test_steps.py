@@ -1,8 +1,10 @@
-from itertools import pairwise
+import re
+from collections import Counter
+from itertools import groupby, pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gristmill.reasoning.render import steps
@@ -42,12 +44,12 @@ def test_a_list_that_is_not_in_the_text_is_not_used() -> None:
 
 
 def test_a_list_in_another_order_is_not_used() -> None:
-    assert _found(_record("b\na", cot_steps=["a", "b"]), "reveal")[2] == "heuristic:block"
+    assert _found(_record("b\na", cot_steps=["a", "b"]), "reveal")[2] == "heuristic:lines"
 
 
 def test_steps_are_not_looked_for_in_the_question_or_the_answer() -> None:
     record = {"question": "go", "answer": "go", "cot": "a\nb", "cot_steps": ["go"]}
-    assert _found(record, "reveal")[2] == "heuristic:block"
+    assert _found(record, "reveal")[2] == "heuristic:lines"
 
 
 def test_the_label_of_wiqa_is_a_choice() -> None:
@@ -64,10 +66,10 @@ def test_lines_of_a_program_are_labelled_by_kind() -> None:
 
 
 def test_a_program_of_other_lines_is_a_list_or_prose() -> None:
-    assert _found(_record("Conflict: 1\nopen(door)", "A"), "trip")[2] == "heuristic:block"
+    assert _found(_record("Conflict: 1\nopen(door)", "A"), "trip")[2] == "heuristic:lines"
     listed = _record("Conflict: 1\nopen(door)", "A", cot_steps=["Conflict: 1", "open(door)"])
     assert _found(listed, "trip")[2] == "explicit:cot_steps"
-    assert _found(_record("Conflict: 1\nEffect: 2"), "reveal")[2] == "heuristic:block"
+    assert _found(_record("Conflict: 1\nEffect: 2"), "reveal")[2] == "heuristic:lines"
 
 
 def test_markers_are_sure_where_their_numbers_follow_each_other() -> None:
@@ -82,7 +84,9 @@ def test_markers_are_sure_where_their_numbers_follow_each_other() -> None:
 @pytest.mark.parametrize(
     ("cot", "expected", "confidence", "rule"),
     [
-        ("a. b.\n\nc", ["a. b.", "c"], 0.8, "heuristic:paragraphs"),
+        ("a. b.\nc\n\nd", ["a. b.\nc", "d"], 0.8, "heuristic:paragraphs"),
+        ("a. b\r\n1. c!", ["a. b", "1. c!"], 0.7, "heuristic:lines"),
+        ("a. b\rc.\u2028d", ["a.", "b\rc.", "d"], 0.6, "heuristic:sentences"),
         ("a. b! c", ["a.", "b!", "c"], 0.6, "heuristic:sentences"),
         ("one line", ["one line"], 0.5, "heuristic:block"),
     ],
@@ -160,6 +164,70 @@ def test_the_rules_of_gsm8k() -> None:
     sure = [each.confidence for each in found]
     assert (sure.count(0.89), sure.count(0.85), sure.count(1.0)) == (8678, 113, 1)
     assert {each.rule for each in found} == {steps.LINES, steps.MARKERS}
+
+
+_PIECES = (
+    "a",
+    "b.",
+    "!",
+    "\n",
+    "\n\n",
+    "\r\n",
+    "\r",
+    "\u2028",
+    "\x0b",
+    " ",
+    "\t",
+    "1. ",
+    "```py",
+    "- ",
+)
+
+
+def _cut(cot: str) -> tuple[list[str], str]:
+    """The steps of a chain of thought and their rule, found line by line."""
+    lines = cot.split("\n")
+    if sum(line.lstrip().startswith("1. ") for line in lines) > 1:
+        return [], "regex:markers"
+    blocks = [
+        "\n".join(block).strip()
+        for full, block in groupby(lines, lambda x: bool(x.strip()))
+        if full
+    ]
+    if len(blocks) > 1:
+        return blocks, "heuristic:paragraphs"
+    if len(lines) > 1:
+        return [line.strip() for line in lines], "heuristic:lines"
+    words = re.findall(r"\S+|\s+", cot)
+    sentences = "".join(
+        "\n" if before[-1:] in (".", "!") else word for before, word in pairwise(["", *words])
+    ).split("\n")
+    return sentences, "heuristic:sentences" if len(sentences) > 1 else "heuristic:block"
+
+
+@given(st.lists(st.sampled_from(_PIECES), min_size=1, max_size=12).map("".join))
+def test_only_marked_steps_and_paragraphs_run_over_a_line_end(cot: str) -> None:
+    assume(cot.strip())
+    named, _, rule = _found(_record(cot, ""), "cot_collection")
+    steps_expected, rule_expected = _cut(cot.strip())
+    assert rule == rule_expected
+    if rule != "regex:markers":
+        assert [text for _, text in named] == steps_expected
+
+
+def test_the_rules_of_flan_cot() -> None:
+    rules, over_lines = Counter[str](), Counter[str]()
+    for record in real_records("cot_collection"):
+        named, _, rule = _found(record, "cot_collection")
+        rules[rule] += 1
+        over_lines[rule] += any("\n" in text for label, text in named if label != "Answer")
+    assert rules == {
+        steps.LINES: 1664,
+        steps.SENTENCES: 9584,
+        steps.BLOCK: 1733,
+        steps.MARKERS: 4,
+    }
+    assert +over_lines == {steps.MARKERS: 3}
 
 
 _COT = st.text(alphabet="ab1. \n\t!#Step:\u00e9", max_size=60)

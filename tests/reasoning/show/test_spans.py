@@ -36,12 +36,14 @@ _HOSTILE = "a </text><script>alert(1)</script> \x1b[31m \u202e & \x00.\tb <![CDA
 
 
 def test_lines_are_fragments_of_steps() -> None:
-    row, record = _example("So. It\nis.")
+    row, record = _example("So. It\nis.\n\nEnd.")
     assert spans.fragments(row, record, None) == [
         [Fragment("Why?", None)],
         [],
-        [Fragment("So.", "Step 1", True), Fragment(" ", None), Fragment("It", "Step 2", True)],
-        [Fragment("is.", "Step 2")],
+        [Fragment("So. It", "Step 1", True)],
+        [Fragment("is.", "Step 1")],
+        [],
+        [Fragment("End.", "Step 2", True)],
         [],
         [Fragment("Answer:", None)],
         [Fragment("42", "Answer", True)],
