@@ -69,16 +69,15 @@ def materialize(
     nothing is built, and with status 1 if a build or a check failed, if a drop is refused, or if a
     partition that was named is not built.
     """
-    if bool(selection) == everything:
-        raise click.UsageError("give either the names of assets, or --all")
-    if partitions and everything:
-        raise click.UsageError("--partition goes with the name of an asset, not with --all")
-    if replace_differing and not rebuild:
-        raise click.UsageError("--replace-differing goes with --rebuild")
-    if words and len(selection) != 1:
-        raise click.UsageError("--set goes with the name of one asset")
-    if words and dry_run:
-        raise click.UsageError("--dry-run says what is built without --set: give one of them")
+    for is_wrong, rule in (
+        (bool(selection) == everything, "give either the names of assets, or --all"),
+        (partitions and everything, "--partition goes with the name of an asset, not with --all"),
+        (replace_differing and not rebuild, "--replace-differing goes with --rebuild"),
+        (words and len(selection) != 1, "--set goes with the name of one asset"),
+        (words and dry_run, "--dry-run says what is built without --set: give one of them"),
+    ):
+        if is_wrong:
+            raise click.UsageError(rule)
     lake, started = Lake(), time.monotonic()
     with open_instance() as instance:
         build = _Build(instance, lake, selection, partitions, words)
