@@ -20,7 +20,7 @@ from gristmill.printable import cut, printable
 from gristmill.provenance import Record
 from gristmill.publish.build import Published
 from gristmill.settings import given
-from gristmill.settings.fields import FieldRule, rules_of, shown, toml_value, without_effect
+from gristmill.settings.fields import FieldRule, equal, rules_of, shown, toml_value, without_effect
 from gristmill.settings.tables import Settings, Table
 from resources import Lake
 
@@ -135,7 +135,7 @@ def change_lines(published: Published) -> list[str]:
             )
             continue
         source, target = choices.places(lake, partition, item.key, given)
-        if _equal(item.other, given.get(item.key, item.rule.default)):
+        if equal(item.other, given.get(item.key, item.rule.default)):
             again = item.advice(item.recorded, target)
             line += f"{source} gives {now}. To have {was} again, {again}, and build again"
         else:
@@ -183,7 +183,7 @@ def config_rows(record: Record) -> dict[str, str]:
         if name not in record.config:
             continue
         value = record.config[name]
-        if rule.in_event or not _equal(value, rule.default):
+        if rule.in_event or not equal(value, rule.default):
             text = "not set" if value is None else _text(value)
             rows[f"config/{key}"] = cut(printable(text), _MOST_SHOWN)
     return rows
@@ -294,15 +294,8 @@ def _differences(
     choices: Choices, recorded: Mapping[str, Any], other: Mapping[str, Any]
 ) -> Iterator[_Difference]:
     for key, name, rule in choices.rules():
-        if name in recorded and name in other and not _equal(recorded[name], other[name]):
+        if name in recorded and name in other and not equal(recorded[name], other[name]):
             yield _Difference(key, rule, recorded[name], other[name])
-
-
-def _equal(one: Any, other: Any) -> bool:
-    """Whether two values are one setting; records have lists where configs have tuples."""
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return list(one) == list(other)
-    return bool(one == other)
 
 
 def _text(value: Any) -> str:

@@ -8,16 +8,19 @@ and it imports what a family needs when that is called.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from gristmill import keys
 from gristmill.code.digest import Code
 from gristmill.contract import GristmillError, Trace, Violation
 from gristmill.inbox.kind import DropKind
+from gristmill.layout import DROPS
 from gristmill.run.progress import current_progress
 from gristmill.settings.alerts import ALERTS
 from gristmill.settings.engines import RUN
@@ -149,6 +152,22 @@ class Request:
 
 
 @dataclass(frozen=True)
+class PartitionFile:
+    """A file that says what a partition is built from and how: `<partition>.toml` in an inbox.
+
+    inbox: its name.
+    change: takes the file, the data root, and config and paths of raw files of the record that
+        stands; returns what the next build takes in place of these, empty where nothing. Raises
+        GristmillError or OSError where it cannot be read.
+    built_in: the partitions that need no file; default: none.
+    """
+
+    inbox: str
+    change: Callable[[Path, Path, Mapping[str, Any], Sequence[str]], str]
+    built_in: Collection[str] = ()
+
+
+@dataclass(frozen=True)
 class Kind:
     """The artifacts of one asset.
 
@@ -161,6 +180,7 @@ class Kind:
         by reason, and what was done with these: {"rejected_by": "refused"}; default: none is.
     code: the modules and libraries that decide the output; the fingerprint has their digest.
     partitions: whether the asset has partitions (default True).
+    file: the file that says how a partition is built; default: there is none.
     """
 
     asset: str
@@ -171,6 +191,32 @@ class Kind:
     set_aside: Mapping[str, str] = field(default_factory=dict)
     code: Code = Code()  # noqa: RUF009  it is frozen
     partitions: bool = True
+    file: PartitionFile | None = None
+
+    def file_of(self, root: Path, partition: str | None) -> Path | None:
+        """The file that says how a partition is built, None where there is none for it.
+
+        root: the data root. partition: as a record has it, which may be any text.
+        """
+        if self.file is None or partition is None or keys.refusal(partition) is not None:
+            return None
+        path = root.absolute() / DROPS / self.file.inbox / f"{partition}.toml"
+        return None if partition in self.file.built_in and not os.path.lexists(path) else path
+
+    def change_of(
+        self, file: Path, root: Path, config: Mapping[str, Any], raw: Sequence[str]
+    ) -> str:
+        """What a file says that a partition was not built with, empty where nothing.
+
+        file: as `file_of` returns it. root: the data root.
+        config: of the record. raw: paths of the raw files in the record.
+        """
+        assert self.file is not None
+        try:
+            found = self.file.change(file, root, config, raw)
+        except (GristmillError, OSError) as error:
+            return str(error)
+        return found and f"{file.relative_to(root.absolute())}: {found}"
 
     def rows_of(self, counts: Mapping[str, int | float]) -> int | None:
         """The number of rows by the counts of a record, None where it has none of them."""

@@ -67,10 +67,12 @@ def of_artifacts(path: Path) -> tuple[list[Violation], list[str]]:
 
     path: an artifact's folder, or any folder above some.
 
-    Returns a violation for each refused drop, and a line for each that is gone or not ready.
+    Returns a violation for each refused drop, and a line for each that is gone or not ready, or
+    whose file says another build.
     """
     states: dict[Path, DropStates] = {}
     drops: dict[Path, Path] = {}
+    changes: dict[Path, str] = {}
     for item in find_artifacts.artifacts(path.absolute()):
         try:
             record = provenance.read_record(item.record_path)
@@ -78,11 +80,14 @@ def of_artifacts(path: Path) -> tuple[list[Violation], list[str]]:
             inputs = provenance.read_inputs(record, item.record_path) if root else []
         except (GristmillError, OSError, ValueError):
             continue  # reported by whoever verifies the record
-        for given in inputs:
-            if root is None or given.path is None or given.data_version is not None:
-                continue
-            if (drop := drop_of(root, root / given.path)) is not None:
-                drops[drop] = root
+        if root is None:
+            continue
+        raw = [given.path for given in inputs if given.path and given.data_version is None]
+        drops |= {drop: root for path in raw if (drop := drop_of(root, root / path)) is not None}
+        kind = families.kind_of_asset(record.asset)
+        if kind is not None and (file := kind.file_of(root, record.partition)) is not None:
+            drops[file] = root
+            changes[file] = kind.change_of(file, root, record.config, raw)
     violations, notes = [], []
     for drop, root in drops.items():
         found, _ = states.setdefault(root, DropStates(root)).of(drop)
@@ -90,4 +95,6 @@ def of_artifacts(path: Path) -> tuple[list[Violation], list[str]]:
             violations.append(Violation("drop", str(drop), f"is refused: {found.reason}"))
         elif found.state != READY:
             notes.append(f"{drop.relative_to(root)}: {found.line}")
+        elif changes.get(drop):
+            notes.append(changes[drop])
     return violations, notes

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gristmill.contract import Trace, Violation
-from gristmill.families import Catalog, Column, Kind, Law, Misuse, Option, Request, Subject
+from gristmill.families import (
+    Catalog,
+    Column,
+    Kind,
+    Law,
+    Misuse,
+    Option,
+    PartitionFile,
+    Request,
+    Subject,
+)
 from gristmill.inbox import TOML, DropKind
 from gristmill.inbox.account import Account
 from gristmill.inbox.kind import IsThere
@@ -119,6 +129,12 @@ def _pool_needs(file: Path, root: Path, is_there: IsThere) -> None:
     needs(file, root, is_there)
 
 
+def _pool_change(file: Path, root: Path, config: Mapping[str, Any], raw: Sequence[str]) -> str:
+    from gristmill.macroxue.raw.pool_members import change
+
+    return change(file, root, config, raw)
+
+
 def _write_d6(path: Path) -> None:
     from gristmill.macroxue.samples import write_drop
 
@@ -150,7 +166,14 @@ CATALOG = Catalog(
             set_aside={"quarantined_by_rule": "quarantined"},
             code=code.PACK,
         ),
-        Kind("macroxue/pool", [Law("pool", _pool_laws), _PLAYED], _show, _trace, code=code.POOL),
+        Kind(
+            "macroxue/pool",
+            [Law("pool", _pool_laws), _PLAYED],
+            _show,
+            _trace,
+            code=code.POOL,
+            file=PartitionFile("pools", _pool_change),
+        ),
         Kind(
             "macroxue/values",
             [Law("values", _value_laws, needs_inputs=True)],

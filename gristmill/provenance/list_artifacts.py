@@ -7,7 +7,7 @@ hashed once. To compare contents, see `gristmill.provenance.verify`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC
@@ -33,6 +33,7 @@ from gristmill.provenance.record import (
 from gristmill.untrusted.files import LinkRule
 
 READY: Final = "ready"
+UNREAD: Final = "unread"
 CURRENT: Final = "current"
 FILES_CHANGED: Final = "files changed"
 DROP_GONE: Final = "drop gone"
@@ -198,30 +199,37 @@ class _UsedDrops:
         used = self._used.setdefault(artifact, set())
         used.update(item.path for item in inputs if item.path and item.data_version is None)
 
-    def state(self, root: Path, artifact: str, inputs: Iterable[Input]) -> tuple[str, str]:
-        """The state of an artifact's first drop that is not ready, or a file that is new.
+    def state(self, root: Path, record: Record, inputs: Sequence[Input]) -> tuple[str, str]:
+        """The state of an artifact's first drop that is not ready, or what changed in its drops.
 
-        root: the data root. artifact: its path. inputs: of its record.
+        root: the data root. record, inputs: of the artifact.
 
-        Returns the state and the reason; (`ready`, the new file) where the drop has another file of
-        the artifact's split, and (`ready`, "") where nothing is to be said.
+        Returns the state and the reason; (`ready`, what changed) where a drop has another file of
+        the artifact's split, or its file says another build, and (`ready`, "") where nothing is to
+        be said.
         """
         if self._states is None:
             return READY, ""
         own: dict[Path, set[str]] = {}
-        for item in inputs:
-            if item.path is not None and item.data_version is None:
-                path = root / item.path
-                if (drop := drop_of(root, path)) is not None:
-                    own.setdefault(drop, set()).add(name_in(drop, path))
+        raw = [item.path for item in inputs if item.path and item.data_version is None]
+        for path in raw:
+            if (drop := drop_of(root, root / path)) is not None:
+                own.setdefault(drop, set()).add(name_in(drop, root / path))
+        kind, change = _kind(record), ""
+        if (file := kind.file_of(root, record.partition)) is not None:
+            own[file] = set()
+            if self._states(root)(file)[0].state == READY:
+                change = kind.change_of(file, root, record.config, raw)
         for drop, names in own.items():
             judged, account = self._states(root)(drop)
+            if change and judged.state == UNREAD:
+                continue  # a file that no longer names the drop is the reason
             if judged.state != READY:
                 return judged.state, judged.reason
-            new = self._new(root, artifact, drop, names, account)
+            new = self._new(root, record.artifact, drop, names, account)
             if new is not None:
                 return READY, f"{new} is new"
-        return READY, ""
+        return READY, change
 
     def _new(
         self, root: Path, artifact: str, drop: Path, names: set[str], account: Account | None
@@ -253,11 +261,18 @@ def _described(
     above = _data_root(root, folder, record)
     state, why = _state(above, folder, record, inputs, records)
     if state in (CURRENT, INPUT_CHANGED):
-        of_drop, reason = drops.state(above, record.artifact, inputs)
+        of_drop, reason = drops.state(above, record, inputs)
         if of_drop != READY:
             state, why = f"drop {of_drop}", reason
         elif reason and state == CURRENT:
             state, why = INPUT_CHANGED, reason
+    used = dict.fromkeys(
+        drop_of(above, above / item.path)
+        for item in inputs
+        if item.path is not None and item.data_version is None
+    )
+    if (file := _kind(record).file_of(above, record.partition)) is not None:
+        used[file] = None
     return Listed(
         folder=folder.as_posix(),
         asset=record.asset,
@@ -270,20 +285,19 @@ def _described(
         state=state,
         why=why,
         drops=tuple(
-            drop.relative_to(above).as_posix()
-            for drop in dict.fromkeys(
-                drop_of(above, above / item.path)
-                for item in inputs
-                if item.path is not None and item.data_version is None
-            )
+            drop.absolute().relative_to(above.absolute()).as_posix()
+            for drop in used
             if drop is not None
         ),
     )
 
 
+def _kind(record: Record) -> Kind:
+    return kind_of_asset(record.asset) or Kind(record.asset)
+
+
 def _rows(record: Record) -> int | None:
-    kind = kind_of_asset(record.asset) or Kind(record.asset)
-    return kind.rows_of(record.counts)
+    return _kind(record).rows_of(record.counts)
 
 
 def _data_root(root: Path, folder: Path, record: Record) -> Path:

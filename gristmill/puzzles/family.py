@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.code.digest import Code
 from gristmill.contract import Trace, Violation
-from gristmill.families import Catalog, Column, Kind, Law, Option, Request, Subject
+from gristmill.families import (
+    Catalog,
+    Column,
+    Kind,
+    Law,
+    Option,
+    PartitionFile,
+    Request,
+    Subject,
+)
 from gristmill.inbox import TOML, DropKind, Shape
 from gristmill.inbox.account import Account
 from gristmill.inbox.kind import IsThere
 from gristmill.puzzles import code
 from gristmill.puzzles.format.names import IDENTIFIERS, SOURCES, SPLITS, metadata
-from gristmill.puzzles.raw.recipes import CONFIGS
+from gristmill.puzzles.raw.recipes import BUILT_IN, CONFIGS
 from gristmill.settings.tables import Table
 from gristmill.untrusted.files import LinkRule
 
@@ -166,6 +175,12 @@ def _recipe_needs(file: Path, root: Path, is_there: IsThere) -> None:
     recipe_needs(file, root, is_there)
 
 
+def _recipe_change(file: Path, root: Path, config: Mapping[str, Any], raw: Sequence[str]) -> str:
+    from gristmill.puzzles.raw.known_recipes import recipe_change
+
+    return recipe_change(file, root, config, raw)
+
+
 def _kind(name: str, laws: Callable[[Subject], Iterable[Violation]], code_of_kind: Code) -> Kind:
     return Kind(
         f"puzzles/{name}",
@@ -174,6 +189,7 @@ def _kind(name: str, laws: Callable[[Subject], Iterable[Violation]], code_of_kin
         _trace,
         rows=("examples/train", "examples/test"),
         code=code_of_kind,
+        file=PartitionFile("puzzles/recipes", _recipe_change, BUILT_IN),
     )
 
 

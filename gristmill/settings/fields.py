@@ -213,6 +213,13 @@ def without_effect(config: type[Any]) -> tuple[str, ...]:
     return tuple(spec.name for spec in specs if not spec.metadata.get("affects_output", True))
 
 
+def equal(one: Any, other: Any) -> bool:
+    """Returns whether two values are one setting; records have lists where configs have tuples."""
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return list(one) == list(other)
+    return bool(one == other)
+
+
 def nearest(name: str, known: Collection[str]) -> str | None:
     """Returns the known name that is most like a misspelt one, whatever their case; None for none.
 

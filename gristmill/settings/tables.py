@@ -15,7 +15,14 @@ from typing import Any, Final
 
 from gristmill.contract import BadInput
 from gristmill.printable import cut, printable
-from gristmill.settings.fields import FieldRule, nearest, rules_of, shown
+from gristmill.settings.fields import (
+    FieldRule,
+    equal,
+    nearest,
+    rules_of,
+    shown,
+    without_effect,
+)
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.untrusted.toml import read_toml
 
@@ -82,6 +89,19 @@ class Table:
             if reason := rules[name].refusal(value):
                 raise BadInput(file, f"{self.header} {name} = {shown(value)}: {reason}")
         return {name: rules[name].normal(value) for name, value in values.items()}
+
+    def changes(self, given: Mapping[str, Any], recorded: Mapping[str, Any]) -> Iterator[str]:
+        """Yields what the next build takes in place of what a record has, one text for each key.
+
+        given: what files give now.
+        recorded: the config of the record. Keys that it lacks or that change no output are left
+            out.
+        """
+        skipped = without_effect(self.config)
+        for name, rule in self.rules(in_root=False).items():
+            now = given.get(name, rule.default)
+            if name in recorded and name not in skipped and not equal(recorded[name], now):
+                yield f"{name} is now {shown(now)}, was {shown(recorded[name])}"
 
     def _unknown_key(self, name: str, rules: Mapping[str, FieldRule]) -> str:
         where = f"{self.header} {_named(name)}"

@@ -171,9 +171,12 @@ def test_given_settings_are_those_of_the_build_and_a_note_says_how_they_stay(
         f"write `seq_len = 4` under [reasoning.gpt2_shards] in {file}" in done.output
     )
     assert ": unchanged, data version " in run("build", *words).output
+    chosen = (*words[:2], "--set", "seq_len=2", "--set", "engine=tiktoken")
     for rank in ("0", "1", "2"):
-        part = run("build", *words[:2], "--set", "seq_len=2", "--rank", rank, "--world-size", "3")
+        part = run("build", *chosen, "--rank", rank, "--world-size", "3")
         assert part.exit_code == 0, part.output
+        made = [path.name for path in data.rglob("tiktoken_rank_*")]
+        assert bool(made) == (rank != "2"), made  # what is published needs no parts
     assert ": published, data version " in part.output
     assert provenance.read_record(shards).config["seq_len"] == 2
 

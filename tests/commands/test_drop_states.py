@@ -40,7 +40,7 @@ pytestmark = pytest.mark.sampled(0.4)
 
 TOGETHER = tuple(case for case in CASES if case is not READY_SYNTH)
 """The cases that fit into one data root: there is one Harmony dataset."""
-UNLISTED = (POOL, DOMINO)
+OF_CONFIG = (POOL, DOMINO)
 """The cases whose file is no input in a record, only a part of the config."""
 LOCAL = ("reasoning/normalized", "puzzles/arc", "puzzles/domino")
 """The assets of the cases that `gristmill build` takes."""
@@ -154,15 +154,13 @@ def _entrances(world: World, case: Case, state: str, status: int) -> Judgement:
     assert run.success == (state != REFUSED)
     assert world.built_check(case) == (state != REFUSED)
 
-    if case not in UNLISTED:
-        listed, why = world.listed(case)
-        assert (listed, one_line(why)) == (f"drop {state}", reason)
+    listed, why = world.listed(case)
+    assert (listed, one_line(why)) == (f"drop {state}", reason)
     whole = world.run("ls", str(world.data))
     assert f"drops/{case.shown}: {state}: {reason}" in one_line(whole.output), whole.output
     verified = world.run("verify", str(world.data))
-    wrong = state == REFUSED and case not in UNLISTED
-    assert verified.exit_code == (1 if wrong else 0), verified.output
-    assert case in UNLISTED or reason in one_line(verified.output), verified.output
+    assert verified.exit_code == (1 if state == REFUSED else 0), verified.output
+    assert reason in one_line(verified.output), verified.output
     assert world.bytes_of() == before, "something was published"
     return found
 
@@ -255,11 +253,10 @@ def test_a_drop_that_is_gone_leaves_an_intact_artifact_green(of_case: World, cas
     assert of_case.button(case).success
     checks = of_case.evaluated(case)
     assert [checks.get(name) for name in ("built", "intact", "lawful")] == [True, True, True]
-    assert of_case.listed(case)[0] == ("current" if case in UNLISTED else "drop gone")
+    assert of_case.listed(case)[0] == "drop gone"
     verified = of_case.run("verify", str(of_case.data))
     assert verified.exit_code == 0, verified.output
-    said = f"drops/{case.inbox}/{case.name}: gone: " in verified.output
-    assert said != (case in UNLISTED), verified.output
+    assert f"drops/{case.inbox}/{case.name}: gone: " in verified.output
     assert of_case.bytes_of() == before
 
 
@@ -293,7 +290,7 @@ def test_a_list_that_differs_refuses_each_drop_and_one_command_names_all(full: W
         ), found
         assert one_line(found.reason) in one_line(done.output), case.inbox
         assert full.arrivals(case)[1][case.key] == (REFUSED, found.reason)
-        assert case in UNLISTED or full.listed(case) == ("drop refused", found.reason)
+        assert full.listed(case) == ("drop refused", found.reason)
         assert case.asset not in _requested(full.settled_tick(case))
         assert not full.button(case).success
         assert full.built_check(case) is False
@@ -409,7 +406,7 @@ def test_what_was_built_and_did_not_change_is_current_everywhere_after_new_times
             assert full.listed(case) == ("current", "")
             asked = full.settled_tick(case).run_requests
             # A recipe or a pool with new times is compared by a run, which finds it unchanged.
-            assert not asked or (case in UNLISTED and times == "new"), (times, case.inbox)
+            assert not asked or (case in OF_CONFIG and times == "new"), (times, case.inbox)
             assert full.arrivals(case) == (True, {}), (times, case.inbox)
         verified = full.run("verify", str(full.data))
         assert verified.exit_code == 0, verified.output

@@ -117,8 +117,8 @@ def test_given_settings_last_for_one_call_and_a_note_says_how_they_stay(
     run: Command, data: Path
 ) -> None:
     land(data, "one")
-    words = ("materialize", "macroxue/pack", "--set", "layout=packed46", "--set", "shard_rows=9")
-    done = run(*words)
+    assert run("materialize", "macroxue/pack").exit_code == 0
+    done = run("materialize", "macroxue/pack", "--set", "layout=packed46", "--set", "shard_rows=9")
     assert (done.exit_code, done.exception) == (0, None), done.output
     record = data / PACKS / "one/provenance.json"
     config = provenance.read_record(record).config
@@ -129,8 +129,6 @@ def test_given_settings_last_for_one_call_and_a_note_says_how_they_stay(
         'build takes. To keep "packed46", write `layout = "packed46"` under [macroxue.pack] in '
         f"{file}\nnote: built with shard_rows = 9," in done.output
     )
-    again = run(*words)
-    assert "nothing needed doing" in again.output and again.output.count("note: ") == 2
     without = run("materialize", "macroxue/pack")
     assert "1 built in" in without.output and "note: " not in without.output
     assert provenance.read_record(record).config["layout"] == "aligned48"
@@ -272,7 +270,8 @@ def test_a_partition_that_is_unknown_yet_fails_with_the_state_of_its_drop(
     (data / DROPS / "two").mkdir()
     (land(data, "three") / ".incomplete").touch()
     (data / "drops/pools").mkdir()
-    (data / "drops/pools/both.toml").write_text('members = ["three", "four"]')
+    for pool in ("both", "three"):
+        (data / f"drops/pools/{pool}.toml").write_text('members = ["three", "four"]')
     recipes = data / "drops/puzzles/recipes"
     recipes.mkdir(parents=True)
     (recipes / "mine.toml").write_bytes(b'\xef\xbb\xbfkind = "domino"\n')

@@ -5,14 +5,17 @@ See also `assets/macroxue/pool_members.py`: members that changed since a pool wa
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from gristmill import provenance
 from gristmill.data_root import DataRoot, NotBuilt
 from gristmill.inbox.account import Account, Waits
 from gristmill.inbox.kind import IsThere
-from gristmill.macroxue.raw.pool_file import read_pool_file
+from gristmill.macroxue.raw.pool_file import POOL_TABLE, read_pool_file
 from gristmill.provenance import Input
+from gristmill.settings.fields import equal
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
 PACK = "macroxue/pack"
@@ -45,6 +48,22 @@ def account(file: Path, links: LinkRule = REFUSE_LINKS) -> Account:
     """
     read_pool_file(file, links)
     return Account({"": [file.name]})
+
+
+def change(file: Path, root: Path, config: Mapping[str, Any], _raw: Sequence[str]) -> str:
+    """What the next build of a pool takes in place of what its record has, empty where nothing.
+
+    file: of the pool. root: the data root. config: of the record.
+
+    Raises BadInput for a file of settings that is refused.
+    """
+    lake = DataRoot(root)
+    described = read_pool_file(file, lake.rules("pools")[0])
+    given = {**lake.settings(POOL_TABLE.name), **described.settings}
+    found = list(POOL_TABLE.changes(given, config))
+    if not equal(described.members, config.get("names")):
+        found.insert(0, f"the members are now {', '.join(described.members)}")
+    return "; ".join(found)
 
 
 def needs(file: Path, root: Path, _is_there: IsThere) -> None:

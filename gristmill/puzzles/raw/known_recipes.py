@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from gristmill import keys, provenance
 from gristmill.contract import BadInput, GristmillError
@@ -15,7 +16,8 @@ from gristmill.inbox.kind import IsThere
 from gristmill.inbox.listing import list_inbox
 from gristmill.puzzles.raw import drops
 from gristmill.puzzles.raw.recipe_file import FOLDER, read_recipe_file
-from gristmill.puzzles.raw.recipes import BUILT_IN, KINDS, Recipe, is_part
+from gristmill.puzzles.raw.recipes import BUILT_IN, CONFIGS, KINDS, Recipe, is_part
+from gristmill.settings.tables import Table
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
 RECIPES_INBOX = f"{drops.INBOX}/{FOLDER}"
@@ -83,6 +85,25 @@ def recipe_needs(file: Path, root: Path, is_there: IsThere) -> None:
     recipe = read_recipe_file(file, lake.rules(RECIPES_INBOX)[0])
     if missing := missing_sources(lake, recipe, is_there):
         raise Waits(f"{file}: {_waits_for(missing, lake.inbox(drops.INBOX))}")
+
+
+def recipe_change(file: Path, root: Path, config: Mapping[str, Any], raw: Sequence[str]) -> str:
+    """What the next build of a dataset takes in place of its record's, empty where nothing.
+
+    file: of the recipe. root: the data root. config: of the record. raw: its raw files.
+
+    Raises BadInput for a file of settings that is refused.
+    """
+    lake = DataRoot(root)
+    recipe = read_recipe_file(file, lake.rules(RECIPES_INBOX)[0])
+    given = {**lake.settings(recipe.asset), **recipe.settings}
+    found = list(Table(recipe.asset, CONFIGS[recipe.kind]).changes(given, config))
+    below = [f"drops/{drops.INBOX}/{source}/" for source in recipe.sources]
+    # Raw files are recorded in the order of the sources.
+    read = list(dict.fromkeys(next(filter(path.startswith, below), "") for path in raw))
+    if read != below:
+        found.insert(0, f"the sources are now {', '.join(recipe.sources)}")
+    return "; ".join(found)
 
 
 def drop_account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
