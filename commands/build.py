@@ -257,6 +257,6 @@ def _say(published: Published) -> None:
     record = published.record
     what = "published" if published.rebuilt else "unchanged"
     say(f"{shown(str(published.folder))}: {what}, data version {record.data_version[:12]}")
-    for note in [published.account, *published.notes]:
+    for note in [published.account, published.not_checked, *published.notes]:
         if note:
             say(shown(note))

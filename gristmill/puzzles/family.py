@@ -166,10 +166,16 @@ def _recipe_needs(file: Path, root: Path, is_there: IsThere) -> None:
     recipe_needs(file, root, is_there)
 
 
-def _kind(name: str, laws: Callable[[Subject], Iterable[Violation]], code_of_kind: Code) -> Kind:
+def _kind(
+    name: str,
+    laws: Callable[[Subject], Iterable[Violation]],
+    code_of_kind: Code,
+    **excused: tuple[str, str],
+) -> Kind:
+    of_kind = Law(name, laws, rules_excused_by=excused)
     return Kind(
         f"puzzles/{name}",
-        [Law("contract", _contract_laws), Law("trace", _trace_laws), Law(name, laws)],
+        [Law("contract", _contract_laws), Law("trace", _trace_laws), of_kind],
         _show,
         _trace,
         rows=("examples/train", "examples/test"),
@@ -182,7 +188,7 @@ CATALOG = Catalog(
     facts=_facts,
     kinds=[
         _kind("arc", _arc_laws, code.ARC),
-        _kind("sudoku", _sudoku_laws, code.SUDOKU),
+        _kind("sudoku", _sudoku_laws, code.SUDOKU, not_unique=("unique", "off")),
         _kind("maze", _maze_laws, code.MAZE),
         _kind("domino", _domino_laws, code.DOMINO),
     ],
