@@ -38,7 +38,17 @@ _AROUND = 200
 _EVENT = 1000
 _LONGEST_LIST = 1000
 _RESERVED = (
-    *("path", "status", "account", "notes", "provenance", "bytes", "seconds", "peak_memory_mb"),
+    *(
+        "path",
+        "status",
+        "account",
+        "not checked",
+        "notes",
+        "provenance",
+        "bytes",
+        "seconds",
+        "peak_memory_mb",
+    ),
     *("config changed", "tokenizer", "source drop", "zero", sources.EQUAL),
 )
 
@@ -63,6 +73,8 @@ def event_metadata(
     }
     if published.account:
         metadata["account"] = plain(published.account, _NOTES_BYTES)
+    if published.not_checked:
+        metadata["not checked"] = plain(published.not_checked, _NOTES_BYTES)
     if published.notes:
         notes = markdown.shortened(markdown.bullets(published.notes), _NOTES_BYTES)
         metadata["notes"] = dg.MetadataValue.md(notes)

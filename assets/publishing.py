@@ -265,7 +265,9 @@ def _line(published: Published) -> str:
     said = f"{record.artifact}: {', '.join(amount)}"
     if published.rebuilt:
         said += f", built in {amounts.duration(record.seconds)}"
-    notes = "".join(f"; {note}" for note in [published.account, *published.notes] if note)
+    notes = "".join(
+        f"; {note}" for note in [published.account, published.not_checked, *published.notes] if note
+    )
     return plain(f"{said}, in {published.folder}{notes}")
 
 

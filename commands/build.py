@@ -187,7 +187,7 @@ class _Work:
         record = published.record
         what = "published" if published.rebuilt else "unchanged"
         say(f"{shown(str(published.folder))}: {what}, data version {record.data_version[:12]}")
-        for note in [published.account, *published.notes]:
+        for note in [published.account, published.not_checked, *published.notes]:
             if note:
                 say(shown(note))
         for differing in choices.config_notes(self._lake, record) if self._is_chosen else ():

@@ -178,7 +178,7 @@ def verify(
 
     Checked are sizes, sha256, files that no record lists, the records themselves, inputs, the laws
     of the contents, and whether all is there that the inventory of the data root names. The last
-    line names what a flag left out.
+    line names what a flag left out; laws that could not be asked have lines of their own.
 
     A folder without a record, of any program, is judged by the laws of its format: what is in it,
     the rules that nobody could look at, and what it breaks.
@@ -188,6 +188,7 @@ def verify(
     from gristmill.provenance import find_artifacts, inventory
     from gristmill.run.shown_progress import shown_on_stderr
 
+    left_out: list[str] = []
     has_flags = no_inputs or no_laws or data_root is not None
     if kind is not None and has_flags:
         raise click.UsageError("--kind: other options go with a record")
@@ -203,6 +204,7 @@ def verify(
                 check_inputs=not no_inputs,
                 check_laws=not no_laws,
                 progress=progress,
+                left_out=left_out,
             )
         except GristmillError as error:
             # A folder that is gone is a violation, where the inventory names it.
@@ -210,7 +212,7 @@ def verify(
                 raise
             raise click.UsageError(f"{printable(str(path))}: there is no such folder") from error
     refused, notes = ([], []) if no_inputs else states.of_artifacts(path)
-    for note in notes:
+    for note in [*left_out, *notes]:
         click.echo(printable(note))
     violations += refused
     for violation in violations:

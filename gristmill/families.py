@@ -88,6 +88,7 @@ class Law:
     needs_inputs: the law compares with the inputs, and is left out where one of them is gone.
     needs_record: the law compares with records, and is left out where the folder has none.
     excused_by: a config field and the value with which a person leaves the law to the readers.
+    rules_excused_by: the same for single rules of the law, by their names.
     """
 
     name: str
@@ -95,21 +96,38 @@ class Law:
     needs_inputs: bool = False
     needs_record: bool = False
     excused_by: tuple[str, Any] | None = None
+    rules_excused_by: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
 
     def left_out(self, subject: Subject) -> str | None:
         """Why the law is not asked about `subject`, None where it is."""
         if self.needs_record and not subject.has_record:
             return "the folder has no record"
-        if self.excused_by is not None:
-            name, value = self.excused_by
-            if subject.config.get(name) == value:
-                return f"{name} = {json.dumps(value)}"
+        if self.excused_by is not None and _is_set(self.excused_by, subject.config):
+            return _shown(self.excused_by)
         if not self.needs_inputs:
             return None
         if not subject.inputs:
             return "what it was made from is not known"
         gone = [path for path in subject.inputs if not path.exists()]
         return f"{gone[0]} is gone" if gone else None
+
+    def excused(self, config: Mapping[str, Any]) -> list[str]:
+        """What a config leaves to the readers, each with the setting: the law, or some rules."""
+        if self.excused_by is not None and _is_set(self.excused_by, config):
+            return [f"{self.name}: {_shown(self.excused_by)}"]
+        return [
+            f"{rule}: {_shown(setting)}"
+            for rule, setting in self.rules_excused_by.items()
+            if _is_set(setting, config)
+        ]
+
+
+def _is_set(setting: tuple[str, Any], config: Mapping[str, Any]) -> bool:
+    return bool(config.get(setting[0]) == setting[1])
+
+
+def _shown(setting: tuple[str, Any]) -> str:
+    return f"{setting[0]} = {json.dumps(setting[1])}"
 
 
 @dataclass(frozen=True)
@@ -357,6 +375,12 @@ def code_of_asset(asset: str) -> Code:
     """The code of an asset's builder; no modules where no family knows the asset."""
     kind = kind_of_asset(asset)
     return kind.code if kind else Code()
+
+
+def excused(asset: str, config: Mapping[str, Any]) -> list[str]:
+    """The laws and rules of an asset that a config leaves to the readers, each with the setting."""
+    kind = kind_of_asset(asset)
+    return [line for law in (kind.laws if kind else ()) for line in law.excused(config)]
 
 
 def check(asset: str, subject: Subject) -> Iterator[Violation]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
@@ -59,6 +59,50 @@ def test_a_law_is_excused_by_its_own_value_alone(tmp_path: Path) -> None:
     assert law.left_out(Subject(tmp_path, config={"games": "warn"})) == 'games = "warn"'
     assert law.left_out(Subject(tmp_path, config={"games": "refuse"})) is None
     assert law.left_out(Subject(tmp_path)) is None
+
+
+def test_a_law_or_its_rules_are_left_to_the_readers_by_the_config_that_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    laws = [
+        _law("whole", excused_by=("games", "warn"), rules_excused_by={"one": ("unique", "off")}),
+        _law("parts", rules_excused_by={"two": ("unique", "off"), "three": ("n", 3)}),
+    ]
+    _use(monkeypatch, Catalog([Kind("a", laws)], lambda _: None))
+    assert families.excused("a", {"games": "refuse", "unique": "refuse"}) == []
+    assert families.excused("a", {"games": "warn", "unique": "off", "n": 3}) == [
+        'whole: games = "warn"',
+        'two: unique = "off"',
+        "three: n = 3",
+    ]
+    assert families.excused("a", {"unique": "off"}) == [
+        'one: unique = "off"',
+        'two: unique = "off"',
+    ]
+    assert families.excused("unknown", {"unique": "off"}) == []
+
+
+@pytest.mark.parametrize(
+    ("asset", "config", "lines"),
+    [
+        ("macroxue/pack", {"game_laws": "warn"}, ['games: game_laws = "warn"']),
+        ("macroxue/pool", {"game_laws": "warn"}, ['games: game_laws = "warn"']),
+        ("puzzles/sudoku", {"unique": "off"}, ['not_unique: unique = "off"']),
+        (
+            "chess/valid_games",
+            {"compat": "reference"},
+            ['moves_legal: compat = "reference"', 'event_lines: compat = "reference"'],
+        ),
+    ],
+)
+def test_settings_that_leave_a_law_to_the_readers_are_values_of_their_configs(
+    asset: str, config: dict[str, str], lines: list[str]
+) -> None:
+    assert families.excused(asset, config) == lines
+    tables = families.tables()
+    table = tables["chess/month" if asset.startswith("chess/") else asset]
+    for name, value in config.items():
+        assert value in get_args(get_type_hints(table.config)[name])
 
 
 def test_a_law_over_records_is_left_out_of_a_folder_without_one(tmp_path: Path) -> None:

@@ -66,6 +66,7 @@ def outcome_of(asset: str, partition: str, metadata: Mapping[str, Any]) -> Outco
         seconds=metadata["seconds"],
         place=str(metadata["path"]),
         account=str(metadata.get("account", "")),
+        not_checked=str(metadata.get("not checked", "")),
     )
 
 

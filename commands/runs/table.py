@@ -45,6 +45,7 @@ class Outcome:
     reason: why the partition was not built, or how it failed.
     error: class of the library's error that it failed with; empty for any other failure.
     account: what became of the files and rows of its drop; empty for an artifact of no drop.
+    not_checked: the rules that its config leaves to the readers, in one line; empty for none.
     """
 
     asset: str
@@ -57,6 +58,7 @@ class Outcome:
     reason: str = ""
     error: str = ""
     account: str = ""
+    not_checked: str = ""
 
     @property
     def target(self) -> str:
@@ -89,8 +91,8 @@ def show(
         else:
             _show_by_asset(listed, started_in)
     for item in listed:
-        if item.account:
-            say(f"{shown_text(item.target)}: {shown_text(item.account)}")
+        for line in filter(None, (item.account, item.not_checked)):
+            say(f"{shown_text(item.target)}: {shown_text(line)}")
     for line in _reasons(outcomes):
         say(line)
     say(_summary(outcomes, seconds, named))

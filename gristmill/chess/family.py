@@ -147,6 +147,11 @@ _SIDECAR_LAWS = "phases_rederived, rows_as_sidecar"
 _GAME_COUNTS = ("games/train", "games/val", "games/test")
 _SAMPLE_COUNTS = ("samples/train", "samples/val", "samples/test")
 
+_VALIDATED = Law(
+    "validated",
+    _validated_laws,
+    rules_excused_by={"moves_legal": ("compat", "reference")},
+)
 _EVENT_LINES = Law(
     "event_lines", _event_line_laws, needs_inputs=True, excused_by=("compat", "reference")
 )
@@ -158,7 +163,7 @@ CATALOG = Catalog(
         Kind("chess/elite_pgn", [Law("archive", _archive_laws)], trace=_trace_pgn, code=code.ELITE),
         Kind(
             "chess/valid_games",
-            [Law("validated", _validated_laws), _EVENT_LINES],
+            [_VALIDATED, _EVENT_LINES],
             _show,
             _trace,
             rows=("valid_games",),

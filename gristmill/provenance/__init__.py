@@ -80,6 +80,7 @@ def verify(
     check_inputs: bool = True,
     check_laws: bool = True,
     progress: Progress = SILENT,
+    left_out: list[str] | None = None,
 ) -> list[Violation]:
     """Check the artifact at `path`, or all below it; see `verification.verify`."""
     from gristmill.provenance import verification
@@ -90,4 +91,5 @@ def verify(
         check_inputs=check_inputs,
         check_laws=check_laws,
         progress=progress,
+        left_out=left_out,
     )

@@ -263,10 +263,13 @@ def input_folders(item: Artifact, data_root: Path | None) -> list[Path]:
     ]
 
 
-def broken_laws(item: Artifact, data_root: Path | None, sampled: bool) -> list[Violation]:
+def broken_laws(
+    item: Artifact, data_root: Path | None, sampled: bool, left_out: list[str]
+) -> list[Violation]:
     """What an artifact breaks of its family's laws.
 
     sampled: a law that takes long may recompute a sample.
+    left_out: takes a line for each law that was not asked, with the reason.
     """
     try:
         record = provenance.read_record(item.record_path)
@@ -274,7 +277,10 @@ def broken_laws(item: Artifact, data_root: Path | None, sampled: bool) -> list[V
     except MALFORMED as error:
         return [Violation("record", str(item.record_path), str(error))]
     subject = families.Subject(item.folder, record.partition, inputs, record.config, sampled)
-    return broken_by(record.asset, subject)
+    violations = broken_by(record.asset, subject)
+    title = item.folder if item.partition is None else item.record_path
+    left_out.extend(f"{title}: not checked: {line}" for line in subject.left_out)
+    return violations
 
 
 def broken_by(asset: str, subject: families.Subject) -> list[Violation]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -44,6 +44,7 @@ def verify(
     check_inputs: bool = True,
     check_laws: bool = True,
     progress: Progress = SILENT,
+    left_out: list[str] | None = None,
 ) -> list[Violation]:
     """Check the artifact at `path`, or every artifact below it, against its records.
 
@@ -58,6 +59,8 @@ def verify(
     check_inputs: False where raw drops were archived elsewhere.
     check_laws: False compares bytes and records only.
     progress: counts bytes hashed; None counts nothing.
+    left_out: takes a line for each law that was not asked of an artifact, with the reason;
+        default: nobody wants them.
 
     Returns violations, none where all is well. An artifact that a builder
     replaces meanwhile is checked in its new version; an artifact that is removed
@@ -66,8 +69,13 @@ def verify(
     """
     path = path.absolute()
     folders = folders_of(artifacts(path))
-    checks = _Checks(data_root, check_inputs, True, check_laws, follow=check_inputs)
+    unasked: list[str] = []
+    checks = _Checks(
+        data_root, check_inputs, True, check_laws, follow=check_inputs, unasked=unasked
+    )
     violations = checks.of(folders, progress) if folders else []
+    if left_out is not None:
+        left_out.extend(dict.fromkeys(unasked))  # what was replaced meanwhile was asked twice
     violations += inventory.missing(path)
     if not violations and not any(map(provenance.holds_record, folders)):
         raise GristmillError(f"{path}: no artifact with a provenance record is here or below")
@@ -169,6 +177,7 @@ class _Checks:
     committed_since: datetime | None = None
     only: Mapping[Path, Collection[Artifact]] | None = None
     whole_folders: bool = True
+    unasked: list[str] = field(default_factory=list)
 
     def of(self, folders: Collection[Path], progress: Progress = SILENT) -> list[Violation]:
         """Violations of the artifacts wanted in these folders, folder by folder."""
@@ -262,7 +271,11 @@ class _Checks:
             ]
             for item in items:
                 if not any(map(item.holds, bad)) and not is_committed(item, self.committed_since):
-                    add(item, item.folder, broken_laws(item, self.data_root, self.sampled))
+                    add(
+                        item,
+                        item.folder,
+                        broken_laws(item, self.data_root, self.sampled, self.unasked),
+                    )
         return by_folder
 
 

@@ -250,6 +250,7 @@ class Published:
     record: of this partition.
     rebuilt: whether this call built it.
     notes: lines for the user.
+    not_checked: one line with the rules that its config leaves to the readers; empty for none.
     before: the record that stood before this call built; None if none stood or nothing was built.
     account: of the drop that it is made from, in one line; empty: of no drop.
     """
@@ -260,6 +261,18 @@ class Published:
     notes: list[str] = field(default_factory=list)
     before: Record | None = None
     account: str = ""
+    not_checked: str = ""
+
+
+def not_checked_line(record: Record) -> str:
+    """Returns in one line the rules that the config of an artifact leaves to the readers.
+
+    record: of the published artifact.
+
+    Empty where there is none.
+    """
+    excused = families.excused(record.asset, record.config)
+    return f"not checked: {', '.join(excused)}" if excused else ""
 
 
 def account_line(build: Build, record: Record) -> str:

@@ -34,6 +34,7 @@ from gristmill.publish.build import (
     OtherOutput,
     Published,
     account_line,
+    not_checked_line,
 )
 from gristmill.publish.input_proof import InputProof
 from gristmill.publish.slot import Slot
@@ -87,6 +88,7 @@ def publish(
         published,
         notes=[*published.notes, *deleted],
         account=account_line(build, published.record),
+        not_checked=not_checked_line(published.record),
     )
 
 

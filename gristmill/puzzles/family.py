@@ -181,10 +181,16 @@ def _recipe_change(file: Path, root: Path, config: Mapping[str, Any], raw: Seque
     return recipe_change(file, root, config, raw)
 
 
-def _kind(name: str, laws: Callable[[Subject], Iterable[Violation]], code_of_kind: Code) -> Kind:
+def _kind(
+    name: str,
+    laws: Callable[[Subject], Iterable[Violation]],
+    code_of_kind: Code,
+    **excused: tuple[str, str],
+) -> Kind:
+    of_kind = Law(name, laws, rules_excused_by=excused)
     return Kind(
         f"puzzles/{name}",
-        [Law("contract", _contract_laws), Law("trace", _trace_laws), Law(name, laws)],
+        [Law("contract", _contract_laws), Law("trace", _trace_laws), of_kind],
         _show,
         _trace,
         rows=("examples/train", "examples/test"),
@@ -198,7 +204,7 @@ CATALOG = Catalog(
     facts=_facts,
     kinds=[
         _kind("arc", _arc_laws, code.ARC),
-        _kind("sudoku", _sudoku_laws, code.SUDOKU),
+        _kind("sudoku", _sudoku_laws, code.SUDOKU, not_unique=("unique", "off")),
         _kind("maze", _maze_laws, code.MAZE),
         _kind("domino", _domino_laws, code.DOMINO),
     ],

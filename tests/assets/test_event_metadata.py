@@ -50,7 +50,7 @@ def published(
         more=more or {},
     )
     fields = {"folder": Path("/data/corn"), "rebuilt": True, "notes": [], "before": None}
-    fields |= {"account": "", **rest}
+    fields |= {"account": "", "not_checked": "", **rest}
     return SimpleNamespace(record=record, **fields)  # type: ignore[return-value]
 
 
@@ -113,6 +113,12 @@ def test_an_event_has_at_most_its_bytes_whatever_a_drop_holds(document: int) -> 
     assert {"counts", "config", "inputs", "outputs"} <= set(record["cut"])
     if document > 60_000:
         assert "more lines of" in value(metadata, "long").splitlines()[-1]
+
+
+def test_what_was_not_checked_is_a_line_of_its_own() -> None:
+    metadata = event_metadata(published({"rows": 3}, not_checked="not checked: games"))
+    assert value(metadata, "not checked") == "not checked: games"
+    assert "not checked" not in event_metadata(published({"rows": 3}))
 
 
 def test_the_account_of_a_drop_is_a_line_of_its_own_and_stays_short() -> None:

@@ -16,7 +16,7 @@ from assets import tokenizers
 from assets.family import Family, Local
 from assets.reasoning.choices import CHOICES
 from commands.build import build
-from gristmill import provenance
+from gristmill import families, provenance
 from gristmill.contract import GristmillError
 from gristmill.mirror import push
 from gristmill.publish import locks
@@ -69,13 +69,19 @@ def shards(data: Path, vocabulary_root: Path, monkeypatch: pytest.MonkeyPatch) -
     return provenance.record_path(data / names.TOKENIZED, PARTITION, shared=True)
 
 
-def test_a_partition_is_published_and_then_unchanged(run: Command, shards: Path) -> None:
+def test_a_partition_is_published_and_then_unchanged(
+    run: Command, shards: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    excused = {PARTITION: ['texts: read = "later"', "ids: n = 3"]}
+    monkeypatch.setattr(families, "excused", lambda *_: excused.pop(PARTITION, []))
     first = run("build", ASSET, PARTITION)
     assert first.exit_code == 0, first.output
     assert ": published, data version " in first.output
+    assert 'not checked: texts: read = "later", ids: n = 3' in first.output.splitlines()
     version = provenance.read_record(shards).data_version
     again = run("build", ASSET, PARTITION)
     assert f": unchanged, data version {version[:12]}" in again.output
+    assert "not checked" not in again.output
 
 
 @pytest.mark.parametrize("rank", [(), ("--rank", "0", "--world-size", "3")])

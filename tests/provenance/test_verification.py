@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from gristmill import families, provenance
 from gristmill.cli import main
 from gristmill.contract import GristmillError, Violation
+from gristmill.families import Catalog, Kind, Law
 from gristmill.provenance import (
     Input,
     check_artifact,
@@ -485,6 +486,27 @@ def test_laws_that_end_in_an_error_are_a_finding(
 def test_an_input_that_was_removed_on_purpose_is_no_violation(root: Path) -> None:
     remove.remove_artifact(root / OUTER)
     assert provenance.verify(root) == []
+
+
+def test_laws_that_are_not_asked_are_named_with_the_artifact(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laws = [Law("sums", lambda _: (), excused_by=("seed", 1)), Law("order", lambda _: ())]
+    catalog = Catalog([Kind("test/tiny", laws)], lambda _: None)
+    monkeypatch.setattr(families, "catalogs", lambda: iter([catalog]))
+    left_out: list[str] = []
+    assert provenance.verify(root, left_out=left_out) == []
+    assert left_out == [
+        f"{title}: not checked: sums: seed = 1"
+        for title in (
+            root / OUTER,
+            root / NESTED,
+            *(root / f"megatron/kd/provenance/p{number}.json" for number in (0, 1)),
+        )
+    ]
+    left_out.clear()
+    provenance.verify(root, left_out=left_out, check_laws=False)
+    assert left_out == []
 
 
 def test_an_input_that_was_deleted_with_its_entry_is_named_by_what_was_made_from_it(

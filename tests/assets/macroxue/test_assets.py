@@ -186,7 +186,11 @@ def test_a_game_against_the_rules_is_not_published_unless_asked_for(build, lake)
     text = failure(build(pack, "d1"))
     assert ": score: rewards" in text
     assert not (lake.root / "macroxue/packs/d1").exists()
-    assert build(pack, "d1", game_laws="warn").success
+    done = build(pack, "d1", game_laws="warn")
+    assert done.success
+    (event,) = done.get_asset_materialization_events()
+    said = event.step_materialization_data.materialization.metadata["not checked"].value
+    assert said == 'not checked: games: game_laws = "warn"'
 
 
 def test_values_need_the_pack(build, lake):

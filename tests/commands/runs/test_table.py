@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,15 @@ def test_a_row_has_the_counts_and_the_folder_relative_to_where_the_user_is(print
     ]
     (row,) = [line for line in printed(BUILT, below="/other") if " d1" in line]
     assert str(PLACE) in row
+
+
+def test_the_account_and_what_was_not_checked_follow_the_table(printed) -> None:
+    said = replace(BUILT, account="2 files taken", not_checked="not checked: [games]")
+    assert printed(said, UNCHANGED)[-3:] == [
+        "macroxue/pack d1: 2 files taken",
+        "macroxue/pack d1: not checked: [games]",
+        "1 built in 2.0 s, 1 unchanged; `gristmill ui` shows them",
+    ]
 
 
 def test_a_partition_that_is_not_published_has_one_line_with_its_reason(printed) -> None:
