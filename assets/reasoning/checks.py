@@ -4,22 +4,29 @@ See also `assets/checks.py`: bytes, records and laws.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Any, Final
 
 import dagster as dg
 
 from assets.checking.rules import Looked, Rule, Scope, command
 from assets.checks import checks_of
+from assets.reasoning.records import NORMALIZED, RAW_MANIFEST, SHARDS
 from gristmill.contract import Violation
 from gristmill.reasoning.format import names
 
 Report = Mapping[str, Any]
+_MOST_NAMED: Final = 8
+"""Partitions of an asset that a cure names, at most."""
+_OF_RAW: Final = ("normalised file", "raw manifest")
+_OF_SHARDS: Final = re.compile(r"(\w+)/(\w+)/shard_\d")
 
 _DESCRIPTIONS: Final = {
     "drift": "The report is within the tolerances of its baseline. If this check fails, staging "
-    'and readers with verify="hash" refuse the shards until a person accepts the change: set '
-    "`[reasoning.qc_report] baseline` to the day of this report, and materialize it again.",
+    'and readers with verify="hash" refuse the shards until a person accepts the change: see '
+    "its cure.",
     "invariance": "Changes of a raw record that normalisation claims to absorb (white space at the "
     "edges, a byte order mark, CRLF) change less than 1 % of the token ids. If this check fails, "
     'staging and readers with verify="hash" refuse the shards until a newer report passes.',
@@ -30,7 +37,8 @@ _DESCRIPTIONS: Final = {
 
 _CURES: Final = {
     "drift": "look at the report: if the change is meant, set `[reasoning.qc_report] baseline` to "
-    "its day and materialize it again",
+    "its day and run `gristmill materialize reasoning/qc_report`; if `baseline` names that day "
+    "already, first remove it and run the same command",
     "invariance": "a newer report must pass: mend the normalisation, build the shards again, then "
     "the report of the day",
     "coverage": "look at the drop: its records have no steps, or no annotations came with it",
@@ -48,7 +56,7 @@ def shard_checks(manifest: dg.AssetsDefinition) -> dg.AssetChecksDefinition:
         "state, no file is without an entry and no entry without a file, and normalised files "
         "have the hashes of the raw manifest.",
         _checksums,
-        lambda asset, *_: f"build the shard that is named again, then `{command(asset, '')}`",
+        _rebuilding,
     )
     return checks_of(manifest, names.TOKENIZED, [rule], "checksums")
 
@@ -71,6 +79,31 @@ def quality_checks(report: dg.AssetsDefinition) -> dg.AssetChecksDefinition:
         for name, description in _DESCRIPTIONS.items()
     ]
     return checks_of(report, names.REPORTS, rules, "reasoning_quality")
+
+
+def _rebuilding(asset: str, _: str, found: Sequence[Violation]) -> str:
+    """The commands that build again what differs, also where sizes and times are as recorded."""
+    damaged = sorted({item for violation in found if (item := _partition_of(violation))})
+    commands = []
+    for each in (NORMALIZED, SHARDS):
+        keys = [key for owner, key in damaged if owner == each][:_MOST_NAMED]
+        if keys:
+            commands.append(command(each, " --partition ".join(keys)))
+    if any(violation.law in _OF_RAW for violation in found):
+        commands.append(command(RAW_MANIFEST, ""))
+    return "run " + ", then ".join(
+        f"`{each} --rebuild`" for each in [*commands, command(asset, "")]
+    )
+
+
+def _partition_of(violation: Violation) -> tuple[str, str] | None:
+    """The asset and the partition of a file; None for one that is of all partitions."""
+    path = PurePosixPath(violation.where)
+    if violation.law == "normalised file":
+        return NORMALIZED, f"{path.parent.name}__{path.stem}"
+    # Where the manifest differs from a meta file, either may be damaged.
+    found = _OF_SHARDS.search(f"{violation.where} {violation.found}")
+    return None if found is None else (SHARDS, f"{found[1]}__{found[2]}")
 
 
 def _checksums(scope: Scope) -> Looked:

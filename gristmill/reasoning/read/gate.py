@@ -33,6 +33,12 @@ def check_gate(folder: Path) -> None:
         return
     breaches = report["gate"]["breaches"]
     accept = f'set baseline = "{days[-1]}" in [reasoning.qc_report]'
+    if report["drift"]["baseline"] == report["date"]:
+        # The counts of the first report of the day are its baseline, whoever builds it again.
+        accept = (
+            "remove baseline from [reasoning.qc_report], materialize reasoning/qc_report, and set "
+            "baseline to the day of that report"
+        )
     more = f"; and {len(breaches) - 5} more" if len(breaches) > 5 else ""
     raise GateClosed(
         f"{path}: the gate did not pass: {'; '.join(breaches[:5])}{more}: correct the data, or "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from datetime import timedelta
@@ -14,6 +15,7 @@ import pytest
 
 from assets import tokenizers
 from assets.event_metadata import MOST_BYTES
+from assets.publishing import REBUILD
 from assets.reasoning import assets, dataset_builds
 from assets.reasoning.assets import (
     alignment,
@@ -46,7 +48,7 @@ Builder = Callable[..., dg.ExecuteInProcessResult]
 
 def builder(lake: Lake, instance: dg.DagsterInstance) -> Builder:
     def materialize(
-        asset: dg.AssetsDefinition, key: str | None = None, **config: Any
+        asset: dg.AssetsDefinition, key: str | None = None, rebuild: bool = False, **config: Any
     ) -> dg.ExecuteInProcessResult:
         return dg.materialize(
             [*tokenizers.ASSETS, *assets.ASSETS, *assets.CHECKS],
@@ -54,6 +56,7 @@ def builder(lake: Lake, instance: dg.DagsterInstance) -> Builder:
             instance=instance,
             resources={"lake": lake},
             partition_key=key,
+            tags={REBUILD: "true"} if rebuild else None,
             run_config={"ops": {asset.op.name: {"config": config}}} if config else None,
             raise_on_error=False,
         )
@@ -383,6 +386,13 @@ def test_drift_fails_the_check_and_the_report_is_published_until_the_change_is_a
         assert build(asset, TEST).success
     for _ in range(2):
         assert "1,200 became" in failed_checks(build(qc_report, now.isoformat()))["drift"]
+    with pytest.raises(GristmillError, match=r"accept a drift: remove baseline from \[reasoning"):
+        check_gate(folder)
+    # What the check and the gate say: remove it, build, set it again, build.
+    for text in ("", f'[reasoning.qc_report]\nbaseline = "{now}"\n'):
+        settings.write_text(text)
+        assert failed_checks(build(qc_report, now.isoformat())) == {}
+    check_gate(folder)
 
 
 def test_a_baseline_that_is_not_there_is_named(build: Builder, lake: Lake, built: Path) -> None:
@@ -395,14 +405,29 @@ def test_a_damaged_shard_fails_the_checksums(build: Builder, lake: Lake, built: 
     shard = lake.root / names.TOKENIZED / names.shard("gsm8k", "test", 0)
     octets = bytearray(shard.read_bytes())
     octets[1000] ^= 1
+    stat = shard.stat()
     shard.write_bytes(octets)
-    result = dg.materialize(
-        [*tokenizers.ASSETS, *assets.ASSETS, *assets.CHECKS],
-        selection=dg.AssetSelection.checks(dg.AssetCheckKey(manifest.key, "checksums")),
-        resources={"lake": lake},
-        raise_on_error=False,
-    )
+    os.utime(shard, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # so that no build sees it
+
+    def checked() -> dg.ExecuteInProcessResult:
+        return dg.materialize(
+            [*tokenizers.ASSETS, *assets.ASSETS, *assets.CHECKS],
+            selection=dg.AssetSelection.checks(dg.AssetCheckKey(manifest.key, "checksums")),
+            resources={"lake": lake},
+            raise_on_error=False,
+        )
+
+    result = checked()
     assert "00000.pt: sha256: its tensor has" in failed_checks(result)["checksums"]
+    (found,) = result.get_asset_check_evaluations()
+    (row,) = found.metadata["findings"].records
+    assert str(row.data["cure"]).replace("\N{ZERO WIDTH SPACE}", "") == (
+        "run `gristmill materialize reasoning/gpt2_shards --partition gsm8k__test --rebuild`, then "
+        "`gristmill materialize reasoning/manifest --rebuild`"
+    )
+    assert failed_checks(build(gpt2_shards, TEST, rebuild=True)) == {}
+    assert failed_checks(build(manifest, rebuild=True)) == {}
+    assert failed_checks(checked()) == {}
 
 
 def test_hostile_text_of_a_drop_is_escaped_in_events_of_bounded_size(

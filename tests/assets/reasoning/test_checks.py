@@ -10,6 +10,8 @@ import dagster as dg
 import pytest
 
 from assets.reasoning import assets
+from assets.reasoning.checks import _rebuilding
+from gristmill.contract import Violation
 from gristmill.reasoning.format import names
 from resources import Lake
 
@@ -105,3 +107,44 @@ def test_laws_drift_and_invariance_stop_what_follows_in_the_run() -> None:
         ("reasoning/qc_report", "drift"),
         ("reasoning/qc_report", "invariance"),
     }
+
+
+SHARDS = "gristmill materialize reasoning/gpt2_shards --partition"
+
+
+@pytest.mark.parametrize(
+    ("law", "where", "found", "commands"),
+    [
+        ("sha256", "trip/train/shard_00002.pt", "x", [f"{SHARDS} trip__train"]),
+        ("meta", "trip/train/shard_00002.meta.json", "x", [f"{SHARDS} trip__train"]),
+        ("manifest", "manifest.json", "does not list a_b/c/shard_00000.pt", [f"{SHARDS} a_b__c"]),
+        ("manifest", "manifest.json", "is missing", []),
+        (
+            "normalised file",
+            "/data/reasoning/raw/wiqa/test.jsonl",
+            "x",
+            [
+                "gristmill materialize reasoning/normalized --partition wiqa__test",
+                "gristmill materialize reasoning/raw_manifest",
+            ],
+        ),
+        (
+            "raw manifest",
+            "/data/reasoning/raw/manifest.json",
+            "x",
+            ["gristmill materialize reasoning/raw_manifest"],
+        ),
+    ],
+)
+def test_the_cure_of_checksums_builds_what_differs_again(
+    law: str, where: str, found: str, commands: list[str]
+) -> None:
+    all_of_it = [*commands, "gristmill materialize reasoning/manifest"]
+    said = "run " + ", then ".join(f"`{each} --rebuild`" for each in all_of_it)
+    assert _rebuilding("reasoning/manifest", "", [Violation(law, where, found)] * 2) == said
+
+
+def test_the_cure_of_checksums_names_eight_partitions_at_most() -> None:
+    many = [Violation("sha256", f"c{n:02d}/train/shard_00000.pt", "x") for n in range(20)]
+    said = _rebuilding("reasoning/manifest", "", many)
+    assert said.count("--partition ") == 8 and "--partition c07__train --rebuild`" in said
