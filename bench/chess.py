@@ -1,12 +1,14 @@
 """Chess against python-chess, a plain loop, and itself on four times the games.
 
-Run from the checkout: python -m bench.chess [--rounds N]. Three comparisons,
+Run from the checkout: python -m bench.chess [--rounds N] [--only NAME]. Four comparisons,
 each with its required ratio; status 1 where one is missed:
     chain   real PGN to validated games, game dataset and cache, in one process,
             against `chess.pgn.read_game` alone: games per CPU second, at least 10 times
     splices legacy sample rows against a plain loop that gets the phases for
             nothing: rows per CPU second, at least 8 times
     memory  peak memory of the chain on four times the games, at most 1.25 times
+    starts  validation of an archive in which 29 % of the games begin at a FEN, against
+            the same games from the start: games per CPU second, at least 0.5 times
 Compilation is done before (numba keeps it on disk).
 """
 
@@ -37,6 +39,7 @@ from gristmill.chess import (
     build_splice_dataset,
     validate,
 )
+from gristmill.chess.samples import write_month
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 REAL = Path(os.environ.get("GRISTMILL_REAL_DATA", CHECKOUT.parent / "shared" / "data")) / "chess"
@@ -168,9 +171,47 @@ def bench_memory(pgns: list[Path], home: Path) -> bool:
     return good
 
 
+def write_archives(plain: Path, tagged: Path, games: int) -> None:
+    """Generated games, and the same games, of which 29 % begin at the FEN after eight plies."""
+    import chess.pgn
+
+    write_month(plain, "2024-01", games, 5)
+    with plain.open() as file, tagged.open("w") as out:
+        for number in range(games):
+            game = chess.pgn.read_game(file)
+            if game is None:
+                break
+            node = game
+            if number % 100 < 29:
+                while node.variations and node.ply() < 8:
+                    node = node.variations[0]
+                later = chess.pgn.Game(game.headers)
+                later.setup(node.board())
+                later.add_line(node.mainline_moves())
+                game = later
+            print(game, file=out, end="\n\n")
+
+
+def bench_starts(home: Path, rounds: int) -> bool:
+    plain, tagged = home.with_name("plain.pgn"), home.with_name("tagged.pgn")
+    write_archives(plain, tagged, 3_000)
+
+    def games_of(pgn: Path) -> int:
+        shutil.rmtree(home, ignore_errors=True)
+        return validate([pgn], home).total_games
+
+    games_of(plain)
+    ours, theirs = [], []
+    for _ in range(rounds):
+        ours.append(per_second(lambda: games_of(tagged)))
+        theirs.append(per_second(lambda: games_of(plain)))
+    return report("starts", ours, theirs, "games/CPU s", 0.5)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", help="the name of the one comparison to make")
     parser.add_argument("--peak", nargs="+", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     logging.getLogger("chess.pgn").setLevel(logging.CRITICAL + 1)
@@ -184,11 +225,13 @@ def main() -> int:
         return 1
     with tempfile.TemporaryDirectory() as scratch:
         home = Path(scratch) / "home"
-        good = [
-            bench_chain(pgns, home, asked.rounds),
-            bench_splices(pgns, home, asked.rounds),
-            bench_memory(pgns, home),
-        ]
+        benches = {
+            "chain": lambda: bench_chain(pgns, home, asked.rounds),
+            "splices": lambda: bench_splices(pgns, home, asked.rounds),
+            "memory": lambda: bench_memory(pgns, home),
+            "starts": lambda: bench_starts(home, asked.rounds),
+        }
+        good = [bench() for name, bench in benches.items() if asked.only in (None, name)]
     return 0 if all(good) else 1
 
 

@@ -101,8 +101,9 @@ def _reasons(batch: Batch, config: ValidateConfig, board: NDArray[np.int64]) -> 
     result, plies = batch.games[:, scan.RESULT], batch.games[:, scan.PLIES]
     open_result = (result == 0) | (result == _UNKNOWN)
     mismatch = (board > 0) & ~open_result & (board != result)
-    fault = np.where(plies == 0, 1, np.where(mismatch, 2, np.where(plies < config.min_plies, 3, 0)))
-    names = ("", "empty_game", "result_mismatch", "too_short")
+    faults = (plies == 0, batch.known[:, scan.FEN, 0] >= 0, mismatch, plies < config.min_plies)
+    fault = np.select(faults, (1, 2, 3, 4), 0)
+    names = ("", "empty_game", "fen_start", "result_mismatch", "too_short")
     reasons = [names[n] for n in fault.tolist()]
     if has_filters(config):
         for i, reason in enumerate(reasons):
@@ -268,10 +269,11 @@ def _reject(
     from gristmill.chess.kernels import scan
 
     result = _result(batch, i, int(batch.games[i, scan.RESULT]))
-    error = ""
+    error, plies = "", int(batch.games[i, scan.PLIES])
     if reason == "result_mismatch":
         error = f"the board says {board}, the header {result}"
-    plies = int(batch.games[i, scan.PLIES])
+    elif reason == "fen_start":
+        error, plies = f"FEN {_text(batch, i, scan.FEN)}", 0
     output.reject(game_id, reason, plies, result, error, _offset(batch, i))
 
 

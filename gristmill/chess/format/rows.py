@@ -25,6 +25,7 @@ KNOWN = (
     "Termination",
     "ECO",
     "Opening",
+    "FEN",
 )
 # By result code of the compiled reader; 0 means that there is none.
 RESULTS = ("", "1-0", "0-1", "1/2-1/2", "*")

@@ -1,9 +1,9 @@
 """The tags of one game in PGN text: their places, and their JSON.
 
 Only the form `[Name "value"]` is taken. python-chess reads the game where a bracket
-line has another form, a name is repeated, or a tag changes the start of the game
-(`Variant "Standard"` does not). Tags of KNOWN have fixed slots in that order; the
-first seven are the roster, which comes first in the JSON.
+line has another form, a name is repeated, or the tag `Variant` names other rules. Tags of
+KNOWN have fixed slots in that order; the first seven are the roster, which comes first in
+the JSON.
 Rules: docs/formats/chess.md#compiled-reader
 """
 
@@ -16,9 +16,6 @@ from numba import njit
 
 from gristmill.chess.format.rows import KNOWN, RESULTS
 
-# Tags that change the start or the rules of the game.
-_START_TAGS = ("FEN", "SetUp", "Variant")
-
 NO_RESULT, WHITE_WINS, BLACK_WINS, DRAW, UNKNOWN, OTHER = range(6)
 
 
@@ -30,10 +27,9 @@ def _packed(words: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
 
 
 _KNOWN, _KNOWN_LEN = _packed(KNOWN)
-_START, _START_LEN = _packed(_START_TAGS)
+# Of a `Variant` with the rules of standard chess.
+_VARIANT, _VARIANT_LEN = _packed(("Variant", "Standard", "From Position"))
 _RESULT, _RESULT_LEN = _packed(RESULTS)
-_VARIANT = _START_TAGS.index("Variant")
-_STANDARD, _STANDARD_LEN = _packed(("Standard",))
 _RESULT_KEY = np.frombuffer(b'"Result": "', dtype=np.uint8).copy()
 
 # By character: 3 may begin a tag name and be in it, 2 may only be in it, 0 neither.
@@ -72,7 +68,8 @@ def read_tag(buf, p, end, tags, first, n, known):
     """Read the tag line buf[p:end] (line end cut off) into tags[n] and `known`.
 
     tags[n] becomes (name start, name end, value start, value end). Returns
-    OK or UNUSUAL, and 1 if the value has characters beyond ASCII, else 0.
+    OK or UNUSUAL, and 1 if the value has characters beyond ASCII or belongs to the game id as
+    no other value does, else 0.
     """
     start = p + 1
     q = start
@@ -92,11 +89,11 @@ def read_tag(buf, p, end, tags, first, n, known):
             return UNUSUAL, 0
         if c > 127:
             wide = 1
-    for i in range(_START_LEN.size):
-        if _same(buf, start, q, _START, _START_LEN, i):
-            standard = _same(buf, q + 2, end - 2, _STANDARD, _STANDARD_LEN, 0)
-            if i != _VARIANT or not standard:
-                return UNUSUAL, 0
+    if _same(buf, start, q, _VARIANT, _VARIANT_LEN, 0):
+        if _same(buf, q + 2, end - 2, _VARIANT, _VARIANT_LEN, 2):
+            wide = 1
+        elif not _same(buf, q + 2, end - 2, _VARIANT, _VARIANT_LEN, 1):
+            return UNUSUAL, 0
     for i in range(first, n):
         if tags[i, 1] - tags[i, 0] == q - start and buf[tags[i, 0]] == buf[start]:
             repeated = True

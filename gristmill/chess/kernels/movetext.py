@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gristmill.chess.kernels.board import full_key, make, phase, reset
+from gristmill.chess.kernels.board import full_key, make, phase
 from gristmill.chess.kernels.headers import NO_RESULT, OK, UNKNOWN, UNUSUAL, result_code
 from gristmill.chess.kernels.san import KIND, read_san
 
@@ -92,12 +92,11 @@ def _skip_comment(buf, p, size, current):
 def read_movetext(buf, p, size, at_eof, current, board, keys, moves, phases, m, limit):
     """Read movetext from p; return (code, position after it, plies, terminator).
 
+    board: the position that the game begins at. keys: hashes of the positions; the first is there.
     current: a comment that the next game begins in makes the game unusual, and so does text
     other than tags behind a blank line, where no result was read.
     """
     bb, kinds, st, key = board
-    reset(bb, kinds, st, key)
-    keys[0] = key[0]
     n, terminator, depth = 0, NO_RESULT, 0
     line_start = True
     while True:

@@ -12,8 +12,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from gristmill.chess.format.rows import KNOWN
 from gristmill.chess.kernels.attacks import borrowed
-from gristmill.chess.kernels.ending import verdict
+from gristmill.chess.kernels.board import reset
+from gristmill.chess.kernels.ending import OPEN, verdict
+from gristmill.chess.kernels.fen import set_up
 from gristmill.chess.kernels.headers import (
     DRAW,
     MAX_TAGS,
@@ -44,6 +47,7 @@ DONE, UNUSUAL_GAME, CUT, FULL = range(4)
 ID0 = 16
 COLUMNS = 17
 PADDING = 16  # zero bytes that must follow the text
+FEN = KNOWN.index("FEN")
 
 _PROMOTED = np.frombuffer(b"?nbrq", dtype=np.uint8).copy()
 
@@ -149,6 +153,19 @@ def _tags(buf, p, size, at_eof, tags, first, known):
         p = end + (2 if buf[end] == 13 else 1)
 
 
+@njit
+def _begin(buf, current, fen, bb, kinds, st, key):
+    """Set up the position that a game begins at; False where python-chess must read the game.
+
+    fen: place of the tag FEN, -1 for none.
+    """
+    if fen[0] < 0:
+        reset(bb, kinds, st, key)
+        return True
+    # The original code keeps such games.
+    return current and set_up(buf, fen[0], fen[1], bb, kinds, st)
+
+
 def new_board() -> tuple[np.ndarray, ...]:
     """The arrays of a position (see `board.py`), and one for the hashes of a game's positions."""
     return (
@@ -169,7 +186,7 @@ def scan_games(
     buf: uint8, with PADDING zeros after `size`. at_eof: the text ends the file.
     current: stop before a game with a comment that the next game begins in, and before one
     whose tags or moves may have come apart.
-    games: int64 [games, COLUMNS]. known: int64 [games, 16, 2]. tags: int64 [tags, 4].
+    games: int64 [games, COLUMNS]. known: int64 [games, len(KNOWN), 2]. tags: int64 [tags, 4].
     moves, phases: uint16 and uint8, one a ply. text: two uint8 arrays, for JSON and
     for moves joined by spaces. board: see `new_board`.
     Returns (games read, position, why it stopped).
@@ -199,7 +216,11 @@ def scan_games(
                 code = MORE
         if code == OK and p < size and buf[p] == 91:
             code = UNUSUAL
+        fen = known[n, FEN]
+        if code == OK and not _begin(buf, current, fen, bb, kinds, st, key):
+            code = UNUSUAL
         if code == OK:
+            keys[0] = key[0]
             code, p, plies, terminator = read_movetext(
                 buf,
                 p,
@@ -226,10 +247,12 @@ def scan_games(
         filled = terminator if given in (NO_RESULT, UNKNOWN) else 0
         result = filled if filled else given
         game[START], game[END], game[PLIES], game[MOVE0] = pos, p, plies, m
-        game[WIDE], game[RESULT], game[TERMINATOR] = wide, result, terminator
-        # Claims matter only where the result is no draw.
-        game[VERDICT] = verdict(bb, kinds, st, key, keys, plies, result != DRAW)
-        game[TAG0], game[TAG1] = t, last
+        game[RESULT], game[TERMINATOR] = result, terminator
+        if fen[0] >= 0:  # it is rejected, and its id is not that of the other games
+            game[VERDICT], wide = OPEN, 1
+        else:  # claims matter only where the result is no draw
+            game[VERDICT] = verdict(bb, kinds, st, key, keys, plies, result != DRAW)
+        game[WIDE], game[TAG0], game[TAG1] = wide, t, last
         game[HEAD0] = o
         if not wide:
             o = write_headers(buf, tags, t, last, known[n], filled, out, o)

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.chess.format.rows import KNOWN
+
 
 @dataclass
 class Batch:
@@ -19,7 +21,7 @@ class Batch:
     base: byte offset of `buf` in the file.
     buf: bytes of the games.
     games: numbers and places of each game, int64 [games, `scan.COLUMNS`].
-    known: places of the tags with a fixed slot, int64 [games, 16, 2]; -1 for none.
+    known: places of the tags of `rows.KNOWN`, int64 [games, len(KNOWN), 2]; -1 for none.
     tags: places of all tags, int64 [tags, 4].
     phases: phase codes, game after game; uint8 [plies].
     text: JSON of headers and moves, game after game.
@@ -45,7 +47,7 @@ class ScanArrays:
         self.size = size
         self.buf = np.zeros(size + scan.PADDING, np.uint8)
         self.games = np.zeros((size // 64 + 16, scan.COLUMNS), np.int64)
-        self.known = np.zeros((size // 64 + 16, 16, 2), np.int64)
+        self.known = np.zeros((size // 64 + 16, len(KNOWN), 2), np.int64)
         self.tags = np.zeros((size // 12 + 64, 4), np.int64)
         self.moves = np.zeros(size // 3 + 64, np.uint16)
         self.phases = np.zeros(size // 3 + 64, np.uint8)

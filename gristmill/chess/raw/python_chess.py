@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -57,8 +58,7 @@ class ParsedGame:
     errors: texts of the parser's errors.
     terminators: results in the movetext, in order.
     header_result: the tag `Result` before it was filled, `*` where there is none.
-    verdict: result on the board without claims of a draw, `*` for an open game.
-    claimed: result on the board with claims of a draw, `*` for an open game.
+    board: the position after the moves; None after an error.
     unclosed: `comment` or `variation` where the game ends in one, else empty.
     end: position after the game in the text.
     """
@@ -68,10 +68,19 @@ class ParsedGame:
     errors: list[str] = field(default_factory=list)
     terminators: list[str] = field(default_factory=list)
     header_result: str = "*"
-    verdict: str = "*"
-    claimed: str = "*"
+    board: Any = None
     unclosed: str = ""
     end: int = 0
+
+    @cached_property
+    def verdict(self) -> str:
+        """The result on the board without claims of a draw, `*` for an open game."""
+        return str(self.board.result(claim_draw=False)) if self.board is not None else "*"
+
+    @cached_property
+    def claimed(self) -> str:
+        """The result on the board with claims of a draw, `*` for an open game."""
+        return str(self.board.result(claim_draw=True)) if self.board is not None else "*"
 
     @property
     def result(self) -> str:
@@ -135,14 +144,8 @@ class _Visitor:
     def result(self) -> ParsedGame:
         self.game.headers = dict(self.headers)
         self.game.unclosed = self.lines.unclosed(self.in_variation)
-        _set_verdict(self.game, self.board)
+        self.game.board = None if self.game.errors else self.board
         return self.game
-
-
-def _set_verdict(game: ParsedGame, board: Any) -> None:
-    if board is not None and not game.errors:
-        game.verdict = board.result(claim_draw=False)
-        game.claimed = board.result(claim_draw=True)
 
 
 def read_game(data: bytes, pos: int, *, current: bool = True) -> tuple[ParsedGame | None, bool]:

@@ -1,0 +1,211 @@
+"""Games that begin at a FEN: rejected without python-chess, with its bytes."""
+
+import random
+import sys
+from pathlib import Path
+
+import chess
+import pytest
+
+from gristmill.chess import ValidateConfig, validate
+from tests.chess.both_readers import both_ways
+
+MOVES = "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 5. O-O Be7 1-0"
+START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
+# Of the start position but for its castling rights, so that MOVES can be played.
+NO_LONG = START.replace("KQkq", "Kkq")
+
+
+def game(fen: str, moves: str = MOVES, tags: str = '[SetUp "1"]\n') -> str:
+    return f'[Event "E"]\n[White "A"]\n[Black "B"]\n[FEN "{fen}"]\n{tags}\n{moves}\n\n'
+
+
+def positions(seed: int, count: int) -> list[tuple[str, str]]:
+    """FENs of positions of games by lot, and up to twenty moves from each, by lot, too."""
+    dice, found = random.Random(seed), []
+    while len(found) < count:
+        board = chess.Board()
+        for _ in range(dice.randrange(1, 60)):
+            if not board.is_game_over():
+                board.push(dice.choice(list(board.legal_moves)))
+        fen, words = board.fen(en_passant="fen"), []
+        while len(words) < 20 and not board.is_game_over():
+            keen = [m for m in board.legal_moves if board.is_castling(m) or m.promotion]
+            keen += [m for m in board.legal_moves if board.is_en_passant(m)]
+            move = dice.choice(keen or list(board.legal_moves))
+            words.append(board.san(move))
+            board.push(move)
+        found.append((fen, " ".join(words)))
+    return found
+
+
+def oracle_games(pgn: Path, text: str) -> int:
+    """How many games python-chess read, where both readers agree to the byte in both modes."""
+    pgn.write_text(text)
+    both_ways(pgn, ValidateConfig())
+    both_ways(pgn, ValidateConfig(compat="reference"))
+    return validate([pgn], pgn.with_suffix(".out")).oracle_games
+
+
+@pytest.mark.parametrize(("seed", "count"), [(3, 15), pytest.param(4, 400, marks=pytest.mark.slow)])
+def test_positions_of_games_need_no_python_chess(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, count: int
+) -> None:
+    pgn, found = tmp_path / "x.pgn", positions(seed, count)
+    text = "".join(game(fen, f"{moves} 1-0") for fen, moves in found)
+    text += game(found[0][0], f"{found[0][1]} *", '[Site "J\u00fcrgen"]\n[Result "*"]\n')
+    text += game(" ".join(found[1][0].split()[:4]), f"{found[1][1]} *")
+    assert oracle_games(pgn, text) == 0
+    monkeypatch.setitem(sys.modules, "chess", None)
+    summary = validate([pgn], tmp_path / "plain")
+    empty = sum(not moves for _, moves in found)
+    assert summary.reasons == {"fen_start": count + 2 - empty} | (
+        {"empty_game": empty} if empty else {}
+    )
+
+
+def test_a_game_from_a_fen_is_rejected_by_the_tag_before_other_reasons(tmp_path: Path) -> None:
+    pgn = tmp_path / "x.pgn"
+    mated = "1. f3 e5 2. g4 Qh4# 1-0"  # a result that the board contradicts, and few plies
+    pgn.write_text(game(NO_LONG) + game(NO_LONG, mated) + game(NO_LONG, "1-0"))
+    both_ways(pgn, ValidateConfig(elo_floor=2000))
+    validate([pgn], tmp_path / "out", ValidateConfig(elo_floor=2000))
+    lines = (tmp_path / "out" / "invalid_games.csv").read_text().splitlines()[1:]
+    after_id = [line.partition(",")[2] for line in lines]
+    assert [len(line.partition(",")[0]) for line in lines] == [40, 40, 0]
+    at = len(game(NO_LONG))
+    assert after_id == [
+        f"x.pgn,fen_start,0,1-0,FEN {NO_LONG},0",
+        f"x.pgn,fen_start,0,1-0,FEN {NO_LONG},{at}",
+        f"x.pgn,empty_game,0,1-0,,{at + len(game(NO_LONG, mated))}",
+    ]
+
+
+@pytest.mark.parametrize(
+    "fen",
+    [
+        START,
+        START.replace("0 1", "7 9"),
+        START.replace("KQkq - 0 1", "KQkq -"),
+        "",
+        " ",
+        "8/8",
+        NO_LONG.replace(" w ", " W "),
+        NO_LONG.replace("Kkq", "kqK"),
+        NO_LONG.replace("Kkq", "KK"),
+        NO_LONG.replace("Kkq", "HAha"),
+        NO_LONG.replace("Kkq", ""),
+        NO_LONG.replace("Kkq", "x"),
+        NO_LONG.replace("RNBQKBNR", "RNBQKBN1"),
+        NO_LONG.replace("RNBQKBNR", "RNBQKBNn"),
+        NO_LONG.replace("RNBQKBNR", "RNBQ1BKR"),
+        NO_LONG.replace("RNBQKBNR", "RNBQKBNRR"),
+        NO_LONG.replace("rnbqkbnr", "rnbq1bnr"),
+        NO_LONG.replace("rnbqkbnr", "rnbkkbnr").replace("Kkq", "K"),
+        NO_LONG.replace("rnbqkbnr", "rnbpkbnr"),
+        NO_LONG.replace("/8/", "/44/", 1),
+        NO_LONG.replace("/8/", "/9/", 1),
+        NO_LONG.replace("/8/", "/7/", 1),
+        NO_LONG.replace("/8/", "/", 1),
+        NO_LONG.replace("/8/", "/8/8/", 1),
+        NO_LONG.replace("/8/", "/Q~7/", 1),
+        NO_LONG.replace("/8/", "/7x/", 1),
+        NO_LONG.replace("- 0 1", "e3 0 1"),
+        NO_LONG.replace("- 0 1", "e6 0 1"),
+        NO_LONG.replace("- 0 1", "i6 0 1"),
+        NO_LONG.replace("- 0 1", "e 0 1"),
+        NO_LONG.replace("- 0 1", "- 0"),
+        NO_LONG.replace("- 0 1", "- 0 1 1"),
+        NO_LONG.replace("- 0 1", "- 0 1 "),
+        NO_LONG.replace("- 0 1", "-  0 1"),
+        NO_LONG.replace("- 0 1", "- -1 1"),
+        NO_LONG.replace("- 0 1", "- 0 x"),
+        NO_LONG.replace("- 0 1", "- 00000 1"),
+        # The side that is not to move is in check.
+        "rnbqkbnr/pppp1ppp/8/1B6/8/8/PPPPPPPP/RNBQK1NR w Kkq - 0 1".replace("pppp", "ppp1"),
+        # A passed square with a pawn behind it that no double step can have left there.
+        "4k3/4p3/8/4p3/8/8/8/4K3 w - e6 0 1",
+        "4k3/8/4n3/4p3/8/8/8/4K3 w - e6 0 1",
+        "4k3/8/8/4P3/8/8/8/4K3 w - e6 0 1",
+    ],
+)  # fmt: skip
+def test_python_chess_reads_a_fen_that_is_not_in_common_form(tmp_path: Path, fen: str) -> None:
+    assert oracle_games(tmp_path / "x.pgn", game(fen) + game(NO_LONG)) == 1
+
+
+@pytest.mark.parametrize(
+    ("fen", "moves"),
+    [
+        ("r3k2r/8/8/8/8/8/8/R3K2R w Kq - 0 1", "1. O-O O-O-O"),
+        ("r3k2r/8/8/8/8/8/8/R3K2R b Qk - 9 12", "12... O-O 13. O-O-O"),
+        ("r3k2r/8/8/8/8/8/8/R3K2R b Qk - 9 12", "12... Rxh1+ 13. Kd2 R8xa1"),
+        ("4k3/8/8/3pP3/8/8/8/4K3 w - d6 0 3", "3. exd6 Kd7"),
+        ("4k3/8/8/8/3Pp3/8/8/4K3 b - d3 0 3", "3... exd3 4. Kd2"),
+        ("4k3/P7/8/8/8/8/p7/4K3 w - - 0 50", "50. a8=N a1=B 51. Nb6"),
+        ("8/8/8/8/8/5k2/5p2/5K2 w - - 149 2000", ""),
+        ("7k/8/5K2/6Q1/8/8/8/8 w - - 0 1", "1. Qg7#"),
+    ],
+)
+def test_rules_that_depend_on_the_fen(tmp_path: Path, fen: str, moves: str) -> None:
+    assert oracle_games(tmp_path / "x.pgn", game(fen, f"{moves} 1/2-1/2")) == 0
+
+
+@pytest.mark.parametrize(
+    ("fen", "moves"),
+    [
+        ("r3k2r/8/8/8/8/8/8/R3K2R w Kq - 0 1", "1. O-O-O"),
+        ("r3k2r/8/8/8/8/8/8/R3K2R b Qk - 0 1", "1... O-O-O"),
+        ("4k3/8/8/3pP3/8/8/8/4K3 w - - 0 3", "3. exd6"),
+        ("4k3/8/8/3pP3/8/8/8/4K3 b - - 0 3", "3. Kd2"),
+        ("7k/8/5K2/6Q1/8/8/8/8 w - - 0 1", "1. Qg7# Kh7"),
+    ],
+)
+def test_a_move_that_the_fen_does_not_allow_is_an_error_as_before(
+    tmp_path: Path, fen: str, moves: str
+) -> None:
+    assert oracle_games(tmp_path / "x.pgn", game(fen, f"{moves} 1/2-1/2")) == 1
+    assert ",pgn_errors," in (tmp_path / "x.out" / "invalid_games.csv").read_text()
+
+
+def test_changed_fens_are_read_alike(tmp_path: Path) -> None:
+    dice, texts = random.Random(8), []
+    for fen, moves in positions(9, 30):
+        at = dice.randrange(len(fen))
+        changed = fen[:at] + dice.choice("pPkKrR18/ -wbqe36~") + fen[at + dice.randrange(2) :]
+        texts.append(game(changed, f"{moves} 1-0"))
+    assert 0 < oracle_games(tmp_path / "x.pgn", "".join(texts)) < 30
+
+
+@pytest.mark.parametrize(
+    ("tags", "read"),
+    [
+        ('[SetUp "1"]\n', 0),
+        ('[Variant "From Position"]\n', 0),
+        (f'[Variant "From Position"]\n[FEN "{NO_LONG}"]\n', 0),
+        (f'[FEN "{NO_LONG}"]\n[Variant "Standard"]\n', 0),
+        (f'[FEN "{NO_LONG}"]\n[FEN "{NO_LONG}"]\n', 1),
+        ('[Variant "from position"]\n', 1),
+        ('[Variant "Chess960"]\n', 1),
+        (f'[Variant "Chess960"]\n[FEN "{NO_LONG}"]\n', 1),
+        ('[Variant "Atomic"]\n', 1),
+        ('[Variant "Nonsense"]\n', 1),
+    ],
+)
+def test_only_other_rules_need_python_chess(tmp_path: Path, tags: str, read: int) -> None:
+    text = f'[Event "E"]\n{tags}[Result "1-0"]\n\n{MOVES}\n\n'
+    assert oracle_games(tmp_path / "x.pgn", text) == read
+
+
+def test_a_game_of_another_variant_is_rejected_without_a_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_verdict(*_: object, **__: object) -> str:
+        raise AssertionError("the board was judged")
+
+    monkeypatch.setattr(chess.Board, "result", no_verdict)
+    pgn = tmp_path / "x.pgn"
+    pgn.write_text(f'[Event "E"]\n[Variant "Atomic"]\n\n{MOVES}\n\n')
+    assert validate([pgn], tmp_path / "out").reasons == {"variant": 1}
+    pgn.write_text(f'[Event "E"]\n\n{MOVES.replace("e4", "e2e4", 1)}\n\n')
+    with pytest.raises(AssertionError, match="the board was judged"):
+        validate([pgn], tmp_path / "judged")
