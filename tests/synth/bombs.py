@@ -286,31 +286,34 @@ def _files() -> dict[str, File]:
     }
 
 
-OTHERS: Final[dict[str, Callable[[Path], Path]]] = {
-    "a footer longer than the file": lambda path: _overwritten(
-        path, -8, binary.pack("<I", 1 << 31)
-    ),
-    "a footer of no bytes": lambda path: _overwritten(path, -8, bytes(4)),
-    "an encrypted footer": lambda path: _overwritten(path, -4, b"PARE"),
-    "structs without end": lambda path: _written(path, endless_struct(1_000_000)),
-    "nothing": lambda path: _written(path, b""),
-    "only the magic": lambda path: _written(path, MAGIC),
-    "only both magics": lambda path: _written(path, MAGIC + bytes(4) + MAGIC),
-    "lists 60 levels deep": _arrow(_nested_lists(60)),
-    "a list of 20 million nulls in one row": _arrow(_wide_lists(20_000_000), compression="zstd"),
-    "times beyond the calendar": _arrow(
-        _table(
-            more=pa.array([2**62] * 4, pa.timestamp("us")),
-            date=pa.array([2**31 - 1] * 4, pa.date32()),
-        )
-    ),
-    "times in a zone that is unknown": _arrow(
-        _table(more=pa.array([1] * 4, pa.timestamp("us", tz="Nowhere/City")))
-    ),
-    "views of one long string": _arrow(
-        _table(more=pa.array(["x" * 1_000_000] * 100, pa.string_view())[:4]), compression="zstd"
-    ),
-}
+def _others() -> dict[str, Callable[[Path], Path]]:
+    return {
+        "a footer longer than the file": lambda path: _overwritten(
+            path, -8, binary.pack("<I", 1 << 31)
+        ),
+        "a footer of no bytes": lambda path: _overwritten(path, -8, bytes(4)),
+        "an encrypted footer": lambda path: _overwritten(path, -4, b"PARE"),
+        "structs without end": lambda path: _written(path, endless_struct(1_000_000)),
+        "nothing": lambda path: _written(path, b""),
+        "only the magic": lambda path: _written(path, MAGIC),
+        "only both magics": lambda path: _written(path, MAGIC + bytes(4) + MAGIC),
+        "lists 60 levels deep": _arrow(_nested_lists(60)),
+        "a list of 20 million nulls in one row": _arrow(
+            _wide_lists(20_000_000), compression="zstd"
+        ),
+        "times beyond the calendar": _arrow(
+            _table(
+                more=pa.array([2**62] * 4, pa.timestamp("us")),
+                date=pa.array([2**31 - 1] * 4, pa.date32()),
+            )
+        ),
+        "times in a zone that is unknown": _arrow(
+            _table(more=pa.array([1] * 4, pa.timestamp("us", tz="Nowhere/City")))
+        ),
+        "views of one long string": _arrow(
+            _table(more=pa.array(["x" * 1_000_000] * 100, pa.string_view())[:4]), compression="zstd"
+        ),
+    }
 
 
 def _written(path: Path, octets: bytes) -> Path:
@@ -320,7 +323,7 @@ def _written(path: Path, octets: bytes) -> Path:
 
 def write_all(folder: Path) -> Iterator[tuple[str, Path]]:
     """Write each file into a folder of its own; yield what it is, and its path."""
-    for index, (name, file) in enumerate([*_files().items(), *OTHERS.items()]):
+    for index, (name, file) in enumerate([*_files().items(), *_others().items()]):
         path = folder / f"{index:02d}/synth_harmony_shard_00.parquet"
         path.parent.mkdir(parents=True)
         yield name, file.write(path) if isinstance(file, File) else file(path)
