@@ -1,12 +1,13 @@
 """Fixtures that several families need."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
 
-from tests import budget, dagster_caches, dealing
+from tests import budget, dagster_caches, dealing, later
 from tests.kept_vocabularies import kept_vocabularies
 from tests.paths import REAL_DATA
 from tests.requirements import missing_real_data
@@ -55,6 +56,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left = set(map(id, later))
         items[:] = [item for item in items if id(item) not in left]
     items.sort(key=lambda item: dealing.rank(item.nodeid))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Note what collecting has imported, before a test imports more."""
+    session.config.stash[later.COLLECTED] = frozenset(sys.modules)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -49,6 +49,7 @@ def kernel(*signature: str, **options: Any) -> Callable[[Callable[..., Any]], An
             return function  # NUMBA_DISABLE_JIT: numba compiles nothing
         # numba calls this for each new signature, within its own calls of kernels, too.
         dispatcher.compile = _Compiler(dispatcher)
+        dispatcher._compilation_chain_init_hook = _load_no_plug_ins
         for only in signature:
             dispatcher.compile(only)
             dispatcher.disable_compile()
@@ -123,11 +124,16 @@ class _Compiler:
         self._has_looked = False
 
     def __call__(self, signature: Any) -> Any:
+        from numba.core import entrypoints
+
         with _threads:
             _under_way.append(self)
+            # Code of others that is compiled later loads them.
+            loads, entrypoints._already_initialized = entrypoints._already_initialized, True
             try:
                 return self._machine_code(signature)
             finally:
+                entrypoints._already_initialized = loads
                 _under_way.pop()
 
     def _machine_code(self, signature: Any) -> Any:
@@ -190,6 +196,10 @@ class _Place:
 
     def get_disambiguator(self) -> str:
         return self.key
+
+
+def _load_no_plug_ins() -> None:
+    """Numba's plug-ins, as awkward's, are half of the time to load a kernel, which uses none."""
 
 
 def _forget(lock: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 TOPS = ("gristmill", "resources", "assets", "sensors", "commands")
@@ -37,14 +38,20 @@ def imported(source: str) -> Iterator[tuple[str, ...]]:
             yield from ((f"{node.module}.{alias.name}", str(node.module)) for alias in node.names)
 
 
+@cache
+def imports(root: Path) -> dict[str, frozenset[tuple[str, ...]]]:
+    """Module -> what it imports, as `imported` says it; each file is parsed once in a process."""
+    return {name: frozenset(imported(file.read_text())) for name, file in modules(root).items()}
+
+
 def graph(root: Path) -> dict[str, set[str]]:
     """Module -> the modules of the checkout that it imports."""
-    known = modules(root)
+    known = imports(root)
     arrows: dict[str, set[str]] = {}
-    for name, file in known.items():
+    for name, forms in known.items():
         targets = (
             next((candidate for candidate in candidates if candidate in known), None)
-            for candidates in imported(file.read_text())
+            for candidates in forms
         )
         arrows[name] = {target for target in targets if target not in (None, name)}  # type: ignore[misc]
     return arrows
@@ -70,3 +77,8 @@ def _reachable(arrows: Mapping[str, set[str]], start: str) -> set[str]:
                 seen.add(target)
                 waiting.append(target)
     return seen
+
+
+def listed(found: Mapping[Path, list[str]]) -> str:
+    """All that breaks a rule, a file a line: pytest itself would cut the list short."""
+    return "".join(f"\n{file}: {'; '.join(faults)}" for file, faults in sorted(found.items()))

@@ -6,8 +6,6 @@ import ast
 import re
 from functools import cache
 
-import pytest
-
 from tests.paths import CHECKOUT
 
 _HEADING = "## What is promised, to whom, and how each promise is tested"
@@ -31,15 +29,33 @@ def _tests_in(file: str) -> set[str]:
 ROWS = _rows()
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[1][:40])
-def test_a_promise_names_tests_that_are_there(row: list[str]) -> None:
+def _faults(row: list[str]) -> list[str]:
+    """What is wrong with a row of the table."""
     whom, promise, named = row
-    assert whom.partition(" (")[0] in _WHOM
-    assert promise.endswith(".")
     tests = _TEST.findall(named)
-    assert tests and _TEST.sub("", named).strip(", ") == "", named
-    for file, name in tests:
-        assert name in _tests_in(file), f"{file} has no {name}"
+    found = [] if whom.partition(" (")[0] in _WHOM else [f"{whom}: no party"]
+    if not promise.endswith("."):
+        found.append(f"{promise}: no sentence")
+    if not tests or _TEST.sub("", named).strip(", "):
+        found.append(f"{promise}: not only tests: {named}")
+    return found + [f"{file} has no {name}" for file, name in tests if name not in _tests_in(file)]
+
+
+def test_promises_name_tests_that_are_there() -> None:
+    assert len(ROWS) > 10
+    faults = [fault for row in ROWS for fault in _faults(row)]
+    assert not faults, "\n".join(faults)
+
+
+def test_a_promise_without_its_tests_is_found() -> None:
+    file = "tests/architecture/test_promises.py"
+    here = f"`{file}::test_every_party_is_promised_something`"
+    assert _faults(["reader (a)", "It holds.", here]) == []
+    assert _faults(["nobody", "It holds.", here]) == ["nobody: no party"]
+    assert _faults(["reader", "It holds", here]) == ["It holds: no sentence"]
+    assert _faults(["reader", "It.", "later"]) == ["It.: not only tests: later"]
+    assert _faults(["reader", "It.", f"{here}, too"]) == [f"It.: not only tests: {here}, too"]
+    assert _faults(["reader", "It.", f"`{file}::test_x`"]) == [f"{file} has no test_x"]
 
 
 def test_every_party_is_promised_something() -> None:

@@ -17,17 +17,13 @@ import pytest
 from gristmill.contract import BadInput, GristmillError
 from gristmill.families import FAMILIES
 from gristmill.reading import StaleDataset, Verify
+from tests.later import later
 from tests.paths import CHECKOUT
 from tests.reading.readers import READERS, Reader, publish_part
 
-torch = pytest.importorskip("torch")
+torch = later("torch")
+torch_data = later("torch.utils.data", "torch")
 
-from torch.utils.data import (  # noqa: E402
-    DataLoader,
-    IterableDataset,
-    Subset,
-    default_collate,
-)
 
 # Megatron warns about the pad token -1, numpy about Megatron, torch about workers.
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.sampled(0.4)]
@@ -45,7 +41,6 @@ BY_NUMBER = [name for name in READERS if name != "PuzzleDataset"]
 
 NO_NUMBERS: dict[str, Any] = {
     "a mask": np.array([False, True, True]),
-    "a mask of torch": torch.tensor([False, True]),
     "a list of booleans": [True, False],
     "floats": [0.5],
     "texts": ["1"],
@@ -76,11 +71,11 @@ def samples_in(batch: dict[str, Any]) -> list[tuple[Any, ...]]:
 
 def loader_of(dataset: Any, batch_size: int, **options: Any) -> Iterable[dict[str, Any]]:
     """A data loader of batches; a dataset that makes its batches itself has at most one worker."""
-    if not isinstance(dataset, IterableDataset):
-        return DataLoader(dataset, batch_size=batch_size, **options)
+    if not isinstance(dataset, torch_data.IterableDataset):
+        return torch_data.DataLoader(dataset, batch_size=batch_size, **options)
     options.pop("shuffle", None)
     options["num_workers"] = min(options.get("num_workers", 0), 1)
-    return Batches(DataLoader(dataset, batch_size=None, **options))
+    return Batches(torch_data.DataLoader(dataset, batch_size=None, **options))
 
 
 class Batches:
@@ -135,13 +130,16 @@ def test_every_reader_is_registered() -> None:
 def test_a_plain_data_loader_delivers_every_sample_once(reader: Reader, root: Path) -> None:
     dataset = reader.open(root, "sizes")
     expected = all_samples(dataset)
-    loader = DataLoader(dataset, batch_size=16, shuffle=True, num_workers=2)
+    loader = torch_data.DataLoader(dataset, batch_size=16, shuffle=True, num_workers=2)
     found = [sample for batch in loader for sample in samples_in(batch)]
     assert Counter(found) == expected
     assert len(found) == len(dataset) > 64
-    one = DataLoader(Subset(dataset, [5, 3]), batch_size=2)
+    one = torch_data.DataLoader(torch_data.Subset(dataset, [5, 3]), batch_size=2)
     assert samples_in(next(iter(one))) == [
-        samples_in(next(iter(DataLoader(Subset(dataset, [i]), batch_size=1))))[0] for i in (5, 3)
+        samples_in(
+            next(iter(torch_data.DataLoader(torch_data.Subset(dataset, [i]), batch_size=1)))
+        )[0]
+        for i in (5, 3)
     ]
 
 
@@ -150,15 +148,18 @@ def test_numbers_ask_for_the_same_samples_in_every_reader(reader: Reader, root: 
     dataset = reader.open(root, "sizes")
 
     def of(numbers: Any) -> list[tuple[Any, ...]]:
-        return samples_in(next(iter(DataLoader(Subset(dataset, numbers), batch_size=4))))
+        return samples_in(
+            next(iter(torch_data.DataLoader(torch_data.Subset(dataset, numbers), batch_size=4)))
+        )
 
+    no_numbers = [torch.tensor([False, True]), *NO_NUMBERS.values()]
     count = len(dataset)
     expected = of([1, count - 1])
     assert expected[0] != expected[1]
     for numbers in ([np.uint8(1), -1], [np.int64(1), np.int64(-1)], torch.tensor([1, -1])):
         assert of(numbers) == expected
     assert of([-count]) == of([0])
-    for wrong in (True, np.True_, 1.7, 1.0, "1", slice(0, 2), *NO_NUMBERS.values()):
+    for wrong in (True, np.True_, 1.7, 1.0, "1", slice(0, 2), *no_numbers):
         with pytest.raises(TypeError, match="numbers are"):
             dataset[wrong]
     for outside in (count, -count - 1, 2**70, np.uint64(2**64 - 1)):
@@ -168,9 +169,9 @@ def test_numbers_ask_for_the_same_samples_in_every_reader(reader: Reader, root: 
         assert type(dataset).__name__ == "SynthKDDataset"
         return
     for listed in (np.array([1, -1], np.int8), (np.uint8(1), -1), torch.tensor([1, -1])):
-        assert samples_in(default_collate(dataset.__getitems__(listed))) == expected
+        assert samples_in(torch_data.default_collate(dataset.__getitems__(listed))) == expected
     assert len(dataset.__getitems__([])) == 0
-    for wrong in NO_NUMBERS.values():
+    for wrong in no_numbers:
         with pytest.raises(TypeError, match="numbers are"):
             dataset.__getitems__(wrong)
     for outside in (count, -count - 1, 2**70):

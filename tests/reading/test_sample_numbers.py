@@ -8,10 +8,21 @@ import numpy as np
 import pytest
 
 from gristmill.reading.sample_numbers import is_one, number_of, numbers_of
+from tests.later import later
 
-torch = pytest.importorskip("torch")
+torch = later("torch")
 
-ONE = [7, -3, np.uint8(7), np.int16(-3), np.uint64(7), np.array(7), torch.tensor(-3)]
+
+def _made(value: Any) -> Any:
+    """A value, which a function makes where it is one of torch."""
+    return value() if callable(value) else value
+
+
+def _name(value: Any) -> str:
+    return "of torch" if callable(value) else repr(value)
+
+
+ONE = [7, -3, np.uint8(7), np.int16(-3), np.uint64(7), np.array(7), lambda: torch.tensor(-3)]
 MANY = [
     [7, -10],
     (7, 0),
@@ -19,13 +30,13 @@ MANY = [
     [np.uint8(7), -10],
     np.array([7, -10], np.int8),
     np.array([7, 0], np.uint64),
-    torch.tensor([7, -10]),
-    [torch.tensor(7), torch.tensor(0)],
+    lambda: torch.tensor([7, -10]),
+    lambda: [torch.tensor(7), torch.tensor(0)],
 ]
 NONE: list[tuple[Any, str]] = [
     (True, "bool: for a mask use"),
     (np.True_, "bool: for a mask use"),
-    (torch.tensor(True), "bool: for a mask use"),
+    (lambda: torch.tensor(True), "bool: for a mask use"),
     (1.0, "float"),
     (np.float32(1), "float32"),
     ("1", "str"),
@@ -35,16 +46,18 @@ NONE: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize("number", ONE, ids=repr)
+@pytest.mark.parametrize("number", ONE, ids=_name)
 def test_an_integer_of_any_type_is_one_number(number: Any) -> None:
+    number = _made(number)
     assert is_one(number)
     found = number_of(number, 10, "row")
     assert (type(found), found) == (int, 7)
     assert numbers_of(number, 10, "row").tolist() == [7]
 
 
-@pytest.mark.parametrize("numbers", MANY, ids=repr)
+@pytest.mark.parametrize("numbers", MANY, ids=_name)
 def test_integers_of_any_type_are_a_list_of_numbers(numbers: Any) -> None:
+    numbers = _made(numbers)
     assert not is_one(numbers)
     found = numbers_of(numbers, 10, "row")
     assert (found.dtype, found.tolist()) == (np.int64, [7, 0])
@@ -52,15 +65,19 @@ def test_integers_of_any_type_are_a_list_of_numbers(numbers: Any) -> None:
         number_of(numbers, 10, "row")
 
 
-@pytest.mark.parametrize("nothing", [[], (), np.array([]), np.zeros(0, bool), torch.tensor([])])
+@pytest.mark.parametrize(
+    "nothing", [[], (), np.array([]), np.zeros(0, bool), lambda: torch.tensor([])]
+)
 def test_nothing_asks_for_no_sample(nothing: Any) -> None:
+    nothing = _made(nothing)
     found = numbers_of(nothing, 10, "row")
     assert (found.dtype, found.shape) == (np.int64, (0,))
     assert numbers_of(nothing, 0, "row").shape == (0,)
 
 
-@pytest.mark.parametrize(("wrong", "kind"), NONE, ids=[repr(wrong) for wrong, _ in NONE])
+@pytest.mark.parametrize(("wrong", "kind"), NONE, ids=[_name(wrong) for wrong, _ in NONE])
 def test_what_is_no_integer_is_a_type_error_that_names_its_type(wrong: Any, kind: str) -> None:
+    wrong = _made(wrong)
     with pytest.raises(TypeError, match=f"^row numbers are integers, not {kind}"):
         number_of(wrong, 10, "row")
     for numbers in (wrong, [wrong], [wrong, wrong], [1, wrong]):
@@ -68,8 +85,9 @@ def test_what_is_no_integer_is_a_type_error_that_names_its_type(wrong: Any, kind
             numbers_of(numbers, 10, "row")
 
 
-@pytest.mark.parametrize("mask", [[True, False], np.ones(2, bool), torch.ones(2).bool()])
+@pytest.mark.parametrize("mask", [[True, False], np.ones(2, bool), lambda: torch.ones(2).bool()])
 def test_a_mask_is_refused_with_the_function_that_makes_numbers_of_it(mask: Any) -> None:
+    mask = _made(mask)
     with pytest.raises(TypeError, match=r"not bool: for a mask use np\.flatnonzero\(mask\)$"):
         numbers_of(mask, 2, "row")
 
@@ -81,7 +99,7 @@ def test_lists_of_lists_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "number", [10, -11, 2**63, 2**64 - 1, 2**70, -(2**70), np.uint64(2**64 - 1)], ids=repr
+    "number", [10, -11, 2**63, 2**64 - 1, 2**70, -(2**70), np.uint64(2**64 - 1)], ids=_name
 )
 def test_a_number_outside_is_an_index_error_with_number_and_length(number: Any) -> None:
     with pytest.raises(IndexError, match=f"^no row {number}: there are 10$"):

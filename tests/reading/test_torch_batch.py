@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from gristmill.reading.torch_batch import ColumnBatch, Row, SampleBatch
+from tests.later import later
 
-torch = pytest.importorskip("torch")
-
-from torch.utils.data import ConcatDataset, DataLoader, default_collate  # noqa: E402
+torch = later("torch")
+torch_data = later("torch.utils.data", "torch")
 
 
 def columns(numbers: Any) -> dict[str, Any]:
     return {"n": torch.tensor(numbers), "square": torch.tensor(numbers) ** 2}
 
 
-class Squares(torch.utils.data.Dataset[Any]):  # type: ignore[misc]
+class Squares:
     """Squares of the numbers below 10, which cannot be read one by one."""
 
     def __len__(self) -> int:
@@ -29,7 +29,7 @@ class Squares(torch.utils.data.Dataset[Any]):  # type: ignore[misc]
 
 
 def test_a_batch_is_collated_without_its_samples() -> None:
-    batches = list(DataLoader(Squares(), batch_size=4))
+    batches = list(torch_data.DataLoader(Squares(), batch_size=4))
     assert [batch["square"].tolist() for batch in batches] == [
         [0, 1, 4, 9],
         [16, 25, 36, 49],
@@ -38,7 +38,7 @@ def test_a_batch_is_collated_without_its_samples() -> None:
 
 
 def test_a_collate_function_of_the_user_gets_samples() -> None:
-    batch = next(iter(DataLoader(Squares(), batch_size=3, collate_fn=list)))
+    batch = next(iter(torch_data.DataLoader(Squares(), batch_size=3, collate_fn=list)))
     assert [dict(row) for row in batch] == [
         {"n": n, "square": n * n} for n in map(torch.tensor, range(3))
     ]
@@ -48,13 +48,15 @@ def test_a_collate_function_of_the_user_gets_samples() -> None:
 def test_rows_without_their_batch_are_collated_by_column() -> None:
     rows = [ColumnBatch(columns([n]))[0] for n in (3, 5)]
     assert all(type(row) is Row for row in rows)
-    assert default_collate(rows)["square"].tolist() == [9, 25]
+    assert torch_data.default_collate(rows)["square"].tolist() == [9, 25]
 
     class OneByOne(Squares):
         def __getitem__(self, number: int) -> Row:
             return self.__getitems__([number])[0]
 
-    joined = DataLoader(ConcatDataset([OneByOne(), OneByOne()]), batch_size=20)
+    joined = torch_data.DataLoader(
+        torch_data.ConcatDataset([OneByOne(), OneByOne()]), batch_size=20
+    )
     assert next(iter(joined))["n"].tolist() == [*range(10), *range(10)]
 
 
@@ -65,7 +67,7 @@ class Word:
 def test_samples_of_another_type_need_their_batch() -> None:
     words = [Word(), Word()]
     batch = SampleBatch(words, lambda samples: {"count": np.int64(len(samples))})
-    assert default_collate(batch) == {"count": 2}
+    assert torch_data.default_collate(batch) == {"count": 2}
     assert list(batch) == words
     with pytest.raises(TypeError, match="samples of type Word have no default form"):
-        default_collate(words)
+        torch_data.default_collate(words)

@@ -81,6 +81,7 @@ def _key(shared: str = SHARED, code: str = CODE, folder: Path = Path("/one")) ->
         ("FACTOR = 3", "FACTOR = 3.0"),
         ("FACTOR = 3", "FACTOR = True"),
         ("arange(4", "arange(5"),
+        ("arange(4", "arange(1, 5"),
         ("np.int32", "np.int64"),
         ("np.int32", "np.float32"),
         ("arange(4, dtype=np.int32)", "arange(8, dtype=np.int32)[::2]"),

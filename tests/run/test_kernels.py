@@ -121,6 +121,17 @@ def test_a_kernel_that_cannot_be_compiled_is_not_under_way_for_ever() -> None:
     assert not kernels.is_compiling()
 
 
+def test_kernels_load_no_plug_ins_of_numba_and_code_of_others_does(code: Path) -> None:
+    text = (
+        "import numba, numba.core.entrypoints as plug_ins\n"
+        f"{CALL.format(value=5)}\n"
+        "print(plug_ins._already_initialized)\n"
+        "numba.njit(lambda number: number)(1)\n"
+        "print(plug_ins._already_initialized)"
+    )
+    assert python(code, text).split()[-2:] == ["False", "True"]
+
+
 @pytest.mark.parametrize("variable", [kernels.CACHE_DIR, "XDG_CACHE_HOME"])
 def test_a_folder_that_the_caller_names_comes_first(code: Path, variable: str) -> None:
     python(code, CALL.format(value=5), **{variable: code / "named"})

@@ -183,129 +183,137 @@ def _key_value(key: bytes, value: bytes) -> bytes:
     return struct((1, TEXT, text(key)), (2, TEXT, text(value)))
 
 
-FILES: Final[dict[str, File]] = {
-    "a dictionary of one string of 10 MB for 1000 rows": dictionary_of_one(10_000_000, 1000),
-    "a dictionary of one string of 3 MB for 90,000 rows": dictionary_of_one(3_000_000, 90_000),
-    "a dictionary of one string of 1 GB": dictionary_of_one(MUCH, 10),
-    "2**40 rows of nulls": nulls(_MANY_ROWS),
-    "2**31 rows of nulls": nulls((1 << 31) - 1),
-    "a row of 1 GB": row_of(MUCH),
-    "a row of 40 MB": row_of(40_000_000),
-    "a page for each row, 200 MB together": many_pages(2_000_000, 100),
-    "strings by differences that repeat one of 10 MB": delta_bytes(10_000_000, 1025),
-    "lengths by differences in a block of 2**30": delta_lengths(4),
-    "2**31 lengths by differences": delta_lengths((1 << 31) - 1),
-    "a page that claims 2 GB, not packed": page_of(NONE, plain(b"text") * 10),
-    "a page that claims 2 GB, snappy": page_of(SNAPPY, varint((1 << 31) - 1) + b"\0x"),
-    "a page that claims 2 GB, gzip": page_of(GZIP, gzip.compress(bytes(1 << 20))),
-    "a page that claims 2 GB, brotli": page_of(
-        BROTLI, pa.compress(bytes(1 << 20), "brotli").to_pybytes()
-    ),
-    "a page that claims 2 GB, zstd": page_of(ZSTD, zeros(1 << 20)),
-    "a page of 2 GB, zstd": page_of(ZSTD, zeros((1 << 31) - 1)),
-    "a page that claims fewer bytes than none": page_of(NONE, b"", -1),
-    "a page that is packed to fewer bytes than none": column([Page(b"x", 4, packed=-5)], 4),
-    "a page with fewer values than none": column([Page(plain(b"x") * 4, -4)], 4),
-    "a page of a kind that there is not": column([Page(plain(b"x") * 4, 4, kind=9)], 4),
-    "a page with a part missing": column([Page(plain(b"x") * 4, 4, kind=DATA_V2)], 4),
-    "a page by a dictionary that is not there": column(
-        [Page(bytes([1]) + run(4, 0), 4, DICTIONARY)], 4
-    ),
-    "indices beyond the dictionary": column(
-        [
-            Page(plain(b"x"), 1, PLAIN, DICTIONARY_PAGE),
-            Page(bytes([8]) + run(4, 200, 8), 4, DICTIONARY),
-        ],
-        4,
-    ),
-    "indices of 255 bits": column(
-        [Page(plain(b"x"), 1, PLAIN, DICTIONARY_PAGE), Page(b"\xff" * 100, 4, DICTIONARY)], 4
-    ),
-    "a dictionary that claims 2**31 strings": column(
-        [
-            Page(plain(b"x"), (1 << 31) - 1, PLAIN, DICTIONARY_PAGE),
-            Page(bytes([1]) + run(4, 0), 4, DICTIONARY),
-        ],
-        4,
-    ),
-    "a string longer than its page": column([Page(binary.pack("<I", 1 << 30) + b"x", 1)], 1),
-    "a string of a length below 0": column([Page(b"\xff\xff\xff\xff" + b"x", 1)], 1),
-    "levels longer than their page": replace(column([Page(b"\xff\xff\xff\x7f", 4)], 4), optional=1),
-    "fewer rows than none": replace(GOOD, rows=-4),
-    "a row group with fewer rows than none": replace(GOOD, group_rows=-4),
-    "a row group with more rows than the file": replace(GOOD, group_rows=_MANY_ROWS),
-    "more rows than values": replace(GOOD, rows=1000),
-    "more rows than its bytes can hold": replace(GOOD, rows=_MANY_ROWS, group_rows=_MANY_ROWS),
-    "2**62 values": replace(GOOD, values=1 << 62),
-    "10,000 row groups of the same rows": replace(GOOD, groups=10_000, rows=40_000),
-    "a column chunk beyond the file": replace(GOOD, offset=1 << 40),
-    "a column chunk before the file": replace(GOOD, offset=-100),
-    "a column chunk of 2**60 bytes": replace(GOOD, size=1 << 60),
-    "a column chunk with fewer bytes than none": replace(GOOD, size=-1),
-    "a column chunk in another file": replace(GOOD, column=[(1, TEXT, text(b"/etc/passwd"))]),
-    "a codec that there is not": replace(GOOD, codec=77),
-    "a type that there is not": replace(GOOD, kind=77),
-    "times as INT96": replace(GOOD, kind=INT96, converted=None, pages=[Page(b"\xff" * 48, 4)]),
-    "a column whose name is not UTF-8": replace(GOOD, names=[*NAMES, b"qu\xffry"]),
-    "a column whose name is 1 MB": replace(GOOD, names=[*NAMES, b"q" * 1_000_000]),
-    "a column whose name is empty": replace(GOOD, names=[*NAMES, b""]),
-    "20,000 columns": replace(GOOD, names=[*NAMES, *(b"c%d" % n for n in range(20_000))]),
-    "100 levels of columns": nested(100),
-    "10,000 levels of columns": nested(10_000),
-    "200,000 levels of columns": nested(200_000),
-    "more children than columns": replace(GOOD, children=1000),
-    "2**31 children": replace(GOOD, children=(1 << 31) - 1),
-    "fewer children than none": replace(GOOD, children=-1),
-    "statistics that are wrong": replace(
-        GOOD, statistics=[(12, STRUCT, struct(i64(3, 1 << 60), i64(4, -7), (5, TEXT, text(b"z"))))]
-    ),
-    "an encrypted footer's algorithm": replace(
-        GOOD, more=[(8, STRUCT, struct((1, STRUCT, struct())))]
-    ),
-    "an encrypted column": replace(GOOD, column=[(8, STRUCT, struct((1, STRUCT, struct())))]),
-    "metadata of the schema that is not a schema": replace(
-        GOOD,
-        more=[
-            (
-                5,
-                LIST,
-                many(
-                    STRUCT,
-                    [struct((1, TEXT, text(b"ARROW:schema")), (2, TEXT, text(b"\xff" * 99)))],
-                ),
-            )
-        ],
-    ),
-    "2**31 key values that are not there": replace(
-        GOOD, more=[(5, LIST, many(STRUCT, [], (1 << 31) - 1))]
-    ),
-}
+def _files() -> dict[str, File]:
+    return {
+        "a dictionary of one string of 10 MB for 1000 rows": dictionary_of_one(10_000_000, 1000),
+        "a dictionary of one string of 3 MB for 90,000 rows": dictionary_of_one(3_000_000, 90_000),
+        "a dictionary of one string of 1 GB": dictionary_of_one(MUCH, 10),
+        "2**40 rows of nulls": nulls(_MANY_ROWS),
+        "2**31 rows of nulls": nulls((1 << 31) - 1),
+        "a row of 1 GB": row_of(MUCH),
+        "a row of 40 MB": row_of(40_000_000),
+        "a page for each row, 200 MB together": many_pages(2_000_000, 100),
+        "strings by differences that repeat one of 10 MB": delta_bytes(10_000_000, 1025),
+        "lengths by differences in a block of 2**30": delta_lengths(4),
+        "2**31 lengths by differences": delta_lengths((1 << 31) - 1),
+        "a page that claims 2 GB, not packed": page_of(NONE, plain(b"text") * 10),
+        "a page that claims 2 GB, snappy": page_of(SNAPPY, varint((1 << 31) - 1) + b"\0x"),
+        "a page that claims 2 GB, gzip": page_of(GZIP, gzip.compress(bytes(1 << 20))),
+        "a page that claims 2 GB, brotli": page_of(
+            BROTLI, pa.compress(bytes(1 << 20), "brotli").to_pybytes()
+        ),
+        "a page that claims 2 GB, zstd": page_of(ZSTD, zeros(1 << 20)),
+        "a page of 2 GB, zstd": page_of(ZSTD, zeros((1 << 31) - 1)),
+        "a page that claims fewer bytes than none": page_of(NONE, b"", -1),
+        "a page that is packed to fewer bytes than none": column([Page(b"x", 4, packed=-5)], 4),
+        "a page with fewer values than none": column([Page(plain(b"x") * 4, -4)], 4),
+        "a page of a kind that there is not": column([Page(plain(b"x") * 4, 4, kind=9)], 4),
+        "a page with a part missing": column([Page(plain(b"x") * 4, 4, kind=DATA_V2)], 4),
+        "a page by a dictionary that is not there": column(
+            [Page(bytes([1]) + run(4, 0), 4, DICTIONARY)], 4
+        ),
+        "indices beyond the dictionary": column(
+            [
+                Page(plain(b"x"), 1, PLAIN, DICTIONARY_PAGE),
+                Page(bytes([8]) + run(4, 200, 8), 4, DICTIONARY),
+            ],
+            4,
+        ),
+        "indices of 255 bits": column(
+            [Page(plain(b"x"), 1, PLAIN, DICTIONARY_PAGE), Page(b"\xff" * 100, 4, DICTIONARY)], 4
+        ),
+        "a dictionary that claims 2**31 strings": column(
+            [
+                Page(plain(b"x"), (1 << 31) - 1, PLAIN, DICTIONARY_PAGE),
+                Page(bytes([1]) + run(4, 0), 4, DICTIONARY),
+            ],
+            4,
+        ),
+        "a string longer than its page": column([Page(binary.pack("<I", 1 << 30) + b"x", 1)], 1),
+        "a string of a length below 0": column([Page(b"\xff\xff\xff\xff" + b"x", 1)], 1),
+        "levels longer than their page": replace(
+            column([Page(b"\xff\xff\xff\x7f", 4)], 4), optional=1
+        ),
+        "fewer rows than none": replace(GOOD, rows=-4),
+        "a row group with fewer rows than none": replace(GOOD, group_rows=-4),
+        "a row group with more rows than the file": replace(GOOD, group_rows=_MANY_ROWS),
+        "more rows than values": replace(GOOD, rows=1000),
+        "more rows than its bytes can hold": replace(GOOD, rows=_MANY_ROWS, group_rows=_MANY_ROWS),
+        "2**62 values": replace(GOOD, values=1 << 62),
+        "10,000 row groups of the same rows": replace(GOOD, groups=10_000, rows=40_000),
+        "a column chunk beyond the file": replace(GOOD, offset=1 << 40),
+        "a column chunk before the file": replace(GOOD, offset=-100),
+        "a column chunk of 2**60 bytes": replace(GOOD, size=1 << 60),
+        "a column chunk with fewer bytes than none": replace(GOOD, size=-1),
+        "a column chunk in another file": replace(GOOD, column=[(1, TEXT, text(b"/etc/passwd"))]),
+        "a codec that there is not": replace(GOOD, codec=77),
+        "a type that there is not": replace(GOOD, kind=77),
+        "times as INT96": replace(GOOD, kind=INT96, converted=None, pages=[Page(b"\xff" * 48, 4)]),
+        "a column whose name is not UTF-8": replace(GOOD, names=[*NAMES, b"qu\xffry"]),
+        "a column whose name is 1 MB": replace(GOOD, names=[*NAMES, b"q" * 1_000_000]),
+        "a column whose name is empty": replace(GOOD, names=[*NAMES, b""]),
+        "20,000 columns": replace(GOOD, names=[*NAMES, *(b"c%d" % n for n in range(20_000))]),
+        "100 levels of columns": nested(100),
+        "10,000 levels of columns": nested(10_000),
+        "200,000 levels of columns": nested(200_000),
+        "more children than columns": replace(GOOD, children=1000),
+        "2**31 children": replace(GOOD, children=(1 << 31) - 1),
+        "fewer children than none": replace(GOOD, children=-1),
+        "statistics that are wrong": replace(
+            GOOD,
+            statistics=[(12, STRUCT, struct(i64(3, 1 << 60), i64(4, -7), (5, TEXT, text(b"z"))))],
+        ),
+        "an encrypted footer's algorithm": replace(
+            GOOD, more=[(8, STRUCT, struct((1, STRUCT, struct())))]
+        ),
+        "an encrypted column": replace(GOOD, column=[(8, STRUCT, struct((1, STRUCT, struct())))]),
+        "metadata of the schema that is not a schema": replace(
+            GOOD,
+            more=[
+                (
+                    5,
+                    LIST,
+                    many(
+                        STRUCT,
+                        [struct((1, TEXT, text(b"ARROW:schema")), (2, TEXT, text(b"\xff" * 99)))],
+                    ),
+                )
+            ],
+        ),
+        "2**31 key values that are not there": replace(
+            GOOD, more=[(5, LIST, many(STRUCT, [], (1 << 31) - 1))]
+        ),
+    }
 
-OTHERS: Final[dict[str, Callable[[Path], Path]]] = {
-    "a footer longer than the file": lambda path: _overwritten(
-        path, -8, binary.pack("<I", 1 << 31)
-    ),
-    "a footer of no bytes": lambda path: _overwritten(path, -8, bytes(4)),
-    "an encrypted footer": lambda path: _overwritten(path, -4, b"PARE"),
-    "structs without end": lambda path: _written(path, endless_struct(1_000_000)),
-    "nothing": lambda path: _written(path, b""),
-    "only the magic": lambda path: _written(path, MAGIC),
-    "only both magics": lambda path: _written(path, MAGIC + bytes(4) + MAGIC),
-    "lists 60 levels deep": _arrow(_nested_lists(60)),
-    "a list of 20 million nulls in one row": _arrow(_wide_lists(20_000_000), compression="zstd"),
-    "times beyond the calendar": _arrow(
-        _table(
-            more=pa.array([2**62] * 4, pa.timestamp("us")),
-            date=pa.array([2**31 - 1] * 4, pa.date32()),
-        )
-    ),
-    "times in a zone that is unknown": _arrow(
-        _table(more=pa.array([1] * 4, pa.timestamp("us", tz="Nowhere/City")))
-    ),
-    "views of one long string": _arrow(
-        _table(more=pa.array(["x" * 1_000_000] * 100, pa.string_view())[:4]), compression="zstd"
-    ),
-}
+
+def _others() -> dict[str, Callable[[Path], Path]]:
+    return {
+        "a footer longer than the file": lambda path: _overwritten(
+            path, -8, binary.pack("<I", 1 << 31)
+        ),
+        "a footer of no bytes": lambda path: _overwritten(path, -8, bytes(4)),
+        "an encrypted footer": lambda path: _overwritten(path, -4, b"PARE"),
+        "structs without end": lambda path: _written(path, endless_struct(1_000_000)),
+        "nothing": lambda path: _written(path, b""),
+        "only the magic": lambda path: _written(path, MAGIC),
+        "only both magics": lambda path: _written(path, MAGIC + bytes(4) + MAGIC),
+        "lists 60 levels deep": _arrow(_nested_lists(60)),
+        "a list of 20 million nulls in one row": _arrow(
+            _wide_lists(20_000_000), compression="zstd"
+        ),
+        "times beyond the calendar": _arrow(
+            _table(
+                more=pa.array([2**62] * 4, pa.timestamp("us")),
+                date=pa.array([2**31 - 1] * 4, pa.date32()),
+            )
+        ),
+        "times in a zone that is unknown": _arrow(
+            _table(more=pa.array([1] * 4, pa.timestamp("us", tz="Nowhere/City")))
+        ),
+        "views of one long string": _arrow(
+            _table(more=pa.array(["x" * 1_000_000] * 100, pa.string_view())[:4]), compression="zstd"
+        ),
+    }
 
 
 def _written(path: Path, octets: bytes) -> Path:
@@ -315,7 +323,7 @@ def _written(path: Path, octets: bytes) -> Path:
 
 def write_all(folder: Path) -> Iterator[tuple[str, Path]]:
     """Write each file into a folder of its own; yield what it is, and its path."""
-    for index, (name, file) in enumerate([*FILES.items(), *OTHERS.items()]):
+    for index, (name, file) in enumerate([*_files().items(), *_others().items()]):
         path = folder / f"{index:02d}/synth_harmony_shard_00.parquet"
         path.parent.mkdir(parents=True)
         yield name, file.write(path) if isinstance(file, File) else file(path)

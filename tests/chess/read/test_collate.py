@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from gristmill.chess import collate
 from gristmill.chess.read.collate import Sample
+from tests.later import later
 
-torch = pytest.importorskip("torch")
+torch = later("torch")
 
 WORDS = {"<PAD>": 0, "<UNK>": 1, "e2e4": 2, "e7e5": 3}
 

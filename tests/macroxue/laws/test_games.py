@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,12 @@ from tests.macroxue.games import Game, cut, play, run_table, step_rows, write_pa
 
 HIGH = [17, 16, *[0] * 13, 1]
 GAMES = [play(seed, 150) for seed in range(5)] + [play(7, 150, HIGH)]
-FIRST = np.cumsum([0, *(len(one.boards) for one in GAMES)])
+
+
+@cache
+def first_steps() -> np.ndarray:
+    """The first step of each game, and the end."""
+    return np.cumsum([0, *(len(one.boards) for one in GAMES)])
 
 
 @pytest.mark.parametrize("shard_rows", [0, 77])
@@ -47,19 +53,19 @@ def other_move(steps: Rows) -> None:
     """A move that changes nothing: down on a board whose tiles all lie there."""
     stuck = np.zeros(16, np.uint8)
     stuck[12:] = [1, 2, 3, 4]
-    set_board(steps, FIRST[2] + 30, stuck)
-    steps["move_dir"][FIRST[2] + 30] = 1
+    set_board(steps, first_steps()[2] + 30, stuck)
+    steps["move_dir"][first_steps()[2] + 30] = 1
 
 
 def second_tile(steps: Rows) -> None:
-    board = ranks_of(steps, FIRST[2] + 1)
+    board = ranks_of(steps, first_steps()[2] + 1)
     board[np.flatnonzero(board == 0)[0]] = 1
-    set_board(steps, FIRST[2] + 1, board)
+    set_board(steps, first_steps()[2] + 1, board)
 
 
 def no_tile(steps: Rows) -> None:
     first = GAMES[2].boards[:1], int(GAMES[2].moves[0])
-    set_board(steps, FIRST[2] + 1, moves.move_towards(*first)[0][0])
+    set_board(steps, first_steps()[2] + 1, moves.move_towards(*first)[0][0])
 
 
 def change_cell(steps: Rows, tile: bool, rank: int) -> None:
@@ -68,7 +74,7 @@ def change_cell(steps: Rows, tile: bool, rank: int) -> None:
     cells = np.flatnonzero((board != 0) == tile)
     assert board[cells[0]] != rank
     board[cells[0]] = rank
-    set_board(steps, FIRST[2] + 1, board)
+    set_board(steps, first_steps()[2] + 1, board)
 
 
 def large_tile(steps: Rows) -> None:
@@ -85,39 +91,39 @@ def replaced_tile(steps: Rows) -> None:
 
 
 def wrong_eval(steps: Rows) -> None:
-    steps["board_eval"][FIRST[2] + 9] += 1
+    steps["board_eval"][first_steps()[2] + 9] += 1
 
 
 def wrong_eval_high(steps: Rows) -> None:
-    steps["board_eval"][FIRST[5] + 9] += 1
+    steps["board_eval"][first_steps()[5] + 9] += 1
 
 
 def wrong_eval_first(steps: Rows) -> None:
-    steps["board_eval"][FIRST[5]] += 1
+    steps["board_eval"][first_steps()[5]] += 1
 
 
 def low_rank(steps: Rows) -> None:
-    steps["max_rank"][FIRST[2] + 60] -= 1
+    steps["max_rank"][first_steps()[2] + 60] -= 1
 
 
 def no_such_move(steps: Rows) -> None:
-    steps["move_dir"][FIRST[2] + 5] = 7
+    steps["move_dir"][first_steps()[2] + 5] = 7
 
 
 @pytest.mark.parametrize(
     ("change", "law", "where"),
     [
-        (other_move, "move_legal", f"run 2 step 30 (row {FIRST[2] + 30})"),
-        (no_such_move, "move_legal", f"run 2 step 5 (row {FIRST[2] + 5})"),
-        (second_tile, "follows", f"run 2 step 1 (row {FIRST[2] + 1})"),
-        (no_tile, "follows", f"run 2 step 1 (row {FIRST[2] + 1})"),
-        (large_tile, "follows", f"run 2 step 1 (row {FIRST[2] + 1})"),
-        (lost_tile, "follows", f"run 2 step 1 (row {FIRST[2] + 1})"),
-        (replaced_tile, "follows", f"run 2 step 1 (row {FIRST[2] + 1})"),
-        (wrong_eval, "board_eval", f"run 2 step 9 (row {FIRST[2] + 9})"),
-        (wrong_eval_high, "board_eval", f"run 5 step 9 (row {FIRST[5] + 9})"),
-        (wrong_eval_first, "board_eval", f"run 5 step 0 (row {FIRST[5]})"),
-        (low_rank, "max_rank", f"run 2 step 60 (row {FIRST[2] + 60})"),
+        (other_move, "move_legal", f"run 2 step 30 (row {first_steps()[2] + 30})"),
+        (no_such_move, "move_legal", f"run 2 step 5 (row {first_steps()[2] + 5})"),
+        (second_tile, "follows", f"run 2 step 1 (row {first_steps()[2] + 1})"),
+        (no_tile, "follows", f"run 2 step 1 (row {first_steps()[2] + 1})"),
+        (large_tile, "follows", f"run 2 step 1 (row {first_steps()[2] + 1})"),
+        (lost_tile, "follows", f"run 2 step 1 (row {first_steps()[2] + 1})"),
+        (replaced_tile, "follows", f"run 2 step 1 (row {first_steps()[2] + 1})"),
+        (wrong_eval, "board_eval", f"run 2 step 9 (row {first_steps()[2] + 9})"),
+        (wrong_eval_high, "board_eval", f"run 5 step 9 (row {first_steps()[5] + 9})"),
+        (wrong_eval_first, "board_eval", f"run 5 step 0 (row {first_steps()[5]})"),
+        (low_rank, "max_rank", f"run 2 step 60 (row {first_steps()[2] + 60})"),
     ],
 )
 def test_a_breach_is_named(
@@ -165,7 +171,7 @@ def test_a_cut_game_is_excused_where_the_pack_says_so(tmp_path: Path) -> None:
 
 def test_a_gap_excuses_what_follows_it(tmp_path: Path) -> None:
     games = [GAMES[0], GAMES[1]]
-    keep = np.r_[0:50, 60 : FIRST[2]]
+    keep = np.r_[0:50, 60 : first_steps()[2]]
     steps = step_rows(games)[keep]
     runs = run_table(games)
     runs[0] = metadata_db.Run(0, 0, runs[0].steps - 10, runs[0].max_score, runs[0].highest_tile)
@@ -188,7 +194,7 @@ def test_a_wrong_board_eval_is_reported_once_of_packs_and_pools(tmp_path: Path) 
             for v in families.check(asset, families.Subject(folder))
             if v.law == "board_eval"
         ]
-        assert violations == [f"run 2 step 9 (row {FIRST[2] + 9})"]
+        assert violations == [f"run 2 step 9 (row {first_steps()[2] + 9})"]
 
 
 def test_what_cannot_be_opened_is_a_violation(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -14,16 +15,21 @@ from gristmill.macroxue.laws.pool import pool_laws
 from tests.macroxue.games import play, step_rows, write_pack
 
 GAMES = [play(seed, 60 + seed) for seed in range(9)]
-FIRST = np.cumsum([0, *(len(one.boards) for one in GAMES)])
+
+
+@cache
+def first_steps() -> np.ndarray:
+    """The first step of each game, and the end."""
+    return np.cumsum([0, *(len(one.boards) for one in GAMES)])
 
 
 def test_a_bad_row_of_a_pool_is_named_by_run_and_step(tmp_path: Path) -> None:
     steps = step_rows(GAMES)
-    steps["branch_evs"][FIRST[3] + 4] = np.nan
+    steps["branch_evs"][first_steps()[3] + 4] = np.nan
     packs = [write_pack(tmp_path / "p", GAMES, steps=steps), write_pack(tmp_path / "r", GAMES)]
     merge(packs, tmp_path / "q", MergeConfig(shard_rows=99))
     violations = [(v.law, v.where) for v in pool_laws(tmp_path / "q")]
-    assert violations == [("row_branch_evs", f"run 3 step 4 (row {FIRST[3] + 4})")]
+    assert violations == [("row_branch_evs", f"run 3 step 4 (row {first_steps()[3] + 4})")]
 
 
 @pytest.fixture

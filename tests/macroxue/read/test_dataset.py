@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +21,17 @@ from gristmill.macroxue.read.lookup import Pack
 from tests.macroxue.games import NAMES, all_rows, cut, play, run_table, step_rows, write_pack
 
 GAMES = [play(seed, 40 + 5 * seed) for seed in range(12)] + [play(99, 50, [17, 16, *[0] * 13, 1])]
-STEPS = step_rows(GAMES)
-BOUNDS = np.cumsum([0, *(len(one.boards) for one in GAMES)])
+
+
+@cache
+def all_steps() -> np.ndarray:
+    return step_rows(GAMES)
+
+
+@cache
+def bounds() -> np.ndarray:
+    """The first step of each game, and the end."""
+    return np.cumsum([0, *(len(one.boards) for one in GAMES)])
 
 
 def fields_equal(a: Rows, b: Rows) -> bool:
@@ -33,7 +43,7 @@ def pack(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     form: dict[str, object] = {
         "single": {},
         "even": {"shard_rows": 100},
-        "uneven": {"shard_rows": [3, 300, 1, len(STEPS) - 304]},
+        "uneven": {"shard_rows": [3, 300, 1, len(all_steps()) - 304]},
         "packed": {"shard_rows": 101, "layout": "packed46"},
     }[request.param]
     return write_pack(tmp_path / "p", GAMES, **form)  # type: ignore[arg-type]
@@ -41,33 +51,40 @@ def pack(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 def test_rows_at_random(pack: Path) -> None:
     data = StepDataset(pack)
-    assert len(data) == len(STEPS)
+    assert len(data) == len(all_steps())
     random = np.random.default_rng(0)
-    for indices in (random.integers(0, len(STEPS), 500), np.arange(len(STEPS))[::-1], [5], []):
+    for indices in (
+        random.integers(0, len(all_steps()), 500),
+        np.arange(len(all_steps()))[::-1],
+        [5],
+        [],
+    ):
         rows = data.rows(np.array(indices, np.int64))
-        expected = STEPS[np.array(indices, np.int64)]
+        expected = all_steps()[np.array(indices, np.int64)]
         if rows.dtype.itemsize == 46:
             expected = to_packed(expected)
         assert fields_equal(rows, expected)
         assert rows.flags.writeable
-    for outside in ([-1], [len(STEPS)], [0, 1 << 40]):
-        with pytest.raises(IndexError, match=rf"no row {outside[-1]}: there are {len(STEPS)}"):
+    for outside in ([-1], [len(all_steps())], [0, 1 << 40]):
+        with pytest.raises(
+            IndexError, match=rf"no row {outside[-1]}: there are {len(all_steps())}"
+        ):
             data.rows(np.array(outside))
 
 
 def test_runs_and_steps(pack: Path) -> None:
     data = StepDataset(pack)
     for run_id in (0, 5, 12):
-        assert data.run_bounds(run_id) == (BOUNDS[run_id], BOUNDS[run_id + 1])
-        assert data.row_of(run_id, 7) == BOUNDS[run_id] + 7
+        assert data.run_bounds(run_id) == (bounds()[run_id], bounds()[run_id + 1])
+        assert data.row_of(run_id, 7) == bounds()[run_id] + 7
     for missing in ((13, 0), (0, 40), (3, 1 << 33)):
         with pytest.raises(KeyError):
             data.row_of(*missing)
 
 
 def test_steps_that_do_not_count_from_zero_are_found(tmp_path: Path) -> None:
-    steps = STEPS.copy()
-    steps["step_index"][: BOUNDS[1]] = np.arange(BOUNDS[1]) * 2 + 3
+    steps = all_steps().copy()
+    steps["step_index"][: bounds()[1]] = np.arange(bounds()[1]) * 2 + 3
     steps["step_index"][[4, 5]] = 11
     data = StepDataset(write_pack(tmp_path / "p", GAMES, steps=steps))
     assert data.row_of(0, 3) == 0
@@ -94,17 +111,17 @@ def test_the_first_of_several_equal_steps_is_found(tmp_path: Path, shard_rows: i
 
 def test_batches_decode_with_the_mask(pack: Path) -> None:
     data = StepDataset(pack)
-    indices = np.random.default_rng(1).integers(0, len(STEPS), 300)
+    indices = np.random.default_rng(1).integers(0, len(all_steps()), 300)
     batch = data.batch(indices)
     truth = np.concatenate([one.boards for one in GAMES])[indices]
     assert (batch["ranks"] == np.minimum(truth, 16)).all()
     assert batch["ranks"].max() == 16
     for name in ("run_id", "step_index", "board_eval", "move_dir", "valuation_type", "max_rank"):
-        assert batch[name].dtype == STEPS[name].dtype
-        assert (batch[name] == STEPS[name][indices]).all()
-    assert (batch["branch_evs"] == STEPS["branch_evs"][indices]).all()
+        assert batch[name].dtype == all_steps()[name].dtype
+        assert (batch[name] == all_steps()[name][indices]).all()
+    assert (batch["branch_evs"] == all_steps()["branch_evs"][indices]).all()
     for bit in range(4):
-        assert (batch["ev_legal"][:, bit] == STEPS["ev_legal"][indices] >> bit & 1).all()
+        assert (batch["ev_legal"][:, bit] == all_steps()["ev_legal"][indices] >> bit & 1).all()
     assert all(column.flags.c_contiguous for column in batch.values())
     assert data.names == NAMES
 
@@ -119,10 +136,10 @@ def test_a_runs_ranks_above_65536(pack: Path) -> None:
 def test_values_are_joined_row_by_row(pack: Path, tmp_path: Path) -> None:
     value_sidecar(pack, tmp_path / "v", ValueConfig())
     data = StepDataset(pack, tmp_path / "v")
-    indices = np.random.default_rng(2).integers(0, len(STEPS), 200)
+    indices = np.random.default_rng(2).integers(0, len(all_steps()), 200)
     values = data.values(indices)
-    assert (values["run_id"] == STEPS["run_id"][indices]).all()
-    assert (values["step_index"] == STEPS["step_index"][indices]).all()
+    assert (values["run_id"] == all_steps()["run_id"][indices]).all()
+    assert (values["step_index"] == all_steps()["step_index"][indices]).all()
     batch = data.batch(indices)
     for name in ("reward", "reward_scaled", "return_raw", "return_scaled"):
         assert (batch[name] == values[name]).all()
@@ -178,9 +195,9 @@ def test_splits_share_no_run_and_cover_all(pack: Path, by: str) -> None:
         assert not set(train.run_ids) & set(held.run_ids)
         assert sorted([*train.run_ids, *held.run_ids]) == list(range(13))
         rows = np.concatenate([train.all_rows(), held.all_rows()])
-        assert (np.sort(rows) == np.arange(len(STEPS))).all()
+        assert (np.sort(rows) == np.arange(len(all_steps()))).all()
         for side in (train, held):
-            assert set(STEPS["run_id"][side.all_rows()]) == set(side.run_ids)
+            assert set(all_steps()["run_id"][side.all_rows()]) == set(side.run_ids)
             assert len(side) == len(side.all_rows())
         if by == "permutation":
             assert len(held.run_ids) == 4
@@ -238,7 +255,7 @@ def test_splits_by_sql_must_exclude_each_other(tmp_path: Path) -> None:
 def test_numbers_outside_a_set_are_refused(tmp_path: Path) -> None:
     some = StepDataset(write_pack(tmp_path / "p", GAMES)).rows_of([3, 1])
     assert some.run_ids.tolist() == [1, 3]
-    assert some.rows(np.array([0, len(some) - 1])).tolist() == [BOUNDS[1], BOUNDS[4] - 1]
+    assert some.rows(np.array([0, len(some) - 1])).tolist() == [bounds()[1], bounds()[4] - 1]
     for outside in (-1, len(some)):
         with pytest.raises(IndexError):
             some.rows(np.array([outside]))
@@ -250,7 +267,7 @@ def test_a_pickle_is_small_and_maps_the_files_again(pack: Path) -> None:
     octets = pickle.dumps(data)
     assert len(octets) < 5_000
     again = pickle.loads(octets)
-    indices = np.arange(0, len(STEPS), 7)
+    indices = np.arange(0, len(all_steps()), 7)
     assert fields_equal(again.rows(indices), data.rows(indices))
     assert again.split(0.3)[1].run_ids.tolist() == data.split(0.3)[1].run_ids.tolist()
 
@@ -295,7 +312,7 @@ def test_a_pack_without_enum_or_session_can_be_read(tmp_path: Path) -> None:
         db.execute("DROP TABLE session")
     data = StepDataset(pack)
     assert data.names is None
-    assert fields_equal(data.rows(np.arange(len(STEPS))), all_rows(pack))
+    assert fields_equal(data.rows(np.arange(len(all_steps()))), all_rows(pack))
 
 
 def test_import_stays_cheap() -> None:

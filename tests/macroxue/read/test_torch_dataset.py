@@ -6,12 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, SequentialSampler
 
 from gristmill.macroxue import MergeConfig, StepDataset, ValueConfig, merge, value_sidecar
 from gristmill.macroxue.read.splits import RowSet
+from tests.later import later
 from tests.macroxue.games import play, write_pack
+
+torch = later("torch")
+torch_data = later("torch.utils.data", "torch")
 
 GAMES = [play(seed, 150) for seed in range(10)]
 
@@ -29,12 +31,14 @@ def pool(tmp_path: Path) -> StepDataset:
 def test_an_epoch_sees_every_training_row_once_and_no_other(pool: StepDataset, start: str) -> None:
     train, held = pool.split(0.3, by="permutation")
     data = pool.as_torch(train)
-    assert isinstance(data, Dataset)
+    assert isinstance(data, torch_data.Dataset)
     generator = torch.Generator().manual_seed(1)
-    loader = DataLoader(
+    loader = torch_data.DataLoader(
         data,
         batch_size=None,
-        sampler=BatchSampler(RandomSampler(data, generator=generator), 128, drop_last=False),
+        sampler=torch_data.BatchSampler(
+            torch_data.RandomSampler(data, generator=generator), 128, drop_last=False
+        ),
         num_workers=2,
         multiprocessing_context=start,
     )
@@ -75,12 +79,14 @@ def test_tensors_are_the_columns_of_the_batch(pool: StepDataset) -> None:
 
 def test_single_samples_collate_by_default(pool: StepDataset) -> None:
     data = pool.as_torch(pool.rows_of([4, 6]))
-    plain = list(DataLoader(data, batch_size=50))
+    plain = list(torch_data.DataLoader(data, batch_size=50))
     batched = list(
-        DataLoader(
+        torch_data.DataLoader(
             data,
             batch_size=None,
-            sampler=BatchSampler(SequentialSampler(data), 50, drop_last=False),
+            sampler=torch_data.BatchSampler(
+                torch_data.SequentialSampler(data), 50, drop_last=False
+            ),
         )
     )
     assert len(plain) == len(batched) == -(-len(data) // 50)

@@ -18,11 +18,11 @@ import pytest
 from gristmill.contract import BadInput, GristmillError
 from gristmill.puzzles.read import dataset
 from gristmill.puzzles.read.dataset import PuzzleDataset, PuzzleDatasetConfig
+from tests.later import later
 from tests.puzzles.read.folders import write_split
 
-torch = pytest.importorskip("torch")
-
-from torch.utils.data import DataLoader, IterableDataset  # noqa: E402
+torch = later("torch")
+torch_data = later("torch.utils.data", "torch")
 
 
 def config(root: Path, **fields: Any) -> PuzzleDatasetConfig:
@@ -54,7 +54,7 @@ def root(tmp_path: Path) -> Path:
 
 def test_it_is_a_torch_dataset_of_tensors(root: Path) -> None:
     data = PuzzleDataset(config(root))
-    assert isinstance(data, IterableDataset) and isinstance(data, PuzzleDataset)
+    assert isinstance(data, torch_data.IterableDataset) and isinstance(data, PuzzleDataset)
     name, batch, size = next(iter(data))
     assert (name, size) == ("all", 8) and type(size) is int
     assert {field: (column.dtype, tuple(column.shape)) for field, column in batch.items()} == {
@@ -181,9 +181,9 @@ def test_arrays_are_mapped(root: Path) -> None:
 
 def test_a_data_loader_gives_the_batches_of_a_pass_with_no_worker_and_with_one(root: Path) -> None:
     expected = [taken(data) for data in [PuzzleDataset(config(root))] for _ in range(2)]
-    alone = DataLoader(PuzzleDataset(config(root)), batch_size=None)
+    alone = torch_data.DataLoader(PuzzleDataset(config(root)), batch_size=None)
     assert [taken(alone) for _ in range(2)] == expected
-    one = DataLoader(PuzzleDataset(config(root)), batch_size=None, num_workers=1)
+    one = torch_data.DataLoader(PuzzleDataset(config(root)), batch_size=None, num_workers=1)
     assert [taken(one) for _ in range(2)] == expected, "a worker that ends knows of the next pass"
 
 
@@ -192,7 +192,7 @@ def test_a_data_loader_gives_the_batches_of_a_pass_with_no_worker_and_with_one(r
 def test_a_worker_that_stays_reads_pass_after_pass(root: Path, context: str) -> None:
     data = PuzzleDataset(config(root))
     expected = [taken(data) for _ in range(3)]
-    loader = DataLoader(
+    loader = torch_data.DataLoader(
         PuzzleDataset(config(root)),
         batch_size=None,
         num_workers=1,
@@ -209,13 +209,13 @@ class Named(PuzzleDataset):
 
 def test_a_derived_class_is_a_torch_dataset_and_can_be_pickled(root: Path) -> None:
     data = pickle.loads(pickle.dumps(Named(config(root))))
-    assert isinstance(data, IterableDataset) and isinstance(data, Named)
+    assert isinstance(data, torch_data.IterableDataset) and isinstance(data, Named)
     assert taken(data) == taken(PuzzleDataset(config(root)))
     assert type(PuzzleDataset(config(root))).__name__ == "PuzzleDataset"
 
 
 def test_several_workers_are_refused(root: Path) -> None:
-    loader = DataLoader(PuzzleDataset(config(root)), batch_size=None, num_workers=2)
+    loader = torch_data.DataLoader(PuzzleDataset(config(root)), batch_size=None, num_workers=2)
     with pytest.raises(GristmillError, match="use a data loader with num_workers=1 or 0"):
         next(iter(loader))
 
@@ -224,7 +224,7 @@ def test_a_worker_needs_the_number_of_batches_for_a_state(root: Path) -> None:
     plain = PuzzleDataset(config(root))
     whole = [*taken(plain), *taken(plain)]
     data = PuzzleDataset(config(root))
-    loader = DataLoader(data, batch_size=None, num_workers=1, prefetch_factor=2)
+    loader = torch_data.DataLoader(data, batch_size=None, num_workers=1, prefetch_factor=2)
     batches = iter(loader)
     first = taken(next(batches) for _ in range(3))
     with pytest.raises(GristmillError, match="give state_dict the number of batches"):

@@ -12,11 +12,11 @@ import pytest
 from gristmill.contract import BadInput
 from gristmill.puzzles import PuzzleDataset, PuzzleDatasetConfig, PuzzleExamples
 from gristmill.puzzles.format.names import FIELDS, TOKENS
+from tests.later import later
 from tests.puzzles.read.folders import write_split
 
-torch = pytest.importorskip("torch")
-
-from torch.utils.data import DataLoader  # noqa: E402
+torch = later("torch")
+torch_data = later("torch.utils.data", "torch")
 
 
 def expected(folder: Path, sets: Sequence[str], ignored: int | None) -> dict[str, np.ndarray]:
@@ -75,7 +75,7 @@ def test_they_are_those_that_the_batches_of_the_original_have(tmp_path: Path) ->
 def test_a_data_loader_with_workers_shuffles_them(tmp_path: Path) -> None:
     write_split(tmp_path / "train", most_examples=3)
     examples = PuzzleExamples(str(tmp_path))
-    batches = list(DataLoader(examples, batch_size=16, shuffle=True, num_workers=2))  # type: ignore[arg-type]
+    batches = list(torch_data.DataLoader(examples, batch_size=16, shuffle=True, num_workers=2))  # type: ignore[arg-type]
     found = torch.cat([batch["inputs"] for batch in batches]).tolist()
     assert sorted(found) == sorted(expected(tmp_path, ["all"], 0)["inputs"].tolist())
     assert {batch["labels"].dtype for batch in batches} == {torch.int32}

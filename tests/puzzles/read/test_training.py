@@ -11,10 +11,10 @@ import pytest
 
 from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, SudokuConfig
 from gristmill.puzzles.read.dataset import PuzzleDataset, PuzzleDatasetConfig
+from tests.later import later
 
-torch = pytest.importorskip("torch")
-
-from torch.utils.data import DataLoader  # noqa: E402
+torch = later("torch")
+torch_data = later("torch.utils.data", "torch")
 
 BATCH, STEPS = 16, 24
 
@@ -50,23 +50,26 @@ BUILDS: dict[str, Callable[[Path, Path], None]] = {
 }
 
 
-class Toy(torch.nn.Module):  # type: ignore[misc]
-    """Logits of each position from its token, its place, the puzzle, and the mean of all."""
+def toy(metadata: Any, width: int = 32) -> Any:
+    class Toy(torch.nn.Module):  # type: ignore[misc]
+        """Logits of each position from its token, its place, the puzzle, and the mean of all."""
 
-    def __init__(self, metadata: Any, width: int = 32) -> None:
-        super().__init__()
-        self.tokens = torch.nn.Embedding(metadata.vocab_size, width)
-        self.places = torch.nn.Embedding(metadata.seq_len, width)
-        self.puzzles = torch.nn.Embedding(metadata.num_puzzle_identifiers, width)
-        self.mixed = torch.nn.Linear(width, width)
-        self.logits = torch.nn.Linear(width, metadata.vocab_size)
+        def __init__(self) -> None:
+            super().__init__()
+            self.tokens = torch.nn.Embedding(metadata.vocab_size, width)
+            self.places = torch.nn.Embedding(metadata.seq_len, width)
+            self.puzzles = torch.nn.Embedding(metadata.num_puzzle_identifiers, width)
+            self.mixed = torch.nn.Linear(width, width)
+            self.logits = torch.nn.Linear(width, metadata.vocab_size)
 
-    def forward(self, batch: dict[str, Any]) -> Any:
-        """Logits [B, vocab_size, seq_len]."""
-        each = self.tokens(batch["inputs"]) + self.places.weight
-        each = each + self.puzzles(batch["puzzle_identifiers"])[:, None]
-        hidden = torch.relu(self.mixed(each) + each.mean(dim=1, keepdim=True))
-        return self.logits(hidden).transpose(1, 2)
+        def forward(self, batch: dict[str, Any]) -> Any:
+            """Logits [B, vocab_size, seq_len]."""
+            each = self.tokens(batch["inputs"]) + self.places.weight
+            each = each + self.puzzles(batch["puzzle_identifiers"])[:, None]
+            hidden = torch.relu(self.mixed(each) + each.mean(dim=1, keepdim=True))
+            return self.logits(hidden).transpose(1, 2)
+
+    return Toy()
 
 
 @pytest.mark.slow
@@ -76,9 +79,9 @@ def test_the_loss_of_a_toy_model_falls(kind: str, tmp_path: Path) -> None:
     BUILDS[kind](tmp_path / "drop", out)
     data = PuzzleDataset(PuzzleDatasetConfig(0, out, BATCH, False, 4, 0, 1))
     torch.manual_seed(0)
-    model = Toy(data.metadata)
+    model = toy(data.metadata)
     optimizer = torch.optim.Adam(model.parameters(), 0.02)
-    loader = DataLoader(
+    loader = torch_data.DataLoader(
         data, batch_size=None, num_workers=1, persistent_workers=True, prefetch_factor=4
     )
     losses: list[float] = []
@@ -97,7 +100,7 @@ def test_the_loss_of_a_toy_model_falls(kind: str, tmp_path: Path) -> None:
     assert test.metadata.vocab_size == data.metadata.vocab_size
     seen = 0
     with torch.no_grad():
-        for _, batch, size in DataLoader(test, batch_size=None):
+        for _, batch, size in torch_data.DataLoader(test, batch_size=None):
             assert model(batch).isfinite().all()
             seen += size
     assert seen == sum(made.examples for made in test.held.sets)

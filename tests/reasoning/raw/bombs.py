@@ -12,9 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 _GOOD = b'{"question":"a","answer":"b"}\n'
-_OBJECTS = b'{"question":[' + b"{}," * 20_000_000 + b"{}]}"
-_LISTS = b'{"question":[' + b"[]," * 20_000_000 + b"[]]}"
-_NUMBERS = b'{"question":[' + b"17," * 20_000_000 + b"17]}"
+
+
+def _row(item: bytes, last: bytes = b"]}") -> bytes:
+    """A row with 20 million times the same item; nothing is made before a file needs it."""
+    return b'{"question":[' + item * 20_000_000 + item[:2] + last
 
 
 def _packed(text: bytes) -> bytes:
@@ -24,14 +26,14 @@ def _packed(text: bytes) -> bytes:
 
 
 TEXTS: dict[str, Callable[[], bytes]] = {
-    "objects_train.jsonl": lambda: _GOOD + _OBJECTS + b"\n" + _GOOD,
-    "lists_train.jsonl": lambda: _GOOD + _LISTS + b"\n",
-    "numbers_train.jsonl": lambda: _GOOD + _NUMBERS + b"\n",
-    "no_json_train.jsonl": lambda: _GOOD + _LISTS[:-1] + b"\n",
-    "objects_train.jsonl.gz": lambda: _packed(_OBJECTS),
-    "objects_train.json": lambda: b"[" + _GOOD + b"," + _OBJECTS + b"]",
-    "numbers_train.json": lambda: b"[" + _GOOD + b"," + _NUMBERS + b"]",
-    "keys_train.json": lambda: b'{"1":' + _GOOD + b',"2":' + _OBJECTS + b"}",
+    "objects_train.jsonl": lambda: _GOOD + _row(b"{},") + b"\n" + _GOOD,
+    "lists_train.jsonl": lambda: _GOOD + _row(b"[],") + b"\n",
+    "numbers_train.jsonl": lambda: _GOOD + _row(b"17,") + b"\n",
+    "no_json_train.jsonl": lambda: _GOOD + _row(b"[],", b"]") + b"\n",
+    "objects_train.jsonl.gz": lambda: _packed(_row(b"{},")),
+    "objects_train.json": lambda: b"[" + _GOOD + b"," + _row(b"{},") + b"]",
+    "numbers_train.json": lambda: b"[" + _GOOD + b"," + _row(b"17,") + b"]",
+    "keys_train.json": lambda: b'{"1":' + _GOOD + b',"2":' + _row(b"{},") + b"}",
     "cells_train.csv": lambda: b"question,answer\n" + b"ab," * 20_000_000 + b"\n",
     "header_train.csv": lambda: b"ab," * 20_000_000 + b"\n",
     "cells_train.tsv": lambda: b"question\tanswer\n" + b"ab\t" * 20_000_000 + b"\n",

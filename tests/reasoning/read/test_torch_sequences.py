@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from gristmill.reasoning.read.shard_reader import ShardReader
+from tests.later import later
 from tests.reasoning.shard_folders import SEQ_LEN, tokens, write_folder
 from tests.reasoning.supervised_folder import write_supervised
 
-torch = pytest.importorskip("torch")
+torch = later("torch")
+torch_data = later("torch.utils.data", "torch")
 
-from torch.utils.data import DataLoader  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # torch warns about workers
 
@@ -40,7 +41,7 @@ def firsts(batch: dict[str, Any]) -> list[int]:
 def loaded(data: Any, workers: int = 0, **options: Any) -> Iterator[dict[str, Any]]:
     context = "fork" if workers else None
     options = {"multiprocessing_context": context, "num_workers": workers} | options
-    yield from DataLoader(data, batch_size=None, **options)
+    yield from torch_data.DataLoader(data, batch_size=None, **options)
 
 
 @pytest.mark.parametrize("workers", [0, 1, 3])
@@ -82,7 +83,7 @@ def test_spawned_workers_give_every_sequence_once(tmp_path: Path) -> None:
 def test_single_sequences_are_collated_by_the_loader(root: Path) -> None:
     data = ShardReader(root).as_torch()
     options = {"batch_size": 4, "num_workers": 2, "multiprocessing_context": "fork"}
-    batches = list(DataLoader(data, **options))
+    batches = list(torch_data.DataLoader(data, **options))
     assert batches[0]["input_ids"].shape == (4, SEQ_LEN)
     assert sorted(number for batch in batches for number in firsts(batch)) == list(range(ALL))
 
@@ -118,7 +119,7 @@ def test_a_state_continues_after_the_batch_that_was_used(root: Path, workers: in
 
 def test_workers_that_stay_go_to_the_next_epoch(root: Path) -> None:
     data = ShardReader(root, seed=2).as_torch(4)
-    loader = DataLoader(
+    loader = torch_data.DataLoader(
         *(data,),
         batch_size=None,
         num_workers=2,

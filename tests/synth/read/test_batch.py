@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("megatron.core")
+from tests.later import later
 
-from gristmill.synth.read.batch import current_device, get_batch  # noqa: E402
-from tests.synth.read import ranks  # noqa: E402
+torch = later("torch")
+batches = later("gristmill.synth.read.batch", "torch", "megatron.core")
+ranks = later("tests.synth.read.ranks", "torch", "megatron.core")
 
 # torch warns about numbers of threads, Megatron about what is not installed.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -21,32 +21,32 @@ def group_of(size: int) -> object:
 
 def test_one_process_has_the_whole_batch() -> None:
     steps = iter([ranks.samples(0, masked=True)])
-    ranks.check_slices(ranks.as_arrays(get_batch(steps)), "all", True, 0, 1)
+    ranks.check_slices(ranks.as_arrays(batches.get_batch(steps)), "all", True, 0, 1)
     assert ranks.outcomes(True, None, None)[3].startswith("RuntimeError: this rank has no data")
     ranks.check_outcomes(ranks.outcomes(True, None, None), reads=True)
 
 
 def test_a_stage_gets_what_it_needs() -> None:
     for name, (inputs, labels) in {"first": (True, False), "last": (False, True)}.items():
-        batch = get_batch(iter([ranks.samples(0)]), inputs=inputs, labels=labels)
+        batch = batches.get_batch(iter([ranks.samples(0)]), inputs=inputs, labels=labels)
         ranks.check_slices(ranks.as_arrays(batch), name, False, 0, 1)
     steps = iter([ranks.samples(0)])
-    nothing = get_batch(steps, inputs=False, labels=False)
+    nothing = batches.get_batch(steps, inputs=False, labels=False)
     assert set(ranks.as_arrays(nothing).values()) == {None}
     assert len(list(steps)) == 1
 
 
 def test_a_stage_without_losses_needs_no_span() -> None:
     samples = {k: v for k, v in ranks.samples(0).items() if k != "span_id"}
-    assert get_batch(iter([samples]), labels=False).tokens is not None
+    assert batches.get_batch(iter([samples]), labels=False).tokens is not None
 
 
 def test_fields_have_the_types_of_the_format() -> None:
     samples = {k: v.to(torch.int32) for k, v in ranks.samples(0).items()}
-    batch = get_batch(iter([samples]))
+    batch = batches.get_batch(iter([samples]))
     assert {batch.tokens.dtype, batch.labels.dtype, batch.span_id.dtype} == {torch.int64}
     assert batch.loss_mask.dtype == torch.float32
-    assert batch.tokens.device == current_device()
+    assert batch.tokens.device == batches.current_device()
 
 
 @pytest.mark.parametrize("size", [3, 16])
@@ -55,7 +55,7 @@ def test_a_length_that_context_parallel_ranks_cannot_divide_is_refused(
 ) -> None:
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
     with pytest.raises(ValueError, match=f"sequence length 16 cannot be divided by {2 * size},"):
-        get_batch(iter([ranks.samples(0)]), cp_group=group_of(size))
+        batches.get_batch(iter([ranks.samples(0)]), cp_group=group_of(size))
 
 
 @pytest.mark.slow

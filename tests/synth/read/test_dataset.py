@@ -23,19 +23,15 @@ from gristmill.synth.config import KDConfig
 from gristmill.synth.format import aligned, indexed
 from gristmill.synth.format.megatron_files import MappedValues, UnmappedValues
 from gristmill.synth.read.index_cache import FILES
+from tests.later import later
 from tests.paths import CHECKOUT
 
-torch = pytest.importorskip("torch")
-gpt = pytest.importorskip("megatron.core.datasets.gpt_dataset")
-
-from megatron.core.datasets.blended_megatron_dataset_builder import (  # noqa: E402
-    BlendedMegatronDatasetBuilder,
-)
-from megatron.core.datasets.utils import Split  # noqa: E402
-
-from gristmill.synth.read import dataset as reader  # noqa: E402
-from gristmill.synth.read.dataset import SynthKDDataset  # noqa: E402
-from gristmill.synth.read.shard import Misaligned  # noqa: E402
+torch = later("torch")
+gpt = later("megatron.core.datasets.gpt_dataset")
+builders = later("megatron.core.datasets.blended_megatron_dataset_builder")
+splits = later("megatron.core.datasets.utils")
+reader = later("gristmill.synth.read.dataset", "torch", "megatron.core")
+shard = later("gristmill.synth.read.shard", "megatron.core")
 
 LENGTH = 128
 # Megatron warns about the pad token -1, and numpy warns about Megatron.
@@ -72,12 +68,11 @@ def config(path: Path | None = None, **changed: Any) -> Any:
     )
 
 
-def dataset(
-    prefix: Path, settings: Any, kind: Any = SynthKDDataset, samples: int | None = None
-) -> Any:
+def dataset(prefix: Path, settings: Any, kind: Any = None, samples: int | None = None) -> Any:
+    kind = kind or reader.SynthKDDataset
     low = kind.build_low_level_dataset(str(prefix), settings)
     documents = np.arange(kind.numel_low_level_dataset(low), dtype=np.int32)
-    split = Split[prefix.parent.name]
+    split = splits.Split[prefix.parent.name]
     return kind(low, str(prefix), documents, samples, split, settings)
 
 
@@ -196,8 +191,8 @@ def test_two_datasets_are_blended(
     build_kd_shard(harmony, other, KDConfig(vocabulary, 0.1))
     prefixes = [str(r / "train/shard_00_tokens") for r in (root, other)]
     settings = config(tmp_path / "cache", blend_per_split=[(prefixes, [0.7, 0.3]), None, None])
-    train, valid, test = BlendedMegatronDatasetBuilder(
-        SynthKDDataset, [40, 0, 0], lambda: True, settings
+    train, valid, test = builders.BlendedMegatronDatasetBuilder(
+        reader.SynthKDDataset, [40, 0, 0], lambda: True, settings
     ).build()
     assert (len(train), valid, test) == (40, None, None)
     spans = torch.stack([train[index]["span_id"] for index in range(40)])
@@ -209,7 +204,7 @@ def test_two_datasets_are_blended(
 def test_a_prefix_that_does_not_end_in_tokens_is_refused(root: Path, tmp_path: Path) -> None:
     for path in (str(root / "train/shard_00_span"), None):
         with pytest.raises(ValueError, match="_tokens"):
-            SynthKDDataset.build_low_level_dataset(path, config(tmp_path))
+            reader.SynthKDDataset.build_low_level_dataset(path, config(tmp_path))
 
 
 def rewrite(prefix: Path, lengths: np.ndarray, dtype: str = "u1") -> None:
@@ -333,12 +328,12 @@ def test_a_split_without_documents_is_not_one_whose_files_are_gone(
     published(harmony, tmp_path, KDConfig(vocabulary, 0))
     prefix = tmp_path / "megatron/synth_kd_v1/valid/shard_00_tokens"
     with pytest.raises(RuntimeError, match=r"_tokens: the shard has no documents in valid, and so"):
-        SynthKDDataset.build_low_level_dataset(str(prefix), config())
+        reader.SynthKDDataset.build_low_level_dataset(str(prefix), config())
     train = prefix.parent.with_name("train") / prefix.name
     assert len(dataset(train, config())) > 0
     train.with_name(f"{train.name}.idx").unlink()
     with pytest.raises(RuntimeError, match=r"_tokens\.idx: the file is missing"):
-        SynthKDDataset.build_low_level_dataset(str(train), config())
+        reader.SynthKDDataset.build_low_level_dataset(str(train), config())
 
 
 def test_a_published_shard_is_compared_with_its_record(
@@ -480,12 +475,16 @@ def test_a_tokenizer_of_other_tokens_is_refused_before_an_index_is_built(
     root: Path, tmp_path: Path, changed: dict[str, Any], rule: str
 ) -> None:
     prefix = root / "train/shard_00_tokens"
-    with pytest.raises(Misaligned, match=rf"train/shard_00_tokens: {rule}"):
+    with pytest.raises(shard.Misaligned, match=rf"train/shard_00_tokens: {rule}"):
         dataset(prefix, config(tmp_path, tokenizer=tokenizer(**changed)))
     assert list(tmp_path.iterdir()) == []
-    other = SynthKDDataset.build_low_level_dataset(str(root / "valid/shard_00_tokens"), config())
-    with pytest.raises(Misaligned, match=r"its tokens were opened from .*valid/shard"):
-        SynthKDDataset(other, str(prefix), np.arange(1), None, Split.train, config(tmp_path))
+    other = reader.SynthKDDataset.build_low_level_dataset(
+        str(root / "valid/shard_00_tokens"), config()
+    )
+    with pytest.raises(shard.Misaligned, match=r"its tokens were opened from .*valid/shard"):
+        reader.SynthKDDataset(
+            other, str(prefix), np.arange(1), None, splits.Split.train, config(tmp_path)
+        )
 
 
 PRIVATE = {"_build_document_sample_shuffle_indices"}
@@ -546,7 +545,9 @@ def test_megatron_reads_index_and_values_through_two_attributes(root: Path) -> N
 
     Where IndexedDataset reads otherwise, it would not read the files of one generation.
     """
-    held = SynthKDDataset.build_low_level_dataset(str(root / "train/shard_00_tokens"), config())
+    held = reader.SynthKDDataset.build_low_level_dataset(
+        str(root / "train/shard_00_tokens"), config()
+    )
     reads = []
     held.bin_reader = SimpleNamespace(read=lambda **asked: reads.append(asked))
     members = {"dtype": np.int32, "__getitem__": lambda _, document: (40, 5, None)}

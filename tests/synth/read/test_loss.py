@@ -10,8 +10,9 @@ from gristmill.synth import span_normalized_loss
 from gristmill.synth.build.kd_shard import build_kd_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.format import aligned, indexed
+from tests.later import later
 
-torch = pytest.importorskip("torch")
+torch = later("torch")
 
 
 @pytest.mark.parametrize("seed", range(5))
