@@ -14,9 +14,8 @@ from numba import njit
 
 from gristmill.chess.format.rows import KNOWN
 from gristmill.chess.kernels.attacks import borrowed
-from gristmill.chess.kernels.board import reset
+from gristmill.chess.kernels.board import reset, set_up_fen
 from gristmill.chess.kernels.ending import OPEN, verdict
-from gristmill.chess.kernels.fen import set_up
 from gristmill.chess.kernels.headers import (
     DRAW,
     MAX_TAGS,
@@ -163,7 +162,7 @@ def _begin(buf, current, fen, bb, kinds, st, key):
         reset(bb, kinds, st, key)
         return True
     # The original code keeps such games.
-    return current and set_up(buf, fen[0], fen[1], bb, kinds, st)
+    return current and set_up_fen(buf, fen[0], fen[1], bb, kinds, st)
 
 
 def new_board() -> tuple[np.ndarray, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gristmill.chess import SpliceConfig, ValidateConfig, build_splice_dataset, validate
-from gristmill.chess.laws.splice_dataset import _row_faults, splice_laws
+from gristmill.chess.laws.splice_dataset import _key_of, _row_faults, splice_laws
 from tests.chess.laws.damage import edit, edit_json
 
 
@@ -131,7 +131,7 @@ def test_an_opening_in_two_splits_of_splices_is_a_leak(
     assert (violation.law, violation.found) == ("no_leakage", "1 openings in more than one split")
 
 
-ROW = {
+ROW: dict[str, Any] = {
     "splice_index": 7,
     "ply": 8,
     "plies_remaining": 4,
@@ -145,6 +145,21 @@ ROW = {
     "plies_total": 12,
 }
 PARAMS = {"k": 4, "min_context": 8, "min_target": 4}
+
+
+@pytest.mark.parametrize(
+    ("plies", "k", "shown"),
+    [
+        (6, 4, 6), (8, 4, 8), (9, 4, 9), (12, 4, 12), (13, 4, 12), (0, 4, 12),
+        (12, 3, 0), (13, 3, 0), (0, 3, 0), (11, 3, 11),
+    ],
+)  # fmt: skip
+def test_the_key_of_a_row_is_of_as_many_moves_as_the_rule_says(
+    plies: int, k: int, shown: int
+) -> None:
+    moves = [*ROW["context"], *ROW["target"]][:shown]
+    line = json.dumps({"game_id": 'a "b"', "winner_side": "W", **ROW}).encode()
+    assert _key_of(line, b"", plies, k) == (b'"a \\"b\\""', " ".join(moves).encode())
 
 
 def test_a_row_at_every_bound_has_no_fault() -> None:

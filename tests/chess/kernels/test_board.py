@@ -121,16 +121,26 @@ def test_a_game_from_a_fen_is_rejected_by_the_tag_before_other_reasons(tmp_path:
         NO_LONG.replace("- 0 1", "- -1 1"),
         NO_LONG.replace("- 0 1", "- 0 x"),
         NO_LONG.replace("- 0 1", "- 00000 1"),
-        # The side that is not to move is in check.
-        "rnbqkbnr/pppp1ppp/8/1B6/8/8/PPPPPPPP/RNBQK1NR w Kkq - 0 1".replace("pppp", "ppp1"),
-        # A passed square with a pawn behind it that no double step can have left there.
-        "4k3/4p3/8/4p3/8/8/8/4K3 w - e6 0 1",
-        "4k3/8/4n3/4p3/8/8/8/4K3 w - e6 0 1",
-        "4k3/8/8/4P3/8/8/8/4K3 w - e6 0 1",
     ],
 )  # fmt: skip
 def test_python_chess_reads_a_fen_that_is_not_in_common_form(tmp_path: Path, fen: str) -> None:
     assert oracle_games(tmp_path / "x.pgn", game(fen) + game(NO_LONG)) == 1
+
+
+@pytest.mark.parametrize(
+    "fen",
+    [
+        # The side that is not to move is in check.
+        "4k3/8/8/8/8/8/4Q3/4K3 w - - 0 1",
+        # A passed square that no double step can have left there.
+        "4k3/4p3/8/4p3/8/8/8/4K3 w - e6 0 1",
+        "4k3/8/4n3/4p3/8/8/8/4K3 w - e6 0 1",
+        "4k3/8/8/4P3/8/8/8/4K3 w - e6 0 1",
+        "4k3/8/8/4n3/8/8/8/4K3 w - e6 0 1",
+    ],
+)
+def test_python_chess_reads_a_fen_of_a_position_that_no_game_has(tmp_path: Path, fen: str) -> None:
+    assert oracle_games(tmp_path / "x.pgn", game(fen, "1. Kd1 Kd8 1-0")) == 1
 
 
 @pytest.mark.parametrize(
