@@ -78,6 +78,14 @@ class Subject:
         self.left_out.extend(f"{rules[name]}: there is no {name}" for name in missing)
         return missing
 
+    def leaves(self, name: str, kind: str) -> None:
+        """Say of a file in a folder without a record that it is left to the laws of another kind.
+
+        name: of the file, which need not be there. kind: key of the other kind.
+        """
+        if not self.has_record and (self.folder / name).is_file():
+            self.left_out.append(f"{name}: it is of the kind {kind}, which --kind names")
+
 
 @dataclass(frozen=True)
 class Law:

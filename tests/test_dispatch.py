@@ -98,13 +98,18 @@ GUESSED = {
 }
 """The kinds that share a folder with another one, which the files say."""
 UNKNOWN = "what it was made from is not known"
+MANIFEST = "manifest.json: it is of the kind {}, which --kind names"
 LEFT_OUT = {
     "macroxue/values": [f"values: {UNKNOWN}"],
     "synth/kd_manifest": ["kd_manifest: the folder has no record"],
     "synth_smoke/kd_manifest": ["kd_manifest: the folder has no record"],
     "chess/valid_games": [f"event_lines: {UNKNOWN}"],
     "chess/splice_cache": ["source_unchanged: where the manifest does not name the source"],
-    "reasoning/gpt2_shards": [f"texts: {UNKNOWN}"],
+    "synth/harmony": [MANIFEST.format("synth/harmony_manifest")],
+    "synth/kd_shards": [MANIFEST.format("synth/kd_manifest")],
+    "synth_smoke/kd_shards": [MANIFEST.format("synth/kd_manifest")],
+    "reasoning/normalized": [MANIFEST.format("reasoning/raw_manifest")],
+    "reasoning/gpt2_shards": [f"texts: {UNKNOWN}", MANIFEST.format("reasoning/manifest")],
     "reasoning/alignment": [f"projection: {UNKNOWN}"],
 }
 UNCHECKED = {"macroxue/values", "synth/kd_manifest", "synth_smoke/kd_manifest"}
@@ -200,7 +205,7 @@ OTHERS: dict[
     ),
     "synth/kd_shards": (
         ("trace",),
-        ["trace, split by synth_id: there is no trace"],
+        ["trace, split by synth_id: there is no trace", MANIFEST.format("synth/kd_manifest")],
         _tokens,
         [
             *(("tokens in the vocabulary", "train/shard_01_tokens") for _ in range(6)),
@@ -236,7 +241,7 @@ OTHERS: dict[
     ),
     "reasoning/normalized": (
         ("origins",),
-        ["origins: there is no origins"],
+        ["origins: there is no origins", MANIFEST.format("reasoning/raw_manifest")],
         _replace("gsm8k/train.jsonl", '"question"', '"query"', 2),
         [("keys", "gsm8k/train.jsonl:1"), ("keys", "gsm8k/train.jsonl:2")],
     ),

@@ -20,6 +20,7 @@ from gristmill.reasoning.config import (
     TokenizeConfig,
 )
 from gristmill.reasoning.format.corpora import CORPORA, PARTITIONS
+from gristmill.reasoning.format.names import MANIFEST
 from gristmill.reasoning.format.reports import dates
 from gristmill.settings.tables import Table
 from gristmill.untrusted.files import LinkRule
@@ -44,6 +45,7 @@ def _normalized_laws(subject: Subject) -> Iterable[Violation]:
     from gristmill.reasoning.laws.normalized import normalized_laws
 
     missing = subject.missing({"origins": "origins"})
+    subject.leaves(MANIFEST, "reasoning/raw_manifest")
     yield from _nothing(subject, "{}/{}.jsonl")
     yield from normalized_laws(subject.folder, subject.partition, has_origins=not missing)
 
@@ -78,6 +80,7 @@ def _unrecorded_shard_laws(subject: Subject) -> Iterable[Violation]:
     from gristmill.reasoning.laws.other_shards import other_shard_laws, splits
     from gristmill.reasoning.laws.shards import shard_laws
 
+    subject.leaves(MANIFEST, "reasoning/manifest")
     if not (found := splits(subject.folder)):
         yield Violation("shards", ".", "there is no <corpus>/<split>/shard_*.pt")
     for corpus, split in found:

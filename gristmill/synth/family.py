@@ -36,6 +36,7 @@ def _columns(asset: str) -> Sequence[Column]:
 def _harmony_laws(subject: Subject) -> Iterable[Violation]:
     from gristmill.synth.laws.harmony import harmony_laws
 
+    subject.leaves("manifest.json", "synth/harmony_manifest")
     return harmony_laws(subject.folder, subject.partition)
 
 
@@ -49,6 +50,7 @@ def _kd_shard_laws(subject: Subject) -> Iterable[Violation]:
     from gristmill.synth.laws.kd_shard import kd_shard_laws
 
     missing = subject.missing({"trace": "trace, split by synth_id"})
+    subject.leaves("manifest.json", "synth/kd_manifest")
     return kd_shard_laws(subject.folder, subject.partition, has_traces=not missing)
 
 

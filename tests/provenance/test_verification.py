@@ -524,6 +524,9 @@ def test_an_input_that_was_deleted_with_its_entry_is_named_by_what_was_made_from
         "test/tiny --partition p1`), or remove what was made from it (`gristmill remove "
         f"{root}/megatron/kd --partition p0`)"
     )
+    (root / ".gristmill/inventory").rename(root / ".gristmill/elsewhere")
+    assert [each.found for each in provenance.verify(root)] == ["is gone"]
+    (root / ".gristmill/elsewhere").rename(root / ".gristmill/inventory")
     for line in violation.found.split("`")[3::2]:
         done = CliRunner().invoke(main, shlex.split(line)[1:])
         assert (done.exit_code, done.output) == (0, "remove: megatron/kd [p0]\n")

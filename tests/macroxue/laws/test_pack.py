@@ -15,7 +15,7 @@ import pytest
 from gristmill.macroxue import PackConfig, pack
 from gristmill.macroxue.format.rows import as_bytes
 from gristmill.macroxue.format.shards import open_steps
-from gristmill.macroxue.laws.pack import pack_laws
+from gristmill.macroxue.laws.pack import TRACE, pack_laws
 from tests.macroxue.games import joined, play, run_table, step_rows, write_pack
 from tests.macroxue.lines import step, write_run
 
@@ -43,6 +43,21 @@ def test_laws_find_a_broken_row(tmp_path: Path, column: str) -> None:
     assert {(v.law, v.where) for v in pack_laws(tmp_path / "p")} == {
         (law, f"run {rows['run_id'][2]} step 0 (row 8)")
     }
+
+
+def test_the_first_broken_rows_of_all_files_are_named_and_the_others_counted(
+    tmp_path: Path,
+) -> None:
+    steps = step_rows([play(0, 12)])
+    steps["move_dir"][2:9] = 4
+    write_pack(tmp_path / "p", [], steps=steps, runs=run_table([play(0, 12)]), shard_rows=[6, 6])
+    found = [(v.law, v.where) for v in pack_laws(tmp_path / "p", without=[TRACE])]
+    assert found == [
+        *(("row_move_dir", f"run 0 step {row} (row {row})") for row in range(2, 7)),
+        ("row_move_dir", "further places"),
+    ]
+    *_, last = pack_laws(tmp_path / "p", without=[TRACE])
+    assert last.found == "2 more"
 
 
 def test_laws_of_files_and_tables(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from gristmill.puzzles.build.domino import build_domino
 from gristmill.puzzles.config import DominoConfig
 from gristmill.puzzles.domains.domino_augment import augmentation
+from gristmill.puzzles.domains.domino_findings import findings
 from gristmill.puzzles.laws.domino import domino_laws
 
 
@@ -59,6 +60,19 @@ def test_a_dataset_without_a_trace_may_have_modular_augmentations(
     # Row 1 is a game of its own, or an augmentation of the first one.
     expected = ("distinct", "train/all row 7") if num_aug == 0 else ("group", "train/all row 1")
     assert found(tmp_path / "out") == [expected]
+
+
+def test_without_a_trace_a_source_may_be_another_one_but_for_an_offset(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    build_domino(out, DominoConfig(num_games=60, num_aug=2, augmentation="modular"))
+    shutil.rmtree(out / "trace")
+    inputs, labels = (np.load(out / f"train/all__{field}.npy") for field in ("inputs", "labels"))
+    starts = np.load(out / "train/all__group_indices.npy")
+    drawn = np.setdiff1d(np.arange(len(inputs)), starts)
+    good = drawn[findings(inputs[drawn], labels[drawn]) == 0]
+    change(out, "test/all__inputs.npy", lambda rows: rows.__setitem__(4, inputs[good[0]]))
+    change(out, "test/all__labels.npy", lambda rows: rows.__setitem__(4, labels[good[0]]))
+    assert {law for law, _ in found(out)} <= {"left_before_right"}
 
 
 def test_a_broken_row_is_named_with_split_set_and_rule(copy: Path) -> None:
