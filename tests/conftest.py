@@ -1,6 +1,8 @@
 """Fixtures that several families need."""
 
 import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +83,16 @@ def run_folder(
 def vocabulary_root() -> Path:
     """A data root with both vocabularies in its drops; downloaded once, then kept."""
     return kept_vocabularies()
+
+
+@pytest.fixture(scope="module")
+def games_played_once() -> Iterator[None]:
+    """Let the samples of 2048, which are most of the time of all samples, be played once."""
+    from gristmill.macroxue import samples
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(samples, "_play_games", cache(samples._play_games))
+        yield
 
 
 @pytest.fixture(scope="session")

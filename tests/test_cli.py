@@ -253,6 +253,7 @@ def test_misuse_exits_2(packed: Path, tmp_path: Path) -> None:
         assert CliRunner().invoke(main, arguments).exit_code == 2
 
 
+@pytest.mark.usefixtures("games_played_once")
 def test_samples_are_written_once(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["samples", str(tmp_path)])
     assert result.exit_code == 0
@@ -263,6 +264,7 @@ def test_samples_are_written_once(tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 
+@pytest.mark.usefixtures("games_played_once")
 @pytest.mark.parametrize(
     ("drop", "sample"),
     [

@@ -25,6 +25,8 @@ from gristmill.synth.raw import files as synth
 from resources.lake import Lake
 from tests.publish.tiny import tiny_build
 
+pytestmark = pytest.mark.usefixtures("games_played_once")
+
 NAMES = [name for each in catalogs() for name in each.samples]
 GSM8K = "reasoning/gsm8k"
 
@@ -35,7 +37,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def written(games_played_once: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("written")
     samples.write_samples(root)
     return root

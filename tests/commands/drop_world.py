@@ -91,15 +91,10 @@ class World:
 
     def arrivals(self, case: Case) -> tuple[bool, dict[str, tuple[str, str]]]:
         """What the check `arrivals` finds: whether it passes, and state and reason by drop."""
-        check = arrivals_check(_inbox(case.inbox))
-        defs = dg.Definitions(
-            assets=[dg.AssetSpec(_inbox(case.inbox).raw_drop)],
-            asset_checks=[check],
-            resources={"lake": self.lake},
-        )
+        job = _arrivals_job(case.inbox)
         with self.instance() as instance:
-            job = defs.resolve_implicit_global_asset_job_def()
-            (found,) = job.execute_in_process(instance=instance).get_asset_check_evaluations()
+            result = job.execute_in_process(instance=instance, resources={"lake": self.lake})
+        (found,) = result.get_asset_check_evaluations()
         table = found.metadata.get("drops")
         rows = table.records if isinstance(table, dg.TableMetadataValue) else []
         return found.passed, {
@@ -204,6 +199,14 @@ def _inbox(name: str) -> Inbox:
 @cache
 def _sensor(inbox: str) -> dg.SensorDefinition:
     return raw_drop_sensor(_inbox(inbox))
+
+
+@cache
+def _arrivals_job(inbox: str) -> Any:
+    check = arrivals_check(_inbox(inbox))
+    asset = dg.AssetSpec(_inbox(inbox).raw_drop)
+    defs = dg.Definitions(assets=[asset], asset_checks=[check], resources={"lake": Lake()})
+    return defs.resolve_implicit_global_asset_job_def()
 
 
 @cache

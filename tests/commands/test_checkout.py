@@ -178,6 +178,7 @@ def _start_opening(repository: Path, key: str) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.slow  # three processes; the next test looks at the lock
 def test_commands_that_begin_an_instance_at_once_begin_one(home, folders):
     _, repository = folders
     keys = ["a", "b", "c"]

@@ -6,9 +6,10 @@ See also `drop_world.py`: the entrances, and `inbox_cases.py`: a drop of each in
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -116,22 +117,47 @@ def full(built: Path, tmp_path: Path) -> Iterator[World]:
         yield world
 
 
-@pytest.fixture
-def of_case(case: Case, built: Path, imported: Path, tmp_path: Path) -> Iterator[World]:
-    """A data root in which the drop of a case is built."""
-    with opened(_copy(imported if case is READY_SYNTH else built, tmp_path)) as world:
-        yield world
+@pytest.fixture(params=[TOGETHER, (READY_SYNTH,)], ids=["together", "synth_harmony"])
+def all_built(
+    request: pytest.FixtureRequest, built: Path, imported: Path, tmp_path: Path
+) -> Iterator[tuple[World, tuple[Case, ...]]]:
+    """A data root in which the drops of some cases are built, and these cases."""
+    cases = request.param
+    with opened(_copy(built if cases is TOGETHER else imported, tmp_path)) as world:
+        yield world, cases
 
 
-def _entrances(world: World, case: Case, state: str, status: int) -> Judgement:
-    """Ask every entrance about a drop that was built before, and compare it with the judgement.
+def _entrances(world: World, cases: Sequence[Case], state: str, status: int) -> dict[Case, str]:
+    """Ask every entrance about drops that were built before; return the reason of each.
 
     state: that all are to name. status: of `materialize` without a partition.
     """
-    found, before = world.judged(case), world.bytes_of()
+    before = world.bytes_of()
+    reasons = {case: _entrances_of_one(world, case, state, status) for case in cases}
+    every = world.run("materialize", *(case.asset for case in cases))
+    whole = world.run("ls", str(world.data))
+    verified = world.run("verify", str(world.data))
+    assert every.exit_code == status, every.output
+    assert verified.exit_code == (state == REFUSED), verified.output
+    for case, reason in reasons.items():
+        assert _words(world, case, reason) in one_line(every.output), every.output
+        assert f"drops/{case.shown}: {state}: {reason}" in one_line(whole.output), whole.output
+        assert reason in one_line(verified.output), verified.output
+    assert world.bytes_of() == before, "something was published"
+    return reasons
+
+
+def _words(world: World, case: Case, reason: str) -> str:
+    """A reason as a line says it that names the drop before."""
+    return reason.removeprefix(f"{case.drop(world.data)}: ")
+
+
+def _entrances_of_one(world: World, case: Case, state: str, status: int) -> str:
+    """Ask the entrances that take one drop, and compare them with the judgement."""
+    found = world.judged(case)
     assert found.state == state
-    words = one_line(found.reason).removeprefix(f"{case.drop(world.data)}: ")
     reason = one_line(found.reason)
+    words = _words(world, case, reason)
 
     tick = world.settled_tick(case)
     assert case.asset not in _requested(tick), "the sensor asked for a run"
@@ -146,23 +172,17 @@ def _entrances(world: World, case: Case, state: str, status: int) -> Judgement:
     text = one_line(named.output)
     assert (named.exit_code, words in text) == (1, True), named.output
     assert ("failed " in text) == (state == REFUSED), named.output
-    every = world.run("materialize", case.asset)
-    assert (every.exit_code, words in one_line(every.output)) == (status, True), every.output
+    if status:  # of each by itself; the others are asked of all together
+        every = world.run("materialize", case.asset)
+        assert (every.exit_code, words in one_line(every.output)) == (status, True), every.output
     _local_entrances(world, case, words, status)
 
     run = world.button(case)
     assert run.success == (state != REFUSED)
     assert world.built_check(case) == (state != REFUSED)
-
     listed, why = world.listed(case)
     assert (listed, one_line(why)) == (f"drop {state}", reason)
-    whole = world.run("ls", str(world.data))
-    assert f"drops/{case.shown}: {state}: {reason}" in one_line(whole.output), whole.output
-    verified = world.run("verify", str(world.data))
-    assert verified.exit_code == (1 if state == REFUSED else 0), verified.output
-    assert reason in one_line(verified.output), verified.output
-    assert world.bytes_of() == before, "something was published"
-    return found
+    return reason
 
 
 def _local_entrances(world: World, case: Case, words: str, status: int) -> None:
@@ -216,48 +236,64 @@ def test_a_ready_drop_is_taken_by_its_sensor_and_ready_at_every_entrance(
     assert "ready" in again.output or "taken" in again.output
 
 
-@each_case
-def test_an_arriving_drop_leaves_its_artifact_and_is_no_failure(of_case: World, case: Case) -> None:
-    case.mark(of_case.data, "incomplete").touch()
-    found = _entrances(of_case, case, ARRIVING, status=0)
-    assert "says that it is not complete: remove that file" in found.reason
-
-
-@each_case
-def test_a_drop_that_its_family_refuses_leaves_its_artifact_and_fails_every_entrance(
-    of_case: World, case: Case
+def test_an_arriving_drop_leaves_its_artifact_and_is_no_failure(
+    all_built: tuple[World, tuple[Case, ...]],
 ) -> None:
-    case.spoil(case.drop(of_case.data))
-    found = _entrances(of_case, case, REFUSED, status=1)
-    assert case.word in found.reason
+    world, cases = all_built
+    for case in cases:
+        case.mark(world.data, "incomplete").touch()
+    for reason in _entrances(world, cases, ARRIVING, status=0).values():
+        assert "says that it is not complete: remove that file" in reason
 
 
-@each_case
-def test_a_drop_that_is_gone_leaves_an_intact_artifact_green(of_case: World, case: Case) -> None:
-    drop, before = case.drop(of_case.data), of_case.bytes_of()
-    shutil.rmtree(drop) if drop.is_dir() else drop.unlink()
-    assert of_case.judged(case).state == GONE
-    assert not _requested(of_case.settled_tick(case))
-    passed, rows = of_case.arrivals(case)
+def test_a_drop_that_its_family_refuses_leaves_its_artifact_and_fails_every_entrance(
+    all_built: tuple[World, tuple[Case, ...]],
+) -> None:
+    world, cases = all_built
+    for case in cases:
+        case.spoil(case.drop(world.data))
+    for case, reason in _entrances(world, cases, REFUSED, status=1).items():
+        assert case.word in reason
+
+
+def test_a_drop_that_is_gone_leaves_an_intact_artifact_green(
+    all_built: tuple[World, tuple[Case, ...]],
+) -> None:
+    world, cases = all_built
+    before = world.bytes_of()
+    for case in cases:
+        drop = case.drop(world.data)
+        shutil.rmtree(drop) if drop.is_dir() else drop.unlink()
+    for case in cases:
+        _is_gone(world, case)
+    every = world.run("materialize", *(case.asset for case in cases))
+    assert every.exit_code == 0 and "failed" not in every.output, every.output
+    verified = world.run("verify", str(world.data))
+    assert verified.exit_code == 0, verified.output
+    for case in cases:
+        row = rf"not built(, since they have no drop:.*)? {case.asset} ([^;]*, )?{case.partition}\b"
+        assert case is MONTH or re.search(row, one_line(every.output)), every.output
+        assert f"drops/{case.inbox}/{case.name}: gone: " in verified.output, verified.output
+    assert world.bytes_of() == before
+
+
+def _is_gone(world: World, case: Case) -> None:
+    """Ask the entrances that take one drop."""
+    assert world.judged(case).state == GONE
+    assert not _requested(world.settled_tick(case))
+    passed, rows = world.arrivals(case)
     assert not passed and rows[case.key][0] == GONE
     assert f"`gristmill retire {case.key}`" in rows[case.key][1]
-    named = of_case.run("materialize", case.asset, "--partition", case.partition)
-    every = of_case.run("materialize", case.asset)
-    assert every.exit_code == 0, every.output
+    named = world.run("materialize", case.asset, "--partition", case.partition)
     if case is MONTH:  # its PGN is the artifact, and needs no drop
         assert named.exit_code == 0 and "unchanged" in named.output
     else:
         assert named.exit_code == 1 and "not built" in named.output, named.output
-        assert case.partition in every.output and "not built" in every.output, every.output
-        assert "failed" not in named.output + every.output
-    assert of_case.button(case).success
-    checks = of_case.evaluated(case)
+        assert "failed" not in named.output
+    assert world.button(case).success
+    checks = world.evaluated(case)
     assert [checks.get(name) for name in ("built", "intact", "lawful")] == [True, True, True]
-    assert of_case.listed(case)[0] == "drop gone"
-    verified = of_case.run("verify", str(of_case.data))
-    assert verified.exit_code == 0, verified.output
-    assert f"drops/{case.inbox}/{case.name}: gone: " in verified.output
-    assert of_case.bytes_of() == before
+    assert world.listed(case)[0] == "drop gone"
 
 
 def test_drops_that_are_all_arriving_are_named_by_all_and_nothing_is_built(empty: World) -> None:
@@ -310,10 +346,8 @@ def test_a_game_that_is_cut_fails_its_build_and_leaves_the_artifact(full: World)
 
 def test_a_pool_waits_for_a_pack_that_is_not_built(full: World) -> None:
     POOL.drop(full.data).write_text('members = ["one", "three"]\n')
-    found = _entrances(full, POOL, WAITS, status=0)
-    assert found.reason.endswith(
-        "waits for macroxue/pack three, which is not built: bring its drop"
-    )
+    found = _entrances(full, [POOL], WAITS, status=0)
+    assert found[POOL].endswith("waits for macroxue/pack three, which is not built: bring its drop")
 
 
 def test_a_drop_waits_for_the_other_source_of_its_recipe_and_the_recipe_waits_too(
@@ -323,8 +357,8 @@ def test_a_drop_waits_for_the_other_source_of_its_recipe_and_the_recipe_waits_to
         Lake(data_root=str(full.data)), "arc-sample", "arc", ["arc-sample", "other"]
     )
     waits = "waits for drops/puzzles/other: bring it, or write a recipe without it"
-    found = _entrances(full, TASKS, WAITS, status=0)
-    assert found.reason.endswith(f"the recipe arc-sample {waits}")
+    found = _entrances(full, [TASKS], WAITS, status=0)
+    assert found[TASKS].endswith(f"the recipe arc-sample {waits}")
     of_recipe = full.lake.judged("puzzles/recipes", recipe)
     assert (of_recipe.state, waits in of_recipe.reason) == (WAITS, True)
     assert full.arrivals(DOMINO)[1]["arc-sample"] == (WAITS, of_recipe.reason)
@@ -361,8 +395,8 @@ def test_a_puzzle_drop_that_no_recipe_reads_is_unread_and_says_what_to_write(
 
 def test_of_two_conversations_the_one_that_is_not_named_is_unread(full: World) -> None:
     shutil.copytree(SYNTH.drop(full.data), full.data / "drops/synth/second")
-    found = _entrances(full, SYNTH, UNREAD, status=0)
-    assert "several drops are complete (synth/first, synth/second)" in found.reason
+    found = _entrances(full, [SYNTH], UNREAD, status=0)
+    assert "several drops are complete (synth/first, synth/second)" in found[SYNTH]
     with (full.data / "gristmill.toml").open("a") as settings:
         settings.write('[synth.harmony]\ndrop = "synth/first"\n')
     assert full.judged(SYNTH).state == READY
