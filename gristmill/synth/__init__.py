@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gristmill.synth.build.harmony import to_harmony
     from gristmill.synth.build.kd_shard import build_kd_shard
     from gristmill.synth.config import HarmonyConfig, KDConfig
+    from gristmill.synth.read.blend import SynthKDBlendBuilder
     from gristmill.synth.read.dataset import StaleDataset, SynthKDDataset
     from gristmill.synth.read.loss import span_normalized_loss
     from gristmill.synth.read.training import KDTraining, add_kd_arguments
@@ -23,6 +24,7 @@ __all__ = [
     "KDConfig",
     "KDTraining",
     "StaleDataset",
+    "SynthKDBlendBuilder",
     "SynthKDDataset",
     "add_kd_arguments",
     "build_kd_shard",
@@ -39,6 +41,7 @@ __getattr__ = lazy_exports(
             "HarmonyConfig",
             "KDConfig",
         ),
+        "read.blend": ("SynthKDBlendBuilder",),
         "read.dataset": (
             "StaleDataset",
             "SynthKDDataset",

@@ -19,7 +19,8 @@ PUBLIC = {
     ],
     "gristmill.synth": [
         *("HarmonyConfig", "KDConfig", "KDTraining", "StaleDataset", "SynthKDDataset"),
-        *("add_kd_arguments", "build_kd_shard", "span_normalized_loss", "to_harmony"),
+        *("SynthKDBlendBuilder", "add_kd_arguments", "build_kd_shard", "span_normalized_loss"),
+        "to_harmony",
     ],
     "gristmill.chess": [
         *("ArchiveConfig", "ArchiveSummary", "CacheConfig", "CacheSummary", "DownloadError"),

@@ -166,7 +166,7 @@ class SynthKDDataset(GPTDataset):  # type: ignore[misc]
             # GPTDataset's default is a folder in the published dataset.
             cache = str(aligned.cache_folder(located(self.dataset_path)))
         with ExitStack() as made:
-            if cache and _makes_index(config):
+            if cache and makes_index(config):
                 name = f"{type(self).__name__}-{self.index_split.name}"
                 key = f"{self.unique_description_hash}-{name}"
                 cache = str(made.enter_context(folder_of(Path(cache), key)))
@@ -236,7 +236,7 @@ class UncheckedSynthKDDataset(SynthKDDataset):
     verify = "none"
 
 
-def _makes_index(config: GPTDatasetConfig) -> bool:
+def makes_index(config: GPTDatasetConfig) -> bool:
     """Whether Megatron makes an index that is not there, in this process."""
     if config.fast_cache_load or config.defer_npy_index_mmap:
         return False

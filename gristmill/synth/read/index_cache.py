@@ -10,7 +10,7 @@ import os
 import shutil
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -21,17 +21,18 @@ FILES: Final = ("description.txt", "document_index.npy", "sample_index.npy", "sh
 
 
 @contextmanager
-def folder_of(cache: Path, key: str) -> Iterator[Path]:
+def folder_of(cache: Path, key: str, files: Sequence[str] = FILES) -> Iterator[Path]:
     """Yield the cache where the index of a key is there, else an empty folder to make it in.
 
     cache: the folder of indices; made where it does not exist.
-    key: what the names of the four files begin with.
+    key: what the names of the files begin with.
+    files: how their names end; default: those of a dataset.
 
     The second process waits for the first. Where the body ends without an error, the files that it
     made are flushed and renamed into the cache. On a file system without locks several processes
     make the same files, and rename them over each other.
     """
-    names = [f"{key}-{name}" for name in FILES]
+    names = [f"{key}-{name}" for name in files]
 
     def is_whole() -> bool:
         return all((cache / name).is_file() for name in names)

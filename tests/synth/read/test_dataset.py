@@ -487,7 +487,7 @@ def test_a_tokenizer_of_other_tokens_is_refused_before_an_index_is_built(
         )
 
 
-PRIVATE = {"_build_document_sample_shuffle_indices"}
+PRIVATE = {"_build_document_sample_shuffle_indices", "_build_indices"}
 """Names of Megatron that no public name replaces: what breaks is in the test of each."""
 
 
