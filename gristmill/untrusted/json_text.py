@@ -98,6 +98,9 @@ def is_deeper(octets: bytes, most: int) -> bool:
 
 
 def _has_long_number(octets: bytes, digits: int) -> bool:
+    # Deleting costs a tenth of the search, and shows that most texts have no such number.
+    if len(octets) - len(octets.translate(None, b"0123456789")) <= digits:
+        return False
     long_run = re.compile(rb"[0-9]{%d}" % (digits + 1))
     if long_run.search(octets) is None:
         return False

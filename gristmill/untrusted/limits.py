@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from gristmill.contract import BadInput
+
+_BLANK_FOR_EACH: Final = 4
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,7 @@ class Limits:
     ratio: bytes of text for each packed byte; default 200.
     any_ratio_bytes: up to this size of the text its ratio does not count; default 16 MiB.
     rows: rows or lines of one file; default 2**32.
+    blank_lines: that a text may have besides four for each other line; default 10,000.
     line_bytes: of one line, or of one member of a large JSON file; default 64 MiB.
     depth: levels of nesting; default 256.
     values: of one line, row or member; default 2**20. Opening brackets and commas outside of
@@ -38,6 +42,7 @@ class Limits:
     ratio: int = 200
     any_ratio_bytes: int = 16 << 20
     rows: int = 1 << 32
+    blank_lines: int = 10_000
     line_bytes: int = 1 << 26
     depth: int = 256
     values: int = 1 << 20
@@ -51,6 +56,19 @@ class Limits:
         packed: its bytes.
         """
         return min(self.text_bytes, max(self.any_ratio_bytes, self.ratio * packed))
+
+    def check_blank(self, blank: int, others: int, path: Path) -> None:
+        """Raise BadInput where a text has more blank lines than it may: each costs as a row does.
+
+        blank, others: lines so far. path: the file.
+        """
+        if blank > self.blank_lines + _BLANK_FOR_EACH * others:
+            raise BadInput(
+                path,
+                f"has {blank:,} blank lines and {others:,} others: a text may have "
+                f"{self.blank_lines:,} blank lines, and {_BLANK_FOR_EACH} more for each other "
+                "line: take them out",
+            )
 
 
 LIMITS = Limits()

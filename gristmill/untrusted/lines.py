@@ -10,6 +10,7 @@ from gristmill.contract import BadInput
 from gristmill.untrusted.limits import LIMITS, Limits
 
 _READ_BYTES = 1 << 20
+_SHORT = 64
 
 
 def reads(file: BinaryIO) -> Iterator[bytes]:
@@ -38,17 +39,21 @@ def lines(texts: Iterable[bytes], path: Path, limits: Limits = LIMITS) -> Iterat
 
     texts: parts of the text in order, as `reads` or a decompressor yields them.
     path: the file, for errors.
-    limits: `line_bytes` and `rows` count.
+    limits: `line_bytes`, `rows` and `blank_lines` count.
 
     Memory: one part, and one line twice. Raises BadInput for a line that is too long, and
-    for too many lines.
+    for too many lines, or blank ones.
     """
     held: list[bytes] = []
-    length = count = 0
+    length = count = blank = 0
 
     def checked(line: bytes) -> bytes:
-        nonlocal count
+        nonlocal blank, count
         count += 1
+        # A longer one costs no more than other lines do.
+        if len(line) <= _SHORT and line.isspace():
+            blank += 1
+            limits.check_blank(blank, count - blank, path)
         if len(line) > limits.line_bytes:
             raise BadInput(path, f"a line of more than {limits.line_bytes} bytes", count)
         if count > limits.rows:

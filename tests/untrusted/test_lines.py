@@ -52,3 +52,19 @@ def test_the_number_of_lines_has_a_bound() -> None:
     assert len(list(lines([b"a\nb\n"], FILE, limits))) == 2
     with pytest.raises(BadInput, match="more than 2 lines"):
         list(lines([b"a\nb\nc"], FILE, limits))
+
+
+@pytest.mark.parametrize("blank", [b"\n", b"\r\n", b" \t\x0b\n"])
+def test_blank_lines_have_a_bound(blank: bytes) -> None:
+    limits = replace(LIMITS, blank_lines=3)
+    text = b"a\n" + blank * 7
+    assert len(list(lines([text], FILE, limits))) == 8
+    says = (
+        r"games\.jsonl: has 8 blank lines and 1 others: a text may have 3 blank lines, and 4 more "
+    )
+    with pytest.raises(BadInput, match=says):
+        list(lines([text + blank], FILE, limits))
+    # Each other line allows four more.
+    assert len(list(lines([b"a\n" + blank * 7 + b"b\n" + blank * 4], FILE, limits))) == 13
+    # A long one costs no more than its bytes.
+    assert len(list(lines([b" " * 64 + b"\n"] * 9, FILE, limits))) == 9

@@ -17,6 +17,7 @@ TAGS = 1_000
 PLIES = 20_000
 ERRORS = 1_000
 LINES = 1 << 20
+BLANK_LINES = 10_000
 # python-chess copies the rest of a line at each comment in it.
 COMMENT_WORK = 1 << 28
 
@@ -61,7 +62,7 @@ class Budget:
     """
 
     def __init__(self) -> None:
-        self.tags = self.plies = self.errors = self.lines = self.work = 0
+        self.tags = self.plies = self.errors = self.lines = self.blank = self.work = 0
 
     def tag(self) -> None:
         """One more tag."""
@@ -86,6 +87,9 @@ class Budget:
         self.lines += 1
         if self.lines > LINES:
             raise TooMuch(f"it has more than {LINES} lines")
+        self.blank += not line.strip()
+        if self.blank > BLANK_LINES:
+            raise TooMuch(f"it has more than {BLANK_LINES} blank lines; is a comment left open?")
         self.work += line.count(b"{") * len(line)
         if self.work > COMMENT_WORK:
             raise TooMuch("it has lines with too many comments; break the lines")

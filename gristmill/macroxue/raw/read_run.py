@@ -22,6 +22,7 @@ from gristmill.macroxue.raw.gzip_files import RawDigest, gunzip, read_meta
 from gristmill.macroxue.raw.names import Names
 from gristmill.macroxue.raw.strict_parser import Meta, RuleBroken, Step, parse_meta, parse_step
 from gristmill.macroxue.raw.whole_lines import WholeLines
+from gristmill.untrusted.limits import LIMITS
 
 PAD = 128
 """Readable bytes behind the text: `fast_scanner.PAD`, again because that module loads numba."""
@@ -146,6 +147,7 @@ class _Reading:
     rows: Rows
     filled: int = 0
     lines: int = 0
+    blank: int = 0
 
     def flush(self) -> None:
         """Give the filled rows to the sink, and count their types and ranks."""
@@ -179,7 +181,9 @@ class _Reading:
                 if at == end or self.filled == len(self.rows):
                     continue
             if blank := _BLANK_LINES.match(buffer, at, end):
-                self.lines += buffer.count(b"\n", at, blank.end())
+                count = buffer.count(b"\n", at, blank.end())
+                self.lines, self.blank = self.lines + count, self.blank + count
+                LIMITS.check_blank(self.blank, self.lines - self.blank, self.files.steps)
                 at = blank.end()
                 continue
             stop = buffer.index(b"\n", at, end) + 1

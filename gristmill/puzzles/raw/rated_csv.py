@@ -8,6 +8,7 @@ Source: docs/formats/puzzles.md#rated-csv
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +30,7 @@ CSV_LIMITS: Final = replace(LIMITS, bytes=1 << 36, rows=(1 << 31) - 1, line_byte
 
 _ROWS: Final = 8192
 _SHOWN: Final = 40
+_BLANK_LINES: Final = re.compile(rb"(?:[ \t\r]*+\n)++")
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -87,7 +89,7 @@ def read_rows(
     path: the file, in its drop.
     length: bytes of every question and answer; None (default): those of the first question.
     links: what happens if the file is a link; default: it is refused.
-    limits: `bytes`, `rows` and `line_bytes` count.
+    limits: `bytes`, `rows`, `blank_lines` and `line_bytes` count.
     see: called with all bytes of the file in order, as a hash takes them; default None.
 
     Blank lines are passed over. Raises BadInput with the line for a row that has not four columns
@@ -125,6 +127,7 @@ class _Reader:
         self._path, self._length, self._limits = path, length, limits
         self._rest = b""
         self._line = 1
+        self._blank = 0
         self._has_row = False
 
     def check_header(self, head: bytes) -> None:
@@ -165,6 +168,9 @@ class _Reader:
         while begin < end:
             if self._line > self._limits.rows:
                 raise self._wrong(f"more than {self._limits.rows:,} lines", None)
+            if blank := _BLANK_LINES.match(text, begin, end):
+                begin = self._past_blank(text, begin, blank.end())
+                continue
             length = self._length or self._first_length(text, begin)
             if length:
                 self._length = length
@@ -191,6 +197,12 @@ class _Reader:
     def _past(self, text: bytes, begin: int) -> int:
         self._line += 1
         return text.index(b"\n", begin) + 1
+
+    def _past_blank(self, text: bytes, begin: int, end: int) -> int:
+        count = text.count(b"\n", begin, end)
+        self._line, self._blank = self._line + count, self._blank + count
+        self._limits.check_blank(self._blank, self._line - 1 - self._blank, self._path)
+        return end
 
     def _header(self, text: bytes) -> int:
         check_encoding(text, self._path)

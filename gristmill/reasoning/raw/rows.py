@@ -155,14 +155,14 @@ def _json_lines(
     for number, line in enumerate(lines(texts, path, limits), 1):
         if number == 1 and line.strip(BLANK) == b"{":
             raise BadInput(path, f"its first object has several lines: {FORMS}", number)
+        if line.isspace():
+            continue
         if len(line) > limits.values and has_more_values(line, limits.values):
             yield number, _exact(line, path, columns, limits, number)
             continue
         try:
             value = loads(line)
         except orjson.JSONDecodeError:
-            if line.isspace():
-                continue
             yield number, _exact(line, path, columns, limits, number)
             continue
         if type(value) is not dict:

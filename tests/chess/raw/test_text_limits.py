@@ -47,6 +47,12 @@ def test_a_line_may_have_so_many_bytes_and_no_more(
         ("TAGS", 3, b'[A "1"]\n[B "1"]\n[C "1"]\n' + ODD, "more than 3 tags"),
         ("PLIES", 3, ODD + b"e5 d4 d5", "more than 3 plies"),
         ("ERRORS", 2, ODD + b"Ke5 ) Ke5 ) Ke5", "more than 2 of its moves"),
+        (
+            "BLANK_LINES",
+            4,
+            ODD + b"{\n\n \n\t\n}",
+            "more than 4 blank lines; is a comment left open",
+        ),
         ("LINES", 6, ODD + b"{\n\n\n\n}", "more than 6 lines"),
         ("COMMENT_WORK", 279, ODD + b"{}" * 10, "too many comments"),
     ],
@@ -104,7 +110,7 @@ def test_empty_lines_are_searched_once(tmp_path: Path, monkeypatch: pytest.Monke
 HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     "a long line": (lambda: GAME + ODD + b"{" + b"x" * 15_000_000 + b"} *\n", "line at byte 35"),
     "a long tag": (lambda: b'[Event "' + b"x" * 15_000_000 + b'"]\n\n*\n', "line at byte 0"),
-    "empty lines": (lambda: b"\n" * 26_000_000, ""),
+    "empty lines": (lambda: b"\n" * 26_000_000, "holds no game"),
     "an open comment": (lambda: ODD + b"{ x\n" + (b"y" * 50 + b"\n") * 290_000 + b"\n" + GAME, ""),
     "a long comment": (lambda: ODD + b"{" + b"x\n" * 7_500_000 + b"} *\n", "1048576 lines"),
     "a comment in a game": (lambda: GAME[:-4] + b"{" + b"x\n" * 7_500_000 + b"} *\n", ""),

@@ -151,3 +151,12 @@ def test_a_rating_that_is_no_whole_number_is_refused_with_the_cure(
     with pytest.raises(BadInput, match=r"convert the ratings \(as 7.2 to 72\)") as caught:
         block.whole_ratings()
     assert caught.value.row == 3
+
+
+def test_blank_lines_have_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rated_csv, "reads", lambda file: iter(lambda: file.read(7), b""))
+    limits = replace(CSV_LIMITS, blank_lines=3)
+    text = HEADER + b"\n\r\n \t\n\ns,12,34,5\n" + b"\n" * 7
+    assert len(_rows(_file(tmp_path, text), limits=limits)) == 1
+    with pytest.raises(BadInput, match=r"has 12 blank lines and 2 others: a text may have 3 blank"):
+        _rows(_file(tmp_path, text + b"\n"), limits=limits)
