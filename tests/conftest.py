@@ -1,7 +1,8 @@
 """Fixtures that several families need."""
 
+import gc
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,17 @@ def pytest_configure() -> None:
     dagster_caches.install()
     if missing := missing_real_data(REAL_DATA):
         raise pytest.UsageError(missing)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage meanwhile: collecting makes a million objects, and they all stay."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_report_header() -> str:

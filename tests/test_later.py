@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 
@@ -15,6 +16,12 @@ def test_collecting_imports_neither_torch_nor_megatron(pytestconfig: pytest.Conf
     collected = pytestconfig.stash[COLLECTED]
     assert "tests.later" in collected
     assert not {"torch", "megatron.core.utils"} & collected
+
+
+def test_tests_run_with_the_garbage_collector() -> None:
+    """Without what was collected, which stays for the whole run."""
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > 10_000
 
 
 def test_a_module_is_imported_when_an_attribute_is_read(

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
@@ -30,18 +31,33 @@ def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dg.DagsterIns
         yield made
 
 
-@pytest.fixture
-def forked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ForkedRuns]:
+@contextmanager
+def _begun(folder: Path) -> Iterator[ForkedRuns]:
     """Starts runs from a working directory of its own, as a daemon from its checkout."""
     checkout = str(Path(forked_runs.__file__).parents[2])
-    monkeypatch.setenv("PYTHONPATH", checkout)
-    monkeypatch.chdir(tmp_path)
     # Where a shell started the tests in the background, all that they start would ignore it.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    made = ForkedRuns()
-    yield made
-    made.close(60.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", checkout)
+        patch.chdir(folder)
+        made = ForkedRuns()
+        yield made
+        made.close(60.0)
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def forked(tmp_path: Path) -> Iterator[ForkedRuns]:
+    with _begun(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ForkedRuns, Location]]:
+    """One server and its location, for tests that leave both as they are."""
+    folder = tmp_path_factory.mktemp("shared")
+    with _begun(folder) as made:
+        yield made, Location(folder)
 
 
 def server_of(forked: ForkedRuns) -> subprocess.Popen[bytes]:
@@ -69,29 +85,28 @@ def test_runs_share_the_process_that_has_loaded_their_code(
     assert server.returncode == 0
 
 
-@pytest.mark.parametrize("name", ["number.py", "location.py", ".env", "added.py"])
 def test_changed_code_is_loaded_again(
-    instance: dg.DagsterInstance, forked: ForkedRuns, tmp_path: Path, name: str
+    instance: dg.DagsterInstance, forked: ForkedRuns, tmp_path: Path
 ) -> None:
     location = Location(tmp_path)
     before = location.run(instance, "built")
     forked.start(instance, before)
-    server = server_of(forked)
     assert said(instance, before)["number"] == 1
-    texts = {
-        "number.py": "NUMBER = 2\n",
-        "location.py": CODE.replace("number.NUMBER", "number.NUMBER + 1"),
-        ".env": "OF_ENV_FILE=7\n",
-        "added.py": "",
-    }
-    location.write(name, texts[name])
-    after = location.run(instance, "built")
-    process = forked.start(instance, after)
-    found = said(instance, after)
-    assert process == found["process"] and found["parent"] == server_of(forked).pid != server.pid
-    assert found["number"] == (2 if name in ("number.py", "location.py") else 1)
-    assert found["variable"] == ("7" if name == ".env" else "")
-    assert server.wait(60) == 0
+    for name, text, number, variable in (
+        ("number.py", "NUMBER = 2\n", 2, ""),
+        ("location.py", CODE.replace("number.NUMBER", "number.NUMBER + 1"), 3, ""),
+        (".env", "OF_ENV_FILE=7\n", 3, "7"),
+        ("added.py", "", 3, "7"),
+    ):
+        server = server_of(forked)
+        location.write(name, text)
+        after = location.run(instance, "built")
+        process = forked.start(instance, after)
+        found = said(instance, after)
+        assert process == found["process"], name
+        assert found["parent"] == server_of(forked).pid != server.pid, name
+        assert (found["number"], found["variable"]) == (number, variable), name
+        assert server.wait(60) == 0, name
 
 
 def test_code_that_cannot_be_loaded_starts_in_another_way_until_it_is_mended(
@@ -156,9 +171,9 @@ def test_code_that_starts_threads_is_not_forked(
     ],
 )
 def test_a_process_that_ends_before_its_run_is_reported(
-    instance: dg.DagsterInstance, forked: ForkedRuns, tmp_path: Path, asset: str, reason: str
+    instance: dg.DagsterInstance, shared: tuple[ForkedRuns, Location], asset: str, reason: str
 ) -> None:
-    location = Location(tmp_path)
+    forked, location = shared
     run = location.run(instance, asset)
     forked.start(instance, run)
     assert ended(instance, run) is dg.DagsterRunStatus.FAILURE
@@ -170,12 +185,13 @@ def test_a_process_that_ends_before_its_run_is_reported(
 
 
 def test_a_run_is_cancelled_by_sigint(
-    instance: dg.DagsterInstance, forked: ForkedRuns, tmp_path: Path
+    instance: dg.DagsterInstance, shared: tuple[ForkedRuns, Location]
 ) -> None:
-    run = Location(tmp_path).run(instance, "slow")
+    forked, location = shared
+    run = location.run(instance, "slow")
     process = forked.start(instance, run)
     assert process is not None
-    while not (tmp_path / "slow-begins").exists():
+    while not (location.folder / "slow-begins").exists():
         assert worker.identity(process) is not None
     instance.report_run_canceling(run)
     assert worker.interrupt(worker.identity(process) or "")
@@ -230,8 +246,6 @@ def test_a_server_that_hangs_is_ended_and_the_run_says_so(
         forked.start(instance, second)
     assert server.wait(60) == -signal.SIGKILL
     monkeypatch.undo()
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", str(Path(forked_runs.__file__).parents[2]))
     assert forked.start(instance, location.run(instance, "built")) is not None
 
 
