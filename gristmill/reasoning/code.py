@@ -26,10 +26,6 @@ MANIFEST = Code(
 ALIGNMENT = Code(
     entries=("gristmill.reasoning.build.align.align",),
     libraries=("tiktoken",),
-    compatible_with=(
-        "3950fd2e5d12a1e2078371e72a3884c34223498496e8a5819b809b589813910f",
-        "195d6d86be1537b3566f9b8d8001dca70d077f76ff00a5cc80f1b8d6f5bed988",
-    ),
 )
 REPORT = Code(
     entries=("gristmill.reasoning.build.report.coverage_report",),
