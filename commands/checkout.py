@@ -17,6 +17,7 @@ from click.core import ParameterSource
 from rich.markup import escape
 
 from assets import choices
+from assets.history import small_databases
 from gristmill.contract import BadInput, GristmillError
 from gristmill.layout import refuse_missing_root
 from gristmill.printable import is_utf8, plain, printable
@@ -194,6 +195,7 @@ def open_instance(*, begin: bool = True) -> dg.DagsterInstance:
     Raises GristmillError for a DAGSTER_HOME that is none, and a checkout that cannot be written.
     """
     home = dagster_home()
+    small_databases.install()
     try:
         with _alone(home):
             if home is not None:

@@ -1,4 +1,4 @@
-"""The schedule that bounds the history of the instance: off until someone turns it on."""
+"""The schedule that bounds the history of the instance; it is on until someone turns it off."""
 
 import dagster as dg
 from pydantic import Field
@@ -53,9 +53,10 @@ prune_nightly = dg.ScheduleDefinition(
     job=prune_job,
     cron_schedule="30 3 * * *",
     execution_timezone="UTC",
-    default_status=dg.DefaultScheduleStatus.STOPPED,
+    default_status=dg.DefaultScheduleStatus.RUNNING,
     description=(
-        "Every night at 03:30 UTC. Off until you turn it on; without it, `gristmill prune` does "
-        "the same whenever you call it."
+        f"Every night at 03:30 UTC: runs and ticks of {retention.KEEP_DAYS} days stay, and of the "
+        f"runs no more than {retention.KEEP_RUNS:,}. On until you turn it off; `gristmill prune` "
+        "does the same whenever you call it."
     ),
 )

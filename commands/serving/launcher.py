@@ -15,7 +15,7 @@ from typing import Any, Final
 import dagster as dg
 
 from assets import worker
-from assets.history import open_databases
+from assets.history import open_databases, small_databases
 from commands import dagster_private
 from commands.serving.forked_runs import ForkedRuns
 from resources.lake import LOCATION
@@ -33,6 +33,7 @@ class LocalHealthLauncher(dg.DefaultRunLauncher):
 
     def __init__(self, fork_runs: bool = True, inst_data: Any = None) -> None:
         super().__init__(inst_data)
+        small_databases.install()
         self._forked = ForkedRuns() if fork_runs else None
 
     @classmethod

@@ -13,6 +13,7 @@ from dagster_webserver.webserver import DagsterWebserver
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Route
 
+from assets.history import small_databases
 from commands.serving import docs_pages
 from commands.serving.local_requests import LocalRequests
 
@@ -31,6 +32,7 @@ class LocalWebserver(DagsterWebserver[Any, Any]):
 
 
 if __name__ == "__main__":
+    small_databases.install()
     # The program makes its application from the class of this name.
     dagster_webserver.app.DagsterWebserver = LocalWebserver  # type: ignore[attr-defined]
     main()  # type: ignore[no-untyped-call]

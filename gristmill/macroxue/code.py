@@ -23,6 +23,7 @@ VALUES = Code(
     entries=("gristmill.macroxue.build.values.value_sidecar",),
     libraries=("numba", "numpy"),
     compatible_with=(
+        "faf3e76d07920663eb7c24099649d0bd2cb1f09e40f66d440de43cf3f83de06b",
         "ac144373570171be5cc4c88a3cd23ce810f8cf2333d7bb3f64e670dec243f84f",
         "8c9638787f5bed317a0b0873617add3593b1c48cb3ff66b6e83478a403e389e3",
     ),
@@ -32,6 +33,7 @@ POOL = Code(
     entries=("gristmill.macroxue.build.pool.merge",),
     libraries=("numpy",),
     compatible_with=(
+        "5a65f7f08226627c9af39817b7060d44d7543f546383f6c674bd57d0c2462f7d",
         "bd636366709e1b39e513bd032e9178be3959d37c52c4f1ef9e9c26bd25e8d9d6",
         "bacab6cacbc8e716393184e3e6826b599859b947bef1f70bea364fc434860631",
         "07ec5c5c167d0a14053626573cde381a8a458555f47f5f748a5a352961454b28",

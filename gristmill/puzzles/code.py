@@ -36,5 +36,8 @@ MAZE = Code(
 )
 DOMINO = Code(
     entries=("gristmill.puzzles.build.domino.build_domino", *_DATASET),
-    compatible_with=("71dbaec5e65c93c7125a90770e0c48bc562998c64813ce76a1c5db443c42db02",),
+    compatible_with=(
+        "602a3c9a91a9ff2119a61cd37ba603d786a7d3a4ccc26061caee44a80d56c341",
+        "71dbaec5e65c93c7125a90770e0c48bc562998c64813ce76a1c5db443c42db02",
+    ),
 )

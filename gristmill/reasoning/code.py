@@ -13,11 +13,15 @@ NORMALIZED = Code(
 )
 RAW_MANIFEST = Code(
     entries=("gristmill.reasoning.build.raw_manifest.write_raw_manifest",),
+    compatible_with=("35e317876be11ac7f232335f1ddf25d5b374e047722ddf1dbdce93eceb887511",),
 )
 SHARDS = Code(
     entries=("gristmill.reasoning.build.shards.tokenize",),
     libraries=("tiktoken",),
-    compatible_with=("c2c354a638344b6f0c270e0e806c2947275dec5054370799e7ac686d189659e8",),
+    compatible_with=(
+        "7c4e83700281ca04414d588eec88ba47fe081b73a617a82626c74404975c7014",
+        "c2c354a638344b6f0c270e0e806c2947275dec5054370799e7ac686d189659e8",
+    ),
 )
 MANIFEST = Code(
     entries=("gristmill.reasoning.build.manifest.write_manifest",),

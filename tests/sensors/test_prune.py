@@ -1,4 +1,4 @@
-"""The schedule that prunes the instance: off, and what its job does."""
+"""The schedule that prunes the instance: on, and what its job does."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ from definitions import build_defs
 from sensors.prune import PruneRun, prune_history
 
 
-def test_the_schedule_is_defined_and_off() -> None:
+def test_the_schedule_is_on_and_says_its_bounds() -> None:
     schedule = build_defs().resolve_schedule_def("prune_nightly")
-    assert schedule.default_status is dg.DefaultScheduleStatus.STOPPED
+    assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
+    assert schedule.cron_schedule == "30 3 * * *"
+    assert "runs and ticks of 30 days stay, and of the runs no more than 1,000" in str(
+        schedule.description
+    )
     assert schedule.job_name == "prune"
     assert build_defs().resolve_job_def("prune").description
 

@@ -1,0 +1,69 @@
+"""What a run costs the instance: bytes of DAGSTER_HOME for each run that builds one pack.
+
+Run from the checkout: python -m bench.instance_bytes [--runs N]. It builds a sample pack again and
+again on an instance of its own, each time in a run, and then lets `gristmill prune` keep one run.
+Prints kB a run, by the database that has them, and the size after pruning against that before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from bench.servers import CHECKOUT
+from gristmill.macroxue.samples import write_drop
+
+
+def _called(words: list[str], places: dict[str, str]) -> None:
+    command = [sys.executable, "-m", "gristmill.cli", *words]
+    environment = os.environ | places
+    done = subprocess.run(
+        command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise SystemExit(done.stdout + done.stderr)
+
+
+def _sizes(home: Path) -> dict[str, int]:
+    """Bytes of the databases of runs, of the index of events, and of all else."""
+    sizes = {"own database": 0, "index of events": 0, "all else": 0}
+    for path in home.rglob("*"):
+        if not path.is_file():
+            continue
+        name = path.name.partition(".db")[0]
+        is_run = path.parent.name == "runs" and len(name) == 36
+        kind = "own database" if is_run else "index of events" if name == "index" else "all else"
+        sizes[kind] += path.stat().st_size
+    return sizes
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=10)
+    runs = parser.parse_args().runs
+    with tempfile.TemporaryDirectory() as folder:
+        home, data = Path(folder, "home"), Path(folder, "data")
+        home.mkdir()
+        write_drop(data / "drops/macroxue/d1", seed=1, games=1, max_moves=20, depth=6)
+        places = {"GRISTMILL_DATA": str(data), "DAGSTER_HOME": str(home)}
+        build = ["materialize", "macroxue/pack", "--partition", "d1", "--rebuild"]
+        _called(build, places)
+        first = _sizes(home)
+        for _ in range(runs):
+            _called(build, places)
+        last = _sizes(home)
+        _called(["prune", "--keep-runs", "1"], places)
+        pruned = sum(_sizes(home).values())
+    for kind, size in last.items():
+        print(f"{kind}: {(size - first[kind]) / runs / 1e3:.0f} kB a run")
+    total = sum(last.values())
+    print(f"a run: {(total - sum(first.values())) / runs / 1e3:.0f} kB")
+    print(f"{runs + 1} runs: {total / 1e6:.1f} MB, pruned to one: {pruned / total:.2f} of that")
+
+
+if __name__ == "__main__":
+    main()
