@@ -311,7 +311,7 @@ def test_a_number_out_of_its_range_fails_the_run_before_an_input_is_read(
     build: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Lake, "raw_inputs", lambda *_: pytest.fail("an input was hashed"))
-    monkeypatch.setattr(Lake, "drop", lambda *_: pytest.fail("the drop was looked at"))
+    monkeypatch.setattr(Lake, "ready_drop", lambda *_: pytest.fail("the drop was looked at"))
     refused = failure(build(shard_rows=-1, quarantine_share=2.0))
     assert "not started, change it in the launchpad" in refused
     assert "macroxue/pack: shard_rows = -1: must be a whole number, 0 or more" in refused

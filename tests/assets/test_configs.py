@@ -108,7 +108,7 @@ def test_every_field_of_every_launchpad_says_what_it_is(
         ("synth_smoke__kd_shards", {"engine": "fast"}, "auto | tiktoken"),
         ("puzzles__domino", {"augmentation": "both"}, "reversal | modular"),
         ("chess_month", {"time_controls": ["slow"]}, "time_controls[0] not in enum type"),
-        ("chess_month", {"split": "random"}, "moves | shuffle"),
+        ("chess_month", {"split": "random"}, "moves | opening | shuffle"),
     ],
 )
 def test_a_wrong_choice_type_or_key_is_refused_before_a_run_starts(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gristmill import provenance
-from gristmill.contract import GristmillError, Summary
+from gristmill.contract import FileFailed, GristmillError, Summary
 from gristmill.provenance.inventory import Entry, State, entries, folder_of
 from gristmill.publish import atomic_fs, commit, inventory, remove
 from gristmill.publish.build import Attempt, Build
@@ -130,7 +130,7 @@ def test_a_commit_that_fails_leaves_no_entry(
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(atomic_fs, "place", broken)
-    with pytest.raises(OSError, match="Input/output"):
+    with pytest.raises(FileFailed, match="Input/output"):
         publish(tiny_build(tmp_path))
     assert list(entries(tmp_path)) == []
 

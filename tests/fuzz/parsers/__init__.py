@@ -53,6 +53,7 @@ NO_PARSERS = {
     "gristmill.puzzles.raw.known_recipes": "recipe files, which `puzzles_recipe` reads",
     "gristmill.puzzles.raw.space": "sizes of files, no contents",
     "gristmill.reasoning.raw.hub": "a client of a server: tests/reasoning/raw/test_hub.py",
+    "gristmill.settings.given": "words of a command line, by tomllib",
     "gristmill.synth.format.quarantine": "lines that a worker has just made",
     "gristmill.synth.raw.hub": "a client of a server: tests/synth/raw/test_hub.py",
 }

@@ -353,7 +353,7 @@ def test_a_disk_that_fills_up_keeps_what_was_copied(
     write = HashedFile.write
 
     def full(self: Any, data: Any) -> int:
-        if "shard_00002" in self._file.name:
+        if "shard_00002" in str(self._file.name):
             raise OSError(errno.ENOSPC, "No space left on device")
         return write(self, data)
 
@@ -382,7 +382,7 @@ def killed(work: Callable[[], object], step: str, monkeypatch: pytest.MonkeyPatc
 
         def dying_write(self: Any, data: Any) -> int:
             done = write(self, data[: len(data) // 2])
-            if "shard_00002" in self._file.name:
+            if "shard_00002" in str(self._file.name):
                 os._exit(9)
             return done + write(self, data[len(data) // 2 :])
 

