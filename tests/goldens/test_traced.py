@@ -15,6 +15,8 @@ from gristmill.code.digest import definitions_of, is_left_out
 from tests.paths import CHECKOUT
 from tests.sample_root import SampleRoot
 
+pytestmark = pytest.mark.sampled(0.4)
+
 KINDS = [kind for catalog in families.catalogs() for kind in catalog.kinds]
 
 
