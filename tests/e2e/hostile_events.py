@@ -110,6 +110,7 @@ def _built(
         notes=TEXTS,
         before=before,
         account="".join(TEXTS),
+        not_checked="".join(TEXTS),
     )
     return dg.AssetMaterialization(
         asset.split("/"),
