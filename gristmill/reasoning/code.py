@@ -13,7 +13,6 @@ NORMALIZED = Code(
 )
 RAW_MANIFEST = Code(
     entries=("gristmill.reasoning.build.raw_manifest.write_raw_manifest",),
-    compatible_with=("35e317876be11ac7f232335f1ddf25d5b374e047722ddf1dbdce93eceb887511",),
 )
 SHARDS = Code(
     entries=("gristmill.reasoning.build.shards.tokenize",),

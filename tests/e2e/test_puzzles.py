@@ -36,15 +36,19 @@ def test_recipes_are_built_once_their_sources_have_arrived(live_instance: LiveIn
     (games,) = _ended(live_instance, "games")
     assert games.tags["dagster/sensor_name"] == "puzzles_recipes_drops"
     assert live_instance.runs("mine") == []
+    _shows(live_instance, "games")
     _copy_tasks(live_instance, "second/corpus", 5)
     (mine,) = _ended(live_instance, "mine")
     assert mine.tags["dagster/sensor_name"] == "puzzles_drops"
     found = live_instance.gristmill("verify", str(live_instance.data))
     assert found.returncode == 0, found.stdout + found.stderr
-    for name, kind in KINDS.items():
-        record = provenance.read_record(live_instance.data / "puzzles" / name / provenance.RECORD)
-        live_instance.shows(["puzzles", kind], name, record)
+    _shows(live_instance, "mine")
     until("no run is left", lambda: not any(r.status in RUNNING for r in live_instance.runs(None)))
+
+
+def _shows(live_instance: LiveInstance, name: str) -> None:
+    record = provenance.read_record(live_instance.data / "puzzles" / name / provenance.RECORD)
+    live_instance.shows(["puzzles", KINDS[name]], name, record)
 
 
 def _ended(live_instance: LiveInstance, name: str) -> list[Run]:
