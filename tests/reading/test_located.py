@@ -116,7 +116,7 @@ def test_eight_processes_fetch_once_from_s3(
     code = (
         "import sys; from gristmill.mirror.store import Store; from gristmill.reading.located"
         " import located; read = Store.read; n = []\n"
-        "Store.read = lambda self, key: n.append(key) or read(self, key)\n"
+        "Store.read = lambda self, key, *most: n.append(key) or read(self, key, *most)\n"
         "located(sys.argv[1]); print(sum(key.startswith('objects/') for key in n))"
     )
     with served() as s3:
