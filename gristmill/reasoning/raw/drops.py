@@ -285,3 +285,16 @@ def splits_of(drop: Path, links: LinkRule = REFUSE_LINKS) -> list[str]:
     drop: a folder with the name of a corpus. Errors as `corpus_of` and `account`.
     """
     return list(splits(drop, corpus_of(drop), links))
+
+
+def refusal(drop: Path, links: LinkRule = REFUSE_LINKS) -> str | None:
+    """Why nothing can be built from a drop, None where something can: for callers of the library.
+
+    drop: a folder with the name of a corpus.
+    links: as for `account`.
+    """
+    try:
+        account(drop, links)
+    except BadInput as error:
+        return str(error)
+    return None

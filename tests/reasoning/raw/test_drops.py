@@ -293,7 +293,7 @@ def test_a_drop_whose_folders_or_configurations_are_not_clear_is_refused(
     drop = _drop(tmp_path, corpus, *names)
     with pytest.raises(BadInput, match=reason) as raised:
         drops.account(drop)
-    assert refusal(drops.account, drop) == str(raised.value)
+    assert drops.refusal(drop) == str(raised.value)
 
 
 def test_one_configuration_alone_is_read(tmp_path: Path) -> None:
