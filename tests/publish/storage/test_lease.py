@@ -146,6 +146,12 @@ def go_on(process: subprocess.Popen[str]) -> str:
     return heard(process)
 
 
+def stop(process: subprocess.Popen[str]) -> None:
+    """Stop a process, and wait until it is stopped: a busy machine lets it run on."""
+    process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+
+
 def only_file(lock: Path) -> Path:
     (file,) = lease_file.folder_of(lock).iterdir()
     return file
@@ -235,7 +241,7 @@ def test_a_paused_host_does_not_commit_and_leaves_its_followers_work(
     monkeypatch.setenv(link_form.VARIABLE, form)
     first = host("a", "publish", tmp_path)
     assert heard(first) == "held"
-    first.send_signal(signal.SIGSTOP)
+    stop(first)
     second = host("b", "publish", tmp_path)
     assert heard(second) == "held"
     first.send_signal(signal.SIGCONT)
@@ -253,7 +259,7 @@ def test_a_paused_host_does_not_commit_over_its_followers_version(
     monkeypatch.setenv(link_form.VARIABLE, form)
     first = host("a", "publish", tmp_path)
     assert heard(first) == "held"
-    first.send_signal(signal.SIGSTOP)
+    stop(first)
     second = host("b", "publish", tmp_path)
     assert heard(second) == "held"
     assert go_on(second) == "published"
@@ -269,7 +275,7 @@ def test_a_paused_host_does_not_commit_over_its_followers_version(
 def test_a_pause_with_nobody_waiting_loses_the_lease_for_good(host: Host, lock: Path) -> None:
     first = host("a", "hold", lock)
     assert heard(first) == "held"
-    first.send_signal(signal.SIGSTOP)
+    stop(first)
     time.sleep(1.5 * SECONDS)
     first.send_signal(signal.SIGCONT)
     time.sleep(SECONDS)  # its renewer runs again meanwhile
