@@ -81,9 +81,8 @@ def in_words(error: Exception, where: str | Path = "a file") -> Exception:
     error: what was raised.
     where: what to name if the error names no file; default "a file".
     """
-    if not isinstance(error, OSError) or isinstance(error, GristmillError):
-        return error
-    if not is_of_machine(error):
+    is_named = isinstance(error, GristmillError)
+    if not isinstance(error, OSError) or is_named or not is_of_machine(error):
         return error
     return FileFailed(f"{error.filename or where}: {os_reason(error)}")
 

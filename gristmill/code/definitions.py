@@ -198,7 +198,9 @@ def _executed(body: list[ast.stmt]) -> Iterator[ast.stmt]:
         elif isinstance(statement, ast.With | ast.Try) and any(
             isinstance(inner, _IMPORTS) for inner in statement.body
         ):
-            yield from _executed(statement.body)
+            others = statement.handlers if isinstance(statement, ast.Try) else []
+            for body in (statement.body, *(other.body for other in others)):
+                yield from _executed(body)
         elif not _is_docstring(statement):
             yield statement
 

@@ -305,6 +305,20 @@ def test_a_module_that_is_handed_on_is_code_as_a_whole(write: Write) -> None:
     assert found == {"fake.mill.entry", "fake.rows", "fake.rows.A", "fake.rows.b", "fake.rows.C"}
 
 
+def test_what_takes_the_place_of_a_missing_import_is_code(write: Write) -> None:
+    text = """
+        try:
+            from json import loads
+        except ImportError:
+            loads = spare
+        spare = 1
+        def entry(): return loads
+    """
+    write({"mill.py": text})
+    found = {str(place) for place in definitions_of(ENTRY)}
+    assert found == {"fake.mill.entry", "fake.mill.loads", "fake.mill.spare"}
+
+
 CONFIG = """
     from dataclasses import dataclass, field
     def help(text): return field(default=3, metadata={"help": text})

@@ -13,7 +13,6 @@ from gristmill.contract import BadInput
 from gristmill.reasoning.format.corpora import CORPORA
 from gristmill.reasoning.raw import drops
 from gristmill.untrusted.files import LinkRule
-from tests.refusal import refusal
 
 GSM8K, TRIP, WIQA = CORPORA["gsm8k"], CORPORA["trip"], CORPORA["wiqa"]
 
@@ -150,17 +149,14 @@ def test_a_drop_that_cannot_be_built_says_why(
     tmp_path: Path, corpus: str, names: list[str], reason: str
 ) -> None:
     drop = _drop(tmp_path, corpus, *names)
-    found = refusal(drops.account, drop)
+    found = drops.refusal(drop)
     assert found is not None
     assert re.search(reason, found), found
 
 
 def test_a_good_drop_is_not_refused(tmp_path: Path) -> None:
-    assert refusal(drops.account, _drop(tmp_path, "gsm8k", "train.jsonl", "train.txt")) is None
-    assert (
-        refusal(drops.account, _drop(tmp_path / "2", "gsm8k", "train-1.json", "train-2.json.gz"))
-        is None
-    )
+    assert drops.refusal(_drop(tmp_path, "gsm8k", "train.jsonl", "train.txt")) is None
+    assert drops.refusal(_drop(tmp_path / "2", "gsm8k", "train-1.json", "train-2.json.gz")) is None
 
 
 def test_dots_in_names_bring_no_record_of_a_test_split_to_training(tmp_path: Path) -> None:
@@ -174,10 +170,10 @@ def test_dots_in_names_bring_no_record_of_a_test_split_to_training(tmp_path: Pat
 def test_links_and_pipes_are_refused(tmp_path: Path) -> None:
     drop = _drop(tmp_path, "gsm8k", "train.jsonl")
     (drop / "test.jsonl").symlink_to(drop / "train.jsonl")
-    assert "is a link" in str(refusal(drops.account, drop))
+    assert "is a link" in str(drops.refusal(drop))
     (drop / "test.jsonl").unlink()
     os.mkfifo(drop / "test.json")
-    assert "is a pipe" in str(refusal(drops.account, drop))
+    assert "is a pipe" in str(drops.refusal(drop))
 
 
 def test_a_drop_that_is_gone_has_no_splits(tmp_path: Path) -> None:
@@ -311,14 +307,14 @@ def test_one_configuration_alone_is_read(tmp_path: Path) -> None:
 
 def test_two_files_of_one_split_with_equal_bytes_are_refused(tmp_path: Path) -> None:
     drop = _drop(tmp_path, "gsm8k", "train-0.jsonl", "train-1.jsonl", "test.jsonl")
-    assert refusal(drops.account, drop) is None  # empty files hold no record twice
+    assert drops.refusal(drop) is None  # empty files hold no record twice
     for name in ("train-0.jsonl", "test.jsonl"):
         (drop / name).write_text('{"question": "a", "answer": "1"}\n')
-    assert refusal(drops.account, drop) is None
+    assert drops.refusal(drop) is None
     (drop / "train-1.jsonl").write_text('{"question": "b", "answer": "1"}\n')
-    assert refusal(drops.account, drop) is None
+    assert drops.refusal(drop) is None
     (drop / "train-1.jsonl").write_bytes((drop / "train-0.jsonl").read_bytes())
-    assert refusal(drops.account, drop) == (
+    assert drops.refusal(drop) == (
         f"{drop}/train-1.jsonl: has the bytes of train-0.jsonl: its records would count twice: "
         "take one of them out"
     )
@@ -332,7 +328,7 @@ def test_the_tree_of_a_hub_cache_is_refused_or_read_as_links_are_allowed(tmp_pat
     for name in ("train.parquet", "test.parquet"):
         (blobs / name[:2]).touch()
         (folder / name).symlink_to(blobs / name[:2])
-    refused = str(refusal(drops.account, drop))
+    refused = str(drops.refusal(drop))
     assert "main/test.parquet: is a link" in refused or "main/train.parquet: is a link" in refused
     assert "allow links with [inbox] follow_links in gristmill.toml" in refused
     found = drops.account(drop, LinkRule(True, (str(blobs),)))
